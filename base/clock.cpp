@@ -15,7 +15,8 @@ struct Reading {
   Nanos time;
 };
 
-/// Both clocks at one moment: of several tries the one whose two TSC reads around the other clock lie closest.
+/// Both clocks at one moment: the best of several tries, in which the two TSC reads around the other clock were
+/// closest.
 Reading read_both() {
   Reading best;
 #if defined(__x86_64__)

@@ -1,9 +1,9 @@
-// A monotonic clock that a polling loop can read every round: the CPU's time-stamp counter (TSC), scaled to the
-// nanoseconds of CLOCK_MONOTONIC.
+// A monotonic clock that is cheap enough to be read in every round of a polling loop: the CPU's time-stamp counter
+// (TSC), scaled to the nanoseconds of CLOCK_MONOTONIC.
 //
 // The scale is derived from two readings of both clocks some time apart; over 100 ms it is accurate to about 1 ppm. The
 // TSC is used only if it is invariant (CPUID leaf 0x80000007), that is, has a constant rate and never stops. Otherwise
-// the clock reads CLOCK_MONOTONIC itself, which costs a few times as much.
+// the clock reads CLOCK_MONOTONIC itself, which takes a few times as long.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace mltcp {
 /// Whether this CPU has an invariant TSC: constant rate, never stopping.
 bool has_invariant_tsc();
 
-/// CLOCK_MONOTONIC.
+/// The time of CLOCK_MONOTONIC.
 Nanos monotonic_now();
 
 class Clock {
@@ -27,8 +27,8 @@ class Clock {
   /// Takes the first reading. The clock reads CLOCK_MONOTONIC until calibrate().
   Clock();
 
-  /// Takes the second reading, and switches to the TSC if it is invariant and the scale is plausible. Call it 50 ms or
-  /// more after construction, while no other thread reads the clock.
+  /// Takes the second reading, and switches to the TSC if it is invariant and the scale is plausible. Call it at least
+  /// 50 ms after construction, while no other thread reads the clock.
   void calibrate();
 
   /// Approximately CLOCK_MONOTONIC in nanoseconds. Monotonic on one CPU; differs by less than a microsecond between the
@@ -43,7 +43,7 @@ class Clock {
     return monotonic_now();
   }
 
-  /// Makes the calling thread sleep for `duration`, above 0 and less than a second; signals end it early.
+  /// Makes the calling thread sleep for `duration`, above 0 and less than a second. Signals end the sleep early.
   static void sleep(Nanos duration);
 
   [[nodiscard]] bool uses_tsc() const { return multiplier_ != 0; }

@@ -1,4 +1,4 @@
-// Tables that people write (see csv.h).
+// Hand-written tables (see csv.h).
 #include "mltcp/base/csv.h"
 
 #include <fmt/format.h>
@@ -27,9 +27,9 @@ bool CsvReader::next() {
     line = trimmed(line.substr(0, line.find('#')));
   }
   if (line.find('\r') != std::string_view::npos)
-    fail("columns", "a carriage return stands within the line", "end lines with a line feed, with or without one");
+    fail("columns", "there is a carriage return within the line", "end lines with LF or CR LF");
   if (line.find('"') != std::string_view::npos)
-    fail("columns", "there are quotation marks", "write names and values without; they can't hold commas");
+    fail("columns", "there are quotation marks", "write names and values without quotation marks and without commas");
   fields_.clear();
   for (std::size_t comma = 0; comma != std::string_view::npos;) {
     comma = line.find(',');
@@ -49,7 +49,7 @@ void CsvReader::read_columns(std::span<const std::string_view> known, std::size_
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail("columns", fmt::format("{} is not known", in_quotes(name)), columns_are);
     if (std::find(fields_.begin(), fields_.end(), name) != fields_.begin() + static_cast<std::ptrdiff_t>(i))
-      fail("columns", fmt::format("{} stands there twice", in_quotes(name)), "keep one of them");
+      fail("columns", fmt::format("{} appears twice", in_quotes(name)), "keep one of them");
   }
   for (const std::string_view name : known.first(needed))
     if (std::find(fields_.begin(), fields_.end(), name) == fields_.end())
@@ -62,14 +62,14 @@ void CsvReader::fail(std::string_view column, std::string_view cause, std::strin
 }
 
 void CsvReader::fail(std::string_view column, std::string_view cause_and_cure) const {
-  // An empty file has its mistake in the first line.
+  // An error of an empty file is reported for line 1.
   throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, std::max(line_, 1U), column, cause_and_cure)));
 }
 
 std::string csv_field(std::string_view text) {
   constexpr std::string_view formulas = "=+-@\t\r";
   double number = 0;
-  const bool is_signed = text.starts_with('+');  // which from_chars() does not read
+  const bool is_signed = text.starts_with('+');  // from_chars() does not accept the sign
   const auto [end, problem] = std::from_chars(text.data() + (is_signed ? 1 : 0), text.data() + text.size(), number);
   const bool is_number = problem == std::errc() && end == text.data() + text.size();
   const bool is_formula = !text.empty() && formulas.find(text.front()) != std::string_view::npos && !is_number;

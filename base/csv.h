@@ -1,4 +1,4 @@
-// Hand-written tables: comma-separated fields, comments after '#', and blank lines. Fields of tables that are written.
+// Reads hand-written tables: comma-separated fields, comments after '#', and blank lines. Formats fields of tables.
 #pragma once
 
 #include <cstddef>
@@ -54,9 +54,9 @@ class CsvReader {
   std::vector<std::string_view> columns_;
 };
 
-/// `text` as a field of a table (RFC 4180), in quotes where it needs them. What a spreadsheet would take for a formula
-/// (it begins with = + - @, a tab or a carriage return, and is no number) begins with an apostrophe instead, by which
-/// spreadsheets know text.
+/// `text` as a field of a table (RFC 4180), in quotes if needed. A spreadsheet would treat text that begins with = + -
+/// @, a tab or a carriage return, and is no number, as a formula; such text gets a leading apostrophe, which marks it
+/// as text.
 std::string csv_field(std::string_view text);
 
 }  // namespace mltcp

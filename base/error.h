@@ -1,7 +1,7 @@
-// The two kinds of failure that set-up code throws. Nothing on the data path throws.
+// The two kinds of failure that set-up code throws. The data path never throws.
 //
 // InputError: the user's input is invalid; the program exits with 2. The message is one line with file, line and key
-// (where they apply), cause and cure.
+// (if they apply), cause and cure.
 // RunError: the work failed although the input was valid; the program exits with 1.
 #pragma once
 

@@ -5,8 +5,8 @@
 //     return list_of<Pause>(field("iteration", &Pause::iteration), field("time", &Pause::time));
 //   }
 //
-// A list must name every member of its struct once, or it does not compile: whoever adds a member must give its name in
-// files and messages, or exclude it by left_out(). Members are counted by the number of initialisers that the struct
+// A list must name every member of its struct once, or it does not compile: a new member needs a name in files and
+// messages, or must be excluded by left_out(). Members are counted by the number of initialisers that the struct
 // accepts, so lists require aggregates without C arrays. The list of a struct with a base, list_of<T, Base>(), has the
 // base's members, too.
 #pragma once
@@ -53,7 +53,7 @@ namespace internal {
 
 struct AnyValue {
   template <typename T>
-  operator T() const;  // NOLINT(google-explicit-constructor): never called, it stands for any initialiser
+  operator T() const;  // NOLINT(google-explicit-constructor): never called; converts to any initialiser
 };
 
 template <typename T, std::size_t... I>
@@ -85,7 +85,7 @@ constexpr bool each_once(const First& first, const Others&... others) {
 /// Number of members of an aggregate.
 template <typename T, std::size_t N = 0>
 constexpr std::size_t count_members() {
-  static_assert(std::is_aggregate_v<T>, "only of aggregates can members be counted");
+  static_assert(std::is_aggregate_v<T>, "members can be counted only in aggregates");
   if constexpr (internal::takes<T>(std::make_index_sequence<N + 1>()))
     return count_members<T, N + 1>();
   else
@@ -95,13 +95,13 @@ constexpr std::size_t count_members() {
 /// The list of T's fields, in the order of writing.
 template <typename T, typename Base = T, typename... Entries>
 consteval auto list_of(Entries... entries) {
-  // A base is initialised as one. To count all members would take a compiler longer than the rest of a list.
+  // A base counts as one initialiser. Counting all members would take the compiler longer than the rest of a list.
   constexpr std::size_t members = sizeof...(Entries) - (std::is_same_v<T, Base> ? 0 : count_members<Base>() - 1);
   static_assert(!internal::takes<T>(std::make_index_sequence<members + 1>()),
                 "this struct has a member that its list of fields lacks: add it as field(), or as left_out()");
   static_assert(internal::takes<T>(std::make_index_sequence<members>()),
                 "this list of fields is longer than its struct");
-  if (!internal::each_once(entries...)) throw "a member, or a name, stands twice in this list of fields";
+  if (!internal::each_once(entries...)) throw "a member or a name appears twice in this list of fields";
   return std::tuple<Entries...>(entries...);
 }
 

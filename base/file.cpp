@@ -40,14 +40,14 @@ struct Descriptor {
   int number;
 };
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files know nothing of who looks on
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files do not know their observer
 thread_local const FileObserver::OnRead* observer = nullptr;
 
-// The file beside `path` that was meant, as a path that begins like it: one that only has an ending more, or the one
-// whose name is nearest.
+// A similar file in the folder of `path`, for "did you mean": one with the same name and an extension, or the one with
+// the nearest name. The result begins like `path`.
 std::optional<std::string> meant_file(const std::filesystem::path& path) {
-  constexpr std::size_t max_entries = 10'000;  // a folder of more is none that somebody knows by heart
-  constexpr std::size_t shortest = 3;          // two edits make any shorter name of any other
+  constexpr std::size_t max_entries = 10'000;  // more would take too long to search
+  constexpr std::size_t shortest = 3;          // two edits can turn any shorter name into any other
   const std::string name = path.filename().string();
   if (path.stem().string().size() < shortest) return std::nullopt;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -59,7 +59,7 @@ std::optional<std::string> meant_file(const std::filesystem::path& path) {
     std::error_code unknown;
     if (entry->is_regular_file(unknown)) names.push_back(entry->path().filename().string());
   }
-  std::sort(names.begin(), names.end());  // so that of two as near as each other it is always the same
+  std::sort(names.begin(), names.end());  // so that ties are always resolved the same way
   const auto longer =
       std::find_if(names.begin(), names.end(), [&](const std::string& other) { return other.starts_with(name + '.'); });
   const auto meant = longer != names.end() ? std::optional(*longer) : nearest(name, names);
@@ -78,7 +78,7 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
   };
   const std::string give = fmt::format("give the path of {}", expected.what);
-  // Looked at before it is opened: opening a device alone may set something off.
+  // Examined before it is opened, because opening a device may already have an effect.
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
@@ -88,8 +88,8 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     fail(fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
   }
   if (S_ISDIR(found.st_mode)) fail("this is a directory", give);
-  if (!S_ISREG(found.st_mode) && !S_ISFIFO(found.st_mode)) fail("this is no file but a device or socket", give);
-  // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
+  if (!S_ISREG(found.st_mode) && !S_ISFIFO(found.st_mode)) fail("this is a device or socket, not a file", give);
+  // Without O_NONBLOCK, opening a pipe would wait until its other end is opened.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number < 0 || fcntl(file.number, F_SETFL, 0) != 0)
     fail(fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
@@ -132,15 +132,15 @@ void refuse_planted(const fs::path& path, const struct stat& found) {
   constexpr mode_t shared = S_ISVTX | S_IWOTH;
   if ((folder.st_mode & shared) != shared) return;
   throw InputError(
-      fmt::format("{}: the {} is another user's, in a folder that all may write to; remove it, or name a "
-                  "file in a folder of yours",
+      fmt::format("{}: the {} belongs to another user, in a folder that all users may write to; remove it, or name a "
+                  "file in your own folder",
                   one_line(path.string()),
                   S_ISLNK(found.st_mode)   ? "link"
                   : S_ISDIR(found.st_mode) ? "folder"
                                            : "file"));
 }
 
-// A new file, deleted again unless it has been put in its place.
+// A new file, deleted again unless place() has succeeded.
 class Neighbour {
  public:
   explicit Neighbour(const fs::path& target) : name_((target.parent_path() / ".mltcp-XXXXXX").string()) {
@@ -156,11 +156,11 @@ class Neighbour {
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  // Gives it the permissions of `target`, or those of a new file, and puts it there.
+  // Gives it the permissions of `target`, or those of a new file, and renames it to `target`.
   [[nodiscard]] bool place(const fs::path& target) {
     struct stat there {};
     if (lstat(target.c_str(), &there) == 0 && S_ISREG(there.st_mode)) {
-      // Only root can keep the owner; whoever else may write the file becomes it.
+      // Only root can keep the owner; any other user becomes the owner.
       static_cast<void>(fchown(descriptor_, there.st_uid, there.st_gid) == 0);
     } else {
       const mode_t mask = umask(0);
@@ -168,7 +168,7 @@ class Neighbour {
       there.st_mode = 0666U & ~mask;
     }
     const bool permitted = fchmod(descriptor_, there.st_mode & 0777U) == 0;
-    const bool closed = close(std::exchange(descriptor_, -1)) == 0;  // some file systems say here that they are full
+    const bool closed = close(std::exchange(descriptor_, -1)) == 0;  // some file systems report here that they are full
     placed_ = permitted && closed && rename(name_.c_str(), target.c_str()) == 0;
     return placed_;
   }
@@ -185,7 +185,7 @@ bool is_in_proc(int descriptor) {
   return fstatfs(descriptor, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// Goes along `name` from folder to folder; its last part is looked at if `whole`.
+// Follows `name` from folder to folder; checks its last part only if `whole`.
 OutputTarget resolved(const fs::path& name, bool whole) {
   constexpr int max_links = 40;  // as Linux
   OutputTarget target;
@@ -201,13 +201,13 @@ OutputTarget resolved(const fs::path& name, bool whole) {
     target.path = !last && part == ".." ? folder.parent_path() : folder / part;
     if (last) target.descriptor = descriptor_of(target.path);
     if (last && (!whole || target.descriptor)) break;
-    // One and the same link is looked at and read.
+    // The same link is checked and read, through one descriptor.
     const Descriptor found(open(target.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (found.number < 0 || fstat(found.number, &status) != 0) break;
     if (last || S_ISLNK(status.st_mode)) refuse_planted(target.path, status);
-    // What a link of /proc says is not where it leads: opening that anew would begin a file that the shell has opened
-    // to append, may be in another root, and can't be done with a socket.
+    // The text of a link in /proc is not its target. Opening that path again would truncate a file that the shell has
+    // opened to append; it may also be in another root, and is impossible for a socket.
     if (!S_ISLNK(status.st_mode) || (!last && is_in_proc(found.number))) continue;
     std::array<char, PATH_MAX> to{};
     const ssize_t length = ++links > max_links ? -1 : readlinkat(found.number, "", to.data(), to.size());

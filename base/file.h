@@ -1,5 +1,5 @@
-// Bounded reading of whole text files, which never blocks on input that will not come; and files that are written so
-// that nobody who may write to the same folder leads this program to another one.
+// Bounded reading of whole text files, which never blocks on input that will not come. Safe writing of files: other
+// users who may write to the same folder cannot redirect this program to another file.
 #pragma once
 
 #include <cstddef>
@@ -33,28 +33,28 @@ class FileObserver {
   FileObserver(const FileObserver&) = delete;
   FileObserver& operator=(const FileObserver&) = delete;
 
-  /// Whether this thread has one.
+  /// Whether this thread has a FileObserver.
   [[nodiscard]] static bool exists();
 
  private:
   OnRead on_read_;
 };
 
-/// Where a name leads.
+/// The file to which a name leads.
 struct OutputTarget {
   std::filesystem::path path;     ///< no link; may not exist
-  std::optional<int> descriptor;  ///< one of this process (/dev/stdout, /dev/fd/N), whose name `path` is
+  std::optional<int> descriptor;  ///< a descriptor of this process that `path` names (/dev/stdout, /dev/fd/N)
 };
-/// Follows links, those to what does not exist too. Throws InputError "NAME: cause; cure" if a link on the way, or the
-/// file, is planted: another user's, neither this one's nor root's nor the folder's owner's, in a folder that all may
-/// write to (as Linux has it for links, proc_sys_fs(5), "protected_symlinks").
+/// Follows links, including those to missing files. Throws InputError "NAME: cause; cure" if a link on the way, or the
+/// file, is planted: in a folder that all may write to, and owned by neither this user, root nor the folder's owner.
+/// This is Linux's rule for links (proc_sys_fs(5), "protected_symlinks").
 OutputTarget output_target(const std::filesystem::path& name);
-/// The same check alone, for what is made there by other means.
+/// Only the check, for files that are created by other means.
 void refuse_planted_links(const std::filesystem::path& name);
 
-/// Puts `text` in the place of the file `path`, once it is complete: it is written to a new file beside it, of a name
-/// that nobody can know. A file that is there keeps its permissions, and its owner if that may be; a new one has those
-/// that umask leaves. A link is replaced. Returns an errno; 0: done; EACCES for a folder that a planted link leads to.
+/// Replaces the file `path` by `text` in one step: writes it to a new file with an unpredictable name in the same
+/// folder, then renames that. An existing file keeps its permissions, and its owner if permitted; a new one gets those
+/// that umask allows. A link is replaced. Returns an errno; 0: done; EACCES for a folder to which a planted link leads.
 [[nodiscard]] int replace_file(const std::filesystem::path& path, std::string_view text);
 /// Writes all of `text`. Returns an errno; 0: done.
 [[nodiscard]] int write_all(int descriptor, std::string_view text);

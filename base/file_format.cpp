@@ -15,7 +15,7 @@ namespace {
 using namespace std::literals;
 
 constexpr std::size_t kLookedAt = 4096;
-constexpr std::string_view kUnpack = "unpack it and give what is in it";
+constexpr std::string_view kUnpack = "unpack it and give the file inside";
 
 struct Magic {
   std::string_view bytes;
@@ -44,11 +44,11 @@ constexpr std::array kMagic{
     Magic{"\x89HDF"sv, {"HDF5", "", true}},
     Magic{"PAR1"sv, {"Parquet", "", true}},
     Magic{"ARROW1"sv, {"Arrow", "", true}},
-    Magic{"\x93NUMPY"sv, {"an array of NumPy", "", true}},
-    Magic{"\x80\x02"sv, {"a pickle of Python", "", true}},
-    Magic{"\x80\x03"sv, {"a pickle of Python", "", true}},
-    Magic{"\x80\x04"sv, {"a pickle of Python", "", true}},
-    Magic{"\x80\x05"sv, {"a pickle of Python", "", true}},
+    Magic{"\x93NUMPY"sv, {"a NumPy array", "", true}},
+    Magic{"\x80\x02"sv, {"a Python pickle", "", true}},
+    Magic{"\x80\x03"sv, {"a Python pickle", "", true}},
+    Magic{"\x80\x04"sv, {"a Python pickle", "", true}},
+    Magic{"\x80\x05"sv, {"a Python pickle", "", true}},
     Magic{"\x0a\x0d\x0d\x0a"sv, {"a capture (pcapng)", "give it to mltcp inspect", true}},
     Magic{"\xd4\xc3\xb2\xa1"sv, {"a capture (pcap)", "convert it: tshark -F pcapng -r FILE -w NEW.pcapng", true}},
     Magic{"\xff\xfe"sv, {"text in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW", true}},
@@ -64,9 +64,9 @@ FileFormat markup(std::string_view text) {
   if (has_word(text, "<svg")) return {"a picture (SVG)", "open it in a browser", true};
   if (has_word(text, "<html") || has_word(text, "<!doctype html")) return {"HTML", "open it in a browser", true};
   if (has_word(text, "<system version=") && has_word(text, "<cpu "))
-    return {"the topology of a host (XML), as NCCL writes and reads it", "it is for NCCL_TOPO_FILE", true};
+    return {"NCCL's topology of a host (XML)", "give it to NCCL as NCCL_TOPO_FILE", true};
   if (has_word(text, "<graphs version="))
-    return {"a graph of channels (XML), as NCCL writes and reads it", "it is for NCCL_GRAPH_FILE", true};
+    return {"NCCL's graph of channels (XML)", "give it to NCCL as NCCL_GRAPH_FILE", true};
   if (has_word(text, "<?xml") || has_word(text, "</") || has_word(text, "/>")) return {"XML", "", true};
   return {};
 }
@@ -102,7 +102,7 @@ bool is_name(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '"';
   });
 }
-/// "key", of "key = value" or "key: value".
+/// Whether the line has the form "key = value" or "key: value", by `sign`.
 bool is_pair(std::string_view line, char sign) {
   const std::size_t at = line.find(sign);
   if (at == std::string_view::npos || !is_name(trimmed(line.substr(0, at)))) return false;

@@ -1,5 +1,5 @@
-// What a file is by its first bytes, for messages about files that can't be read: pictures, archives, data bases, XML,
-// tables. Not how it is read: readers recognise their own.
+// The format of a file by its first bytes, for messages about files that cannot be read: pictures, archives, data
+// bases, XML, tables. Readers recognise their own formats themselves.
 #pragma once
 
 #include <string_view>
@@ -7,19 +7,19 @@
 namespace mltcp {
 
 struct FileFormat {
-  std::string_view name;  ///< "XML", "a picture (PNG)", "numbers in columns"; empty: nothing that is known
-  std::string_view cure;  ///< what to do with it: "unpack it and give what is in it"; empty: nothing
-  /// Whether no text that a person writes for this program begins so; else it may be one with a mistake in it.
+  std::string_view name;  ///< "XML", "a picture (PNG)", "numbers in columns"; empty: unknown
+  std::string_view cure;  ///< what the user can do: "unpack it and give what is in it"; empty: no advice
+  /// Whether no text written for this program begins like this; else it may be such a text with a mistake.
   bool is_foreign = false;
 };
 
-/// By `beginning`, a few hundred bytes or all of it.
+/// `beginning`: the first few hundred bytes, or the whole file.
 FileFormat file_format(std::string_view beginning);
 
-/// Of text, what follows the mark that some editors and shells put before UTF-8.
+/// `text` without the byte order mark that some editors and shells put before UTF-8.
 std::string_view without_byte_order_mark(std::string_view text);
 
-/// Whether it has no control characters but white space.
+/// Whether it has no control characters except white space.
 bool is_text(std::string_view beginning);
 
 }  // namespace mltcp

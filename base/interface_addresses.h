@@ -17,13 +17,13 @@ struct InterfaceAddress {
   std::string interface;
   IpBytes ip;
   bool is_up = false;
-  bool is_loopback = false;  ///< of the interface
+  bool is_loopback = false;  ///< the interface is the loopback
 };
 
-/// All of IPv4 and IPv6, as the kernel orders them; none, and errno says why, if it does not tell.
+/// All IPv4 and IPv6 addresses, in the kernel's order; empty, with errno set, if the query fails.
 std::vector<InterfaceAddress> interface_addresses();
 
-/// Nothing of another family, or of a null pointer.
+/// Empty for another family, or a null pointer.
 std::optional<IpBytes> ip_of(const sockaddr* name);
 
 }  // namespace mltcp

@@ -7,7 +7,7 @@ namespace mltcp {
 
 std::string beyond_limits(std::string_view json, const JsonLimits& limits) {
   std::size_t depth = 0;
-  // A list or an object has at most one value more than it has commas.
+  // A list or an object has at most one more value than commas.
   std::size_t values = 1;
   bool in_string = false;
   for (std::size_t i = 0; i < json.size(); ++i) {

@@ -14,7 +14,7 @@
 
 namespace mltcp {
 
-/// For one kind of document.
+/// Limits for one kind of document.
 struct JsonLimits {
   std::size_t depth = 0;   ///< nesting depth of objects and arrays
   std::size_t values = 0;  ///< number of objects, arrays and values in them, not counting keys

@@ -15,17 +15,18 @@
 namespace mltcp {
 
 inline constexpr Nanos kStall{1'000'000};
-/// Linux ends sleeps late: sleep only if the next event is at least so far away, and wake up earlier by kWakeBefore.
+/// Linux ends sleeps late. So sleep only if the next event is at least this far away, and wake up kWakeBefore before
+/// it.
 inline constexpr Nanos kWorthSleeping{200'000};
 inline constexpr Nanos kWakeBefore{120'000};
 inline constexpr Nanos kLongestSleep{20'000'000};
 
-/// How regularly a loop ran: delays caused by the machine.
+/// Measures of how regularly a loop ran: delays caused by the machine.
 struct LoopCounters {
   std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< maximum time between two rounds; of a sleep, only the time overslept
+  Nanos longest_gap;         ///< maximum time between two rounds; sleeps count only with the time overslept
   std::uint64_t stalls = 0;  ///< gaps above 1 ms
-  Nanos stalled;             ///< their sum
+  Nanos stalled;             ///< sum of these gaps
   std::uint64_t sleeps = 0;
   Nanos slept;
   Nanos max_overslept;  ///< maximum delay after the requested wake-up time, which is earlier than the next event by
@@ -40,7 +41,7 @@ struct LoopCounters {
   }
 };
 
-/// Pins the calling thread for the duration of a run, and enables precise sleeping.
+/// Keeps the calling thread on a CPU while it lives, and enables precise sleeping.
 class RunThread {
  public:
   explicit RunThread(unsigned cpu) {
@@ -59,12 +60,13 @@ class RunThread {
   PreciseSleep sleep_;
 };
 
-/// The time of one thread's loop, and statistics of its regularity. `Source` tells the time and sleeps, like Clock and
+/// The time of one thread's loop, and statistics of its regularity. `Source` reads the time and sleeps, like Clock and
 /// TimeSource.
 template <typename Source>
 class BasicLoopTime {
  public:
-  /// Restarts the statistics. Times are those of `source`, which must outlive it, minus `shift`; `now` is the first.
+  /// Restarts the statistics. Times are those of `source`, which must outlive this object, minus `shift`; `now` is the
+  /// first.
   void start(Source& source, Nanos shift, Nanos now) {
     source_ = &source;
     shift_ = shift;
@@ -96,7 +98,7 @@ class BasicLoopTime {
     return time;
   }
 
-  /// Sleeps until shortly before `due` if it is far enough away.
+  /// Sleeps until shortly before `due` if that is far enough away.
   void sleep_towards(Nanos due) {
     const Nanos time = now();
     if (due - time < kWorthSleeping) return;

@@ -1,4 +1,4 @@
-// What lists of fields (base/fields.h) tell of counters and gauges, for processes that show them while they run, for
+// Descriptions of counters and gauges in lists of fields (base/fields.h), for snapshots of running processes, for
 // Prometheus and for documents.
 #pragma once
 
@@ -11,7 +11,8 @@
 namespace mltcp {
 
 struct Metric {
-  /// At Prometheus, after "mltcp_" and the family: in base units, and a counter ends in _total. Null: not collected.
+  /// Its name in Prometheus after "mltcp_" and the family: in base units, and ending in _total for a counter. Null: not
+  /// exported.
   const char* name = nullptr;
   const char* help = nullptr;   ///< one line
   const char* shown = nullptr;  ///< its name in snapshots of running processes; null: the field's own
@@ -21,7 +22,7 @@ constexpr bool is_counter(std::string_view name) { return name.ends_with("_total
 template <typename Entry>
 inline constexpr bool kIsMetric = std::is_same_v<decltype(std::remove_cvref_t<Entry>::about), Metric>;
 
-/// Adds each field of `from`. Of times, which are round trips, `to` has the longest.
+/// Adds each field of `from` to `to`. Times are round-trip times; `to` keeps the longest.
 template <HasFields T>
 constexpr void add_up(T& to, const T& from) {
   for_each_field<T>([&](const auto& entry) {

@@ -9,8 +9,8 @@
 namespace mltcp {
 namespace {
 
-// Edits that turn one word into the other: a letter inserted, left out, replaced, or swapped with its neighbour
-// (optimal string alignment).
+// Number of edits that turn one word into the other: a letter inserted, deleted, replaced, or swapped with its
+// neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);  // the row before the last
   std::vector<std::size_t> last(b.size() + 1);

@@ -21,7 +21,7 @@ namespace mltcp {
 template <typename Body>
 void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   namespace tbb = oneapi::tbb;
-  // Also when these are more than there are cores.
+  // Also if there are more threads than cores.
   std::optional<tbb::global_control> allowed;
   if (threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
@@ -41,7 +41,7 @@ void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   } const results(body);
   arena.execute([&] {
     tbb::task_group_context context;
-    // One at a time: pieces differ in length, and few may be left.
+    // One at a time, because tasks differ in length and few may be left.
     tbb::parallel_for(
         tbb::blocked_range<std::size_t>(0, count, 1),
         [&](const tbb::blocked_range<std::size_t>& range) {

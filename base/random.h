@@ -1,7 +1,7 @@
 // Seeded random numbers that are the same on every machine and standard library.
 //
-// xoshiro256** 1.0 (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 2021),
-// its state filled by SplitMix64. The distributions are our own because those of <random> differ between
+// The generator is xoshiro256** 1.0 (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS
+// 2021); SplitMix64 fills its state. The distributions are implemented here because those of <random> differ between
 // libraries, and a simulation must give the same result from the same seed everywhere.
 #pragma once
 
@@ -27,7 +27,7 @@ class Random {
     return Random(first ^ (number * 0x9E3779B97F4A7C15ULL + 0xD1B54A32D192ED03ULL));
   }
 
-  /// Uniform over all 64-bit values.
+  /// A number that is uniform over all 64-bit values.
   constexpr std::uint64_t next() {
     const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t t = state_[1] << 17;
@@ -39,15 +39,15 @@ class Random {
     state_[3] = std::rotl(state_[3], 45);
     return result;
   }
-  /// Uniform in [0, 1).
+  /// A number that is uniform in [0, 1).
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-  /// Uniform in [0, bound); bound is not 0. Bias below 2^-32 for bounds below 2^32.
+  /// A number that is uniform in [0, bound); `bound` must not be 0. Bias below 2^-32 for bounds below 2^32.
   constexpr std::uint64_t below(std::uint64_t bound) {
     return static_cast<std::uint64_t>((static_cast<Uint128>(next()) * bound) >> 64);
   }
-  /// True with probability `p`. Draws nothing when p is 0 or less.
+  /// True with probability `p`. Draws no number if p is 0 or less.
   constexpr bool chance(double p) { return p > 0 && uniform() < p; }
-  /// Normal with mean 0 and standard deviation 1 (Box-Muller, one value of the pair).
+  /// A normal number with mean 0 and standard deviation 1 (Box-Muller, one value of the pair).
   double normal() {
     const double u = 1.0 - uniform();
     const double v = uniform();

@@ -1,6 +1,6 @@
-// What was looked up lately by its number, so that a map is asked only when numbers change: a cache of 16 pointers, by
-// the low bits of the number. They point to nodes of a map that the owner has beside it, whose places are stable, so a
-// copy, and whatever is moved to or from, begins with an empty one.
+// A cache of recent look-ups in a map with integer keys: 16 pointers, selected by the low bits of the key, so that the
+// map is searched only when keys change. The pointers refer to nodes of a map that the owner has as well; the nodes
+// must not move. Copying or moving empties the cache of the destination; moving empties that of the source, too.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Recent {
     return *this;
   }
 
-  /// What `number` stands for; if it is not here, what `look_up`, which returns a reference, finds.
+  /// The value of key `number`: from the cache, or else the reference that `look_up()` returns.
   template <typename LookUp>
   T& get(std::uint32_t number, LookUp look_up) {
     Entry& entry = entries_[number % entries_.size()];

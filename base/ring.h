@@ -1,8 +1,8 @@
 // A FIFO ring buffer on a power-of-two array, indexed by ever-increasing positions.
 //
 // Element `p` (begin() <= p < end()) is stored at `p & mask`, so a position identifies an element for its lifetime.
-// GrowableRing doubles when it is full (amortised, for set-up, simulation and queues whose bound is large but rarely
-// reached); after reserve() for the bound it never allocates.
+// GrowableRing doubles when it is full, for set-up, simulation, and queues whose maximum is large but rarely reached.
+// After reserve() for the maximum it never allocates.
 #pragma once
 
 #include <bit>
@@ -43,7 +43,7 @@ class GrowableRing {
     slots_[place(end_)] = std::move(value);
     return end_++;
   }
-  /// Like push(), but returns the slot with the contents of its last use, so that memory owned by it is reused.
+  /// Like push(), but returns the slot with the contents of its last use, so that their memory is reused.
   T& push_reused() {
     if (size() == capacity_) [[unlikely]]
       grow(capacity_ == 0 ? kFirst : capacity_ * 2);
@@ -55,7 +55,7 @@ class GrowableRing {
   void clear() { begin_ = end_; }
   /// Skips one position; requires an empty ring.
   void skip() { begin_ = ++end_; }
-  /// Prefetches what front() and the next push() access.
+  /// Prefetches the elements that front() and the next push() access.
   void prefetch() const {
     if (capacity_ == 0) return;
     __builtin_prefetch(&slots_[place(begin_)]);
@@ -63,7 +63,7 @@ class GrowableRing {
   }
 
  private:
-  static constexpr std::size_t kFirst = 2;  // small, as a transport has as many rings as connections
+  static constexpr std::size_t kFirst = 2;  // small, because a transport has as many rings as connections
 
   [[nodiscard]] std::size_t place(std::uint64_t position) const { return position & (capacity_ - 1); }
 

@@ -1,6 +1,6 @@
 // SipHash-2-4, a keyed hash (pseudorandom function) of short inputs: Aumasson and Bernstein, "SipHash: a fast
-// short-input PRF", INDOCRYPT 2012. Who does not know the key can neither choose inputs that share a bucket of a hash
-// table, nor make up the hash of an input.
+// short-input PRF", INDOCRYPT 2012. Without the key nobody can choose inputs that share a bucket of a hash table, or
+// compute the hash of an input.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Cryptographically secure random numbers from the system (getrandom(2)), for what others must not guess or reuse, such
-// as connection ids. Simulations and tests use the seeded, reproducible generator of random.h instead.
+// Cryptographically secure random numbers from the system (getrandom(2)), for values that others must not guess or
+// reuse, such as connection ids. Simulations and tests use the seeded, reproducible generator of random.h instead.
 #pragma once
 
 #include <array>
@@ -9,26 +9,27 @@
 
 namespace mltcp {
 
-/// How often this process is known to have become a copy, whose memory another process has, too: as the child of a
-/// fork(), or because its machine was resumed from a snapshot. A key under which a number must not be used twice ends
-/// when this changes. Starts at 0. From any thread.
+/// Number of times that this process is known to have become a copy of another process with the same memory: as the
+/// child of a fork(), or because its machine was resumed from a snapshot. When the number changes, stop using keys with
+/// which no number may be used twice. Starts at 0. Any thread may call it.
 std::uint32_t process_copies() noexcept;
-/// Says that this process has become a copy. From any thread, and from signal handlers.
+/// Records that this process has become a copy. Any thread and signal handlers may call it.
 void note_process_copy() noexcept;
 
-/// Fills `out` anew, without a buffer in memory that a copy of the process would have, too: for keys. May block while
-/// the system boots. Throws RunError if the system has no random numbers, which can only happen in the first call of a
-/// process.
+/// Fills `out` with new random bytes. It keeps no buffer in memory, which a copy of the process would share: use it for
+/// keys. May block while the system boots. Throws RunError if the system has no random numbers, which can only happen
+/// in the first call of a process.
 void draw_system_random(std::span<std::byte> out);
 
-/// Buffers many numbers per system call. A process that is known to be a copy draws anew (process_copies()).
+/// Random numbers with a buffer, so that few system calls are made. A process that is known to be a copy discards the
+/// buffer (process_copies()).
 class SystemRandom {
  public:
   SystemRandom() = default;
   SystemRandom(const SystemRandom&) = delete;
   SystemRandom& operator=(const SystemRandom&) = delete;
 
-  /// Uniform over all 64-bit values. Blocks and throws as draw_system_random().
+  /// A number that is uniform over all 64-bit values. Blocks and throws like draw_system_random().
   std::uint64_t next() {
     if (left_ == 0 || drawn_after_ != process_copies()) [[unlikely]]
       refill();
@@ -40,7 +41,7 @@ class SystemRandom {
 
   std::array<std::uint64_t, 32> pool_{};
   std::size_t left_ = 0;
-  std::uint32_t drawn_after_ = 0;  ///< so many copies was the pool filled
+  std::uint32_t drawn_after_ = 0;  ///< process_copies() when the pool was filled
 };
 
 }  // namespace mltcp

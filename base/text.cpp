@@ -13,7 +13,7 @@ struct Character {
   bool valid = false;
 };
 
-// The character that `text`, which is not empty, begins with; a single invalid byte where it begins with none.
+// The first character of `text`, which must not be empty; a single invalid byte if it does not begin with a character.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -35,8 +35,8 @@ struct Range {
   char32_t first;
   char32_t last;
 };
-// What has no shape of its own and changes others' (Unicode Standard Annex #9 and general category Cf): it reorders
-// them, joins them or hides.
+// Invisible characters that change others (Unicode Standard Annex #9 and general category Cf): they reorder or join
+// them, or hide.
 constexpr Range kInvisible[] = {{0x00AD, 0x00AD}, {0x061C, 0x061C}, {0x180E, 0x180E},
                                 {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
                                 {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}};

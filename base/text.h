@@ -11,8 +11,7 @@ namespace mltcp {
 /// and line separators), and can be seen: it neither reorders others (U+202E) nor hides (U+200B).
 bool is_printable(char32_t code);
 
-/// Replaces by '?' each character that is not printable, but for those of ASCII in `kept`, and each byte that is not
-/// valid UTF-8.
+/// Replaces each unprintable character, except the ASCII ones in `kept`, and each byte that is not valid UTF-8, by '?'.
 std::string one_line(std::string_view text, std::string_view kept = {});
 
 /// The same in quotation marks, truncated after 60 bytes.

@@ -1,4 +1,4 @@
-// What a text is made of: parts, words and numbers.
+// Splits a text into parts, words and numbers.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace mltcp {
 
-/// What stands between separators, also where that is nothing.
+/// The parts between separators, including empty ones.
 inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -24,7 +24,7 @@ inline std::vector<std::string_view> parts_of(std::string_view text, char separa
   }
 }
 
-/// What stands between any number of `spaces`.
+/// The words between any number of `spaces`.
 inline std::vector<std::string_view> words_of(std::string_view text, std::string_view spaces) {
   std::vector<std::string_view> words;
   for (std::size_t at = text.find_first_not_of(spaces); at != std::string_view::npos;) {
@@ -35,7 +35,7 @@ inline std::vector<std::string_view> words_of(std::string_view text, std::string
   return words;
 }
 
-/// The number that all of `text` is, as std::from_chars() reads it; empty if it is none, or not one of that type.
+/// All of `text` as a number, as std::from_chars() reads it; empty if it is none, or not one of that type.
 template <typename Number>
 std::optional<Number> number_from(std::string_view text) {
   Number value = 0;
@@ -52,7 +52,7 @@ std::optional<Number> number_from(std::string_view text, std::type_identity_t<Nu
   return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 
-/// The word of a value; "?" for one that is not among them.
+/// The word of a value; "?" for an unlisted one.
 template <typename Value>
 std::string_view word_of(std::type_identity_t<Value> value,
                          std::initializer_list<std::pair<Value, std::string_view>> words) {

@@ -1,4 +1,4 @@
-// CPUs that are named by words of users; see thread_cpu.h.
+// CPUs as users name them; see thread_cpu.h.
 #include "mltcp/base/thread_cpu.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@ int named_cpu(const std::string& cores) {
   CPU_ZERO(&usable);
   if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usable, &usable) != 0 ||
       !CPU_ISSET(static_cast<std::size_t>(cpu), &usable))
-    throw InputError(fmt::format("cores {}: this process may not use that CPU; nproc tells how many there are", cores));
+    throw InputError(
+        fmt::format("cores {}: this process may not use that CPU; nproc shows how many it may use", cores));
   return cpu;
 }
 

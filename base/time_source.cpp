@@ -22,7 +22,7 @@ void pause_once() {
 #endif
 }
 
-thread_local std::optional<PreciseSleep> precise;  // of the loop that runs in the thread
+thread_local std::optional<PreciseSleep> precise;  // the one of this thread's loop
 
 }  // namespace
 
@@ -48,8 +48,8 @@ WaitEnd SystemTime::wait(std::span<const int> files, Nanos most) {
   if (ppoll(waited.data(), waited.size(), &limit, nullptr) <= 0) return WaitEnd::timed_out;
   for (const pollfd& file : waited) {
     if ((file.revents & ~POLLIN) == 0) continue;
-    // An interface that goes down tells its sockets once; to ask is to take it. What stays is ready for ever, and
-    // sleeping by it would be spinning.
+    // An interface that goes down reports an error to its sockets once; reading the error clears it. A file that stays
+    // in error is always ready, so polling it would not sleep.
     int error = 0;
     socklen_t size = sizeof error;
     if (getsockopt(file.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0) return WaitEnd::failed;

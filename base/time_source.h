@@ -31,10 +31,10 @@ enum class WaitEnd : std::uint8_t {
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
-  /// A loop begins, or ends, in the calling thread; in between its sleeps must be precise.
+  /// A loop begins, or ends, in the calling thread. Between the two calls its sleeps must be precise.
   virtual void begin_loop() {}
   virtual void end_loop() {}
-  /// Monotonic.
+  /// The current time; monotonic.
   virtual Nanos now() = 0;
   /// Pauses briefly in favour of the CPU's other hardware thread, without yielding the CPU.
   virtual void pause() = 0;
@@ -45,10 +45,10 @@ class TimeSource {
   virtual WaitEnd wait(std::span<const int> files, Nanos most) = 0;
 };
 
-/// The system's time. May be used by any thread.
+/// The system's time. Any thread may use it.
 class SystemTime final : public TimeSource {
  public:
-  /// `clock` must outlive it.
+  /// `clock` must outlive this object.
   explicit SystemTime(const Clock& clock) : clock_(clock) {}
   void begin_loop() override;
   void end_loop() override;

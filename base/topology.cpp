@@ -16,7 +16,8 @@
 namespace mltcp {
 namespace {
 
-constexpr std::string_view kArrow = " -> ";  // in the names of links, which are unique as no node has it in its own
+constexpr std::string_view kArrow = " -> ";  // in the names of links; these are unique because names of nodes do not
+                                             // contain it
 
 void check_count(std::uint64_t number, std::uint64_t low, std::uint64_t high, const char* what) {
   if (number < low || number > high)
@@ -28,7 +29,7 @@ void add_names(std::vector<std::string>& names, const char* what, std::uint32_t 
   for (std::uint32_t i = 0; i < count; ++i) names.push_back(fmt::format("{} {}", what, i));
 }
 
-/// Items with the same key one after the other: those of key k from begin[k] to begin[k + 1].
+/// Groups items by key: those with key k are at begin[k] to begin[k + 1].
 void group_by(std::uint32_t keys, const std::vector<std::uint32_t>& key_of, std::vector<std::uint32_t>& items,
               std::vector<std::uint32_t>& begin) {
   begin.assign(keys + std::size_t{1}, 0);
@@ -47,8 +48,8 @@ Topology::Topology(const Graph& graph) {
       if (node.host != host) continue;
       if (node.name.empty()) throw InputError("a node has no name; give every node one of its own");
       if (node.name.find(kArrow) != std::string::npos)
-        throw InputError(fmt::format("a node is called {}; leave {} to the names of links", in_quotes(node.name),
-                                     in_quotes(kArrow)));
+        throw InputError(
+            fmt::format("a node is called {}; leave {} out of its name", in_quotes(node.name), in_quotes(kArrow)));
       if (!node_of_.emplace(node.name, nodes()).second)
         throw InputError(
             fmt::format("two nodes are called {}; give every node a name of its own", in_quotes(node.name)));
@@ -153,12 +154,12 @@ void Topology::find_racks() {
   }
 }
 
-// Breadth first from each rack, over links between switches.
+// Breadth-first search from each rack, over links between switches.
 void Topology::find_distances() {
   std::vector<Link> between;
   std::vector<std::uint32_t> to;
-  Nanos first_delay;  // the longest of links from hosts
-  Nanos last_delay;   // and to hosts
+  Nanos first_delay;  // the longest delay of links from hosts
+  Nanos last_delay;   // and of links to hosts
   for (Link link = 0; link < links(); ++link) {
     const Edge& edge = links_[link];
     if (between_switches(link)) {
@@ -181,17 +182,17 @@ void Topology::find_distances() {
   std::vector<std::uint32_t> order;
   std::vector<std::uint32_t> begin;
   group_by(switches(), to, order, begin);
-  std::vector<Source> sources;  // by switch that the link leads to
+  std::vector<Source> sources;  // indexed by the switch to which the link leads
   sources.reserve(between.size());
   for (const std::uint32_t i : order) sources.push_back({links_[between[i]].from - hosts_, links_[between[i]].delay});
-  std::vector<bool> first(switches());  // on which hosts send
+  std::vector<bool> first(switches());  // switches to which hosts send
   for (Host host = 0; host < hosts_; ++host)
     for (const Link link : out(host))
       if (!is_host(links_[link].to)) first[links_[link].to - hosts_] = true;
 
   distance_.assign(racks_ * std::size_t{switches()}, kUnreachable);
   std::vector<Node> reached;
-  std::vector<Nanos> delay(switches());  // of the longest of the shortest paths to the rack's switches
+  std::vector<Nanos> delay(switches());  // delay of the longest among the shortest paths to the rack's switches
   Nanos longest;
   for (std::uint32_t rack = 0; rack < racks_; ++rack) {
     std::uint16_t* const distance = distance_.data() + rack * std::size_t{switches()};
@@ -223,7 +224,7 @@ void Topology::find_distances() {
     }
   }
   longest_delay_ = first_delay + longest + last_delay;
-  // Several links to one switch, or from one to a host.
+  // A host may have several links to a switch, or a switch several to a host.
   for (Host host = 0; host < hosts_; ++host) has_choices_ |= out(host).size() > 1 || in(host).size() > 1;
 }
 
@@ -297,7 +298,7 @@ void Topology::check_all_paths() const {
   for (Host host = 0; host < hosts_; ++host)
     if (std::all_of(out(host).begin(), out(host).end(), [&](Link link) { return is_host(links_[link].to); }))
       for (Host to = 0; to < hosts_; ++to) static_cast<void>(path(host, to, 0));
-  // A host reaches what its switches reach, or one of them.
+  // A host reaches everything that any of its switches reaches.
   for (std::uint32_t rack = 0; rack < racks_; ++rack)
     for (Node at = hosts_; at < nodes(); ++at) {
       if (distance(at, rack_host_[rack]) != kUnreachable) continue;
@@ -316,14 +317,14 @@ void Topology::check_path(Host from, Host to, std::span<const Link> path) const 
                                    in_quotes(names_[from]), in_quotes(names_[to]), link, std::int64_t{links()} - 1));
     if (links_[link].from != node)
       throw InputError(fmt::format(
-          "the path from {} to {} is at {} and goes on over link {}; give links that follow "
+          "the path from {} to {} reaches {} and then takes link {}, which begins elsewhere; give links that follow "
           "each other",
           in_quotes(names_[from]), in_quotes(names_[to]), in_quotes(names_[node]), in_quotes(link_name(link))));
     node = links_[link].to;
   }
   if (node != to)
-    throw InputError(fmt::format("the path from {} to {} ends at {}; give one that arrives", in_quotes(names_[from]),
-                                 in_quotes(names_[to]), in_quotes(names_[node])));
+    throw InputError(fmt::format("the path from {} to {} ends at {}; end it at its destination",
+                                 in_quotes(names_[from]), in_quotes(names_[to]), in_quotes(names_[node])));
 }
 
 Topology Topology::single_switch(std::uint32_t hosts, Rate rate, Nanos delay) {

@@ -1,10 +1,10 @@
 // The description of a network: hosts, switches, and directed links with rates and delays; and shortest paths between
-// hosts. Used by the scheduler and by the simulators at packet and flow level.
+// hosts. The scheduler uses it, and the simulators at packet and flow level.
 //
 // Paths have the minimum number of links. If several links begin a shortest path, a switch spreads flows over them
 // (equal-cost multi-path, RFC 2992): next() lists them, and the caller's hash picks one. Hosts do not forward.
-// Distances are stored per rack, that is, per group of hosts with the same switches, so that 10,000 hosts take a few
-// MB.
+// Distances are stored for each rack, that is, each group of hosts with the same switches, so that 10,000 hosts take a
+// few MB.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +36,16 @@ struct Graph {
   std::vector<Link> links;  ///< one direction each
 };
 
-/// Two tiers: every leaf switch has a link to every spine switch and to its own hosts. Names and order of the links:
-/// "host 3 -> leaf 0" of all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h is connected
-/// to leaf h / hosts_per_leaf.
+/// A network of two tiers: every leaf switch has links to every spine switch and to its own hosts. Names and order of
+/// the links: "host 3 -> leaf 0" for all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h is
+/// connected to leaf h / hosts_per_leaf.
 struct LeafSpineShape {
   std::uint32_t leaves = 2;          ///< number of leaves, spines and hosts: 1 to Topology::kMaxInTier
   std::uint32_t spines = 2;          ///< may be 0 with one leaf
   std::uint32_t hosts_per_leaf = 4;  //
-  Rate host_rate;                    ///< of each link between a host and its leaf
-  Rate uplink_rate = {};             ///< of each link between a leaf and a spine; 0 = host_rate
-  Nanos delay = {};                  ///< of every link
+  Rate host_rate;                    ///< rate of each link between a host and its leaf
+  Rate uplink_rate = {};             ///< rate of each link between a leaf and a spine; 0 = host_rate
+  Nanos delay = {};                  ///< one-way delay of every link
 
   [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
 };
@@ -60,19 +60,20 @@ class Topology {
   // switch, and found by visiting every link between switches for each rack.
   static constexpr std::uint32_t kMaxHosts = 1U << 16;
   static constexpr std::uint32_t kMaxSwitches = 1U << 16;
-  static constexpr std::uint32_t kMaxLinks = 1U << 22;  ///< directions count each
+  static constexpr std::uint32_t kMaxLinks = 1U << 22;  ///< each direction counts
   static constexpr std::uint64_t kMaxDistances = 1U << 26;
   static constexpr std::uint64_t kMaxSteps = 1ULL << 32;
   static constexpr std::uint32_t kMaxInTier = 1024;  ///< leaves, spines, hosts per leaf
-  static constexpr std::uint32_t kMaxPorts = 64;     ///< of the switches of a fat tree: 65536 hosts
+  static constexpr std::uint32_t kMaxPorts = 64;     ///< ports of a switch of a fat tree: 65536 hosts
   static constexpr Rate kHighestCapacity{100'000'000'000'000};
   static constexpr Nanos kLongestDelay{10'000'000'000};
 
-  /// Throws InputError "cause; cure" that names node or link: no hosts, limits exceeded, empty or duplicate names,
-  /// unknown nodes, a link from a node to itself, a capacity or delay out of range, or hosts that are not connected.
+  /// Throws InputError "cause; cure" that names the node or link if there are no hosts, limits are exceeded, names are
+  /// empty or duplicate, nodes are unknown, a link leads from a node to itself, a capacity or delay is out of range, or
+  /// hosts are not connected.
   explicit Topology(const Graph& graph);
 
-  /// Hosts "host 0", ... on "switch 0". Here and below, `delay` is that of every link.
+  /// A network of hosts "host 0", ... on "switch 0". Here and below, every link has delay `delay`.
   static Topology single_switch(std::uint32_t hosts, Rate rate, Nanos delay = {});
   static Topology leaf_spine(const LeafSpineShape& shape);
   /// A fat tree of switches with `k` ports (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): k pods of k/2 "edge" and k/2
@@ -105,7 +106,7 @@ class Topology {
   /// The shape of a leaf_spine(); otherwise empty.
   [[nodiscard]] const std::optional<LeafSpineShape>& leaf_spine_shape() const { return shape_; }
 
-  /// Hosts of a rack are connected to the same switches. Racks are numbered from 0.
+  /// Racks: the hosts of a rack are connected to the same switches. Racks are numbered from 0.
   [[nodiscard]] std::uint32_t racks() const { return racks_; }
   [[nodiscard]] std::uint32_t rack(Host host) const { return rack_of_[host]; }
 
@@ -113,14 +114,14 @@ class Topology {
   [[nodiscard]] Rate fastest_host() const { return fastest_host_; }
   /// Upper bound of a path's total delay between hosts; exact if all links of a tier are alike.
   [[nodiscard]] Nanos longest_delay() const { return longest_delay_; }
-  /// Whether some switch has several links to choose from on the way to a host.
+  /// Whether some switch can choose between several links on the way to a host.
   [[nodiscard]] bool has_choices() const { return has_choices_; }
   /// Maximum over all racks of the ratio of the hosts' total rate to that of the rack's links to other switches; 1 if
   /// there is only one rack.
   [[nodiscard]] double oversubscription() const;
 
-  /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in ascending order: none if there is no
-  /// path, or `at` is `to`.
+  /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in ascending order; empty if there is no
+  /// path, or if `at` is `to`.
   void next(Node at, Host to, std::vector<Link>& choices) const;
   /// Number of links on a shortest path; kUnreachable if there is none.
   [[nodiscard]] std::uint16_t distance(Node at, Host to) const;
@@ -156,7 +157,7 @@ class Topology {
     Nanos delay;
   };
 
-  /// For nodes in order, and links between valid, different nodes.
+  /// Requires nodes in order, and links between valid, different nodes.
   Topology(std::uint32_t hosts, std::vector<std::string> names, std::vector<Edge> links);
   void finish();
   void check_joined() const;
@@ -170,7 +171,7 @@ class Topology {
   std::vector<std::string> names_;  ///< by node
   std::unordered_map<std::string, Node> node_of_;
   std::vector<Edge> links_;
-  std::unordered_map<Link, std::string> link_names_;  ///< of links with a name other than "FROM -> TO"
+  std::unordered_map<Link, std::string> link_names_;  ///< names other than "FROM -> TO"
   std::vector<Link> out_links_, in_links_;            ///< grouped by node
   std::vector<std::uint32_t> out_begin_, in_begin_;   ///< by node, and one more
   std::vector<std::uint32_t> rack_of_;                ///< by host

@@ -42,7 +42,7 @@ std::string list(const std::array<Unit, n>& units) {
 struct Decimal {
   Uint128 digits = 0;
   int exponent = 0;
-  std::size_t length = 0;  // of the text that was read; 0: there is no number
+  std::size_t length = 0;  // length of the text read; 0: there is no number
   bool negative = false;
 };
 
@@ -92,7 +92,7 @@ std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std
                     std::string_view example) {
   constexpr std::uint64_t largest = 9'200'000'000'000'000'000;  // 292 years of nanoseconds, within 63 bits
   const auto fail = [&](std::string_view why) {
-    throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, as in \"{}\"",
+    throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, such as \"{}\"",
                                  in_quotes(text), what, why, list(units), example));
   };
   const std::string_view written = trimmed(text);

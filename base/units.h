@@ -23,7 +23,7 @@ struct Nanos {
   constexpr Nanos() = default;
   constexpr explicit Nanos(std::int64_t nanoseconds) : count(nanoseconds) {}
 
-  /// Later than any real time.
+  /// A time that is later than any real time.
   static constexpr Nanos never() { return Nanos(std::numeric_limits<std::int64_t>::max()); }
   /// `seconds` rounded to the nearest nanosecond; |seconds| below 9.2e9.
   static constexpr Nanos from_seconds(double seconds) {
@@ -49,8 +49,8 @@ constexpr Nanos operator+(Nanos a, Nanos b) { return Nanos(a.count + b.count); }
 constexpr Nanos operator-(Nanos a, Nanos b) { return Nanos(a.count - b.count); }
 constexpr Nanos operator*(Nanos a, std::int64_t k) { return Nanos(a.count * k); }
 constexpr Nanos operator/(Nanos a, std::int64_t k) { return Nanos(a.count / k); }
-/// Offset of `time` within its period, for periods that begin at 0: from 0 to less than `period`, which must be above
-/// 0.
+/// Offset of `time` within its period, for periods that begin at 0: from 0 to less than `period`. `period` must be
+/// above 0.
 constexpr Nanos modulo(Nanos time, Nanos period) {
   const std::int64_t rest = time.count % period.count;
   return Nanos(rest < 0 ? rest + period.count : rest);
@@ -63,7 +63,7 @@ constexpr Nanos operator""_ms(unsigned long long n) { return Nanos(static_cast<s
 constexpr Nanos operator""_s(unsigned long long n) { return Nanos(static_cast<std::int64_t>(n) * 1'000'000'000); }
 }  // namespace literals
 
-/// A data rate in bits per second. 0 means "no rate": unlimited where a limit is meant.
+/// A data rate in bits per second. 0 means "no rate"; as a limit, 0 means unlimited.
 struct Rate {
   std::uint64_t bits_per_second = 0;
 
@@ -75,8 +75,8 @@ struct Rate {
   [[nodiscard]] constexpr bool is_zero() const { return bits_per_second == 0; }
   [[nodiscard]] constexpr double gbps() const { return static_cast<double>(bits_per_second) * 1e-9; }
 
-  /// Transmission time of `bytes` at this rate, rounded up; capped at 73 years, so that a few can be added. Requires a
-  /// rate above 0.
+  /// Transmission time of `bytes` at this rate, rounded up; at most 73 years, so that a few such times can be added.
+  /// Requires a rate above 0.
   [[nodiscard]] constexpr Nanos time_for(Bytes bytes) const {
     if (bytes < (std::uint64_t{1} << 30)) [[likely]] {
       const std::uint64_t bit_nanos = bytes * 8'000'000'000ULL;
@@ -87,7 +87,7 @@ struct Rate {
     const Uint128 nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
     return Nanos(nanos < kLongest ? static_cast<std::int64_t>(nanos) : static_cast<std::int64_t>(kLongest));
   }
-  /// Whole bytes that fit into `duration`; 0 if that is negative.
+  /// Number of whole bytes that fit into `duration`; 0 if it is negative.
   [[nodiscard]] constexpr Bytes bytes_in(Nanos duration) const {
     if (duration.count <= 0) return 0;
     const Uint128 bit_nanos = static_cast<Uint128>(bits_per_second) * static_cast<std::uint64_t>(duration.count);
@@ -101,17 +101,17 @@ struct Rate {
 };
 
 /// Parsers of values with units, as in experiment files. White space around number and unit is ignored. All throw
-/// InputError (base/error.h) that names the text, the cause and what is accepted.
+/// InputError (base/error.h) that names the text, the cause and the accepted form.
 
-/// "150 ms"; units ns, us, ms, s, min. Not negative; below 292 years.
+/// A duration such as "150 ms"; units ns, us, ms, s, min. Not negative; below 292 years.
 Nanos parse_duration(std::string_view text);
-/// "13.5 MB"; units B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). Not negative.
+/// A size such as "13.5 MB"; units B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). Not
+/// negative.
 Bytes parse_bytes(std::string_view text);
-/// "1 Gbps"; units bps, kbps, Mbps, Gbps, Tbps (powers of 1000). Not negative.
+/// A rate such as "1 Gbps"; units bps, kbps, Mbps, Gbps, Tbps (powers of 1000). Not negative.
 Rate parse_rate(std::string_view text);
 
-/// The same units written back: the shortest text with a unit that reads back as the same value
-/// ("150 ms", "13.5 MB", "1 Gbps").
+/// The shortest text with a unit that the parsers read as the same value ("150 ms", "13.5 MB", "1 Gbps").
 std::string to_text(Nanos duration);
 std::string bytes_to_text(Bytes bytes);
 std::string to_text(Rate rate);

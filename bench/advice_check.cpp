@@ -1,11 +1,11 @@
-// How far `mltcp advise` is off: what it predicts beside what packets do from random starts, as a Markdown table.
+// The error of `mltcp advise`: its predictions and the results of simulations by packets, as a Markdown table.
 //
 //   build/bin/advice_check [--seeds N] examples/multi-phase.toml ...
 //
-// Each file is a mix of jobs on its own network. The reference is N runs (24) by packets, of 60 iterations of each job,
-// from starts that are random in the jobs' periods, with other seeds than those that the advice used; ± is its 95%
-// confidence interval, below which no prediction can be told from another. Means are over jobs; beside them stands how
-// far it is off for the job that it is furthest off for.
+// Each file is a mix of jobs on its own network. The reference is N (24) runs by packets, of 60 iterations of each job,
+// from starts that are random in the jobs' periods, with other seeds than those of the advice. ± is the 95% confidence
+// interval of the reference; smaller differences between predictions mean nothing. Values are means over the jobs; the
+// error of the worst job is next to them.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -69,7 +69,7 @@ void check(const char* file, std::uint32_t seeds) {
   const std::vector<std::vector<std::vector<double>>> packets = measured(experiment, advice, seeds);
   for (std::size_t policy = 0; policy < advice.policies.size(); ++policy) {
     std::vector<double> means(seeds);
-    double off = 0;  // of the job that it is furthest off for
+    double off = 0;  // error of the worst job
     for (std::size_t job = 0; job < experiment.jobs.size(); ++job) {
       for (std::uint32_t i = 0; i < seeds; ++i)
         means[i] += packets[policy][job][i] / static_cast<double>(experiment.jobs.size());

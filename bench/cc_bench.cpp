@@ -1,7 +1,7 @@
-// Cost of congestion control per acknowledgement sample, for every algorithm of the build: plain and with MLTCP, as a
-// connection calls it: count the bytes into the job's iteration, take the gains, hand the sample over, and once in a
-// while report congestion. MLTCP's own share, the counting and the gains, is measured alone for each aggressiveness
-// function; it overlaps with the algorithm's work, so that what it adds to an algorithm is less.
+// Cost of congestion control per acknowledgement sample, for every built-in algorithm, without and with MLTCP. Each
+// step is that of a connection: count the bytes of the job's iteration, compute the gains, pass the sample on, and
+// report congestion from time to time. MLTCP's share, the counting and the gains, is also measured alone for each
+// aggressiveness function; the cost that it adds to an algorithm is lower, because the CPU overlaps their work.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -20,7 +20,7 @@ constexpr Bytes kIterationBytes = 13'500'000;
 constexpr std::uint64_t kSamplesPerRound = 64;
 constexpr std::uint64_t kSamplesPerCongestion = 256;
 
-/// The acknowledgements of a job that sends without end, two packets each, over a round trip of 20 to 35 us.
+/// Acknowledgements of a job that never stops sending, two packets each, with round-trip times of 20 to 35 us.
 class Acknowledgements {
  public:
   Acknowledgements() {
@@ -64,7 +64,7 @@ void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
   ack.decrease_gain = augmentation.decrease_gain();
 }
 
-/// Arguments: which algorithm of the build, and whether with MLTCP.
+/// Arguments: index of the algorithm; whether with MLTCP.
 void algorithm(benchmark::State& state) {
   const cc::AlgorithmTable& table = *cc::algorithms()[static_cast<std::size_t>(state.range(0))];
   const bool with_mltcp = state.range(1) != 0;

@@ -1,7 +1,7 @@
-// Speed and memory of the cluster scheduler: 256 jobs of mixed types on 1,024 hosts scheduled, ten candidates for one
-// more ranked, one more joining; and 2,500 jobs on 10,000 hosts. The number in a name is that of threads; time is that
-// of the clock, as work is done in parallel, and CPU that of all threads. Jobs are placed by locality, or at random,
-// which makes one component of them all with thousands of loops: the worst that there is.
+// Speed and memory of the cluster scheduler: schedules 256 jobs of mixed types on 1,024 hosts, ranks ten candidates for
+// one more job, lets one more job join; and 2,500 jobs on 10,000 hosts. The number in a name is the number of threads.
+// "Time" is real time, because threads work in parallel; "CPU" is the sum over all threads. Jobs are placed by
+// locality, or at random, which joins them all to one component with thousands of loops, the worst case.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -19,7 +19,7 @@ namespace {
 using namespace mltcp;
 using namespace mltcp::scheduler;
 
-/// Jobs like those of the published tables: data-parallel ones with one burst, pipelines with several.
+/// Jobs like those of the published tables: data-parallel jobs with one burst, pipelines with several bursts.
 std::vector<Demand> job_types() {
   struct Type {
     std::int64_t period_ms;
@@ -56,8 +56,8 @@ struct Setting {
   std::vector<ClusterJob> jobs;
 };
 
-/// `jobs` jobs with 4 to 24 workers, four to a host, as a cluster has after a while: placed by locality (or at random)
-/// while others come and go.
+/// `jobs` jobs with 4 to 24 workers, four to a host, in the state of a cluster after some time: placed by locality (or
+/// at random) while other jobs came and went.
 Setting setting(const Topology& topology, std::size_t jobs, PlacementKind kind) {
   Setting result{Cluster(topology), Occupancy(topology.hosts(), 4), {}};
   const std::vector<Demand> types = job_types();
@@ -113,7 +113,7 @@ ClusterOptions with_threads(const benchmark::State& state) {
   return options;
 }
 
-/// All of the 256 jobs from nothing.
+/// Schedules all 256 jobs from scratch.
 void schedule_1024_hosts(benchmark::State& state, PlacementKind kind) {
   const Setting base = setting(thousand_hosts(), 256, kind);
   for (auto _ : state) {
@@ -123,7 +123,7 @@ void schedule_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// Ten candidates for one more job of 24 workers, none of which the cluster has seen before.
+/// Ranks ten candidate placements of another job of 24 workers, all of them new to the cluster.
 void rank_1024_hosts(benchmark::State& state, PlacementKind kind) {
   Setting base = setting(thousand_hosts(), 255, kind);
   const Demand demand = job_types()[8];
@@ -143,7 +143,7 @@ void rank_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// The 256th job joins, and leaves again outside of the measured time.
+/// The 256th job joins; it leaves again outside of the measured time.
 void join_1024_hosts(benchmark::State& state, PlacementKind kind) {
   Setting base = setting(thousand_hosts(), 256, kind);
   const ClusterJob last = base.jobs.back();

@@ -1,13 +1,13 @@
-// What an endpoint costs over its shard, and what matching tags costs. The network is two hosts of one process that
-// hand packets over at once: what is left is the work of the transport and of the endpoint.
+// The cost that an endpoint adds to its shard, and the cost of matching tags. The network is two hosts in one process
+// that pass packets to each other directly, so that only the work of the transport and the endpoint is measured.
 //
-// Everything that is compared is measured in one run, in turns, and the comparison is a counter:
+// The compared cases are measured alternately in one run, and the comparison is a counter:
 //
-//   Message    a message of 64 bytes, by hand and through endpoints, both ends in one thread; per operation: a
-//              message is two, a send and a receive
-//   Tagged     a message by tag with 10 and with 10,000 receives posted; `over_few` is the ratio
-//   Handover   from a post in one thread to its callback in another that spins, and the posting call itself. Needs two
-//              CPUs for itself: chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover
+//   Message    a message of 64 bytes, through shards and through endpoints, both ends in one thread; per operation: a
+//              message is two operations, a send and a receive
+//   Tagged     a tagged message with 10 and with 10,000 receives posted; `over_few` is the ratio
+//   Handover   from a post in one thread to its callback in another that spins; also the posting call alone. Needs two
+//              CPUs without other load: chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ using namespace mltcp::endpoint;
 
 constexpr std::size_t kMessageBytes = 64;
 
-/// Two hosts; packets lie in rings of fixed buffers. Each pair of hosts is used by one thread.
+/// Two hosts; rings of fixed buffers hold the packets. Each pair of hosts is used by one thread.
 class BenchIo final : public PacketIo {
  public:
   explicit BenchIo(const Address& address) : address_(address) {
@@ -57,7 +57,7 @@ class BenchIo final : public PacketIo {
     return count;
   }
   std::size_t send(std::span<const TxPacket> packets) override {
-    if (peer == nullptr) return packets.size();  // nobody is there
+    if (peer == nullptr) return packets.size();  // no peer yet
     std::size_t count = 0;
     for (const TxPacket& packet : packets) {
       if (peer->end_ - peer->begin_ == kPackets) break;
@@ -91,7 +91,7 @@ class BenchIo final : public PacketIo {
   std::size_t end_ = 0;
 };
 
-/// A host of "bench:": the second that opens one is joined to the first.
+/// A host of "bench:"; the second host to open is connected to the first.
 class BenchDatapath final : public HostDatapath {
  public:
   BenchDatapath() : time_(clock()) {}
@@ -146,17 +146,17 @@ EndpointConfig config_of(std::uint32_t host) {
   return config;
 }
 
-/// Median of the times that single rounds took: what else the machine does leaves it alone.
+/// Median of the times of single rounds, which other load on the machine hardly affects.
 Nanos median(std::vector<Nanos>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
 }
 
-// ---- a message, by hand and through endpoints -----------------------------------------------------------------------
+// ---- a message, through shards and through endpoints ----------------------------------------------------------------
 
-constexpr std::uint64_t kTaggedBatch = 8;  ///< likewise by tag, below the fewest receives
-constexpr int kBatch = 16;                 ///< messages a round, as a program with something to do posts
+constexpr std::uint64_t kTaggedBatch = 8;  ///< tagged messages per round, below the lowest number of receives
+constexpr int kBatch = 16;                 ///< messages per round, as a busy program posts them
 
 class ByHand {
  public:
@@ -229,7 +229,7 @@ class ThroughEndpoints {
     }
     while (ended_ < 2 * kBatch) progress();
   }
-  /// Receives that nobody sends to.
+  /// Receives for which no message is sent.
   void post_others(std::uint64_t count) {
     OperationHandle operation = 0;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -237,7 +237,7 @@ class ThroughEndpoints {
                                   {.callback = on, .context = this}, operation);
     others_ = count;
   }
-  /// Messages for some of them, each of which is then posted again.
+  /// Sends messages for some of them, and posts these receives again.
   void tagged_round(Random& random) {
     ended_ = 0;
     OperationHandle operation = 0;
@@ -321,7 +321,7 @@ struct Arrival {
   }
 };
 
-/// A peek ends as soon as its shard has looked at it.
+/// A peek ends as soon as its shard has processed it.
 void Handover(benchmark::State& state) {
   EndpointConfig config = config_of(1);
   config.driving = Driving::threads;

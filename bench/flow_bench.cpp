@@ -1,6 +1,6 @@
 // Speed of datapath flow: jobs, each a ring of four workers, on a leaf-spine network with 2:1 oversubscription, and a
-// job that comes and goes in between. What is counted: simulated seconds per second of processor time, and events, that
-// is, begins and ends of flows and changes of weight. At packet level (`packets`), the same network and jobs.
+// job that comes and goes meanwhile. Counters: simulated seconds per second of processor time, and events (begins and
+// ends of flows, changes of weight). `packets` simulates the same network and jobs at packet level.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ using namespace mltcp;
 using namespace mltcp::literals;
 using namespace mltcp::experiment;
 
-/// 32 hosts a leaf, as many workers as hosts, each job on four leaves.
+/// 32 hosts per leaf, as many workers as hosts, each job on four leaves.
 Experiment cluster_of(std::uint32_t hosts) {
   Experiment experiment;
   fabric::SwitchedNetworkConfig& network = experiment.topology.emplace();
@@ -71,7 +71,7 @@ void flows(benchmark::State& state) {
       static_cast<double>(cluster.counters().allocations - before.allocations);
 }
 
-/// One iteration of each job takes some 0.2 s of the simulation.
+/// One iteration of each job takes about 0.2 s of simulated time.
 void packets(benchmark::State& state) {
   Experiment experiment = cluster_of(static_cast<std::uint32_t>(state.range(0)));
   experiment.iterations = 1;

@@ -1,9 +1,9 @@
-// Compares datapath flow with datapath sim: runs experiment files on both and prints what differs as a Markdown table.
+// Compares datapath flow with datapath sim: runs experiment files on both, and prints the differences as Markdown.
 //
 //   build/bin/flow_level_check examples/two-vgg19.toml ...
 //
-// For each policy: how much the isolated iteration of a job differs at most, the mean slow-down of all jobs over all
-// iterations and over the later half on either.
+// For each policy: the largest difference of a job's isolated iteration, and on both datapaths the mean slow-down of
+// all jobs, over all iterations and over the later half.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,14 +1,14 @@
-// All-reduce over Gloo's own TCP and over MLTCP, side by side: two processes on the loopback, or one on each of two
-// hosts that share a folder, a ring, bus bandwidth by size. Prints a table in Markdown.
+// Compares ring all-reduce over Gloo's own TCP and over MLTCP: two processes on the loopback, or one on each of two
+// hosts that share a folder. Prints bus bandwidth by size as a Markdown table.
 //
-//   build/bin/gloo_bench [BYTES [SECONDS]]            up to 64 MiB and 1 s a cell, unless told
+//   build/bin/gloo_bench [BYTES [SECONDS]]            default: up to 64 MiB, 1 s per cell
 //   build/bin/gloo_bench ... --rank 0 --folder FOLDER --address 10.77.0.1        and rank 1 on the other host
 //
-// On two hosts of a testbed, in namespaces of this machine (docs/how-to/testbed.md), for which docs/how-to/gloo.md has
-// the command.
+// On two hosts of a testbed, in namespaces of this machine (docs/how-to/testbed.md), for which
+// docs/reference/tables/runtimes.md has the command.
 //
-// Bus bandwidth is 2 (n - 1) / n times the length by the time of one all-reduce, as in nccl-tests: here, of two ranks,
-// the length by the time. The transports take turns, and of the times the median counts.
+// Bus bandwidth is 2 (n - 1) / n times the length divided by the time of an all-reduce, as in nccl-tests; with two
+// ranks, length / time. The transports run alternately; the result is the median.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -61,7 +61,7 @@ double allreduce_us(const Context& context, std::vector<float>& data) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-/// Rank 0 says how often, for both.
+/// Rank 0 determines the number of repetitions for both.
 int agree(const Context& context, int rounds) {
   gloo::BroadcastOptions options(context);
   options.setOutput(&rounds, 1);
@@ -100,7 +100,7 @@ void run(int rank, const std::string& folder, const std::string& address, std::s
   }
 }
 
-/// The rank's exit status.
+/// Returns the rank's exit status.
 int try_run(int rank, const std::string& folder, const std::string& address, std::size_t longest, double seconds) {
   try {
     run(rank, folder, address, longest, seconds);

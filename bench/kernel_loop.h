@@ -1,4 +1,4 @@
-// What a user would write on the kernel's sockets without a transport: the ceilings of port_bench's rows over udp:.
+// Bare loops on the kernel's sockets, as a user would write them: upper bounds for port_bench's udp: rows.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace mltcp::bench {
 
 struct KernelLoop {
   enum class What : std::uint8_t {
-    segments,  ///< UDP_SEGMENT sends without a pause, UDP_GRO receives; nobody looks at the bytes or acknowledges them
+    segments,  ///< sends with UDP_SEGMENT without a pause, receives with UDP_GRO; nothing is read or acknowledged
     stream,    ///< TCP, writes and reads of `size`
     echo,      ///< UDP round trips of `size`
   };
@@ -17,14 +17,14 @@ struct KernelLoop {
   std::string address;
   std::string peer;
   std::size_t size = 1472;  ///< bytes of a packet, a write or a message
-  bool spins = true;        ///< echo: looks again at once, or blocks
+  bool spins = true;        ///< echo: polls, or blocks
   double seconds = 5;
   double warm_up = 1;
 };
 
-/// The receiving end; prints "ready", and at the end what it received as a line of JSON. Throws std::runtime_error.
+/// The receiving end; prints "ready", and finally its results as a line of JSON. Throws std::runtime_error.
 void serve_kernel_loop(const KernelLoop& loop);
-/// The sending end. Round trips are told here, as a line of JSON.
+/// The sending end. Prints the round-trip times of `echo` as a line of JSON.
 void run_kernel_loop(const KernelLoop& loop);
 
 }  // namespace mltcp::bench

@@ -1,8 +1,8 @@
-// Speed of the reader of PyTorch's profiler, by the time that a core spends on it: a trace made here, of some size in
-// MB, in memory; and of one that is given.
+// Speed of the reader of PyTorch profiler traces, by processor time: a trace of the given size in MB, made here in
+// memory; or a given file.
 //
-//   build/bin/kineto_bench [MB [FILE]]     of that size; FILE: where it is written, too
-//   build/bin/kineto_bench FILE            and the most memory that it took
+//   build/bin/kineto_bench [MB [FILE]]     a trace of this size; also written to FILE
+//   build/bin/kineto_bench FILE            also prints the peak memory
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -18,8 +18,7 @@
 
 namespace {
 
-/// Steps of 200 operations of the host, 200 kernels with their launches, and 5 all-reduces, as the profiler writes
-/// them.
+/// Steps of 200 operations of the host, 200 kernels with their launches, and 5 all-reduces, in the profiler's format.
 std::string make(std::size_t bytes) {
   std::string text = R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8},)"
                      "\n  \"traceEvents\": [\n  {\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 1}";

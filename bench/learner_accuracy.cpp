@@ -1,11 +1,11 @@
-// How soon and how exactly iterations are learned (cc/iteration_learner.h) from traffic as real jobs make it.
+// How soon and how exactly iterations are learned (cc/iteration_learner.h) from traffic like that of real jobs.
 //
 //   learner_accuracy TRACE...      a folder's files count as one row
 //
-// The typical step of a trace is repeated over a link of 10 Gbps. Congestion makes each burst take up to so many times
-// as long, uniformly; what the link has not finished when the next communication is due runs into it. Each piece of
-// compute time jitters normally, and in the last row one iteration in 50 computes ten times as long. The truth is where
-// the profiler saw steps begin. Virtual time, the same from the same seeds; only the last lines look at a clock.
+// The typical step of a trace is repeated over a link of 10 Gbps. Congestion lengthens each burst by a factor, uniform
+// from 1 to a maximum; data that is still being sent when the next communication is due delays that one. Each compute
+// time has normal jitter, and in the last row one iteration in 50 computes ten times as long. The true boundaries are
+// the profiler's. In virtual time, with the same results for the same seeds; only the last lines measure real time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using namespace mltcp;
 constexpr Rate kLinkRate(10'000'000'000);
 constexpr int kIterations = 200;
 constexpr std::uint64_t kSeeds = 20;
-constexpr Bytes kPacketBytes = 65'536;  // between two acknowledgements
+constexpr Bytes kPacketBytes = 65'536;  // per acknowledgement
 
 struct Scenario {
   double stretch = 1;
@@ -42,13 +42,13 @@ struct Scenario {
 constexpr Scenario kScenarios[] = {{1, 0, 0}, {2, 0, 0}, {2, 0.01, 0}, {2, 0.05, 0}, {4, 0.05, 0}, {4, 0.05, 0.02}};
 
 struct Communication {
-  Nanos compute;  ///< before it
+  Nanos compute;  ///< before the communication
   Bytes bytes = 0;
   bool overlaps = false;
 };
 struct Step {
   std::vector<Communication> communications;
-  Nanos compute;  ///< after them
+  Nanos compute;  ///< after the communications
 };
 using Job = std::vector<Step>;
 
@@ -70,9 +70,9 @@ struct Sums {
   int never_known = 0;
   double learned_after = 0;  ///< iterations
   int learned_after_worst = 0;
-  double wrong_bytes = 0;  ///< delivered while a size was known that is more than 5% off
+  double wrong_bytes = 0;  ///< delivered while the known size was wrong by more than 5%
   double all_bytes = 0;
-  double known_bytes = 0;  ///< ... delivered since first known
+  double known_bytes = 0;  ///< delivered since a size was first known
   double bytes_since_known = 0;
   double ratio_error = 0;  ///< times bytes
   int known_at_end = 0;
@@ -100,7 +100,7 @@ class Run {
     }
     sums_.learned_after += known_from_;
     sums_.learned_after_worst = std::max(sums_.learned_after_worst, known_from_);
-    // A true boundary counts as found if a learned one lies within 1% of an iteration's bytes.
+    // A true boundary counts as found if a learned one is within 1% of an iteration's bytes.
     for (const Bytes truth : true_begins_) {
       const bool found = std::any_of(begins_.begin(), begins_.end(), [&](Bytes begin) {
         return (begin > truth ? begin - truth : truth - begin) <= size_ / 100;
@@ -193,7 +193,7 @@ void measure(const std::string& name, const std::vector<Job>& jobs) {
   }
 }
 
-/// The best of some rounds: what else runs on the machine only makes it slower.
+/// The best of some rounds, because other load on the machine can only make it slower.
 template <typename F>
 double nanos_per(int times, F&& work) {
   double best = std::numeric_limits<double>::infinity();

@@ -1,12 +1,12 @@
-// What loss, reordering and incast leave of a link, under each algorithm. Virtual time; the same from the same options.
+// Goodput under loss, reordering and incast, with each algorithm. Virtual time; same options, same results.
 //
 //   loss_bench loss --rate 1 --rtt 10          goodput of one flow against random loss in both directions
 //   loss_bench reordering --rate 1 --rtt 10    ... against packets held back, so that later ones overtake them
-//   loss_bench incast --rate 1 --rtt 0.1       2 to 64 flows that begin at once, into a small buffer
-//   loss_bench neighbours --rate 1 --rtt 0.1   the share that each algorithm takes beside Reno and CUBIC
+//   loss_bench incast --rate 1 --rtt 0.1       2 to 64 flows that begin at the same time, into a small buffer
+//   loss_bench neighbours --rate 1 --rtt 0.1   the share of each algorithm on a link with Reno or CUBIC
 //
-// Rates are in Gbit/s, round trips in ms, of the empty network. Tables are Markdown. Goodput is in percent of what a
-// full link carries of messages.
+// Rates are in Gbit/s, round-trip times of the empty network in ms. Tables are Markdown. Goodput is in percent of the
+// message bytes that a full link carries.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -36,12 +36,12 @@ struct Options {
   double gbps = 1;
   double rtt_ms = 10;
   double seconds = 2;
-  double loss = 0;  ///< beside reordering
+  double loss = 0;  ///< in addition to reordering
   std::vector<std::string> algorithms = all_algorithms;
   std::uint64_t seed = 1;
 };
 
-/// A link with room for two round trips, that marks at a sixth of one (RFC 8257 asks for a seventh at least).
+/// A link with a buffer for two round trips, which marks above a sixth of one (RFC 8257: at least a seventh).
 DuelConfig link_of(const Options& options) {
   DuelConfig config;
   config.rate = Rate(static_cast<std::uint64_t>(options.gbps * 1e9));
@@ -53,7 +53,7 @@ DuelConfig link_of(const Options& options) {
   config.messages = static_cast<int>(4 * in_a_round_trip / config.message_bytes) + 16;
   config.faults.loss = options.loss;
   config.seed = options.seed;
-  // Swift has no slow start: so large a step that it reaches the link's rate within a hundred round trips.
+  // Swift has no slow start: this step is large enough to reach the link's rate within a hundred round trips.
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = config.delay * 8;
   parameters.edit<cc::Swift>().additive_increase =
@@ -67,7 +67,7 @@ struct Span {
   Nanos begin;
   Nanos end;
 };
-/// What is measured: after 200 round trips, and half a second, `seconds` long.
+/// The measurement begins after 200 round trips and half a second, and takes `seconds`.
 Span measured(const Options& options, const DuelConfig& config) {
   const auto whole = [&](double seconds) {
     return config.interval * static_cast<std::int64_t>(std::ceil(seconds / config.interval.seconds()));
@@ -132,8 +132,8 @@ void reordering_table(const Options& options) {
   }
 }
 
-/// All flows begin at once, with as much to send that they take a second together; a buffer of 100 kB, marked from
-/// 30 kB on, or not at all.
+/// All flows begin at the same time, with enough data for a second of the link; a buffer of 100 kB, with marks above
+/// 30 kB or without marks.
 void incast_table(const Options& options) {
   const std::vector<std::size_t> counts{2, 8, 16, 32, 64};
   std::vector<std::string> names;
@@ -141,7 +141,7 @@ void incast_table(const Options& options) {
   for (const bool marks : {true, false}) {
     fmt::print(
         "{}100 kB of buffer, {}; in each cell: goodput until the last has ended, packets sent again (percent), "
-        "least of a flow by the mean after half of the time\n\n",
+        "bytes of the slowest flow, divided by the mean, after half of the time\n\n",
         marks ? "" : "\n", marks ? "marked above 30 kB" : "without marks");
     print_head("algorithm", names);
     for (const std::string& cc : options.algorithms) {
@@ -182,11 +182,12 @@ void incast_table(const Options& options) {
   }
 }
 
-/// The share of one flow beside one of Reno or CUBIC. Buffers: that of `link_of`, and a tenth of a round trip.
+/// The share of one flow that competes with one flow of Reno or CUBIC. Buffers: that of `link_of`, and a tenth of a
+/// round trip.
 void neighbours_table(const Options& options) {
   struct Kind {
     std::string name;
-    double buffer;  ///< times that of link_of()
+    double buffer;  ///< as a multiple of link_of()'s
     double threshold;
   };
   const std::vector<Kind> kinds{{"marks", 1, 1}, {"no marks", 1, 0}, {"no marks, small buffer", 0.05, 0}};

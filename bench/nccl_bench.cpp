@@ -1,8 +1,8 @@
-// What NCCL's plug-in costs over the endpoint that it is made of: messages of 1 to 64 MB from one process to another,
-// over UDP on the loopback, eight under way, as NCCL has them. Both sides ask for ends in a loop and let others run in
-// between, as NCCL's proxy thread does, so that nothing but the plug-in differs. In turns, and the best of some rounds
-// counts; the third column is the endpoint without a thread of its own, driven by that loop. The last line is half a
-// round trip of 8 bytes.
+// The cost that the NCCL plug-in adds to its endpoint: messages of 1 to 64 MB from one process to another, over UDP on
+// the loopback, eight in flight, as with NCCL. Both sides poll for completions and yield in between, as NCCL's proxy
+// thread does, so that only the plug-in differs. The cases alternate; the result is the best of some rounds. The third
+// column is the endpoint without a thread of its own, driven by the polling loop. The last line is half the round-trip
+// time of 8 bytes.
 //
 //   build/bin/nccl_bench [PLUGIN.so [ROUNDS]]
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ using namespace mltcp;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kUnderWay = 8;
-constexpr std::size_t kBytes = 256UL << 20U;  // of a measurement
+constexpr std::size_t kBytes = 256UL << 20U;  // per measurement
 constexpr int kRoundTrips = 2000;
 
 /// One direction of one connection.
@@ -47,7 +47,7 @@ class Lane {
   }
 };
 
-/// A process's end: connects to the peer, both ways.
+/// One process: connects to its peer in both directions.
 class End {
  public:
   virtual ~End() = default;
@@ -61,7 +61,7 @@ void check(bool good, const char* what) {
   if (!good) throw std::runtime_error(std::string(what) + " fails");
 }
 
-/// With what the plug-in has said of it.
+/// Throws with the plug-in's messages.
 void check(nccl::Result result, const char* what) {
   if (result == nccl::Result::success) return;
   const std::vector<nccl::harness::Line> said = nccl::harness::take_lines();
@@ -200,7 +200,7 @@ class EndpointEnd final : public End {
 
 using Open = std::function<std::unique_ptr<End>()>;
 
-/// Posts `count` messages, kUnderWay at a time; the time from the end of the first to the end of the last, in seconds.
+/// Posts `count` messages, kUnderWay in flight. Returns the seconds from the end of the first to the end of the last.
 double stream(Lane& lane, std::size_t size, std::size_t count) {
   std::vector<std::byte> memory(size * 2);
   std::vector<void*> requests;
@@ -215,7 +215,7 @@ double stream(Lane& lane, std::size_t size, std::size_t count) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Gbit/s, or microseconds of half a round trip where `size` is 0.
+/// Gbit/s; if `size` is 0, half the round-trip time in microseconds.
 double run_end(End& end, bool first, std::size_t size) {
   if (size > 0) {
     const std::size_t count = kBytes / size + 1;
@@ -233,7 +233,7 @@ double run_end(End& end, bool first, std::size_t size) {
   return std::chrono::duration<double>(Clock::now() - begin).count() * 1e6 / kRoundTrips / 2;
 }
 
-/// A process of its own; its result goes to `result`, handles through the other two.
+/// Starts a process that writes its result to `result`, and exchanges handles through the other two pipes.
 pid_t start(const Open& open, bool first, std::size_t size, int give, int take, int result) {
   const pid_t process = fork();
   if (process != 0) return process;
@@ -246,7 +246,7 @@ pid_t start(const Open& open, bool first, std::size_t size, int give, int take, 
     end->connect(peer);
     const double value = run_end(*end, first, size);
     check(first || write(result, &value, sizeof value) == sizeof value, "a pipe");
-    usleep(100'000);  // the last acknowledgements
+    usleep(100'000);  // for the last acknowledgements
   } catch (const std::exception& error) {
     fmt::print(stderr, "nccl_bench: {}\n", error.what());
     _exit(1);

@@ -1,10 +1,9 @@
-// What datapaths cost per packet by themselves, without a transport: bursts of packets sent by one PacketIo and
-// received by another, in one thread. `verbs` and `frames` are on queue pairs of memory, made here, for datagrams and
-// for Ethernet frames; `ports` on the ring ports of DPDK, by the code that is the same on AF_XDP, AF_PACKET and NICs.
-// bench/packet_io counts their instructions.
+// The cost of datapaths per packet, without a transport: one PacketIo sends bursts of packets and another receives
+// them, in one thread. `verbs` and `frames` use simulated queue pairs, for datagrams and for Ethernet frames. `ports`
+// uses DPDK's ring ports, with the same code as AF_XDP, AF_PACKET and NICs. bench/packet_io counts the instructions.
 //
 //   verbs/64/0            payloads of 64 bytes; all copied, or inline
-//   verbs/1400/1          of 1400 bytes, read by the device where they lie, in registered memory
+//   verbs/1400/1          payloads of 1400 bytes in registered memory, which the device reads in place
 #include <benchmark/benchmark.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -59,7 +58,7 @@ struct MemoryHandle {
   std::array<std::byte, encap::kIpv4Bytes> ip{};
 };
 
-/// What is posted arrives at once, in order; completions wait in rings. For one thread.
+/// Posted packets arrive at once, in order; completions wait in rings. For one thread.
 class MemoryQueuePair final : public rdma::QueuePair {
  public:
   static constexpr std::size_t kDepth = 4096;
@@ -86,7 +85,7 @@ class MemoryQueuePair final : public rdma::QueuePair {
   void stop() override {}
   int steer(const rdma::FrameRule& /*rule*/) noexcept override { return 0; }
 
-  // Each is a function of its own, so that what it costs can be told from what calls it.
+  // Separate functions, so that their cost can be separated from that of their callers.
   [[gnu::noinline]] static int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** /*refused*/) {
     auto& self = *static_cast<MemoryQueuePair*>(qp->qp_context);
     for (; request != nullptr; request = request->next) {
@@ -118,7 +117,7 @@ class MemoryQueuePair final : public rdma::QueuePair {
   }
 
  private:
-  /// Frames of the one come to the other: there are two.
+  /// Frames of one of the two devices arrive at the other.
   [[nodiscard]] MemoryQueuePair* other() const {
     const auto& first = queue_pairs().begin()->second;
     return first == this ? queue_pairs().rbegin()->second : first;
@@ -210,7 +209,7 @@ class MemoryDevice final : public rdma::Device {
   rdma::DeviceFacts facts_;
 };
 
-/// All hosts are neighbours.
+/// A resolver for which all hosts are neighbours.
 class MemoryNetwork final : public rdma::KernelNetwork {
  public:
   explicit MemoryNetwork(const std::string& ip)
@@ -227,7 +226,7 @@ class MemoryNetwork final : public rdma::KernelNetwork {
                                                 const Address& /*address*/) override {
     class Routes final : public rdma::KernelRoutes {
       Way find(const Address& /*destination*/, bool /*may_ask*/) override {
-        return {State::known, {2, 0, 0, 0, 0, 1}};  // of all of them
+        return {State::known, {2, 0, 0, 0, 0, 1}};  // the same for all
       }
       [[nodiscard]] int event_file() const override { return -1; }
       void take_events() override {}
@@ -254,7 +253,7 @@ std::unique_ptr<HostDatapath> memory_host(const std::string& ip, bool is_raw, Ad
 
 // ---- Measuring ----
 
-/// Bursts from `a` to `b`. A hold is what the transport gives with payloads that may be read where they lie.
+/// Sends bursts from `a` to `b`. With a hold, as from the transport, payloads may be read in place.
 void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to, std::span<std::byte> payload,
               PayloadHold* hold) {
   const std::vector<std::byte> header(kHeaderBytes, std::byte{'h'});
@@ -269,9 +268,9 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
     std::size_t got = 0;
     while (const std::size_t count = b.receive(arrived)) got += count;
     received += got;
-    a.receive(none);  // as a host does that waits for acknowledgements
+    a.receive(none);  // like a host that waits for acknowledgements
   };
-  // The first packets wait for the peer to be found, by a thread that needs processor time.
+  // The first packets wait until a thread has resolved the peer.
   const Nanos give_up = monotonic_now() + kPatience;
   for (std::uint64_t before = 0; received < 1000 * kBurst && monotonic_now() < give_up; before = received) {
     turn();
@@ -286,7 +285,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
     return;
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(received));
-  // A case runs several times, ever longer, and all of them are counted together by callgrind.
+  // A case runs several times with more and more iterations; callgrind counts all of them together.
   static std::uint64_t counted = 0;
   counted += received;
   state.counters["counted_packets"] = static_cast<double>(counted);

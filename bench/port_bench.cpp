@@ -3,17 +3,17 @@
 //   port_bench serve  --device af_xdp:eth0 --address 10.79.0.2
 //   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
 //   port_bench ping   --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 32
-//   port_bench copy   --size 1000000        (memcpy of such messages: the physical line)
+//   port_bench copy   --size 1000000        (memcpy of such messages: the upper bound of the hardware)
 //   port_bench kernel-serve segments --address 10.79.0.2      (bare loops on the kernel's sockets: kernel_loop.h)
 //   port_bench kernel       segments --address 10.79.0.1 --peer 10.79.0.2
 //
 // With --device udp: it is the kernel's UDP sockets, and with verbs:DEVICE an RDMA device's queues; their address is
 // the kernel's own.
 //
-// `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
-// as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
-// within the time counts: a message is complete when the client knows that all of it lies in the buffer that the server
-// gave. bench/peers/run starts both ends, pinned, in network namespaces; docs/explanation/peers.md has its figures.
+// `serve` prints "ready" when it listens, and ends when its client has closed; it needs the client's size and echo
+// options. Each end prints its results as one line of JSON. Messages count that complete after the warm-up and within
+// the time; a message is complete when the client knows that the server's buffer contains all of it. bench/peers/run
+// starts both ends, pinned, in network namespaces; docs/explanation/peers.md has the results.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -51,7 +51,7 @@ using namespace mltcp;
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint16_t kUdpPort = 62400;
-/// Of messages under way: enough that the sender never waits for a completion, few enough that buffers stay cached.
+/// Bytes in flight: enough that the sender never waits for a completion, few enough that buffers stay cached.
 constexpr std::size_t kBytesUnderWay = 4 << 20;
 constexpr std::size_t kMaxUnderWay = 512;
 constexpr Nanos kPatience{30'000'000'000};
@@ -85,7 +85,7 @@ std::array<double, 2> thread_seconds() {
   return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
 
-/// What both ends have: a shard, messages' buffers, and what is asked of completions.
+/// The common part of both ends: a shard, message buffers, and the handling of completions.
 class End : public Pollable {
  public:
   End(PacketIo& io, const Options& options, std::uint64_t seed)
@@ -107,7 +107,7 @@ class End : public Pollable {
         on_completion(done[i], now);
       }
     }
-    return any ? now : due;  // what was posted meanwhile goes at once
+    return any ? now : due;  // sends at once what was posted meanwhile
   }
   [[nodiscard]] bool is_over() const { return closed || !failure.empty(); }
 
@@ -128,7 +128,7 @@ class End : public Pollable {
 class Server final : public End {
  public:
   Server(PacketIo& io, const Options& options) : End(io, options, 8) {
-    closing = true;  // however it ends, it is the client that says so
+    closing = true;  // whether successful or not, the client closes
     shard.listen(options.connection);
   }
 
@@ -138,7 +138,7 @@ class Server final : public End {
       for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(done.connection, buffers[i], i);
     } else if (done.kind == Completion::Kind::received) {
       if (done.status != Status::ok) return;
-      // The echo reads the buffer until it is acknowledged, which the client does before its next but one message.
+      // The echo reads the buffer until it is acknowledged, which happens before the client's next message but one.
       if (options_.echo) shard.send(done.connection, buffers[done.tag], done.tag);
       shard.receive(done.connection, buffers[done.tag], done.tag);
     }
@@ -265,13 +265,13 @@ Json report(const Client& client, const Options& options) {
   return json;
 }
 
-/// Both ends run on a place of any kind.
+/// A place of any kind, for both ends.
 class Place {
  public:
   virtual ~Place() = default;
   [[nodiscard]] virtual PacketIo& io() = 0;
   [[nodiscard]] virtual TimeSource& time() = 0;
-  /// What it is, and what it counted.
+  /// Description and counters.
   virtual void tell(Json& json) const = 0;
 };
 
@@ -356,7 +356,7 @@ int run(const Options& options, const std::string& mode) {
     std::fflush(stdout);
   }
   loop.run(Nanos::never(), [&] { return end->is_over(); });
-  loop.run(loop.now() + kLinger);  // what the other end still asks for
+  loop.run(loop.now() + kLinger);  // the peer may need retransmissions
 
   Json json;
   json["mode"] = mode;
@@ -372,7 +372,7 @@ int run(const Options& options, const std::string& mode) {
   return 0;
 }
 
-/// What a single pass over the bytes can do: from the buffers of one end to those of the other, as messages go.
+/// The rate of a single copy from the buffers of one end to those of the other, in the order of messages.
 void copy(const Options& options) {
   const std::size_t depth = messages_under_way(options.size);
   std::vector<std::vector<std::byte>> from(depth, std::vector<std::byte>(options.size, std::byte{1}));
@@ -381,7 +381,7 @@ void copy(const Options& options) {
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   std::uint64_t messages = 0;
-  double warm = 0;  // the first pass also makes the kernel find the pages
+  double warm = 0;  // in the first pass, the kernel also allocates the pages
   double now = 0;
   for (; now - warm < options.seconds || messages < to.size(); ++messages) {
     if (messages == to.size()) warm = elapsed();

@@ -1,5 +1,4 @@
-// The bare ring loop: what a packet costs on DPDK ring ports with no protocol at all. The yardstick for the
-// transport's cost per packet.
+// The bare ring loop: the cost of a packet on DPDK ring ports without a protocol, to compare the transport's cost with.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace mltcp::bench {
 
-/// Two ring ports, wired to each other, in one thread. Needs a started dpdk::Eal.
+/// Two ring ports, connected to each other, in one thread. Needs a started dpdk::Eal.
 class RingLoop {
  public:
   /// Packets of `frame_bytes` (64 to 9000), in bursts of `burst` (1 to 64). Throws InputError or RunError.
@@ -17,15 +16,15 @@ class RingLoop {
   RingLoop(const RingLoop&) = delete;
   RingLoop& operator=(const RingLoop&) = delete;
 
-  /// Once round: allocates a burst of packet buffers, writes an Ethernet, IPv4 and UDP header without checksums into
-  /// each, transmits them on port A, receives them on port B, reads a word of each header and frees them. Returns how
-  /// many packets came through.
+  /// One round: allocates a burst of packet buffers, writes an Ethernet, IPv4 and UDP header without checksums into
+  /// each, sends them on port A, receives them on port B, reads a word of each header and frees them. Returns the
+  /// number of packets received.
   std::size_t round();
 
-  /// The same with the payload copied into each packet, and nothing read of it at the receiver.
+  /// The same, and copies a payload into each packet; the receiver does not read the payload.
   std::size_t round_with_copy();
 
-  /// Packet buffers that are not free; 0 after every round.
+  /// Packet buffers in use; 0 after every round.
   [[nodiscard]] std::uint32_t buffers_in_use() const;
 
  private:

@@ -1,6 +1,6 @@
-// Time to solve for the shifts of jobs on one link, and what a grid of 5 degrees, the precision of the published method
-// (arXiv 2308.00852), takes and loses in comparison. The grid's search is written out plainly here: every combination
-// of grid positions, demand added up at each of the 72 angles, as the paper's score is defined.
+// Time to compute the shifts of jobs on one link, compared with a grid of 5 degrees, the precision of the published
+// method (arXiv 2308.00852): its time, and the score that it loses. The grid search is a plain implementation of the
+// paper's score: for every combination of grid positions, it sums the demand at each of the 72 angles.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace mltcp::scheduler;
 constexpr Rate kCapacity(50'000'000'000);
 constexpr std::uint64_t kSeeds = 16;
 
-/// Jobs of one to three bursts at 40% to 100% of the link whose load together is `load` of it.
+/// Jobs of one to three bursts at 40% to 100% of the link's rate; their total load is `load`.
 Problem random_jobs(std::uint64_t seed, std::size_t count, double load, std::vector<Nanos> periods) {
   Random random = Random::stream(seed, count);
   Problem problem;
@@ -96,7 +96,7 @@ BENCHMARK(random_link)
     ->ArgsProduct({{2, 3, 4, 6, 8}, {70, 90, 110}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
-/// Every combination of multiples of 5 degrees. The score is that of the 72 angles at which it looks.
+/// Tries every combination of multiples of 5 degrees. Its score considers only the 72 angles.
 class FiveDegrees {
  public:
   static constexpr std::size_t kAngles = 72;
@@ -151,8 +151,8 @@ class FiveDegrees {
   double best_ = -1e9;
 };
 
-/// `loses` is how much higher the exact score is than the true one of the grid's shifts, in the same slots; `mistakes`
-/// how far the grid's own score is off.
+/// `loses`: exact score minus the true score of the grid's shifts, in the same slots; `mistakes`: error of the grid's
+/// own score.
 void five_degrees(benchmark::State& state) {
   std::vector<Problem> problems;
   std::vector<Solution> exact;

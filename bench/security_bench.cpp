@@ -1,6 +1,6 @@
-// Sealing and opening of packets (transport/security/aead.h) beside what OpenSSL's AES-128-GCM does with as many bytes
-// by itself: one context, a nonce and a tag a message, as `openssl speed -aead -evp aes-128-gcm` counts it.
-// bytes_per_second is of what is encrypted. "Keys": as many connections in turn, with 256 contexts.
+// Sealing and opening of packets (transport/security/aead.h), compared with OpenSSL's AES-128-GCM alone on the same
+// number of bytes: one context, a nonce and a tag per message, as in `openssl speed -aead -evp aes-128-gcm`.
+// bytes_per_second counts encrypted bytes. "Keys": this number of connections in turn, with 256 contexts.
 #include <benchmark/benchmark.h>
 #include <openssl/evp.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace mltcp::security;  // NOLINT(google-build-using-namespace)
 
-constexpr std::size_t kBound = 24;  // of a packet's header
+constexpr std::size_t kBound = 24;  // bytes of a packet's header
 
 std::vector<std::byte> message(const benchmark::State& state) {
   return std::vector<std::byte>(static_cast<std::size_t>(state.range(0)), std::byte{7});

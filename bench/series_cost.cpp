@@ -1,8 +1,8 @@
-// What recording of time series (docs/reference/series.md) costs: runs of the same experiment with and without, in
-// turn, by the processor time of the thread. Prints a row an experiment: the median of the ratios, pair by pair, and
-// their quartiles.
+// The cost of recording time series (docs/reference/series.md): pairs of runs of the same experiment with and without,
+// by the processor time of the thread. Prints a row per experiment: the median of the pairs' ratios, and their
+// quartiles.
 //
-//   series_cost EXPERIMENT.toml... [PAIRS]     PAIRS: how many, 15 by default
+//   series_cost EXPERIMENT.toml... [PAIRS]     PAIRS: number of pairs, 15 by default
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,9 +56,9 @@ void compare(const std::string& file, int pairs) {
   std::vector<double> ratios;
   double without = 0;
   std::size_t rows = 0;
-  run(experiment, true);  // caches are warm from here on
+  run(experiment, true);  // warms up caches
   for (int pair = 0; pair < pairs; ++pair) {
-    // Who is first changes, so that what drifts does for both.
+    // The order alternates, so that drift affects both.
     Measured on;
     Measured off;
     if (pair % 2 == 0) {

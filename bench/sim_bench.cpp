@@ -1,6 +1,6 @@
-// Speed of the simulator: packet-hops per second of processor time with real shards on top, over virtual and over
-// real payloads, on a dumbbell and on a leaf-spine network with each kind of queue. A hop is a packet that came out of
-// a link; data and acknowledgements both take two on the dumbbell.
+// Speed of the simulator: packet-hops per second of processor time with real shards, with virtual and with real
+// payloads, on a dumbbell and on a leaf-spine network with each kind of queue. A hop is one packet that leaves one
+// link; data and acknowledgements take two hops each on the dumbbell.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using namespace mltcp::literals;
 
 constexpr Bytes kMessageBytes = 1 << 20;
 
-/// Keeps four messages under way for ever.
+/// Always keeps four messages in flight.
 struct Sender final : Pollable {
   Sender(PacketIo& io, const Address& peer, bool real) : shard(io, {.seed = 1}), data(real ? kMessageBytes : 0) {
     connection = shard.connect(peer, ConnectionConfig{}, Nanos(0));
@@ -124,7 +124,7 @@ void leaf_spine(benchmark::State& state) {
   state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
   state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-// FIFO queues, then priorities, shared memory and PFC, each on top of those before.
+// FIFO queues, then with priorities, shared memory and PFC added one after the other.
 BENCHMARK(leaf_spine)->ArgName("queues")->DenseRange(0, 3);
 
 BENCHMARK(dumbbell)->ArgNames({"jobs", "real_payload"})->Args({1, 0})->Args({2, 0})->Args({2, 1})->Args({32, 0});

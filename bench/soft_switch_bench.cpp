@@ -1,7 +1,6 @@
-// What a frame costs in the software switch: taken from a ring port, looked at, learnt from, forwarded, queued, sent to
-// another ring port. Argument: bytes of a frame. Counters: nanoseconds and TSC cycles of the switch per frame, of the
-// thread's CPU time, so that other load on the machine does not count; what makes and frees the frames isn't among
-// them.
+// The cost of a frame in the software switch: receive it from a ring port, parse, learn its address, forward, queue,
+// send to another ring port. Argument: bytes of a frame. Counters: nanoseconds and TSC cycles of the switch per frame,
+// in the thread's CPU time, so that other load does not count; creating and freeing frames is not included.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <rte_ethdev.h>
@@ -51,7 +50,7 @@ void forward(benchmark::State& state) {
   const dpdk::PacketPool pool(name, 8192, 2000);
   End from(name + "0", pool);
   End to(name + "1", pool);
-  // A rate that is never the limit: 1 ns a frame or so.
+  // A rate that is never the limit: about 1 ns per frame.
   fabric::SwitchPortConfig port;
   port.output.rate = Rate(100'000'000'000'000);
   realtime::SoftSwitch bridge(*eal, {{from.bridge.id(), 1514, port, nullptr}, {to.bridge.id(), 1514, port, nullptr}});
@@ -65,7 +64,7 @@ void forward(benchmark::State& state) {
   headers.ecn = Ecn::ect0;
   std::array<std::byte, encap::kIpv4OverheadBytes> header{};
   encap::write_headers(headers, bytes - header.size(), 0, header.data());
-  // The other end makes itself known, so that nothing is flooded.
+  // The switch learns the other end's address, so that it does not flood.
   std::array<rte_mbuf*, kBurst> frames{};
   const auto make = [&](std::uint16_t count, bool back) {
     rte_pktmbuf_alloc_bulk(pool.get(), frames.data(), count);

@@ -1,4 +1,4 @@
-// How fast traces are read, from memory: what is packed takes the time of its packer beside.
+// The speed of reading traces from memory; compressed ones include the time to decompress.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -18,8 +18,8 @@ std::string bytes(std::uint32_t field, const std::string& value) {
   return varint(field << 3U | 2U) + varint(value.size()) + value;
 }
 
-/// A Chakra trace as PyTorch's is converted to: nodes with tensors, a schema and attributes, each node behind the one
-/// before, every hundredth a collective. 700 bytes a node, as in published ones.
+/// A Chakra trace like those converted from PyTorch: nodes with tensors, a schema and attributes, each node depends on
+/// the one before, every hundredth is a collective. 700 bytes per node, as in published traces.
 std::string chakra_trace(std::uint64_t nodes) {
   std::string trace = varint(7) + bytes(1, "0.0.4");
   const std::string tensors = bytes(8, bytes(1, std::string(200, 't')) + bytes(2, std::string(60, 's')));
@@ -53,7 +53,7 @@ void chakra(benchmark::State& state) {
 }
 BENCHMARK(chakra)->Unit(benchmark::kMillisecond);
 
-/// The same nodes as a list in JSON.
+/// The same nodes as a JSON list.
 void chakra_json(benchmark::State& state) {
   static const std::string trace = [] {
     std::string text = "{\"workload_graph\": [";

@@ -1,12 +1,12 @@
-// Cost of the transport over DPDK ring ports: two shards in one thread, each with a ring port, wired to each other.
-// Everything a packet causes counts, on both sides: build, headers and checksums, copy, ring, parse, reassemble,
-// acknowledge, process the acknowledgement. The bare ring loop (ring_loop_bench.cpp) is run beside it.
+// Cost of the transport over DPDK ring ports: two shards in one thread, each with a ring port, connected to each other.
+// All work for a packet counts, on both sides: build, headers and checksums, copy, ring, parse, reassemble,
+// acknowledge, process the acknowledgement. The bare ring loop (ring_loop_bench.cpp) runs for comparison.
 //
 // Per packet: one data packet sent and acknowledged. Per message: the same for messages that share packets.
 //
-// Many connections: `connections` has the same messages on 1 to 20,000 of them, with what can be switched off switched
-// off beside it, and `memory` what lines of memory cost that lie outside the caches. `ping_pong` is the round trip of
-// a message and its answer, `two_shards` two pairs of shards on two cores. bench/stages counts instructions by stage.
+// Many connections: `connections` sends the same messages on 1 to 20,000 of them, also with optional features off;
+// `memory` measures the cost of memory lines outside of the caches. `ping_pong` is the round trip of a message and its
+// answer, `two_shards` two pairs of shards on two cores. bench/stages counts instructions by stage.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -112,7 +112,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
           sender.send(connection, out, 0);
         }
   };
-  // Handshake and window. A machine that is busy meanwhile makes round trips long, and they are what pacing goes by.
+  // Opens the connection and its window. Other load on the machine meanwhile lengthens round trips, which set the pace.
   const Nanos give_up = eal->clock().now() + Nanos(10'000'000'000);
   constexpr std::uint64_t warm = 1000;
   const auto packets_sent = [&] { return sender.stats(connection).value_or(ConnectionStats{}).packets_sent; };
@@ -137,7 +137,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
   state.counters["lost"] = static_cast<double>(sender.stats(connection)->lost_packets);
 }
 
-/// Messages of so many bytes with those options, in packets of `mtu`, over ring hosts.
+/// Messages of the given size with the given options, in packets of `mtu`, over ring hosts.
 void transport(benchmark::State& state) {
   const auto options = state.range(1);
   Wire wire(static_cast<std::uint32_t>(state.range(2)),
@@ -159,7 +159,7 @@ BENCHMARK(transport)
     ->Args({8'000'000, no_checksums, 9000})
     ->Args({8'000'000, zero_copy | no_checksums, 9000});
 
-/// The same over hosts on ports, with all that PortIo does for any port, here a wire of two ring ports.
+/// The same over hosts on ports, with all the work of PortIo, here on two connected ring ports.
 void ports(benchmark::State& state) {
   dpdk::PortConfig port{.device = "ring:left,to=right", .mtu = static_cast<std::uint32_t>(state.range(2))};
   const dpdk::Port left(*eal, port);
@@ -186,14 +186,14 @@ BENCHMARK(ports)
     ->Args({8'000'000, zero_copy, 9000});
 
 enum ConnectionOptions {
-  own_credit = 1,   ///< news of credit in packets of its own
-  at_once = 2,      ///< messages are acknowledged by the poll that receives them
-  no_prefetch = 4,  ///< cache lines are fetched when they are used
+  own_credit = 1,   ///< credit is sent in packets of its own
+  at_once = 2,      ///< the poll that receives a message acknowledges it
+  no_prefetch = 4,  ///< cache lines are not prefetched
   answered = 8,     ///< each message is answered by one of the same length
   few_in_use = 16,  ///< messages go over 64 of the connections, which change after 4096 messages
 };
 
-/// Two shards with `count` connections between them, and 64 messages of 32 bytes under way in all, each on the next
+/// Two shards with `count` connections between them, and 64 messages of 32 bytes in flight in total, each on the next
 /// connection of a shuffled list and in a packet of its own.
 class ManyConnections {
  public:
@@ -261,7 +261,7 @@ class ManyConnections {
 
   std::uint64_t messages = 0;  ///< finished; with answers a message and its answer count as one
   double opened_bytes = 0;     ///< memory of a connection, both ends together, after the handshake
-  double used_bytes = 0;       ///< and when each has carried a message
+  double used_bytes = 0;       ///< the same after each has carried a message
 
  private:
   static ShardConfig shards(std::uint32_t count, std::int64_t options) {
@@ -315,7 +315,7 @@ void connections(benchmark::State& state) {
   state.counters["packets/message"] = static_cast<double>(many.packets() - packets_before) / messages;
   state.counters["ns/message"] = nanos / messages;
   state.counters["cycles/message"] = nanos * 1e-9 * eal->clock().ticks_per_second() / messages;
-  // A case runs several times, ever longer, and all of them are counted together by callgrind.
+  // A case runs several times with more and more iterations; callgrind counts all of them together.
   static std::uint64_t counted = 0;
   counted += many.messages;
   state.counters["messages"] = messages;
@@ -333,8 +333,8 @@ BENCHMARK(connections)
     ->Args({20'000, few_in_use})
     ->Args({20'000, few_in_use | answered});
 
-/// What lines of memory cost here: each waited for, as the next one's address is in it, and 32 of them asked for before
-/// the first is looked at.
+/// Cost of memory lines: each read waits for the one before, which contains its address; or 32 lines are prefetched
+/// before the first is read.
 void memory(benchmark::State& state) {
   const auto lines = static_cast<std::size_t>(state.range(0)) * (1U << 20) / 64;
   const bool burst = state.range(1) != 0;
@@ -370,8 +370,8 @@ void memory(benchmark::State& state) {
 }
 BENCHMARK(memory)->ArgNames({"MiB", "burst"})->ArgsProduct({{1, 4, 48, 76}, {0, 1}});
 
-/// One message of 32 bytes there and one back at a time, both ends polled by turns: round trips as the program at one
-/// end sees them, from send() to the completion of the receive.
+/// One message of 32 bytes and its answer at a time, both ends polled in turn: round-trip times as measured by the
+/// program at one end, from send() to the completion of the receive.
 void ping_pong(benchmark::State& state) {
   Wire wire(1500, {0, state.range(0) == 0});
   Shard a(wire.a, ShardConfig{});
@@ -423,9 +423,9 @@ void ping_pong(benchmark::State& state) {
 }
 BENCHMARK(ping_pong)->ArgNames({"no_checksums"})->Arg(0)->Arg(1);
 
-/// Two threads on two cores, each with a pair of shards and rings of its own, against one such thread alone, which is
-/// run on either core before. Messages
-/// per second of each thread's processor time, so that other load on the machine counts for little.
+/// Two threads on two cores, each with a pair of shards and rings of its own, compared with one such thread alone,
+/// which runs on each of the cores before. Messages per second of each thread's processor time, so that other load on
+/// the machine has little effect.
 void two_shards(benchmark::State& state) {
   const std::vector<unsigned> cpus = dpdk::usable_cpus();
   if (cpus.size() < 2) {

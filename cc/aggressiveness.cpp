@@ -105,8 +105,8 @@ void Aggressiveness::validate() const {
   const Aggressiveness& f = *this;
   const auto fail = [](double x, double gain) {
     throw InputError(
-        fmt::format("the aggressiveness F({}) is {}, and not finite and above 0 as for every x from 0 to 1; F1, "
-                    "1.75 x + 0.25, is one that is",
+        fmt::format("the aggressiveness F({}) is {}, which is not finite and above 0; give a function that is for "
+                    "every x from 0 to 1, such as F1, 1.75 x + 0.25",
                     x, gain));
   };
   const auto check = [&](double x) {

@@ -10,7 +10,7 @@
 
 namespace mltcp::cc {
 
-/// F over bytes_ratio x in [0, 1]. The default is the papers' F1.
+/// The function F of x = bytes_ratio, in [0, 1]. The default is the papers' F1.
 class Aggressiveness {
  public:
   struct Point {
@@ -20,12 +20,13 @@ class Aggressiveness {
   static constexpr std::size_t kMaxPoints = 16;
 
   Aggressiveness() = default;
-  /// F(x) = slope x + intercept.
+  /// A linear function: F(x) = slope x + intercept.
   Aggressiveness(double slope, double intercept) : a_(intercept), b_(slope) {}
   /// One of the papers' six functions, "F1" to "F6"; throws InputError that lists them for any other name. F1 to F4
   /// increase; F5 and F6 decrease, which makes jobs collide instead of interleave.
   static Aggressiveness named(std::string_view name);
-  /// Piecewise linear through 2 to `kMaxPoints` points, with x increasing from 0 to 1; throws InputError otherwise.
+  /// A piecewise linear function through 2 to `kMaxPoints` points, with x increasing from 0 to 1; throws InputError
+  /// otherwise.
   static Aggressiveness table(std::span<const Point> points);
 
   [[nodiscard]] double operator()(double x) const {
@@ -44,10 +45,10 @@ class Aggressiveness {
   [[nodiscard]] double least() const;
 
   /// Exact text form, to send to another process: "polynomial 0.25 1.75 0". from_text() throws InputError for invalid
-  /// text, and whatever validate() throws.
+  /// text, and if validate() does.
   [[nodiscard]] std::string text() const;
   static Aggressiveness from_text(std::string_view text);
-  /// What people write: a name, or the text form. Throws as named() and from_text().
+  /// Parses user input: a name, or the text form. Throws like named() and from_text().
   static Aggressiveness read(std::string_view text) {
     return text.find(' ') == std::string_view::npos ? named(text) : from_text(text);
   }
@@ -58,7 +59,7 @@ class Aggressiveness {
  private:
   enum class Form : std::uint8_t { polynomial, reciprocal, table };
   [[nodiscard]] double interpolate(double x) const;
-  /// The x of a parabola's extremum if that is between 0 and 1; 0 otherwise.
+  /// The x of the parabola's extremum if it is between 0 and 1; 0 otherwise.
   [[nodiscard]] double vertex() const;
 
   Form form_ = Form::polynomial;
@@ -67,7 +68,7 @@ class Aggressiveness {
   double b_ = 1.75;
   double c_ = 0;
   std::array<Point, kMaxPoints> points_{};
-  std::array<double, kMaxPoints> slopes_{};  ///< of the segment from each point to the next
+  std::array<double, kMaxPoints> slopes_{};  ///< slope of the segment from each point to the next
 };
 
 }  // namespace mltcp::cc

@@ -1,12 +1,12 @@
 // The plug-in interface of congestion control.
 //
-// The transport owns bytes in flight, loss detection, RTT, the delivery-rate sampler, ECN counters, the app-limited
-// flag and pacing. An algorithm owns only its own state and writes its output: a congestion window and a pacing rate.
+// The transport keeps bytes in flight, loss detection, RTT, the delivery-rate sampler, ECN counters, the app-limited
+// flag and pacing. An algorithm keeps only its own state and writes its output: a congestion window and a pacing rate.
 // All input comes through the events below, with at most one acknowledgement sample per received batch and path.
 //
-// The gain in an acknowledgement sample is all that an algorithm knows of iterations: it multiplies its increase step
-// by the gain, and nothing else. Gain 1 is the unmodified algorithm. In the decrease variant, off by default, a second
-// gain scales decreases (see reduction()).
+// An algorithm knows nothing of iterations except the gain in an acknowledgement sample: it multiplies its increase
+// step by the gain. Gain 1 is the unmodified algorithm. In the decrease variant, off by default, a second gain scales
+// decreases (see reduction()).
 #pragma once
 
 #include <algorithm>
@@ -20,26 +20,27 @@
 
 namespace mltcp::cc {
 
-/// What an algorithm needs from path and transport; checked at set-up, which fails if it is not available.
+/// The requirements of an algorithm on path and transport. Set-up fails if one is not met.
 struct Capabilities {
   bool needs_ecn = false;    ///< packets with data must be ECN-capable
   bool needs_hops = false;   ///< AckSample::hops must be known
   bool needs_timer = false;  ///< on_timer() must be called at Output::timer
-  bool by_delay = false;     ///< goes by AckSample::endpoint_delay
-  bool rate_based = false;   ///< the pacing rate controls sending and the window is only a safety bound;
+  bool by_delay = false;     ///< uses AckSample::endpoint_delay
+  bool rate_based = false;   ///< the pacing rate controls sending, and the window is only a safety limit;
                              ///< PathInfo::max_rate must be known
-  /// Increase steps are driven by a timer and not by acknowledgements, so the time to regain a freed link is inversely
-  /// proportional to the gain at any RTT, and a gain below 1 would leave capacity unused. Such an algorithm gets
-  /// MLTCP's gain divided by the function's minimum, so it is never below 1: the ratios between jobs stay the same, and
-  /// nobody increases more slowly than without MLTCP. It may also scale its steps by the length of a burst.
+  /// A timer, not acknowledgements, triggers increase steps. The time to use the capacity of a freed link is then
+  /// inversely proportional to the gain at any RTT, and a gain below 1 would leave capacity unused. So such an
+  /// algorithm gets MLTCP's gain divided by the function's minimum, which is never below 1: the ratios between jobs
+  /// stay the same, and no job increases more slowly than without MLTCP. The algorithm may also scale its steps by the
+  /// length of a burst.
   bool timed_increase = false;
 };
 
-/// What is known of a path when its controller starts.
+/// Properties of a path when its controller starts.
 struct PathInfo {
   std::uint32_t max_packet_bytes = 1400;  ///< unit of the window's additive steps ("SMSS")
   Rate max_rate;                          ///< maximum sending rate; 0 = not known
-  /// Never null, validated, and valid in start() only: `parameters->of<Swift>()`.
+  /// The algorithm's parameters, read by `parameters->of<Swift>()`: never null, validated, and valid only in start().
   const Parameters* parameters = &default_parameters;
 };
 
@@ -47,7 +48,7 @@ struct PathInfo {
 struct Output {
   double cwnd_bytes = 0;         ///< above 0; may be below one packet: the transport then paces single packets
   Rate pacing_rate;              ///< 0 = the transport derives a rate from window and RTT
-  Nanos timer = Nanos::never();  ///< when to call on_timer() (Capabilities::needs_timer); never() = not at all
+  Nanos timer = Nanos::never();  ///< when to call on_timer() (Capabilities::needs_timer); never() = do not call
 };
 
 /// The acknowledgements of one batch.
@@ -59,16 +60,16 @@ struct AckSample {
   Bytes lost_bytes = 0;
   std::uint32_t ce_packets = 0;  ///< newly acknowledged packets that arrived with a CE mark
   Bytes ce_bytes = 0;
-  Nanos latest_rtt;      ///< 0 if the batch gave no RTT sample
-  Nanos endpoint_delay;  ///< part of latest_rtt spent at the peer, by its own word; 0 with ConnectionConfig::check_peer
+  Nanos latest_rtt;       ///< 0 if the batch gave no RTT sample
+  Nanos endpoint_delay;   ///< part of latest_rtt that the peer reports as its own; 0 with ConnectionConfig::check_peer
   std::uint8_t hops = 0;  ///< switches on the path to the peer; 0 = not known
   Nanos min_rtt;
   Nanos smoothed_rtt;
   Rate delivery_rate;                ///< 0 if the batch gave no sample
   Bytes bytes_in_flight_before = 0;  ///< before this batch was processed
-  // Since the newest acknowledged packet was sent, this batch included, as needed by BBR (draft-ietf-ccwg-bbr, "Rate
+  // Counts since the newest acknowledged packet was sent, this batch included, for BBR (draft-ietf-ccwg-bbr, "Rate
   // Sample": RS.tx_in_flight, RS.delivered, RS.lost). Packets acknowledged after they were declared lost count as lost.
-  Bytes in_flight_when_sent = 0;   ///< when that packet was sent; saturated at 4 GiB - 1
+  Bytes in_flight_when_sent = 0;   ///< in flight when that packet was sent; at most 4 GiB - 1
   Bytes delivered_since_sent = 0;  ///< above 0
   Bytes lost_since_sent = 0;       ///< correct below 4 GiB
   std::uint64_t round_count = 0;   ///< round trips since the connection began
@@ -77,8 +78,8 @@ struct AckSample {
   bool in_recovery = false;    ///< all acknowledged packets were sent before the last congestion response
   double gain = 1.0;           ///< multiplies the increase step; above 0 and finite
   double decrease_gain = 1.0;  ///< for reduction(); above 0 and finite
-  /// Bytes that the job's iteration sends from this shard, for algorithms with Capabilities::timed_increase; 0: not
-  /// known, or the gain does not depend on iterations.
+  /// Bytes that the job's iteration sends from this shard, for algorithms with Capabilities::timed_increase; 0 if not
+  /// known, or if the gain does not depend on iterations.
   Bytes iteration_bytes = 0;
 };
 
@@ -91,8 +92,8 @@ struct CongestionEvent {
   double decrease_gain = 1.0;  ///< for reduction()
 };
 
-/// The share of the window or rate that a decrease removes in the decrease variant; `share` (in [0, 1)) is that of the
-/// unmodified algorithm. A flow with gain F behaves like F flows of which one decreases (MulTCP: Crowcroft and
+/// The share of the window or rate that a decrease removes in the decrease variant; `share` (in [0, 1)) is the share of
+/// the unmodified algorithm. A flow with gain F behaves like F flows of which one decreases (MulTCP: Crowcroft and
 /// Oechslin, CCR 28(3), 1998). A gain below 1 removes more, but the gain alone never raises the share above three
 /// quarters.
 inline double reduction(double share, double decrease_gain) {
@@ -100,14 +101,14 @@ inline double reduction(double share, double decrease_gain) {
   return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, most));
 }
 
-/// Packets newly declared lost, before anything else is told of the batch of acknowledgements that showed it.
+/// Packets newly declared lost. It precedes all other events of the batch of acknowledgements that showed the losses.
 struct LossReport {
   Nanos now;
   std::uint32_t packets = 0;     ///< above 0
   std::uint32_t ce_packets = 0;  ///< marked packets acknowledged by the same batch
   Nanos smoothed_rtt;
   Nanos min_rtt;
-  bool ecn_works = false;  ///< packets are sent ECN-capable, and the path lets marks through as far as known
+  bool ecn_works = false;  ///< packets are sent ECN-capable and, as far as known, the path carries marks
 };
 
 /// Requirements on an algorithm. `State` is all of its memory.
@@ -126,16 +127,17 @@ concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initiali
   s.on_idle_restart(now, out);         // first packet after an idle time longer than a probe timeout
 };
 
-/// An algorithm may also tell losses that are a sign of congestion from others, which it then hears no more of than
-/// AckSample's counts: no on_congestion(), and no recovery. Without this every loss is one. Called for each batch that
-/// shows losses, again in the same round trip, too.
+/// Optional: the algorithm decides which losses are a sign of congestion. The other losses appear only in the counts of
+/// AckSample, without on_congestion() and without recovery. Without this function every loss is a sign of congestion.
+/// It is called for each batch that shows losses, also several times in a round trip.
 template <typename State>
 concept TellsLossesApart = requires(State s, const LossReport& losses) {
   { s.is_congestion(losses) } -> std::same_as<bool>;
 };
 
-/// An algorithm may also be told that packets of this path have become longer (see transport/internal/path_mtu.h), and
-/// go on with the window that it has. Without this it starts anew, as all do when packets have become shorter.
+/// Optional: the algorithm continues with its current window when packets of this path become longer (see
+/// transport/internal/path_mtu.h). Without this function it starts anew, as all algorithms do when packets become
+/// shorter.
 template <typename State>
 concept ChangesPacketSize = requires(State s, std::uint32_t max_packet_bytes, Output& out) {
   s.on_packet_size(max_packet_bytes, out);

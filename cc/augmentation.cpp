@@ -13,7 +13,7 @@ namespace mltcp::cc {
 
 Augmentation Augmentation::constant(double gain) {
   if (!std::isfinite(gain) || gain <= 0)
-    throw InputError(fmt::format("a weight of {} is not finite and above 0; 1 is a fair share", gain));
+    throw InputError(fmt::format("a weight of {} is not finite and above 0; give 1 for a fair share", gain));
   Augmentation a;
   a.constant_ = gain;
   return a;
@@ -24,7 +24,7 @@ Augmentation Augmentation::read(std::string_view text) {
   double gain = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gain);
   if (error == std::errc() && end == text.data() + text.size()) return constant(gain);
-  // What doesn't look like a name of the papers' is told all forms.
+  // If the text does not look like one of the papers' names, the message lists all forms.
   return mltcp(text.starts_with('F') ? Aggressiveness::read(text) : Aggressiveness::from_text(text));
 }
 

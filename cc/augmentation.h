@@ -1,8 +1,8 @@
 // The iteration-aware augmentation: tracks how much of its iteration a job has sent, and derives the gain from that.
 //
 // MLTCP (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878) is not an algorithm but a factor F(bytes_ratio)
-// on the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) is the same
-// hook with a constant, and plain fairness is the constant 1.
+// on the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) is the same with
+// a constant factor, and plain fairness is the constant 1.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace mltcp::cc {
 
 /// Counts a job's bytes within its current iteration; shared by all flows of the job on a shard. Iterations begin when
-/// the application says so, or, until it does, when a learner has detected one.
+/// the application reports them or, until it does, when a learner has detected one.
 class IterationTracker {
  public:
   /// The application begins an iteration that will send `bytes_per_iteration` (0: not known).
@@ -29,8 +29,8 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
-  /// Whoever stated sizes no longer knows them: iterations are those of a new learner, and unknown until it follows.
-  /// They are counted on.
+  /// The application no longer states sizes. Iterations are unknown until a new learner detects them (follow()); their
+  /// numbers continue.
   void learn_again() {
     undeclared_before_ = undeclared_bytes();
     exact_ = false;
@@ -56,14 +56,16 @@ class IterationTracker {
   [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
   /// 0 if not known.
   [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
-  /// False, too, once a learned iteration has exceeded its size: the job's traffic has changed.
+  /// Whether the iteration's size is known. False, too, once a learned iteration has exceeded its size, because the
+  /// job's traffic has changed.
   [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= max_bytes_; }
-  /// Whether the iteration has sent more than twice what the application stated: it would have the gain of an
-  /// iteration's end for as long as it likes. Less is no lie, as a shard's part of an iteration may be an estimate.
+  /// Whether the iteration has sent more than twice the size that the application stated. Such a job would keep the
+  /// gain of an iteration's end without limit. A smaller excess is allowed, because a shard's part of an iteration may
+  /// be an estimate.
   [[nodiscard]] bool overrun() const {
     return exact_ && bytes_per_iteration_ > 0 && bytes_sent_ / 2 > bytes_per_iteration_;
   }
-  /// What iterations of stated sizes have sent beyond these, in all.
+  /// Total bytes that iterations have sent beyond their stated sizes.
   [[nodiscard]] Bytes undeclared_bytes() const {
     const bool is_stated = exact_ && bytes_per_iteration_ > 0;
     return undeclared_before_ + (is_stated ? std::max(bytes_sent_, bytes_per_iteration_) - bytes_per_iteration_ : 0);
@@ -80,22 +82,22 @@ class IterationTracker {
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
   Bytes max_bytes_ = std::numeric_limits<Bytes>::max();
-  Bytes undeclared_before_ = 0;  ///< by earlier iterations
+  Bytes undeclared_before_ = 0;  ///< undeclared bytes of earlier iterations
   bool exact_ = false;
 };
 
 /// The gain of a job's flows: a constant, or F of the iteration's progress.
 class Augmentation {
  public:
-  /// Gain 1: plain fairness.
+  /// Plain fairness: gain 1.
   Augmentation() = default;
   /// A constant gain; throws InputError unless finite and above 0.
   static Augmentation constant(double gain);
-  /// What people write: "fair", a constant such as "0.5", or a function as Aggressiveness::read() has it. Throws
+  /// Parses user input: "fair", a constant such as "0.5", or a function that Aggressiveness::read() accepts. Throws
   /// InputError.
   static Augmentation read(std::string_view text);
-  /// MLTCP. The gain is 1 while the iteration's size is not known, and the least of the function for the rest of an
-  /// iteration that overruns its stated size (IterationTracker::overrun()).
+  /// MLTCP: the gain is F of the iteration's progress. It is 1 while the iteration's size is not known, and the minimum
+  /// of F for the rest of an iteration that overruns its stated size (IterationTracker::overrun()).
   static Augmentation mltcp(const Aggressiveness& function);
 
   /// The decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
@@ -109,7 +111,7 @@ class Augmentation {
   [[nodiscard]] double gain_over_least() const {
     return iteration_aware_ && tracker.known() ? of_progress() * inverse_least_ : constant_;
   }
-  /// Bytes of an iteration if the gain depends on iterations of known size; 0 otherwise.
+  /// Bytes per iteration if they are known and the gain depends on iterations; 0 otherwise.
   [[nodiscard]] Bytes known_iteration_bytes() const {
     return iteration_aware_ && tracker.known() ? tracker.bytes_per_iteration() : 0;
   }

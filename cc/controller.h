@@ -25,9 +25,9 @@ struct AlgorithmTable {
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
-  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null: it starts anew
+  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null: the algorithm starts anew
   std::span<const Parameter> parameters;
-  // On the algorithm's parameter structure, see parameters.h.
+  // Functions on the algorithm's parameter structure, see parameters.h.
   void (*set_defaults)(void* structure);
   ParameterProblem (*problem_of)(const void* structure);
   void (*fit)(void* structure, const NetworkInfo&);  ///< null if there is nothing to fit
@@ -55,7 +55,7 @@ class Controller {
   void on_spurious_congestion(Nanos now) { table_->on_spurious_congestion(state_.data(), now, output_); }
   void on_timer(Nanos now) { table_->on_timer(state_.data(), now, output_); }
   void on_idle_restart(Nanos now) { table_->on_idle_restart(state_.data(), now, output_); }
-  /// Packets have become longer.
+  /// Call it when packets have become longer.
   void on_packet_size(const PathInfo& path) {
     if (table_->on_packet_size != nullptr)
       table_->on_packet_size(state_.data(), path.max_packet_bytes, output_);

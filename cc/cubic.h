@@ -1,4 +1,4 @@
-// CUBIC: RFC 9438, with HyStart++ in the initial slow start (RFC 9406, without its burst limit, since sending is
+// CUBIC: RFC 9438, with HyStart++ in the initial slow start (RFC 9406, without its burst limit, because sending is
 // paced). The window is in bytes and grows by acknowledged bytes. ECN marks count as losses (RFC 9438 section 4.6).
 //
 // The cubic function's time t is measured on a clock that stops while sending is not limited by the window (sections
@@ -6,7 +6,7 @@
 //
 // With a gain F both growth mechanisms run F times as fast: this clock, so that the slope of the curve is F times as
 // steep everywhere, and the increment of the Reno-friendly estimate. Scaling only the step toward the target would have
-// no effect for F above 1, since the target is a function of time. Slow start is not scaled.
+// no effect for F above 1, because the target is a function of time. Slow start is not scaled.
 #pragma once
 
 #include <limits>
@@ -32,10 +32,10 @@ class Cubic {
       parameter<&CubicParameters::c>("c", above(0).at_most(1e9), "how steep the cubic curve is (RFC 9438)",
                                      "packets / s^3"),
       parameter<&CubicParameters::beta>("beta", at_least(0.5).below(1),
-                                        "what is left of the window after a congestion event"),
-      parameter<&CubicParameters::fast_convergence>("fast_convergence",
-                                                    "leaves room for a flow that has begun (RFC 9438 section 4.7)"),
-      parameter<&CubicParameters::hystart>("hystart", "leaves slow start when the round trip grows (RFC 9406)"),
+                                        "share of the window left after a congestion event"),
+      parameter<&CubicParameters::fast_convergence>(
+          "fast_convergence", "leaves room for a flow that has just started (RFC 9438 section 4.7)"),
+      parameter<&CubicParameters::hystart>("hystart", "leaves slow start when the round-trip time grows (RFC 9406)"),
   };
 
   void start(const PathInfo& path, Output& out);

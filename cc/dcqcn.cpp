@@ -16,8 +16,8 @@ constexpr double kByteSeconds = 2e-3;
 // Each recovery step halves the distance to the line rate; this close counts as reached.
 constexpr double kCloseToLine = 1 - 1e-6;
 
-// Which share of the line rate must be regained within which share of a burst's duration; steps are enlarged for that,
-// up to a maximum share of the line rate.
+// The share of the line rate to be regained, and the share of a burst's duration within which; steps are enlarged for
+// that, up to a maximum share of the line rate.
 constexpr double kRegainedShare = 0.5;
 constexpr double kBurstShare = 0.25;
 constexpr double kLargestShare = 0.02;
@@ -117,8 +117,8 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-/// A receiver that acknowledged every second packet would have sent so many: one for each interval that the packets
-/// took to be sent.
+/// The number of notifications as with a receiver that acknowledges every second packet: one for each interval in the
+/// time that sending the packets took.
 int Dcqcn::notifications_of(const AckSample& ack) const {
   if (ack.ce_packets < 2 * kAckedAtOnce) [[likely]]
     return 1;

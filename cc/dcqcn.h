@@ -3,49 +3,49 @@
 // how frequent they are; a timer and a byte counter increase it again, in steps of three kinds.
 //
 // How this implementation differs from the paper:
-// - Notification point (section 3.1): sends a flow at most one notification per interval N. In this transport the
-//   receiver echoes exact counts of marked packets, so the rule is applied at the sender: marks are a notification if
-//   the last one is at least N ago. The paper also notifies at the end of N of marks within it. Those packets were sent
-//   before the cut could take effect, if queue and path take N or longer, and would cause a second cut for the same
-//   queue. With marking at a threshold all flows would then be cut once in every N: two of them used 80% of such a link
-//   instead of 88%, and with gains of 1 and 4 shared it as 0.41 to 0.59 instead of 0.2 to 0.8 (as in
+// - Notification point (section 3.1): it sends at most one notification per flow and interval N. In this transport
+//   the receiver echoes exact counts of marked packets, so the rule is applied at the sender: marks are a notification
+//   if the last one is at least N ago. The paper also notifies at the end of N of marks within it. Those packets were
+//   sent before the cut could take effect, if queue and path take N or longer, and would cause a second cut for the
+//   same queue. With marking at a threshold all flows would then be cut once in every N. Two of them used 80% of such a
+//   link instead of 88%. With gains of 1 and 4 they shared it as 0.41 to 0.59 instead of 0.2 to 0.8 (as in
 //   tests/sim/duel_test.cpp).
 // - The byte counter counts acknowledged bytes, one round trip after they were sent.
 // - The alpha timer is evaluated lazily: elapsed periods K are applied when alpha is used next. The timer of rate
 //   increases runs only while there is something to increase, so a flow at line rate needs no timer.
-// - Fast recovery is the first F steps after a cut, then comes additive increase. The text of section 3.1 ("F = 5
-//   successive iterations") and QCN, from which it is taken, say so. The paper's state diagram compares with < F, which
-//   is equivalent if a step is counted after it is taken; here it is counted before.
+// - Fast recovery is the first F steps after a cut, then comes additive increase. This follows the text of section
+//   3.1 ("F = 5 successive iterations") and QCN, on which it is based. The paper's state diagram compares with < F,
+//   which is equivalent if a step is counted after it is taken; here it is counted before.
 // - The paper's flow sends its data once and ends. A connection sends bursts with idle times between them, so each
 //   burst after an idle time is treated as a new flow: alpha is 1 until its first notification. If alpha were kept, it
-//   would have decayed to nearly nothing during a job's compute time, and a job that starts at line rate would not
-//   yield to one in the middle of its burst for about 1/g notifications, the opposite of what MLTCP is for
-//   (docs/explanation/results.md).
+//   would have decayed to nearly nothing during a job's compute time. A job that starts at line rate would then not
+//   yield to one in the middle of its burst for about 1/g notifications, the opposite of MLTCP's aim
+//   (docs/reference/tables/dcqcn.md).
 //
-// DCQCN expects a lossless fabric. A loss is nevertheless taken for a notification, if it is a sign of congestion
-// although the path marks (loss_judge.h), and always where ECN does not work. And persistent congestion (nothing
-// delivered for several timeouts) reduces the rate to the minimum and discards the target rate. The window is only a
-// safety bound of two round trips at the target rate, the rate before the latest cut: it limits what is in flight when
-// a path stops (or its flow control, PFC, pauses), and is otherwise not reached.
+// DCQCN expects a lossless fabric. Here a loss counts as a notification if it is a sign of congestion although the path
+// marks (loss_judge.h), and always if ECN does not work. Persistent congestion (nothing delivered for several timeouts)
+// reduces the rate to the minimum and discards the target rate. The window is only a safety bound of two round trips at
+// the target rate, the rate before the latest cut: it limits the bytes in flight when a path stops or pauses (PFC), and
+// is otherwise not reached.
 //
 // With a gain F, the steps R_AI and R_HAI are multiplied by F (arXiv 2402.09589, section 3) divided by F's minimum, see
 // Capabilities::timed_increase. Steps of the timer use the gain of the latest acknowledgement.
 //
-// With the paper's R_AI and T it takes 27 ms to regain half of a link at any rate, as its flows are long. Shares follow
-// F only if that time is short compared with a job's burst. So if it exceeds a quarter of the burst's duration at line
-// rate, the steps of a flow under MLTCP are enlarged accordingly, with R_AI at most 1/50 of the line rate at the
-// minimum of F.
+// With the paper's R_AI and T, chosen for long flows, it takes 27 ms to regain half of a link at any rate. Shares
+// follow F only if that time is short compared with a job's burst. So if it exceeds a quarter of the burst's duration
+// at line rate, the steps of a flow under MLTCP are enlarged accordingly, with R_AI at most 1/50 of the line rate at
+// the minimum of F.
 //
 // Larger steps must not outrun the cuts. If a flow is notified every D with D >= F * T, fast recovery undoes each cut
 // before the next one, so the steps dominate and the rates of n flows add up to n times their equilibrium. D grows with
-// n, as a flow is notified of its own packets only: with 24 flows on 1 Gbps it was 290 us, and nine of ten packets were
-// lost. So flows under MLTCP
-// - take no additive step until an acknowledgement without a mark has come since the latest cut, as otherwise there is
-//   no capacity to take, and
-// - below half the line rate take steps scaled by the square root of their share of it: those of n flows together grow
-//   with the square root of n instead of n, and rates still converge.
+// n, because a flow is only notified of its own packets: with 24 flows on 1 Gbps D was 290 us, and nine of ten packets
+// were lost. So flows under MLTCP
+// - take no additive step before an unmarked acknowledgement after the latest cut, because otherwise there is no free
+//   capacity, and
+// - below half the line rate take steps scaled by the square root of their share of it: the steps of n flows together
+//   grow with the square root of n instead of n, and rates still converge.
 //
-// Measured in docs/explanation/results.md.
+// Measured in docs/reference/tables/dcqcn.md.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -76,22 +76,22 @@ class Dcqcn {
   static constexpr std::array parameters{
       parameter<&DcqcnParameters::g>("g", above(0).at_most(1), "weight of a notification in alpha (SIGCOMM'15)"),
       parameter<&DcqcnParameters::notification_interval>("notification_interval", above(0),
-                                                         "a flow is told of marks at most so often"),
+                                                         "shortest time between two notifications of marks to a flow"),
       parameter<&DcqcnParameters::alpha_interval>("alpha_interval", above(0),
-                                                  "alpha falls when it was not told for so long"),
+                                                  "alpha falls after this time without a notification"),
       // With a shorter interval the rate would be back at line rate before marks can be echoed.
       parameter<&DcqcnParameters::increase_interval>("increase_interval", at_least(Nanos(1'000)),
-                                                     "between two rate increases of the timer"),
+                                                     "time between two rate increases of the timer"),
       parameter<&DcqcnParameters::increase_bytes>("increase_bytes", at_least(1'000).or_zero("2 ms of the job's rate"),
-                                                  "between two rate increases of the byte counter"),
+                                                  "bytes between two rate increases of the byte counter"),
       parameter<&DcqcnParameters::fast_recovery_steps>("fast_recovery_steps", at_least(1).at_most(1'000),
-                                                       "increases before the additive ones"),
+                                                       "rate increases before the additive ones"),
       parameter<&DcqcnParameters::additive_increase>("additive_increase",
                                                      above(0).or_zero("a thousandth of the job's rate"),
-                                                     "of the rate, per step; the paper's 40 Mbps are for 40 Gbps"),
-      parameter<&DcqcnParameters::hyper_increase>("hyper_increase",
-                                                  above(0).or_zero("five thousandths of the job's rate"),
-                                                  "the same when timer and byte counter are both beyond fast recovery"),
+                                                     "rate increase per step; the paper's 40 Mbps are for 40 Gbps"),
+      parameter<&DcqcnParameters::hyper_increase>(
+          "hyper_increase", above(0).or_zero("five thousandths of the job's rate"),
+          "rate increase per step when timer and byte counter are both beyond fast recovery"),
       parameter<&DcqcnParameters::min_rate>("min_rate", above(0).or_zero("a thousandth of the job's rate"),
                                             "the lowest rate"),
   };
@@ -113,7 +113,8 @@ class Dcqcn {
   void scale_steps(Bytes iteration_bytes);
   /// Factor by which R_AI and R_HAI are enlarged now, besides the gain; 0: no additive step allowed yet.
   [[nodiscard]] double scale_of_step() const;
-  /// Rate decreases as by so many notifications in a row, unless the latest one was within the notification interval.
+  /// Decreases the rate as `times` notifications in a row would, unless the latest one was within the notification
+  /// interval.
   void notify(Nanos now, double decrease_gain, int times);
   [[nodiscard]] int notifications_of(const AckSample& ack) const;
   void restart_increase(Nanos now);
@@ -127,13 +128,13 @@ class Dcqcn {
   double alpha_ = 1;
   Nanos notified_ = Nanos::never();  ///< time of the latest notification
   Nanos increase_due_ = Nanos::never();
-  Bytes bytes_ = 0;  ///< counted in the byte counter's current step
+  Bytes bytes_ = 0;  ///< acknowledged bytes in the byte counter's current step
   LossJudge judge_;
   std::uint32_t timer_steps_ = 0;
   std::uint32_t byte_steps_ = 0;
   std::uint16_t fast_recovery_steps_ = 0;
   bool alpha_at_start_ = true;  ///< no notification since the flow began, so alpha is 1
-  bool unmarked_ = false;       ///< an acknowledgement without a mark has come since the latest notification
+  bool unmarked_ = false;       ///< there was an unmarked acknowledgement since the latest notification
   double gain_ = 1;
   double step_scale_ = 1;  ///< enlargement of the steps for bursts of iteration_bytes_
   Bytes iteration_bytes_ = 0;

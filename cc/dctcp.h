@@ -4,8 +4,8 @@
 // Growth, timeouts and idle restarts are Reno's. The response to marks differs: the window is reduced by the share
 // alpha / 2, where alpha is the moving average of the fraction of bytes marked, sampled once per window of data.
 //
-// So does that to losses. Section 3.5 answers all of them as Reno does. Here those are that are a sign of congestion
-// although the path marks (loss_judge.h), and all of them where ECN does not work.
+// The response to losses differs, too: section 3.5 responds to every loss as Reno does. Here that applies to losses
+// that are a sign of congestion although the path marks (loss_judge.h), and to all losses if ECN does not work.
 //
 // With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled:
 // they measure the path.
@@ -36,13 +36,13 @@ class Dctcp {
   };
 
   void start(const PathInfo& path, Output& out);
-  /// The response to marks is here and not in on_congestion(), which is called earlier in a batch, because alpha has to
+  /// The response to marks is here and not in on_congestion(), which is called earlier in a batch, because alpha must
   /// include the batch first.
   void on_ack(const AckSample& ack, Output& out);
   bool is_congestion(const LossReport& losses);
   void on_congestion(const CongestionEvent& event, Output& out);
-  // Timeouts and idle times leave alpha unchanged, as they bring no ECN feedback; the current window of data ends with
-  // the next acknowledgements.
+  // Timeouts and idle times leave alpha unchanged, because they bring no ECN feedback; the current window of data ends
+  // with the next acknowledgements.
   void on_timeout(Nanos now, Output& out) { reno_.on_timeout(now, out); }
   void on_spurious_congestion(Nanos now, Output& out) { reno_.on_spurious_congestion(now, out); }
   void on_timer(Nanos, Output&) {}

@@ -33,7 +33,7 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
                                                   int iterations) {
   struct State {
     double begin = 0;
-    double up_at = 0;   // when it begins to send
+    double up_at = 0;   // time when it begins to send
     double sent = -1;   // share of its bytes; below 0 while it computes
     double speed = 0;   // of `sent`, per unit of time
     double middle = 0;  // `sent` after half a step
@@ -70,7 +70,7 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
       now = next;
       continue;
     }
-    // A step ends early when a job begins or ends to send.
+    // A step ends early when a job begins or stops sending.
     double dt = std::min(step, next - now);
     for (State& s : states) s.middle = s.sent + s.speed * dt / 2;
     share(&State::middle);

@@ -1,7 +1,7 @@
 // The fluid limit of jobs on one link under MLTCP: at every moment the sending jobs share the link in the ratio of
 // their F, as if congestion control converged instantly.
 //
-// For two identical jobs there is a closed form of how far their starts move apart per iteration. Period T (compute
+// For two identical jobs there is a closed form for how far their starts move apart per iteration. Period T (compute
 // plus communication alone), communication fraction a, starts offset by d (0 <= d <= aT), aggressiveness F(x) = S x +
 // I. HotNets'24 (doi 10.1145/3696348.3696878) derives shift(d) = S d (aT - d) / (aT I + d S).
 #pragma once
@@ -34,7 +34,7 @@ struct FluidPair {
 struct FluidJob {
   double compute = 0.5;      ///< above 0
   double communicate = 0.5;  ///< communication time alone on the link; above 0
-  double start = 0;          ///< of the first iteration; 0 or later
+  double start = 0;          ///< start of the first iteration; 0 or later
 };
 
 /// The lengths of the first `iterations` iterations of each job when they share a link; F = 1 is fair sharing.

@@ -1,4 +1,4 @@
-// From gaps in the byte stream to iterations (see iteration_learner.h).
+// Derives iterations from gaps in the byte stream (see iteration_learner.h).
 #include "mltcp/cc/iteration_learner.h"
 
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr double kPrice = 3;
 constexpr double kEnoughBits = 20;
 constexpr std::uint32_t kMaxStrikes = 3;
 constexpr std::uint32_t kAllowedMisses =
-    4;  // one in so many large gaps need not recur, such as a pause or one closed by congestion
+    4;  // one in this many large gaps need not recur, for example a pause, or a gap closed by congestion
 constexpr std::uint32_t kBeyondStragglers = 4;
 constexpr std::uint32_t kLostForLong = 64;  // searches
 constexpr std::uint32_t kPatience = 512;

@@ -1,22 +1,24 @@
 // Learns the iterations of a training job from its traffic alone: bytes per iteration, compute gap and boundaries.
 //
 // The network stretches, merges and delays bursts, but does not change how many bytes an application sends. So the
-// learner records at which position in the byte stream the job falls silent, and for how long: a gap is (position,
-// length), where the position counts the job's delivered bytes. With B bytes per iteration, gaps recur at distances of
-// B whatever their timing. The compute gap is the gap that congestion cannot close, because an application cannot
+// learner records at which positions in the byte stream the job pauses, and for how long: a gap is (position, length),
+// where the position counts the job's delivered bytes. With B bytes per iteration, gaps recur at distances of B
+// whatever their timing. The compute gap is the gap that congestion cannot close, because an application cannot
 // continue before its gradients have arrived.
 //
 //   gap        silence before a burst, from the last acknowledgement until the next byte is sent. Gaps less than 1/256
 //              of a large burst apart (with heartbeats or control messages in between) are merged into one
-//   memory     a gap is forgotten once 48 later ones were at least as long, so that the last 48 of *every* length are
-//              kept: thousands of small gaps do not displace the few large ones, and a pause of minutes displaces none
+//   memory     a gap is forgotten after 48 later gaps that were at least as long. So the last 48 gaps of *every* length
+//              are kept: thousands of small gaps do not displace the few large ones, and a pause of minutes displaces
+//              none
 //   period     the smallest B at which gaps like the latest one recur, all other large gaps recur as well, and no
 //              recurring gap is much larger. Each recurrence counts as the logarithm of its improbability; 20 bits
 //              suffice, which takes three iterations of exactly equal bytes, or more if they differ
 //   tracking   an iteration begins with the first large gap within 1/32 of the predicted position
 //   longer     if gaps four times as long recur, they separate the iterations; the earlier ones were gradient buckets
-//   failure    no gap at the prediction, or a large gap elsewhere: the iteration is unknown. An established period is
-//              resumed after one more iteration that fits; one that failed early doubles the evidence required next
+//   failure    no gap at the predicted position, or a large gap elsewhere: the iteration is unknown. A proven period is
+//              resumed after one more iteration that fits; a period that failed early doubles the evidence required
+//              next
 //
 // Ambiguous patterns stay ambiguous: two equal halves of an iteration count as two iterations, and four or more equal
 // buckets count as iterations until the compute gap has been seen a few times. The work per acknowledgement is one
@@ -41,7 +43,8 @@ class IterationLearner {
     position_ += bytes;
     last_delivered_ = now;
   }
-  /// The job starts to send after nothing was outstanding. True if this began an iteration or changed what is known.
+  /// The job starts to send after nothing was outstanding. Returns true if this began an iteration or changed the
+  /// estimate.
   bool on_send(Nanos now);
 
   /// Whether recent predictions were right, and the current iteration has not exceeded its size.
@@ -56,7 +59,7 @@ class IterationLearner {
   [[nodiscard]] Bytes max_bytes() const { return size_ + tolerance(size_); }
   /// Typical silence between two iterations; 0 unless an iteration is being tracked.
   [[nodiscard]] Nanos compute_gap() const { return tracking_ ? gap_ : Nanos(0); }
-  /// In [0, 1]; 0 while not known.
+  /// Share of the iteration's bytes that have been delivered, in [0, 1]; 0 while not known.
   [[nodiscard]] double bytes_ratio() const {
     return known() ? std::min(1.0, static_cast<double>(bytes_sent()) / static_cast<double>(size_)) : 0;
   }
@@ -72,7 +75,7 @@ class IterationLearner {
   struct Period {
     Bytes bytes = 0;
     Nanos gap;                      ///< the smallest gap that recurred
-    std::uint32_t recurrences = 0;  ///< of the boundary gap
+    std::uint32_t recurrences = 0;  ///< recurrences of the boundary gap
     bool flawless = false;          ///< every large gap recurred
   };
   static constexpr std::size_t kCapacity = 128;

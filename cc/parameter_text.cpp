@@ -94,7 +94,7 @@ void set_from_text(Parameters& parameters, std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (!one.empty()) algorithms.push_back(&set_one(changed, one));
   }
-  // Some bound others, so all are set before they are checked.
+  // Some parameters bound others, so all are set before they are checked.
   for (const AlgorithmTable* algorithm : algorithms) changed.validate(algorithm->name);
   parameters = std::move(changed);
 }

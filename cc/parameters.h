@@ -1,7 +1,7 @@
-// The parameters of algorithms, each described once beside the structure that holds them. Range checks, files, help
+// The parameters of algorithms. Each is described once, next to the structure that holds it. Range checks, files, help
 // texts and the transfer to other hosts all use these descriptions.
 //
-// An algorithm with parameters has, in addition to what every algorithm has (algorithm.h):
+// An algorithm with parameters has, in addition to the members of every algorithm (algorithm.h):
 //
 //   using Parameters = DctcpParameters;           a structure with the defaults; trivially copyable
 //   static constexpr std::array parameters{       one description for each of its members
@@ -9,8 +9,8 @@
 //
 // and, if it needs them,
 //
-//   static ParameterProblem problem_of(const Parameters&);       what ranges don't tell: parameters that bound others
-//   static void fit(Parameters&, const NetworkInfo&);            what all flows of one network shall have in common
+//   static ParameterProblem problem_of(const Parameters&);       checks parameters that limit each other
+//   static void fit(Parameters&, const NetworkInfo&);            sets the values that all flows of a network must share
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ constexpr bool is_name(std::string_view name) {
 /// The value of a parameter; the alternatives are the possible types.
 using ParameterValue = std::variant<double, bool, std::uint32_t, Nanos, Rate, Bytes>;
 
-/// In the syntax of experiment files: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
+/// The value in the syntax of experiment files: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
 std::string value_text(const ParameterValue& value);
 
 /// The valid values of a parameter, in nanoseconds, bits per second or bytes for the types with units. Made by above()
@@ -91,7 +91,7 @@ struct Parameter {
   std::string_view help;  ///< help text: one line without a full stop
   std::string_view unit;  ///< unit of a plain number, such as "packets"; empty: none, or implied by the type
   ParameterValue by_default;
-  // Access to the parameter structure; set() requires a value of the same alternative as by_default.
+  // Access to the parameter structure; set() requires a value of the same type as by_default.
   ParameterValue (*get)(const void* parameters);
   void (*set)(void* parameters, const ParameterValue& value);
 };
@@ -106,7 +106,7 @@ struct MemberOf<member> {
 };
 }  // namespace internal
 
-/// Describes `member`, which must have one of ParameterValue's types; its default is that of the structure.
+/// Describes `member`, which must have one of ParameterValue's types. The default value is that of the structure.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, ParameterRange range, std::string_view help,
                               std::string_view unit = {}) {
@@ -122,7 +122,7 @@ constexpr Parameter parameter(std::string_view name, ParameterRange range, std::
             static_cast<Object*>(parameters)->*member = std::get<Value>(value);
           }};
 }
-/// Describes a bool.
+/// Describes a parameter of type bool.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, std::string_view help) {
   static_assert(std::is_same_v<typename internal::MemberOf<member>::value, bool>, "other parameters have a range");
@@ -136,13 +136,13 @@ struct ParameterProblem {
   std::string_view bound_by{};   ///< the name of the other parameter
 };
 
-/// Properties of a network that are the same for all of its flows.
+/// Properties of a network that are the same for all its flows.
 struct NetworkInfo {
   Nanos unloaded_round_trip;  ///< RTT of a full packet over the longest path, with empty queues
 };
 
-/// Parameter values of any number of algorithms; unset ones have their defaults. May be shared by any number of
-/// controllers, as an algorithm copies what it needs when it starts.
+/// Parameter values of any number of algorithms; unset ones have their defaults. Any number of controllers may share
+/// it, because an algorithm copies the values that it needs when it starts.
 class Parameters {
  public:
   static constexpr std::size_t kMaxBytes = 256;  ///< maximum size of one algorithm's structure
@@ -154,7 +154,7 @@ class Parameters {
     if (const Block* block = find(State::name)) std::memcpy(&result, block->bytes.data(), sizeof(result));
     return result;
   }
-  /// Mutable access to them; the reference is valid until another algorithm's are edited.
+  /// Mutable access to the parameters; the reference is valid until the parameters of another algorithm are edited.
   template <typename State>
   [[nodiscard]] typename State::Parameters& edit() {
     using Structure = typename State::Parameters;
@@ -168,19 +168,18 @@ class Parameters {
     return *std::launder(reinterpret_cast<Structure*>(block->bytes.data()));
   }
 
-  // The same with the algorithm given at run time. `parameter` must be one of the algorithm's.
+  // The same for an algorithm that is chosen at run time. `parameter` must be one of the algorithm's.
   [[nodiscard]] ParameterValue get(const AlgorithmTable& algorithm, const Parameter& parameter) const;
   void set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value);
 
-  /// Why an algorithm's parameters are invalid.
+  /// The reason why an algorithm's parameters are invalid.
   struct Objection {
     std::string_view parameter;  ///< its name; empty: no objection
     std::string_view bound_by;   ///< name of the other parameter if two conflict
     std::string text;  ///< for people: "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
   };
   [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
-  /// Throws InputError that names the first invalid parameter of algorithm `name`, or says that there is no such
-  /// algorithm.
+  /// Throws InputError that names the first invalid parameter of algorithm `name`, or if there is no such algorithm.
   void validate(std::string_view name) const;
   /// Sets the parameters that all flows of one network should share, for all algorithms, unless they have been set.
   void fit(const NetworkInfo& network);
@@ -205,9 +204,10 @@ class Parameters {
   std::vector<Block> blocks_;
 };
 
-/// Sets parameters as files and `--vary` spell them, several with a comma between: "swift.base_target=40 us,
-/// swift.beta=0.7"; spaces and quotation marks around a value do not matter, and later ones win. All that are written
-/// are checked, whichever algorithm runs. Throws InputError "cause; cure", and then has changed nothing.
+/// Sets parameters from text in the syntax of files and `--vary`, separated by commas: "swift.base_target=40 us,
+/// swift.beta=0.7". Spaces and quotation marks around a value are ignored; of several values for one parameter the last
+/// applies. All parameters in `text` are checked, whichever algorithm runs. Throws InputError "cause; cure", and then
+/// has changed nothing.
 void set_from_text(Parameters& parameters, std::string_view text);
 
 /// All parameters at their defaults.

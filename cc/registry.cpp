@@ -159,9 +159,8 @@ const AlgorithmTable& algorithm_from(std::string_view text, const std::filesyste
   if (const AlgorithmTable* meant = registered(file.string());
       meant != nullptr && !std::filesystem::exists(folder / file, ignored))
     throw InputError(
-        fmt::format("{}: {} is of this program, and no parameters stand beside its name; write {}, and parameters into "
-                    "the experiment "
-                    "file, as in [{}] {} = ...",
+        fmt::format("{}: {} is built into this program, and its name takes no parameters; write {}, and parameters "
+                    "into the experiment file, such as [{}] {} = ...",
                     in_quotes(text), meant->name, meant->name, meant->name,
                     meant->parameters.empty() ? "KEY" : meant->parameters.front().name));
   return load_algorithm(folder / file, text.substr(colon + 1));

@@ -1,7 +1,7 @@
-// All congestion control algorithms by name: built in, registered by the program, or loaded from shared objects. Users
-// of this interface cannot tell them apart; files, help and other hosts refer to them by their tables.
+// All congestion control algorithms by name: built in, registered by the program, or loaded from shared objects. All
+// are used in the same way; files, help texts and other hosts refer to them by their tables.
 //
-// Register and load at set-up. All functions may be called from any thread; tables are never moved or removed.
+// Register and load algorithms at set-up. Any thread may call all functions. Tables are never moved or removed.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ inline constexpr std::size_t kMaxAlgorithms = 64;
 
 /// All algorithms, built-in ones first.
 std::span<const AlgorithmTable* const> algorithms();
-/// Their names in the same order, separated by ", ".
+/// The names of the algorithms in the same order, separated by ", ".
 std::string algorithm_names();
 
 /// The algorithm called `name`; throws InputError that lists the existing names.
 const AlgorithmTable& find_algorithm(std::string_view name);
 
-/// Adds an algorithm under its name; does nothing if this very table is registered already. `table` must live until the
-/// program ends. Throws InputError if the name is taken or there are too many algorithms.
+/// Adds an algorithm under its name; does nothing if the same table is registered already. `table` must live until the
+/// program ends. Throws InputError if the name is taken or there are kMaxAlgorithms already.
 const AlgorithmTable& register_algorithm(const AlgorithmTable& table);
 /// Adds algorithm `State`.
 template <typename State>
@@ -42,8 +42,8 @@ struct AlgorithmLibrary {
   std::size_t count = 0;
 };
 
-/// ABI version that program and shared object must share. Upper half: a number to be incremented when the meaning of an
-/// event, sample or table changes. Lower half: a hash of their layout.
+/// ABI version, which must be equal in program and shared object. Upper half: a number to increment when the meaning of
+/// an event, sample or table changes. Lower half: a hash of their layout.
 inline constexpr std::uint64_t kLibraryAbi = [] {
   constexpr std::uint64_t number = 2;
   std::uint32_t layout = 2166136261U;  // FNV-1a
@@ -55,7 +55,7 @@ inline constexpr std::uint64_t kLibraryAbi = [] {
   return number << 32U | layout;
 }();
 
-/// The descriptor of algorithms `States`, for mltcp_cc_library() to return.
+/// The descriptor of algorithms `States`, which mltcp_cc_library() returns.
 template <typename... States>
 const AlgorithmLibrary* library_of() {
   static const std::array<const AlgorithmTable*, sizeof...(States)> tables{&table_of<States>()...};
@@ -68,7 +68,7 @@ const AlgorithmLibrary* library_of() {
 /// taken.
 const AlgorithmTable& load_algorithm(const std::filesystem::path& file, std::string_view name);
 
-/// The algorithm that a file or command line denotes by `text`: NAME, or FILE.so:NAME, which is loaded. FILE is
+/// The algorithm that `text` from a file or command line names: NAME, or FILE.so:NAME, which is loaded. FILE is
 /// relative to `folder` (empty: the current one). Throws InputError like find_algorithm() and load_algorithm().
 const AlgorithmTable& algorithm_from(std::string_view text, const std::filesystem::path& folder = {});
 

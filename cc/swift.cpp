@@ -13,7 +13,7 @@ constexpr double kInitialWindow = 10;        // packets, RFC 6928
 constexpr double kEndpointWeight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
 constexpr double kWindowsApart = 2;          // maximum ratio of the larger window to the smaller
 constexpr double kHighestRate = 1e15;        // bits per second
-constexpr double kInUse = 0.8;               // share of the window, less a packet, from which on it limits sending
+constexpr double kInUse = 0.8;               // the window limits sending from this share of it (minus a packet) on
 
 }  // namespace
 

@@ -1,10 +1,10 @@
-# Writes what a program says about its own build: the commit of the source, whether it had changes beside that, compiler
-# and kind of build; and the build id that the linker gave the program, by which it knows that this is about itself. At build time, each time, into a file beside the program and not into it: so it is right after
-# every commit, and a commit that changes no code changes no program.
+# Writes a file next to a program that describes its build: the commit of the source, whether the source had further
+# changes, compiler and build type, and the program's build id, by which the program recognises its own file. Runs with
+# every build, so that the file is right after each commit; the program itself does not change with a commit alone.
 #
 #   cmake -DOUTPUT=... -DSOURCE=... -DBUILD=... -DPROGRAM=... -DREADELF=... -P BuildInfo.cmake
 #
-# Without git, or where the source is no clone of its own, the commit stays unknown; without readelf or a build id, all.
+# Without git, or if the source is not a clone, the commit is unknown; without readelf or a build id, everything is.
 set(commit "")
 set(modified false)
 find_program(GIT git)

@@ -1,15 +1,15 @@
-# Puts a file into the program as a string, with CMake alone.
+# Embeds a file in the program as a string.
 #
 #   mltcp_embed_file(OUT_SOURCES SYMBOL FILE)
 #       appends to the list OUT_SOURCES a generated C++ source that defines
 #           extern const std::string_view mltcp::embedded::SYMBOL;
-#       with the bytes of FILE (relative to the calling folder). The source is written anew when FILE changes.
+#       with the bytes of FILE (relative to the calling folder). The source is written again when FILE changes.
 #
 # The same file is the build-time script: cmake -DINPUT=... -DOUTPUT=... -DSYMBOL=... -P EmbedFile.cmake
 
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${INPUT} bytes HEX)
-  # Character literals and not numbers, because bytes above 127 would narrow; 16 a line.
+  # Character literals, because numbers above 127 would be narrowed; 16 per line.
   string(REPEAT "[0-9a-f]" 32 line)
   string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")

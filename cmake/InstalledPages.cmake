@@ -1,12 +1,12 @@
-# Mends the links of installed pages, which lead into the source: those to headers lead to the installed ones, and what
-# is not installed becomes plain text.
+# Changes the links of installed pages, which lead into the source: links to headers lead to the installed headers, and
+# links to files that are not installed become plain text.
 #
 #   cmake -DSOURCE=... -DPAGES=... -DHEADERS=... -P InstalledPages.cmake
 #
-# SOURCE is the root of the source, PAGES where README.md, docs/ and examples/ were installed, HEADERS the folder of
-# the headers, which has mltcp/ in it.
+# SOURCE is the root of the source, PAGES the folder with the installed README.md, docs/ and examples/, HEADERS the
+# folder with the installed headers, which contains mltcp/.
 
-# Whether a file of the source, by its path from the root, is among the pages.
+# Whether a file of the source, given by its path from the root, is installed with the pages.
 function(mltcp_is_page path result)
   set(${result} FALSE PARENT_SCOPE)
   if(path MATCHES "^(README\\.md|LICENSE|docs(/.*)?|examples(/.*)?)$")
@@ -14,7 +14,7 @@ function(mltcp_is_page path result)
   endif()
 endfunction()
 
-# What stands in place of the link [text](target) of a page; `folder` is the page's, from the root.
+# The replacement of the link [text](target) of a page; `folder` is the page's folder, relative to the root.
 function(mltcp_mended_link text target folder result)
   set(${result} "[${text}](${target})" PARENT_SCOPE)
   string(REGEX REPLACE "#.*" "" file "${target}")
@@ -22,7 +22,7 @@ function(mltcp_mended_link text target folder result)
     return()
   endif()
   cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${SOURCE}/${folder} NORMALIZE)
-  if(NOT EXISTS "${file}")  # an address, or brackets of a program
+  if(NOT EXISTS "${file}")  # a URL, or brackets in code
     return()
   endif()
   cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${SOURCE})

@@ -1,9 +1,9 @@
-# What `cmake --install` puts beside program, libraries and headers: the CMake package with one component per
-# library, and the pkg-config files. Included after all folders: it looks at what their libraries link.
+# Installs the CMake package, with one component per library, and the pkg-config files. Included after all folders,
+# because it reads which libraries they link.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mltcp)
-# Those with installed headers, and those that they link; c is shared and has in it what it needs.
+# Libraries with installed headers, and those that they link. c is a shared library that contains what it needs.
 get_property(installed GLOBAL PROPERTY MLTCP_INSTALLED)
 get_property(MLTCP_UNSTABLE GLOBAL PROPERTY MLTCP_UNSTABLE)
 list(TRANSFORM installed PREPEND mltcp_)
@@ -14,16 +14,16 @@ foreach(library IN LISTS libraries)
     list(REMOVE_ITEM libraries ${library})
     continue()
   endif()
-  # An export set each, so that a program that uses some of the libraries needs the packages of those only.
+  # One export set per library, so that a program needs only the packages of the libraries that it uses.
   install(TARGETS mltcp_${library} EXPORT mltcp-${library} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 list(APPEND libraries c)
 
-# Per library: which others it needs, and the packages whose targets it names. Libraries are static, so what is
-# linked privately is needed by the final link, too. But for c, which is shared and has in it what it needs.
+# For each library: the libraries that it needs, and the packages whose targets it names. As libraries are static, the
+# final link needs their private links, too, except those of c.
 set(MLTCP_COMPONENTS ${libraries})
 set(MLTCP_COMPONENT_NEEDS "")
-# Those that are found by pkg-config, as PkgConfig::NAME: the module, and from which version on.
+# Packages found by pkg-config, as PkgConfig::NAME: the module and its minimum version.
 set(MLTCP_PKG_CONFIG_DPDK "libdpdk >= 22.11")
 set(MLTCP_PKG_CONFIG_LIBBPF "libbpf >= 1.0")
 set(MLTCP_PKG_CONFIG_IBVERBS "libibverbs")
@@ -49,7 +49,7 @@ foreach(library IN LISTS libraries)
   list(FILTER packages INCLUDE REGEX "^[A-Za-z0-9_]+::")
   list(TRANSFORM packages REPLACE "^PkgConfig::" "PkgConfig_")
   list(TRANSFORM packages REPLACE "::.*" "")
-  list(TRANSFORM packages REPLACE "^protobuf$" "Protobuf")  # as CMake's own module is called
+  list(TRANSFORM packages REPLACE "^protobuf$" "Protobuf")  # the name of CMake's own module
   list(REMOVE_DUPLICATES packages)
   string(APPEND MLTCP_COMPONENT_NEEDS "set(_mltcp_needs_${library} ${needs})\n")
   string(APPEND MLTCP_COMPONENT_NEEDS "set(_mltcp_packages_${library} ${packages})\n")
@@ -62,9 +62,8 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/mltcpConfig.cmake ${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# The pkg-config files, one a component and "mltcp" for what most programs want; they find their prefix from where they
-# lie, so that an installed tree can be moved. What is linked privately is a requirement like the rest: the libraries are
-# static.
+# The pkg-config files: one per component, and "mltcp" for most programs. They derive the prefix from their own path, so
+# that an installed tree can be moved. Private links are requirements, too, because the libraries are static.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH MLTCP_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
 string(REGEX REPLACE "/$" "" MLTCP_PC_TO_PREFIX ${MLTCP_PC_TO_PREFIX})
@@ -122,17 +121,17 @@ configure_file(cmake/component.pc.in ${CMAKE_BINARY_DIR}/mltcp.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/mltcp.pc DESTINATION ${pkgconfig_dir})
 
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
-# Side by side as in the source, so that the links between them hold.
+# In the same folders as in the source, so that the links between pages work.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.sweep" EXCLUDE PATTERN "*.results.json" EXCLUDE)
-# Links into the source lead to what is installed, or become text. Headers are there by now, if they are installed, too.
+# Links into the source are changed to installed files, or become text. Headers are installed before this, if at all.
 install(CODE "set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
 execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES=\${root}/${CMAKE_INSTALL_DOCDIR}
   -DHEADERS=\${root}/${CMAKE_INSTALL_INCLUDEDIR} -P ${PROJECT_SOURCE_DIR}/cmake/InstalledPages.cmake
   COMMAND_ERROR_IS_FATAL ANY)" COMPONENT tools)
 # The schemas of what the command writes (docs/reference/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
-# The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.
+# The Python package, where Debian's interpreters find it below /usr; with another prefix, PYTHONPATH must name it.
 install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE
   PATTERN mltcp.h EXCLUDE)
-install(FILES endpoint/mltcp.h DESTINATION lib/python3/dist-packages/mltcp COMPONENT python)  # the other is a link
+install(FILES endpoint/mltcp.h DESTINATION lib/python3/dist-packages/mltcp COMPONENT python)  # python/mltcp/mltcp.h is a link to it

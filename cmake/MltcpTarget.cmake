@@ -1,21 +1,21 @@
-# How targets of this project are made: warnings, sanitizers, and the include root of each folder.
+# Functions that create the targets of this project: warnings, sanitizers, and the include root of each folder.
 #
 #   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
-#       PUBLIC_HEADERS algorithm.h ...: they are installed, and stay as they are until the next minor version.
-#       UNSTABLE_HEADERS ...: they are installed, and may change with any version. All others are not installed, and
-#       neither is a library that no library with installed headers links.
-#       OWN_OPTIONS: it is compiled with options that the others don't have.
-#       COLD: nothing in it takes time when it runs, so that a release compiles it with -O1.
+#       PUBLIC_HEADERS algorithm.h ...: headers that are installed, and do not change until the next minor version.
+#       UNSTABLE_HEADERS ...: headers that are installed, and may change with any version. Other headers are not
+#       installed. A library is installed if it has installed headers, or if such a library links it.
+#       OWN_OPTIONS: it is compiled with options of its own, so that it cannot use the precompiled headers.
+#       COLD: its speed does not matter, so a release compiles it with -O1.
 #       BATCH n: n files at a time are compiled as one (see MLTCP_UNITY).
 #   mltcp_library(engine IN experiment ...)
-#       a room: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
+#       a subfolder: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
-#       INTERNALS_OF transport ...: it may include "mltcp/transport/internal/...", which nothing but that folder may.
-#       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
-#       next to them would take the processors that they poll on. NO_DISCOVERY: it is only built, for a script that runs it.
-#       ALONGSIDE regex ...: cases of a real-time program that mostly wait, with limits that a busy machine does not
-#       reach. They run beside those of virtual time, and not beside each other.
+#       a GoogleTest program; ctest runs each of its cases separately. Cases labelled dpdk or realtime run alone,
+#       because other tests would use the processors that they poll on.
+#       INTERNALS_OF transport ...: it may include "mltcp/transport/internal/...", which otherwise only that folder may.
+#       NO_DISCOVERY: it is only built, for a script that runs it. ALONGSIDE regex ...: real-time cases that mostly
+#       wait, with generous limits. They run together with tests in virtual time, but not with each other.
 #   mltcp_alongside(TEST ...)
 #       the same for tests made by add_test.
 
@@ -27,12 +27,12 @@ target_compile_options(mltcp_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports null dereferences and array bounds inside its own inlined library code.
   target_compile_options(mltcp_options INTERFACE -Wno-null-dereference)
-  # A tenth of the time for a quarter more memory, of which a compilation then takes 600 MB.
+  # Compiles 10% faster with 25% more memory, 600 MB per compilation.
   target_compile_options(mltcp_options INTERFACE "SHELL:--param ggc-min-expand=400" "SHELL:--param ggc-min-heapsize=524288")
 endif()
 if(MLTCP_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # What sanitizers insert leads GCC's flow analysis astray, in <regex> and <vector> for two.
+    # The code that sanitizers insert causes false warnings of GCC's flow analysis, e.g. in <regex> and <vector>.
     target_compile_options(mltcp_options INTERFACE
       -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
       -Wno-mismatched-new-delete)
@@ -44,7 +44,7 @@ if(MLTCP_SANITIZE)
   endif()
 endif()
 
-# GCC 12's flow analysis goes astray in its own library where little is inlined.
+# With little inlining, GCC 12's flow analysis gives false warnings in its own library.
 set(MLTCP_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   foreach(warning maybe-uninitialized restrict array-bounds stringop-overflow stringop-overread)
@@ -52,19 +52,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endforeach()
 endif()
 
-# Half of what compiling a file takes is headers of others that hardly ever change: they are compiled once for all
-# libraries and once for all tests, and no file may count on them: the sanitizer presets and MLTCP_PCH=OFF build without.
+# Half of the time to compile a file goes to third-party headers, which hardly change: they are precompiled, once for
+# the libraries and once for the tests. No file may rely on this: the sanitizer presets and MLTCP_PCH=OFF build without.
 option(MLTCP_PCH "Precompile headers of the standard library, fmt and GoogleTest" ON)
 if(MLTCP_SANITIZE)
   set(MLTCP_PCH OFF)
 endif()
 set(MLTCP_PCH_STANDARD <algorithm> <array> <chrono> <cmath> <cstddef> <cstdint> <functional> <map> <memory> <mutex>
   <optional> <set> <span> <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
-# mltcp_precompile(NAME [PROGRAMS] HEADERS <a> ... LINKS fmt::fmt ... [OPTIONS ...]): target NAME, to be named by
-# REUSE_FROM in libraries or, with PROGRAMS, in programs, whose position independent code is another.
+# mltcp_precompile(NAME [PROGRAMS] HEADERS <a> ... LINKS fmt::fmt ... [OPTIONS ...]): creates target NAME, for
+# REUSE_FROM of libraries or, with PROGRAMS, of programs, whose code is position independent in another way (PIE).
 function(mltcp_precompile name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PROGRAMS" "" "HEADERS;LINKS;OPTIONS")
-  # Whoever uses a precompiled header is compiled with the definitions that it was.
+  # A user of a precompiled header must be compiled with the same definitions as the header.
   foreach(link IN LISTS arg_LINKS)
     get_target_property(definitions ${link} INTERFACE_COMPILE_DEFINITIONS)
     if(definitions)
@@ -86,16 +86,16 @@ if(MLTCP_PCH)
   find_package(fmt REQUIRED)
   find_package(nlohmann_json REQUIRED)
   find_package(TBB REQUIRED)
-  # One for each level of optimisation: GCC takes functions from it as they were compiled there.
+  # One for each optimisation level: GCC uses functions from it as they were compiled there.
   mltcp_precompile(mltcp_precompiled HEADERS <fmt/format.h> LINKS fmt::fmt)
   mltcp_precompile(mltcp_precompiled_cold OPTIONS ${MLTCP_COLD_OPTIONS} LINKS fmt::fmt nlohmann_json::nlohmann_json TBB::tbb
     HEADERS <fmt/format.h> <fmt/ranges.h> ${PROJECT_SOURCE_DIR}/base/json/json_templates.h
       <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
 endif()
 
-# Several files at a time share what their headers and templates take, half to two thirds of all. A batch is chosen to
-# compile within 20 s, so that a change is still tried out fast; the data path and the transport are compiled file by
-# file. That each file compiles by itself is seen by MLTCP_UNITY=OFF, as in the sanitizer presets and in tools/lint.
+# Headers and templates take half to two thirds of the compile time; files compiled together share it. A batch compiles
+# within 20 s, so that a change can still be tried quickly; the datapath and the transport are compiled file by file.
+# MLTCP_UNITY=OFF, as in the sanitizer presets and tools/lint, verifies that each file compiles by itself.
 option(MLTCP_UNITY "Compile several files of a target as one" ON)
 if(MLTCP_SANITIZE AND NOT MLTCP_FUZZERS)
   set(MLTCP_UNITY OFF)
@@ -105,16 +105,16 @@ function(mltcp_unity target batch)
   if(MLTCP_UNITY AND sources GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # It takes the files of a batch for headers.
+      # GCC treats the files of a batch as headers.
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
     endif()
   endif()
 endfunction()
 
-# The headers of the calling folder are "mltcp/PATH/..." to `target` and to those that link it, where PATH is that of the
-# folder in the source; those of its folder internal/, if it has one, to `target` alone.
+# Makes the headers of the calling folder available as "mltcp/PATH/..." to `target` and to targets that link it; PATH is
+# the folder's path in the source. The headers of its subfolder internal/, if any, are available to `target` only.
 function(mltcp_include_root target)
-  # Include roots with nothing in them but these headers, so that an include without a link does not compile.
+  # An include root contains only these headers: an include without a link to the library does not compile.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
   set(root ${CMAKE_BINARY_DIR}/include/${target})
   file(REMOVE_RECURSE ${root})
@@ -134,7 +134,7 @@ function(mltcp_include_root target)
   endif()
 endfunction()
 
-# `target` may include what the folders internal/ of the libraries have.
+# `target` may include the headers in the folders internal/ of the libraries.
 function(mltcp_internals_of target)
   foreach(library IN LISTS ARGN)
     string(REGEX REPLACE "^mltcp_" "" library ${library})
@@ -142,8 +142,8 @@ function(mltcp_internals_of target)
   endforeach()
 endfunction()
 
-# Makes a source that defines register_datapaths_once() of `namespace`, and gives its path in `source` and the libraries
-# that it wants in `libraries`: for a shared object that has the datapaths of this build in it.
+# Writes a source that defines register_datapaths_once() of `namespace`, for a shared object that contains the datapaths
+# of this build. Returns the source's path in `source`, and the libraries that it needs in `libraries`.
 function(mltcp_datapaths namespace source libraries)
   set(includes "")
   set(calls "")
@@ -184,7 +184,7 @@ function(mltcp_library name)
   if(arg_BATCH)
     mltcp_unity(${target} ${arg_BATCH} ${arg_SOURCES})
   endif()
-  # DPDK's headers want options of their own.
+  # DPDK's headers need compiler options of their own.
   if(MLTCP_PCH AND NOT arg_OWN_OPTIONS)
     if(arg_COLD)
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled_cold)
@@ -207,14 +207,14 @@ function(mltcp_library name)
   set_property(GLOBAL APPEND PROPERTY MLTCP_FOLDERS ${path}=${target})
 endfunction()
 
-# What is tested is optimised; of tests, compiling is what takes long, two thirds of it optimising.
+# The tested libraries are optimised. The tests are not: optimising takes two thirds of the time to compile them.
 set(MLTCP_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 
-# GNU gold links a test in a third of the time of GNU ld, and there are over a hundred.
+# GNU gold links a test three times as fast as GNU ld, and there are over a hundred tests.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold MLTCP_HAS_GOLD)
 
-# The libraries of this project that `targets` link, and those that these link.
+# Returns the libraries of this project that `targets` link, directly or indirectly.
 function(mltcp_linked_libraries result)
   set(found "")
   set(targets ${ARGN})
@@ -233,8 +233,8 @@ function(mltcp_linked_libraries result)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# Of an inline function that several objects have, the linker takes the first. So that the tested runs as it was
-# optimised, and not as tests were compiled, libraries come first, and whole.
+# If several objects define an inline function, the linker uses the first. The libraries come first, and whole, so that
+# the optimised functions are tested, and not their copies in the tests.
 function(mltcp_link_tested_first target)
   mltcp_linked_libraries(libraries ${ARGN})
   set(archives "")
@@ -249,7 +249,7 @@ function(mltcp_link_tested_first target)
   endif()
 endfunction()
 
-# One of them at a time, and the first of them first, so that they are not what is left in the end.
+# One of them runs at a time. A high cost starts them early, so that they do not run last.
 set(MLTCP_ALONGSIDE "RESOURCE_LOCK real_time COST 700")
 function(mltcp_alongside)
   separate_arguments(properties UNIX_COMMAND "${MLTCP_ALONGSIDE}")
@@ -266,10 +266,10 @@ function(mltcp_test name)
   endif()
   mltcp_unity(${name} 8 ${arg_SOURCES})
   if(MLTCP_UNITY)
-    # What one file names, the others of its batch may hide.
+    # Names of one file may be shadowed in other files of its batch.
     target_compile_options(${name} PRIVATE -Wno-shadow)
   endif()
-  # DPDK's headers want options of their own.
+  # DPDK's headers need compiler options of their own.
   if(MLTCP_PCH AND NOT PkgConfig::DPDK IN_LIST arg_LINKS)
     if(NOT TARGET mltcp_precompiled_test)
       mltcp_precompile(mltcp_precompiled_test PROGRAMS OPTIONS ${MLTCP_TEST_OPTIONS}
@@ -291,7 +291,7 @@ function(mltcp_test name)
   if(arg_NO_DISCOVERY)
     return()
   endif()
-  # For tools/mutate, which wants to know what it may run before anything is built.
+  # For tools/mutate, which needs the labels before anything is built.
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/labels/${name} CONTENT "${arg_LABELS}\n")
   set(environment "")
   if(MLTCP_SANITIZE MATCHES thread)
@@ -299,8 +299,8 @@ function(mltcp_test name)
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 ${environment})
   if(arg_LABELS)
-    # Read by ctest after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests itself
-    # mistakes the second of several labels for the name of a property.
+    # ctest reads this file after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests
+    # itself treats the second of several labels as the name of a property.
     set(serial FALSE)
     if("dpdk" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS)
       set(serial TRUE)

@@ -1,7 +1,7 @@
-# Where the program mltcp finds what belongs to it and to no other program: build.json and the module for MPI. A list of
-# folders, relative ones beginning at the folder of the program, in the order of looking there: where they are installed,
-# wherever the whole installation was moved to; where they are built; and, of an absolute CMAKE_INSTALL_LIBDIR, where they
-# are installed even if the program was installed elsewhere, by cmake --install --prefix. Needs GNUInstallDirs.
+# Folders in which the program mltcp looks for its own files, build.json and the module for MPI, in this order: the
+# folder in which they are installed, relative to the program, so that the installation can be moved; the folder in
+# which they are built; and, if CMAKE_INSTALL_LIBDIR is absolute, that folder, which is right even if the program was
+# installed elsewhere with cmake --install --prefix. Relative paths begin at the program's folder. Needs GNUInstallDirs.
 function(mltcp_own_folders result)
   file(RELATIVE_PATH installed ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/mltcp)
   set(folders ${installed} ../lib/mltcp)

@@ -12,7 +12,7 @@
 namespace mltcp::dpdk {
 
 CoreThread::CoreThread(unsigned cpu) {
-  // Signals are for the thread that made it.
+  // Signals are for the thread that created this one.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -16,7 +16,7 @@ class CoreThread {
   CoreThread& operator=(const CoreThread&) = delete;
 
   using Work = void (*)(void* self);
-  /// Has it call `work` with `self`, which must not throw. False if it is at work already.
+  /// Makes it call `work` with `self`; `work` must not throw. False if it is already at work.
   bool start(Work work, void* self);
   /// Waits until it has no work.
   void wait();

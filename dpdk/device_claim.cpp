@@ -20,7 +20,7 @@ struct Holders {
   std::map<std::string, Holder> by_identity;
 };
 
-/// Never destroyed, since ports may be closed while the process ends.
+/// Never destroyed, because ports may be closed while the process ends.
 Holders& holders() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process
   static Holders* const all = new Holders;

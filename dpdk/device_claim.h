@@ -1,5 +1,5 @@
-// At most one port per device in a process: who has which. Between processes see interface_claim.h. Internal to this
-// folder.
+// Ensures that a device has at most one port in a process, and records its user. Between processes see
+// interface_claim.h. Internal to this folder.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace mltcp::dpdk {
 
 class DeviceClaim {
  public:
-  /// Claims what `identity` names, whatever the port is called, for the port `port`.
+  /// Claims the device `identity` for the port named `port`. One device may have several port names, but one identity.
   DeviceClaim(std::string identity, const std::string& port);
   ~DeviceClaim();
   DeviceClaim(const DeviceClaim&) = delete;
@@ -17,7 +17,7 @@ class DeviceClaim {
   [[nodiscard]] bool is_ours() const { return ours_; }
   /// If not ours: "as af_packet:eth0, of the host 10.0.0.1:62400".
   [[nodiscard]] const std::string& holder() const { return holder_; }
-  /// If ours: tells others who uses the port, "the host 10.0.0.1:62400". May be called by any thread.
+  /// If ours: sets the port's user, "the host 10.0.0.1:62400", for the messages of others. May be called by any thread.
   void set_user(const std::string& user) const;
 
  private:

@@ -57,8 +57,9 @@ Check check_cpus() {
   const std::string detail = fmt::format("{} usable ({}), isolated: {}", cpus.size(), fmt::join(cpus, ","),
                                          isolated.empty() ? "none" : isolated);
   if (cpus.size() < 2) {
-    return warn("CPUs", detail,
-                "with one CPU hosts and switch take turns; give the process two (taskset, cpuset) for more");
+    return warn(
+        "CPUs", detail,
+        "with one CPU, hosts and switch run in turn; for more speed give the process two CPUs (taskset, cpuset)");
   }
   if (isolated.empty()) {
     return warn("CPUs", detail, "for steady timing boot with isolcpus=1 (or a range) and give those CPUs with --cores");
@@ -101,7 +102,7 @@ Check check_huge_pages() {
                   mount.empty() ? "no hugetlbfs mounted (not needed)" : "hugetlbfs on " + mount);
   if (free_mb >= 128) return ok("huge pages", detail);
   return warn("huge pages", detail,
-              "as root: echo 256 > /proc/sys/vm/nr_hugepages (512 MB); without, ordinary pages are used");
+              "as root: echo 256 > /proc/sys/vm/nr_hugepages (512 MB); otherwise ordinary pages are used");
 }
 
 Check check_locked_memory() {
@@ -140,7 +141,7 @@ Check check_permissions() {
               "ring ports need none of them; for real ports run as root, or use setcap on the program");
 }
 
-/// One frame through two ring ports that are each other's far end. Throws or returns what is wrong.
+/// Sends one frame through two ring ports that are connected to each other. Throws, or returns the problem.
 std::string try_ring_ports() {
   const PacketPool pool("trialp", 511, 2048);
   const PacketRing there("trial1", 64);
@@ -157,7 +158,7 @@ std::string try_ring_ports() {
   return pool.in_use() == 0 ? "" : "a packet buffer is lost";
 }
 
-/// Starts DPDK in a child; the result begins with 'o': all is well, 'r': DPDK starts, ring ports don't work, or 'e'.
+/// Starts DPDK in a child. The result begins with 'o': success, 'r': DPDK starts but ring ports fail, or 'e': error.
 std::string try_dpdk(EalOptions::HugePages huge_pages) {
   return in_child('e', [huge_pages] {
     EalOptions options;
@@ -189,7 +190,7 @@ void check_dpdk(std::vector<Check>& checks) {
                                              "use the simulator, or reserve huge pages; report DPDK's line"));
   checks.push_back(huge_starts ? ok("DPDK, huge pages", "starts with huge pages")
                                : warn("DPDK, huge pages", text(huge),
-                                      "reserve huge pages as above; ordinary pages cost some speed, no function"));
+                                      "reserve huge pages as above; ordinary pages work, but are somewhat slower"));
   if (ordinary[0] == 'o' || huge[0] == 'o') {
     checks.push_back(
         ok("ring ports",
@@ -286,7 +287,7 @@ Check check_vfio() {
 }
 
 Check check_steadiness() {
-  // What the hypervisor took away, and how steady a spinning thread really is.
+  // The time taken by the hypervisor, and the interruptions of a spinning thread.
   const auto steal = [] {
     std::istringstream words(first_line("/proc/stat"));
     std::string cpu;
@@ -309,14 +310,14 @@ Check check_steadiness() {
   const auto [stolen, total] = steal();
   const double percent = total == 0 ? 0.0 : 100.0 * static_cast<double>(stolen) / static_cast<double>(total);
   const std::string detail = fmt::format(
-      "a spinning thread was away for {:.0f} us at most in 200 ms; {:.1f}% stolen since boot{}",
+      "a busy thread was interrupted for {:.0f} us at most in 200 ms; {:.1f}% of CPU time stolen since boot{}",
       static_cast<double>(longest.count) * 1e-3, percent, governor.empty() ? "" : "; frequency governor " + governor);
   if (!governor.empty() && governor != "performance") {
     return warn("steadiness", detail, "as root: cpupower frequency-set -g performance");
   }
   if (longest > Nanos(1'000'000) || percent > 1.0) {
     return warn("steadiness", detail,
-                "stop other load, isolate CPUs or use a machine of your own; results tell the stalls");
+                "stop other load, isolate CPUs or use a dedicated machine; results report the stalls");
   }
   return ok("steadiness", detail);
 }
@@ -339,7 +340,7 @@ Check check_rdma(const fs::path& folder) {
                 "for tests without an RDMA NIC: modprobe rdma_rxe, then rdma link add rxe0 type rxe netdev eth0");
   std::string detail = fmt::format("{}", fmt::join(devices, ", "));
   if (roce)
-    detail += fmt::format("; RoCE keeps UDP port {} for itself: leave it out of mltcp gen --udp-port", kRoceUdpPort);
+    detail += fmt::format("; RoCE uses UDP port {} itself: give mltcp gen --udp-port another one", kRoceUdpPort);
   return ok("RDMA", detail);
 }
 
@@ -363,7 +364,7 @@ std::vector<std::string> entries(const fs::path& folder) {
 std::string in_child(char otherwise, const std::function<std::string()>& work) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
-    return fmt::format("{}no pipe for a trial: {}", otherwise, std::strerror(errno));
+    return fmt::format("{}a pipe for a trial can't be made: {}", otherwise, std::strerror(errno));
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
@@ -382,7 +383,7 @@ std::string in_child(char otherwise, const std::function<std::string()>& work) {
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
-    return fmt::format("{}no process for a trial: {}", otherwise, std::strerror(errno));
+    return fmt::format("{}a process for a trial can't be started: {}", otherwise, std::strerror(errno));
   }
   std::string result;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -402,13 +403,13 @@ std::string in_child(char otherwise, const std::function<std::string()>& work) {
     break;
   }
   close(ends[0]);
-  kill(child, SIGKILL);  // it has nothing more to do, if it is still there
+  kill(child, SIGKILL);  // if it still runs, it has nothing more to do
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (result.empty()) {
     result = WIFSIGNALED(status) ? fmt::format("{}the trial was ended by signal {}", otherwise, WTERMSIG(status))
-                                 : fmt::format("{}the trial ended its process", otherwise);
+                                 : fmt::format("{}the trial exited without a result", otherwise);
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// What the doctor's files share, here and in tools/; see doctor.h.
+// Functions shared by the doctor's files, here and in tools/; see doctor.h.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ inline Check missing(std::string name, std::string detail, std::string cure) {
   return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
 }
 
-/// The same, of what can be a port.
+/// The same for a check of something that can be a port.
 inline Check as_port(Check check) {
   check.is_port = true;
   return check;
@@ -29,13 +29,13 @@ inline Check as_port(Check check) {
 /// Devices in a folder such as /sys/class/infiniband.
 Check check_rdma(const std::filesystem::path& folder);
 
-/// Empty if the file can't be read.
+/// The first line of a file; empty if it cannot be read.
 std::string first_line(const std::filesystem::path& path);
-/// Names of what is in a folder, sorted; none if it can't be read.
+/// Names of the entries of a folder, sorted; empty if it cannot be read.
 std::vector<std::string> entries(const std::filesystem::path& folder);
 
-/// Does `work` in a child process, which may start DPDK, with nothing of its output to be seen. Returns what `work`
-/// does; or `otherwise` and what happened, if the child ends otherwise or takes more than 20 seconds.
+/// Runs `work` in a child process, which may start DPDK, and hides its output. Returns the result of `work`. If the
+/// child ends in another way or takes more than 20 seconds, returns `otherwise` followed by what happened.
 std::string in_child(char otherwise, const std::function<std::string()>& work);
 
 }  // namespace mltcp::dpdk

@@ -1,5 +1,5 @@
-// What the ports of a machine can do; see doctor.h. Interfaces that nobody uses, and devices that the caller names, are
-// opened by DPDK in child processes; of the others it is told what can be seen.
+// Examines the ports of a machine; see doctor.h. DPDK opens unused interfaces, and devices that the caller names, in
+// child processes; of the others the state is reported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rte_config.h>
@@ -23,15 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Longest MTU that an AF_XDP port carries; see docs/how-to/ports.md.
+/// Longest MTU that an AF_XDP port carries; see docs/reference/ports.md.
 constexpr std::uint32_t kXdpMtu = 3502;
-/// How long a NIC may take until its link is up: copper at 1 Gbps and more negotiates for 2 to 4 s.
+/// Maximum time to wait until a NIC's link is up: copper at 1 Gbps and more negotiates for 2 to 4 s.
 constexpr std::chrono::seconds kLinkPatience{5};
 
-/// What came of opening a port.
+/// The result of opening a port.
 struct Trial {
   bool works = false;
-  std::string what;  ///< its description, or why not
+  std::string what;  ///< the port's description, or the reason of the failure
   std::string cure;
 };
 
@@ -47,7 +47,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
     options.memory_mb = 32 + Port::memory_mb(config);
     const Eal eal(options);
     const Port port(eal, config);
-    // A NIC that was just started negotiates first.
+    // A NIC that has just started negotiates its link first.
     LinkState link = port.link();
     for (const auto end = std::chrono::steady_clock::now() + kLinkPatience;
          !link.up && port.reads_by_dma() && std::chrono::steady_clock::now() < end;) {
@@ -59,7 +59,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
   Trial trial;
   trial.works = result[0] == 'o';
   trial.what = result.substr(1);
-  // The port is named before.
+  // The port has already been named.
   for (const std::string& before : {fmt::format("port \"{}\": ", device), device + ": "}) {
     if (trial.what.starts_with(before)) trial.what.erase(0, before.size());
   }
@@ -71,16 +71,16 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
   return trial;
 }
 
-/// Why an interface must not be opened unasked; empty if it may.
+/// The reason why an interface must not be opened unless the caller names it; empty if it may.
 std::string why_in_use(const InterfaceState& state) {
   if (state.has_address) return "it has an address";
   if (state.has_route) return "it has a route";
   if (state.is_part) return "it is part of a bridge or bond";
-  if (state.has_upper) return "other interfaces sit on it";
-  if (state.has_xdp) return "it runs an XDP program, of another AF_XDP program as a rule";
+  if (state.has_upper) return "other interfaces are built on it";
+  if (state.has_xdp) return "it runs an XDP program, usually for another AF_XDP program";
   if (state.has_socket) return "a program listens on it with a packet socket";
   if (state.kind == "tun" || state.kind == "macvtap" || state.kind == "ipvtap") {
-    return "a program is at its other end, such as a virtual machine";
+    return "a program uses its other end, such as a virtual machine";
   }
   return {};
 }
@@ -105,23 +105,23 @@ Check examine_interface(const InterfaceState& state) {
       return warn(name, detail + ": it is down", fmt::format("bring it up: ip link set dev {} up", state.name));
     }
   } catch (const std::exception& error) {
-    return warn(name, error.what(), "it has just gone; look again");
+    return warn(name, error.what(), "it has just disappeared; run this command again");
   }
   if (const std::string use = why_in_use(state); !use.empty()) {
     return as_port(
-        warn(name, fmt::format("{}: only looked at, since {}", detail, use),
-             fmt::format("as af_packet:{0} it can be shared with the kernel, with another IP address; af_xdp would "
-                         "take its traffic away: if nobody needs it, try it with --port af_xdp:{0}",
+        warn(name, fmt::format("{}: not tried, since {}", detail, use),
+             fmt::format("af_packet:{0} shares it with the kernel, under another IP address; af_xdp takes its traffic "
+                         "away from the kernel: if nothing else uses the interface, try --port af_xdp:{0}",
                          state.name)));
   }
   if (Eal::was_started()) return as_port(ok(name, detail + ": not tried, DPDK runs in this process"));
 
   const Trial packet = try_port("af_packet:" + state.name, 1);
   detail += packet.works ? "; af_packet works" : fmt::format("; af_packet: {}", packet.what);
-  // All queues, since AF_XDP hears only its own.
+  // All queues, because an AF_XDP socket only receives from its own.
   Trial xdp;
   if (queues.receive > queues.pairs) {
-    xdp.what = fmt::format("of {} receive queues only {} can be heard", queues.receive, queues.pairs);
+    xdp.what = fmt::format("of {} receive queues AF_XDP can use only {}", queues.receive, queues.pairs);
     xdp.cure = fmt::format("ethtool -L {} rx 1 tx 1, or combined {}", state.name, queues.pairs);
   } else {
     xdp = try_port("af_xdp:" + state.name, static_cast<std::uint16_t>(std::min(queues.pairs, 64U)));
@@ -134,17 +134,16 @@ Check examine_interface(const InterfaceState& state) {
   if (!xdp.works) return as_port(warn(name, detail, xdp.cure));
   if (!packet.works) return as_port(warn(name, detail, packet.cure));
   if (mtu > kXdpMtu) {
-    return as_port(warn(
-        name, detail,
-        fmt::format("AF_XDP cuts the interface's MTU, and receives no longer frames: ip link set dev {} mtu {}, or use "
-                    "af_packet for {}",
-                    state.name, kXdpMtu, mtu)));
+    return as_port(warn(name, detail,
+                        fmt::format("AF_XDP lowers the interface's MTU and receives no longer frames: ip link set dev "
+                                    "{} mtu {}, or use af_packet for {}",
+                                    state.name, kXdpMtu, mtu)));
   }
   return as_port(ok(name, detail));
 }
 
-/// Whether it is an interface of this network namespace on that device. A /sys that was mounted in another one names
-/// the interfaces there, which may be called the same.
+/// Whether `interface` is one of this network namespace on that device. A /sys that was mounted in another namespace
+/// lists that namespace's interfaces, which may have the same names.
 bool is_here(const std::string& interface, const std::string& address, const std::vector<InterfaceState>& interfaces) {
   if (std::ranges::none_of(interfaces, [&](const InterfaceState& state) { return state.name == interface; }))
     return false;
@@ -152,18 +151,18 @@ bool is_here(const std::string& interface, const std::string& address, const std
     const std::string bus = NetInterface(interface).bus();
     return bus.empty() || bus == address;
   } catch (const std::exception&) {
-    return false;  // it has just gone
+    return false;  // it has just disappeared
   }
 }
 
-/// Examines a network device on the PCI bus; nothing if its interfaces are those of other network namespaces.
+/// Examines a network device on the PCI bus; empty if its interfaces are in other network namespaces.
 std::optional<Check> examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
   const fs::path device = fs::path("/sys/bus/pci/devices") / address;
   const std::string name = "NIC " + address;
   const NicBinding nic = look_at_nic(address);
   const std::string& driver = nic.driver;
   auto names = entries(device / "net");
-  // Of an interface that another network namespace has the folder shows nothing; without one there is no folder.
+  // If the interface is in another network namespace, the folder is empty; without an interface there is no folder.
   bool has_interface = fs::exists(device / "net");
   bool is_virtio = false;
   for (const auto& entry : entries(device)) {  // virtio has a device of its own in between
@@ -178,9 +177,9 @@ std::optional<Check> examine_nic(const std::string& address, const std::vector<I
   if (names.empty() && !nic.is_for_dpdk()) {
     if (has_interface) return std::nullopt;
     return warn(
-        name, fmt::format("driver {} has it, but there is no interface of it", driver),
-        fmt::format("for an interface load {}; for DPDK: {}",
-                    is_virtio ? "virtio's driver (modprobe virtio_net)" : "its driver anew", how_to_hand_over(nic)));
+        name, fmt::format("driver {} is bound to it, but it has no interface", driver),
+        fmt::format("to get an interface, load {}; for DPDK: {}",
+                    is_virtio ? "virtio's driver (modprobe virtio_net)" : "its driver again", how_to_hand_over(nic)));
   }
   std::string detail = "driver " + driver;
   if (!names.empty()) detail += fmt::format(", interface {}", fmt::join(names, ", "));
@@ -196,7 +195,7 @@ std::optional<Check> examine_nic(const std::string& address, const std::vector<I
     const std::string library = fmt::format("librte_net_{}.so.", driver.substr(0, 4));
     const auto files = entries(RTE_EAL_PMD_PATH);
     if (std::ranges::any_of(files, [&](const std::string& file) { return file.starts_with(library); })) {
-      return as_port(ok(name, fmt::format("{}: DPDK takes it beside the kernel as {}; try it with --port {}", detail,
+      return as_port(ok(name, fmt::format("{}: DPDK and the kernel can share it, as {}; try it with --port {}", detail,
                                           address, address)));
     }
     return missing(name, detail + ": DPDK's driver for it is not installed",
@@ -206,9 +205,9 @@ std::optional<Check> examine_nic(const std::string& address, const std::vector<I
     return std::ranges::find(names, state.name) != names.end() && !why_in_use(state).empty();
   });
   if (is_used) {
-    return warn(
-        name, detail + ": the kernel uses it",
-        "leave it alone if it carries this machine's own traffic; its interface is a port as af_packet or af_xdp");
+    return warn(name, detail + ": the kernel uses it",
+                "leave it alone if it carries this machine's own traffic; its interface can be a port of kind "
+                "af_packet or af_xdp");
   }
   return warn(
       name, detail + ": the kernel has it",
@@ -261,7 +260,7 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::string name = "port " + devices[i];
     if (Eal::was_started()) {
-      add(missing(name, "not tried, DPDK runs in this process", "ask in a process of its own: mltcp doctor"));
+      add(missing(name, "not tried, DPDK runs in this process", "check it in a separate process: mltcp doctor"));
       continue;
     }
     std::uint32_t queues = 1;
@@ -269,7 +268,7 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
       try {
         queues = std::clamp(NetInterface(names[i].target).queues().pairs, 1U, 64U);
       } catch (const std::exception&) {
-        queues = 1;  // the trial tells
+        queues = 1;  // the trial reports the problem
       }
     }
     const Trial trial = try_port(devices[i], static_cast<std::uint16_t>(queues));

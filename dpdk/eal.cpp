@@ -35,7 +35,7 @@ std::string last_words() {
 
 std::string cpu_list(std::span<const unsigned> cpus) { return fmt::format("{}", fmt::join(cpus, ",")); }
 
-/// Whether the kernel has so much free memory in huge pages. The mapping is not touched: mapping huge pages reserves
+/// Whether the kernel has `bytes` of free memory in huge pages. The mapping is not touched: mapping huge pages reserves
 /// them, or fails.
 bool huge_pages_are_free(std::uint64_t bytes) {
   struct PageSize {
@@ -136,25 +136,25 @@ std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigne
 
 namespace {
 
-/// DPDK as it runs in this process. Changed by the service thread, and by nobody once it is running.
+/// State of DPDK in this process. Only the service thread changes it, and only before DPDK runs.
 struct Dpdk {
   std::atomic<bool> running{false};
   bool huge = false;
   bool huge_were_free = false;
   std::uint32_t memory_mb = 0;
-  std::string failure;  ///< of a start, after which DPDK may take no other
+  std::string failure;  ///< reason of a failed start; DPDK may refuse another one
   Clock clock;
   SystemTime time{clock};
 };
 
-/// Never destroyed, since ports may be closed while the process ends.
+/// Never destroyed, because ports may be closed while the process ends.
 Dpdk& dpdk() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process
   static Dpdk* const instance = new Dpdk;
   return *instance;
 }
 
-/// An address that no device has: DPDK takes no NIC but those that are named, be it none.
+/// An address without a device: DPDK then only uses the NICs that are named, perhaps none.
 constexpr const char* kNoDevice = "ffff:ff:1f.7";
 
 std::vector<std::string> nics_among(const std::vector<std::string>& devices) {
@@ -199,7 +199,7 @@ void choose_memory(Dpdk& dpdk, const EalOptions& options) {
                              : std::min(std::max(options.memory_mb, options.ordinary_memory_mb), Eal::kMaxMemoryMb);
 }
 
-/// On the service thread.
+/// Runs on the service thread.
 void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std::vector<std::string>& nics) {
   choose_memory(dpdk, options);
   capture_log();
@@ -217,55 +217,56 @@ void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std:
     if (error == EALREADY && !dpdk.failure.empty()) throw RunError(dpdk.failure);
     if (error == EALREADY)
       throw RunError(
-          "this program has started DPDK itself (rte_eal_init), and it starts once in a process; have it open "
-          "no ports of DPDK but these, or use another datapath here, such as udp:");
+          "this program has called rte_eal_init() itself, and DPDK starts only once in a process; remove that call, or "
+          "use another datapath here, such as udp:");
     dpdk.failure = fmt::format(
-        "DPDK can't start on core {} with {} MB in {} pages: {}{}; `mltcp doctor` tells what this machine lacks", core,
+        "DPDK can't start on core {} with {} MB in {} pages: {}{}; `mltcp doctor` shows what this machine lacks", core,
         dpdk.memory_mb, dpdk.huge ? "huge" : "ordinary", rte_strerror(error), last_words());
     throw RunError(dpdk.failure);
   }
-  // DPDK creates a directory for files that are not written with these options.
+  // DPDK creates a directory for files that it does not write with these options.
   rmdir(rte_eal_get_runtime_dir());
   dpdk.clock.calibrate();
   dpdk.running.store(true, std::memory_order_release);
 }
 
-/// Whether what runs is what is asked for.
+/// Checks that the running DPDK satisfies `options`.
 void check_shared(const Dpdk& dpdk, const EalOptions& options) {
   using HugePages = EalOptions::HugePages;
   const auto refuse = [](const std::string& what, const std::string& cure) {
-    throw RunError(fmt::format("DPDK runs in this process already, once for all of its ports, {}; {}", what, cure));
+    throw RunError(fmt::format("all ports of a process share one DPDK, which already runs {}; {}", what, cure));
   };
   if (dpdk.huge && options.huge_pages == HugePages::never)
-    refuse("in huge pages, and is to use none here", "ask for none where the first port is opened, too");
+    refuse("in huge pages, but ordinary ones are requested here",
+           "request ordinary pages when opening the first port, too");
   if (!dpdk.huge && options.huge_pages == HugePages::required)
-    refuse("in ordinary pages, and is to use huge ones here",
-           dpdk.huge_were_free ? "ask for them where the first port is opened, too"
-                               : "have enough free, or reserve them, before the first port is opened");
+    refuse("in ordinary pages, but huge ones are requested here",
+           dpdk.huge_were_free ? "request huge pages when opening the first port, too"
+                               : "free or reserve enough huge pages before the first port is opened");
   if (!dpdk.huge && options.min_shared_mb > dpdk.memory_mb)
-    refuse(fmt::format("with {} MB in ordinary pages, which can't grow, and is to have {} MB here", dpdk.memory_mb,
+    refuse(fmt::format("with {} MB in ordinary pages, which can't grow, but {} MB are requested here", dpdk.memory_mb,
                        options.min_shared_mb),
-           "give it that where the first port is opened, or leave it out here");
+           "request that when opening the first port, or leave it out here");
 }
 
 void check_memory(std::uint32_t memory_mb) {
   if (memory_mb < Eal::kMinMemoryMb || memory_mb > Eal::kMaxMemoryMb)
-    throw InputError(
-        fmt::format("DPDK memory of {} MB: give {} to {} MB", memory_mb, Eal::kMinMemoryMb, Eal::kMaxMemoryMb));
+    throw InputError(fmt::format("DPDK memory of {} MB is out of range; give {} to {} MB", memory_mb, Eal::kMinMemoryMb,
+                                 Eal::kMaxMemoryMb));
 }
 
 }  // namespace
 
 struct Eal::Impl {
   std::vector<unsigned> cores;
-  std::vector<std::unique_ptr<CoreThread>> threads;  ///< of cores from the second on
+  std::vector<std::unique_ptr<CoreThread>> threads;  ///< threads of the cores from the second on
   bool shared = false;
   std::string description;
 };
 
 Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   const auto usable = usable_cpus();
-  if (usable.empty()) throw RunError("the kernel does not tell which CPUs this process may use; check its cpuset");
+  if (usable.empty()) throw RunError("the kernel does not report which CPUs this process may use; check its cpuset");
   impl_->cores = options.cores.empty() ? std::vector<unsigned>{usable.front()} : parse_cores(options.cores, usable);
   check_memory(options.memory_mb);
   if (options.min_shared_mb != 0) check_memory(options.min_shared_mb);
@@ -287,7 +288,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   impl_->description = fmt::format("DPDK {}, core{} {}, {} MB in {}", version, impl_->cores.size() > 1 ? "s" : "",
                                    cpu_list(impl_->cores), all.memory_mb,
                                    all.huge ? "huge pages"
-                                            : (all.huge_were_free ? "ordinary pages (huge pages not wanted)"
+                                            : (all.huge_were_free ? "ordinary pages (huge pages not requested)"
                                                                   : "ordinary pages (not enough huge pages are free)"));
 }
 

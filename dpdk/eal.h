@@ -1,9 +1,9 @@
-// DPDK's environment abstraction layer (EAL): started once in a process, by the first that needs it, and shared by all
-// others until the process ends, since DPDK can't be started again.
+// DPDK's environment abstraction layer (EAL): started once in a process, by its first user, and shared by all others
+// until the process ends, because DPDK cannot be started again.
 //
 // Uses huge pages if enough are free, otherwise ordinary pages; needs neither root nor a NIC, leaves no files behind,
 // and hides DPDK's own messages: failures are reported in one line with the cure. DPDK pins the thread that starts it
-// to a CPU; that is a thread of its own here (service.h), so the program's keep their affinity.
+// to a CPU; that is a separate thread here (service.h), so the program's threads keep their affinity.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ std::vector<unsigned> usable_cpus();
 /// invalid, or names a CPU twice or one that is not in `usable`.
 std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigned> usable);
 
-/// Memory and devices are those that DPDK is started with: of one that runs already, memory is what it has, and further
-/// devices are plugged as their ports are opened.
+/// Memory and devices apply when DPDK is started. If it is already running, it keeps its memory, and further devices
+/// are plugged when their ports are opened.
 struct EalOptions {
   /// List of CPUs for parse_cores(). Empty: the first usable one.
   std::string cores;
   /// Memory in MiB for packets, rings and DPDK itself, of all ports of the process; from Eal::kMinMemoryMb to
-  /// kMaxMemoryMb. Huge pages are added later as they are needed and free; ordinary ones are all there will be.
+  /// kMaxMemoryMb. Huge pages are added later if needed and free; memory in ordinary pages cannot grow.
   std::uint32_t memory_mb = 128;
   /// The same with ordinary pages, if it is larger: unused ordinary pages cost next to nothing.
   std::uint32_t ordinary_memory_mb = 0;
-  /// A DPDK that runs already is refused if its memory is less, in MiB, and can't grow. 0: it is taken as it is.
+  /// A running DPDK is refused if it has less memory than this, in MiB, and cannot grow. 0: any memory is accepted.
   std::uint32_t min_shared_mb = 0;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
@@ -52,11 +52,11 @@ class Eal {
   static constexpr std::uint32_t kMinMemoryMb = 32;
   static constexpr std::uint32_t kMaxMemoryMb = 65536;
 
-  /// Starts DPDK, which takes about 150 ms, of which DPDK spends 100 ms on calibrating the TSC; or shares the one that
-  /// runs in this process. Any number may exist at a time, made by any threads. The calling thread gets caches of its
-  /// own in pools, and should be the one that later runs datapaths; each other core of the list gets its own thread,
-  /// which sleeps until used. Throws InputError for invalid options, RunError if DPDK cannot start, runs in this
-  /// process with settings that contradict these, or was started by the parent of a forked process.
+  /// Starts DPDK, or shares the one that runs in this process. The start takes about 150 ms, 100 ms of them for
+  /// calibrating the TSC. Any number of Eals may exist at a time, created by any threads. The calling thread gets its
+  /// own caches in pools, and should be the one that later runs datapaths. Each other core of the list gets its own
+  /// thread, which sleeps until used. Throws InputError for invalid options, RunError if DPDK cannot start, runs in
+  /// this process with settings that contradict these, or was started by the parent of a forked process.
   explicit Eal(const EalOptions& options);
   /// Ends the threads of its cores. DPDK and its memory stay until the process ends.
   ~Eal();
@@ -65,7 +65,7 @@ class Eal {
 
   [[nodiscard]] bool uses_huge_pages() const;
   [[nodiscard]] std::uint32_t memory_mb() const;
-  /// In the order given; the first one is the calling thread's.
+  /// The cores in the given order; the first one is the calling thread's.
   [[nodiscard]] std::span<const unsigned> cores() const;
   /// The thread of core `core`, an index in that list from 1 on.
   [[nodiscard]] CoreThread& core_thread(std::size_t core) const;

@@ -2,8 +2,8 @@
 // headers.
 //
 // A frame is written into one buffer (transport/ethernet/frame_writer.h). A payload with a hold (TxPacket::hold) is not
-// copied if the port can send several segments: a second buffer refers to the user's bytes as external memory
-// (rte_pktmbuf_attach_extbuf), and whoever frees that buffer, driver, receiver or sender, releases the hold.
+// copied if the port can send several segments. A second buffer then refers to the user's bytes as external memory
+// (rte_pktmbuf_attach_extbuf), and freeing that buffer (by driver, receiver or sender) releases the hold.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -27,7 +27,7 @@ using encap::Checksums;
 class FrameWriter {
  public:
   struct Config {
-    rte_mempool* pool = nullptr;  ///< of the buffers that refer to external payloads
+    rte_mempool* pool = nullptr;  ///< pool of buffers that refer to external payloads
     encap::FrameWriter::Config frame{};
     bool by_reference = false;  ///< do not copy payloads with a hold
     /// If not null, only payloads in memory registered for the port's DMA; null: the CPU reads them.
@@ -103,7 +103,7 @@ class FrameWriter {
 /// A parsed frame.
 struct ReadFrame {
   encap::Headers headers;
-  std::span<const std::byte> bytes;  ///< of the UDP payload, all but
+  std::span<const std::byte> bytes;  ///< the UDP payload, except
   std::span<const std::byte> tail;
 };
 

@@ -28,7 +28,7 @@ InterfaceClaim::InterfaceClaim(const std::string& interface) {
   socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket_ < 0) return;
   if (bind(socket_, generic, size) == 0) {
-    // The holder never accepts: processes that connect and disconnect fill this queue at worst.
+    // The holder never accepts: at worst, processes that connect and disconnect fill this queue.
     constexpr int asking = 128;
     listen(socket_, asking);
     return;

@@ -1,6 +1,6 @@
-// At most one process per interface. The kernel lets several processes listen on one, but what one of them sends the
-// others do not receive, so they cannot reach each other. Therefore a process claims an interface before it opens a
-// port.
+// At most one process per interface. The kernel lets several processes listen on one, but the others do not receive
+// packets sent by one of them, so they cannot reach each other. Therefore a process claims an interface before it opens
+// a port.
 //
 // The claim is a Unix socket with an abstract name (unix(7)) that contains the interface's index: such names belong to
 // a network namespace, like interfaces, and vanish with the process.
@@ -22,7 +22,7 @@ class InterfaceClaim {
   InterfaceClaim& operator=(const InterfaceClaim&) = delete;
 
   [[nodiscard]] bool is_ours() const { return ours_; }
-  /// If not ours: the process id of the holder; 0 if it cannot be determined, as from within a container.
+  /// If not ours: the process id of the holder; 0 if it cannot be determined, for example from within a container.
   [[nodiscard]] pid_t holder() const { return holder_; }
   /// "process 4711 (mltcp)", or "another process".
   [[nodiscard]] std::string holder_text() const;

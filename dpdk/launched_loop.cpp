@@ -11,13 +11,12 @@ namespace mltcp::dpdk {
 
 LaunchedLoop::LaunchedLoop(const Eal& eal, PollLoop& loop, unsigned core, Nanos until) : loop_(loop), until_(until) {
   if (core < 1 || core >= eal.cores().size())
-    throw InputError(
-        fmt::format("there is no core {} for a loop of its own; the Eal was made with {}, and the first "
-                    "is the calling thread's; name more",
-                    core, eal.cores().size()));
+    throw InputError(fmt::format(
+        "there is no core {} for another loop: the Eal has {}, and the calling thread uses the first; name more cores",
+        core, eal.cores().size()));
   hand_over(this);
   if (!eal.core_thread(core).start(on_core, this))
-    throw RunError(fmt::format("core {} runs another loop already; give each its own", eal.cores()[core]));
+    throw RunError(fmt::format("core {} already runs another loop; give each loop its own core", eal.cores()[core]));
   thread_ = &eal.core_thread(core);
 }
 

@@ -18,7 +18,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Never destroyed, since DPDK's threads may log until the process ends.
+/// Never destroyed, because DPDK's threads may log until the process ends.
 struct Log {
   std::mutex mutex;
   std::deque<std::string> lines;

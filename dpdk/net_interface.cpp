@@ -40,7 +40,7 @@ NetInterface::NetInterface(const std::string& name) : name_(name) {
   if (name.empty() || name.size() >= IFNAMSIZ || ioctl(socket_, SIOCGIFINDEX, &request) != 0) {
     close(socket_);
     throw InputError(fmt::format(
-        "there is no interface {} in this network namespace; `ip link` lists those that there are", in_quotes(name)));
+        "there is no interface {} in this network namespace; `ip link` lists the existing ones", in_quotes(name)));
   }
 }
 

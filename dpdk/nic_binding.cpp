@@ -1,4 +1,4 @@
-// How the kernel holds a NIC; see nic_binding.h.
+// The kernel's binding of a NIC; see nic_binding.h.
 #include "mltcp/dpdk/nic_binding.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ bool says_yes(const fs::path& parameter) {
   return word == 'Y' || word == '1';
 }
 
-/// Whether the IOMMU remaps interrupts: Intel's and AMD's drivers name their interrupt domains by it.
+/// Whether the IOMMU remaps interrupts: the drivers of Intel and AMD show it in the names of their interrupt domains.
 bool interrupts_are_remapped(const fs::path& root) {
   std::error_code error;
   for (fs::directory_iterator it(root / "kernel/irq", error), end; !error && it != end; it.increment(error)) {
@@ -54,7 +54,7 @@ NicBinding look_at_nic(const std::string& address, const fs::path& root) {
   nic.exists = fs::exists(device, error);
   nic.driver = fs::read_symlink(device / "driver", error).filename();
   nic.has_iommu_group = fs::exists(device / "iommu_group", error);
-  // Where VFIO is a part of the kernel, so is this.
+  // If VFIO is built into the kernel, so is this driver.
   nic.has_iommu_driver =
       fs::exists(root / "module/vfio_iommu_type1", error) || !fs::exists(root / "module/vfio", error);
   nic.iommu_bits = address_bits(device);
@@ -85,7 +85,7 @@ std::string why_not_usable(const NicBinding& nic) {
     return "no IOMMU group; " + turn_on +
            (nic.has_unsafe_mode
                 ? "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
-                : fmt::format("dpdk-devbind.py -b uio_pci_generic {}, as this kernel's VFIO can't do without",
+                : fmt::format("dpdk-devbind.py -b uio_pci_generic {}, as this kernel's VFIO needs an IOMMU",
                               nic.address));
   }
   if (nic.uses_unsafe_mode) return {};
@@ -94,21 +94,20 @@ std::string why_not_usable(const NicBinding& nic) {
 }
 
 std::string why_not_taken(const NicBinding& nic) {
-  if (!nic.exists) return "there is no PCI device " + nic.address + "; `lspci -D` lists those that there are";
+  if (!nic.exists) return "there is no PCI device " + nic.address + "; `lspci -D` lists the existing ones";
   if (!nic.is_for_dpdk())
     return fmt::format("DPDK has no driver that takes NIC {}; bind it: {}", nic.address, how_to_hand_over(nic));
   if (const std::string why = why_not_usable(nic); !why.empty())
     return fmt::format("NIC {} is bound to {}, but {}", nic.address, nic.driver, why);
-  // Only after a failure: how interrupts are remapped is told by names.
+  // Only after a failure, because interrupt remapping is only guessed from names.
   if (nic.driver == "vfio-pci" && nic.has_iommu_group && !nic.remaps_interrupts)
     return fmt::format(
-        "NIC {} is bound to vfio-pci, but the IOMMU does not remap interrupts, which VFIO wants; where the programs "
-        "that get "
-        "NICs are trusted: echo 1 > /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts",
+        "NIC {} is bound to vfio-pci, but the IOMMU does not remap interrupts, which VFIO needs; if you trust the "
+        "programs that use NICs: echo 1 > /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts",
         nic.address);
   return fmt::format(
-      "DPDK does not take NIC {}, which is bound to {}; see what the kernel says, `dmesg`, and whether DPDK's "
-      "driver for it is installed (Debian: librte-net-*23)",
+      "DPDK can't use NIC {}, which is bound to {}; read the kernel's messages (dmesg), and check that DPDK's driver "
+      "for it is installed (Debian: librte-net-*23)",
       nic.address, nic.driver);
 }
 

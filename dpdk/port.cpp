@@ -73,7 +73,8 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   return plan;
 }
 
-/// Whether a driver takes receive interrupts that then never come: it does not route those of NICs with MSI-X (82574).
+/// Whether a driver accepts receive interrupts but never delivers them: it does not route those of NICs with MSI-X
+/// (82574).
 bool has_deaf_interrupts(std::string_view driver) { return driver == "net_e1000_em"; }
 
 std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? offloads : 0; }
@@ -186,13 +187,13 @@ struct Port::Impl {
           "the limit of locked memory: ulimit -l unlimited",
           quoted(), plan.descriptors, log.words());
     }
-    return fmt::format("port {}: DPDK can't make it: {}{}; `mltcp doctor` tells what this machine lacks", quoted(),
+    return fmt::format("port {}: DPDK can't open it: {}{}; `mltcp doctor` shows what this machine lacks", quoted(),
                        rte_strerror(-error), log.words());
   }
 
   [[nodiscard]] std::string why_not_started(int error) const {
     if (const std::string why = kind->why_not_started(log); !why.empty()) return why;
-    return fmt::format("port {}: {} does not start: {}{}; `mltcp doctor` tells what this machine lacks", quoted(),
+    return fmt::format("port {}: {} does not start: {}{}; `mltcp doctor` shows what this machine lacks", quoted(),
                        driver, rte_strerror(-error), log.words());
   }
 
@@ -215,8 +216,8 @@ struct Port::Impl {
         std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - static_cast<std::uint32_t>(encap::kEthernetBytes) -
                                                   static_cast<std::uint32_t>(encap::kVlanBytes));
     if (!ours && plan.mtu > longest) {
-      throw InputError(
-          fmt::format("port {}: an MTU of {}, but {} carries {}; give that", quoted(), plan.mtu, driver, longest));
+      throw InputError(fmt::format("port {}: an MTU of {}, but {} carries {} at most; give that", quoted(), plan.mtu,
+                                   driver, longest));
     }
     if (config.buffer_bytes != 0 && !kind->peer_chooses_segments() &&
         (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) == 0) {
@@ -237,12 +238,12 @@ struct Port::Impl {
     conf.rxmode.offloads =
         info.rx_offload_capa & (only_if(want.checksums, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.scatter || config.buffer_bytes != 0, RTE_ETH_RX_OFFLOAD_SCATTER));
-    // A NIC that can filter VLANs may drop all those that it was not told of.
+    // A NIC that can filter VLANs may drop packets of VLANs that were not configured.
     if (config.vlan != 0) conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
     conf.txmode.offloads =
         info.tx_offload_capa & (only_if(want.checksums, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.multi_segments, RTE_ETH_TX_OFFLOAD_MULTI_SEGS));
-    // A NIC's link is asked for: its interrupts share a vector with those of queues, or come to nothing (82574).
+    // A NIC's link state is polled: its interrupts share a vector with those of queues, or never arrive (82574).
     conf.intr_conf.lsc = ours && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
     conf.intr_conf.rxq = config.interrupts ? 1 : 0;
     conf.rx_adv_conf.rss_conf.rss_hf =
@@ -297,7 +298,7 @@ struct Port::Impl {
     if ((conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0)
       error = rte_eth_dev_vlan_filter(id, config.vlan, 1);
     if (error != 0) return error;
-    // Neighbour Discovery asks by multicast addresses, which NICs drop by themselves.
+    // Neighbour Discovery sends requests to multicast addresses, which NICs drop by default.
     if (kind->may_be_hardware()) rte_eth_allmulticast_enable(id);
     if (config.promiscuous) {
       rte_eth_promiscuous_enable(id);
@@ -349,16 +350,16 @@ struct Port::Impl {
   encap::MacAddress mac{};
   Steering steering = Steering::single;
   OffloadsInUse offloads;
-  bool is_found = false;  ///< found, so not to be unplugged
+  bool is_found = false;  ///< found rather than plugged, so it must not be unplugged
   bool plugged = false;
   bool started = false;
   bool interrupts = false;
-  std::vector<int> receive_files;  ///< by queue; or empty
+  std::vector<int> receive_files;  ///< indexed by queue; or empty
   bool restore_promiscuous = false;
 };
 
 Port::Port(const Eal& /*eal*/, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) {
-  impl_->kind->look();  // here, since it is this thread that may or may not
+  impl_->kind->look();  // here, because the calling thread's permissions count
   run_on_service([this] { impl_->open(); });
 }
 Port::~Port() = default;
@@ -426,15 +427,15 @@ LinkState Port::link() const {
 std::string Port::why_link_is_down() const {
   if (std::string why = impl_->kind->why_unplugged(); !why.empty()) return why;
   if (impl_->kind->interface() == nullptr)
-    return link().up ? "" : "its link is down; see its cable, and the port at the other end";
+    return link().up ? "" : "its link is down; check its cable and the port at the other end";
   const NetInterface& interface = *impl_->kind->interface();
   if (interface.is_running()) return "";  // querying its rate could take long
   if (interface.mtu() == 0)
-    return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)",
+    return fmt::format("interface {} no longer exists; create it again, with its other end if it is a pair (veth)",
                        interface.name());
   if (!interface.is_up())
     return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", interface.name());
-  return fmt::format("interface {} has no carrier; see its cable, or bring the interface at its other end up",
+  return fmt::format("interface {} has no carrier; check its cable, or bring the interface at its other end up",
                      interface.name());
 }
 

@@ -52,7 +52,7 @@ struct PortConfig {
   /// Enable receive interrupts, so that a loop (PollLoop) can sleep until a packet arrives, if the port supports it.
   bool interrupts = false;
   /// AF_XDP busy polling: maximum number of packets that the kernel takes from the NIC when an empty queue is polled,
-  /// which costs a system call. 0: off; the kernel receives when the NIC interrupts, but a poll may block for a second
+  /// which costs a system call. 0: off; the kernel then receives on NIC interrupts, but a poll may block for a second
   /// if a zero-copy NIC has run out of buffers. Empty: the driver's default, but 0 on veth, which does not support it
   /// and always copies.
   std::optional<std::uint16_t> busy_budget{};
@@ -87,9 +87,9 @@ class Port {
 
   /// DPDK's number of the port.
   [[nodiscard]] std::uint16_t id() const;
-  /// Says who uses the port, "the host 10.0.0.1:62400", for those who want its device, too, and are refused.
+  /// Sets the port's user, "the host 10.0.0.1:62400", for the error message of others that request its device.
   void set_user(const std::string& user);
-  /// As the user wrote it.
+  /// The name as the user wrote it.
   [[nodiscard]] const std::string& name() const;
   /// Whether it is an interface that the kernel's network stack uses as well (af_packet, af_xdp).
   [[nodiscard]] bool is_of_kernel() const;
@@ -100,7 +100,7 @@ class Port {
   [[nodiscard]] std::uint16_t vlan() const;
   [[nodiscard]] std::uint16_t queues() const;
   [[nodiscard]] Steering steering() const;
-  /// Buffers for receive queue `queue`; also best for sending on it, as AF_XDP then need not copy.
+  /// Buffers for receive queue `queue`; also best for sending on it, because AF_XDP then need not copy.
   [[nodiscard]] rte_mempool* pool(std::uint16_t queue) const;
   /// NUMA node of the device and the pools; 0 if there is only one.
   [[nodiscard]] int socket() const;
@@ -135,8 +135,8 @@ class Port {
   /// driver: wait on it, but do not read it. -1: none, or PortConfig::interrupts was not set.
   [[nodiscard]] int receive_file(std::uint16_t queue) const;
 
-  /// Down, too, once the kernel asks for a NIC back that is to be unplugged (VFIO), or has lost it. Queries the kernel
-  /// or DPDK, which asks the NIC, or is notified by a virtual driver that has an interrupt for it. Takes 1 to 2 us.
+  /// The link is also down once the kernel asks for a NIC that is to be unplugged (VFIO), or has lost it. Queries the
+  /// kernel or DPDK. DPDK asks the NIC; virtual drivers with an interrupt for it notify DPDK. Takes 1 to 2 us.
   [[nodiscard]] LinkState link() const;
   /// "cause; cure" for people while the link is down; empty while it is up.
   [[nodiscard]] std::string why_link_is_down() const;

@@ -27,7 +27,7 @@ class AfPacketKind final : public KernelPortKind {
     KernelPortKind::adapt(plan);
     slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kLengthSlack + kSlotReceive, kShortestSlot));
     plan.room = slot_bytes_ - kSlotSend;
-    plan.buffers = config().spare_buffers + 512;  // frames are copied from and to the slots, which hold no buffers
+    plan.buffers = config().spare_buffers + 512;  // frames are copied from and to slots, so these hold no buffers
   }
 
  protected:

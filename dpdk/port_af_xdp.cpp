@@ -107,8 +107,8 @@ class AfXdpKind final : public KernelPortKind {
     }
     if (config().queues < has.receive) {
       throw InputError(
-          fmt::format("port {0}: {1} receives on {2} queues, and AF_XDP would hear {3} of them; give as many, "
-                      "or take some away: ethtool -L {1} {4}",
+          fmt::format("port {0}: {1} receives on {2} queues, but AF_XDP would serve only {3} of them; give as many "
+                      "queues, or remove some: ethtool -L {1} {4}",
                       quoted(), target, has.receive, config().queues,
                       has.pairs > 1 ? fmt::format("combined {}", config().queues) : "rx 1 tx 1"));
     }
@@ -121,8 +121,8 @@ class AfXdpKind final : public KernelPortKind {
       const std::uint32_t most = plan.mtu - (plan.frame() - kXdpFrame);
       if (config().mtu != 0) {
         throw InputError(
-            fmt::format("port {}: an MTU of {}, but AF_XDP carries {} at most (a frame lives in one page); "
-                        "use that, or af_packet:{}",
+            fmt::format("port {}: an MTU of {}, but AF_XDP carries {} at most (a frame must fit in one page); use "
+                        "that, or af_packet:{}",
                         quoted(), plan.mtu, most, name().target));
       }
       plan.mtu = most;
@@ -138,10 +138,10 @@ class AfXdpKind final : public KernelPortKind {
   }
 
   /// The kernel frees a queue some time after its socket was closed (it waits for other CPUs, in a worker thread), even
-  /// if the process was killed, so a busy queue may soon be free. Frequent attempts keep it busy, since the query
-  /// itself binds a socket: hence five increasing delays, 1.24 s in total, until the queues are free, and as many again
-  /// for opening them. The query comes first, since the driver, when it fails, detaches the XDP program of another user
-  /// of the interface.
+  /// if the process was killed, so a busy queue may soon be free. Frequent attempts keep it busy, because the query
+  /// itself binds a socket. So there are five increasing delays, 1.24 s in total, until the queues are free, and as
+  /// many again for opening them. The query comes first, because the driver, when it fails, detaches the XDP program of
+  /// another user of the interface.
   void prepare() override {
     if (xdp_program(name().target) == 0) return;
     unsigned pause = kShortestPause;
@@ -228,7 +228,7 @@ class AfXdpKind final : public KernelPortKind {
   }
 
   unsigned pause_ = kShortestPause;
-  std::vector<int> sockets_;  ///< of the driver
+  std::vector<int> sockets_;  ///< sockets of the driver
 };
 
 }  // namespace

@@ -24,8 +24,7 @@ namespace {
 
 /// Number of buffers that each shard holds: those just received, and those waiting for neighbours or other shards.
 constexpr std::uint32_t kHeldByShard = 256;
-/// Number of datapaths like the first that fit into memory beside it if the program does not say how much there is to
-/// be.
+/// Number of further datapaths like the first for which memory is allocated if the program does not state the memory.
 constexpr std::uint32_t kFurtherDatapaths = 7;
 
 /// The number of shards: at least one for each queue.
@@ -57,7 +56,7 @@ EalOptions eal_options(const HostDatapathConfig& config) {
   options.cores = config.cores;
   options.memory_mb = config.memory_mb.value_or(memory_for(config, std::max(config.usual_shards, config.shards)));
   options.min_shared_mb = config.memory_mb.value_or(0);
-  // Ordinary pages are all there will be, also for further datapaths of the process.
+  // Memory in ordinary pages cannot grow, so it must also be enough for further datapaths of the process.
   if (!config.memory_mb)
     options.ordinary_memory_mb =
         memory_for(config, std::max(config.max_shards, config.shards)) +
@@ -69,7 +68,8 @@ EalOptions eal_options(const HostDatapathConfig& config) {
 /// The thread that opens a host's datapath is the one that polls it.
 void keep_on(unsigned cpu) {
   if (const int error = keep_thread_on(cpu); error != 0)
-    throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
+    throw RunError(
+        fmt::format("this thread can't be bound to CPU {} ({}); leave the CPU out", cpu, std::strerror(error)));
 }
 
 class PortDatapath final : public HostDatapath {
@@ -96,7 +96,7 @@ class PortDatapath final : public HostDatapath {
     host.prefix_bits = place.prefix_bits;
     host.gateway = place.gateway;
     host.shards = static_cast<std::uint16_t>(shards);
-    // Another host of this process may read what was sent when this one has gone.
+    // Another host of this process may read sent data after this one has been destroyed.
     if (parse_port_name(config_.device).kind == PortName::Kind::ring) host.zero_copy_from = 0;
     host_ = std::make_unique<PortHost>(eal_, *port_, host);
     port_->set_user(fmt::format("the host {}", to_text(place.address)));
@@ -134,12 +134,11 @@ class PortDatapath final : public HostDatapath {
     } catch (const MemoryError& error) {
       const std::uint32_t needed = memory_for(config_, shards);
       if (!eal_.is_shared())
-        throw RunError(fmt::format("{}: for {} it needs {} MB of memory; give it that (--memory {})", error.what(),
-                                   plural(shards, "shard"), needed, needed));
+        throw RunError(fmt::format("{}: with {} it needs {} MB of memory in all; give as much (--memory {})",
+                                   error.what(), plural(shards, "shard"), needed, needed));
       const std::string what = error.what();
       throw RunError(
-          fmt::format("{}: its {} MB are for all ports of the process; have the first that is opened ask for {} "
-                      "MB (memory_mb)",
+          fmt::format("{}: all ports of the process share its {} MB; open the first port with {} MB (memory_mb)",
                       what.substr(0, what.find("; ")), eal_.memory_mb(),
                       std::min(eal_.memory_mb() + error.missing_mb(), Eal::kMaxMemoryMb)));
     }
@@ -167,7 +166,7 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
   for (const InterfaceAddress& one : interface_addresses()) {
     if (one.ip == place.address.ip)
       throw InputError(
-          fmt::format("{}: the kernel of this host has that address on {}; give the port another one of the network",
+          fmt::format("{}: this host's kernel has that address on {}; give the port another address of that network",
                       to_text(place.address), one.interface));
   }
   Port::check_config(port_config(config, 1));

@@ -30,8 +30,8 @@ class PciKind final : public DriverKind {
  public:
   using DriverKind::DriverKind;
 
-  /// Buffers of a length that NICs take: some count in KiB and would cut a frame over two, others refuse any that is
-  /// shorter than usual.
+  /// Buffers of a length that NICs accept: some count in KiB and would split a frame over two buffers, others refuse
+  /// buffers that are shorter than usual.
   void adapt(PortPlan& plan) override {
     constexpr std::uint32_t kStep = 1024;
     constexpr std::uint32_t kUsual = 2048;
@@ -42,7 +42,7 @@ class PciKind final : public DriverKind {
   std::optional<std::uint16_t> find() override {
     const PortLog log;
     std::uint16_t id = 0;
-    // DPDK probes devices that it is told of when it starts; others, and one whose port was closed, are probed here.
+    // DPDK probes the devices named at its start; others, and one whose port was closed, are probed here.
     if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0 ||
         (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0)) {
       removal_.emplace(device(), look_at_nic(device()).driver == "vfio-pci");
@@ -54,7 +54,7 @@ class PciKind final : public DriverKind {
                       "and bind it to "
                       "vfio-pci",
                       quoted(), device(), log.words(),
-                      // Physical addresses are known of huge pages only.
+                      // Physical addresses are only known for huge pages.
                       rte_eal_has_hugepages() == 0 ? "reserve huge pages as root: echo 256 > /proc/sys/vm/nr_hugepages"
                                                    : "open it before all other ports of this process"));
     }
@@ -70,9 +70,10 @@ class PciKind final : public DriverKind {
   }
   [[nodiscard]] std::string why_unplugged() const override {
     if (removal_ && removal_->is_asked_for())
-      return fmt::format("NIC {} is to be unplugged, and the kernel waits for it; end what uses it", name().target);
+      return fmt::format("NIC {} is being unplugged, and the kernel waits for its users; end the programs that use it",
+                         name().target);
     if (removal_ && removal_->is_gone())
-      return fmt::format("NIC {} was unplugged; plug it in again, and end what uses it", name().target);
+      return fmt::format("NIC {} was unplugged; plug it in again, and end the programs that use it", name().target);
     return {};
   }
 

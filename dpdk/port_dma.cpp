@@ -20,7 +20,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Number of ports that have mapped each registered range; the service thread's.
+/// Number of ports that have mapped each registered range; used by the service thread only.
 std::map<const std::byte*, unsigned>& users() {
   static std::map<const std::byte*, unsigned> all;
   return all;
@@ -50,13 +50,13 @@ class PortDma final : public DmaDevice {
     if (rte_eal_iova_mode() != RTE_IOVA_VA)
       refuse("DPDK uses physical addresses here; turn the IOMMU on and bind the NIC to vfio-pci");
     rte_device* const device = hardware();
-    if (device == nullptr) refuse("DPDK knows no hardware behind it; choose another port");
+    if (device == nullptr) refuse("DPDK finds no hardware device for it; choose another port");
     check_reach(memory, look_at_nic(rte_dev_name(device)).iommu_bits);
     unsigned& count = users()[memory.data()];
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     if (count == 0 && rte_extmem_register(memory.data(), memory.size(), nullptr, 0, page) != 0) {
       users().erase(memory.data());
-      refuse(fmt::format("DPDK does not take it ({}); take other memory", rte_strerror(rte_errno)));
+      refuse(fmt::format("DPDK can't register it ({}); use other memory", rte_strerror(rte_errno)));
     }
     ++count;
     const PortLog log;
@@ -66,19 +66,20 @@ class PortDma final : public DmaDevice {
       let_go(memory);
       refuse(
           // DPDK does not pass on the kernel's error.
-          fmt::format("{} does not map it{}; if it can at all, raise the limit of locked memory: ulimit -l unlimited",
+          fmt::format("{} does not map it{}; if the driver can map memory, raise the limit of locked memory: ulimit -l "
+                      "unlimited",
                       driver_, error != 0 && log.is_empty() ? fmt::format(" ({})", rte_strerror(error)) : log.words()));
     }
     return address_of(memory);  // such ports use the process's virtual addresses
   }
 
-  /// Whether addresses of `bits` bits reach all of `memory`. Not so with the process's stack, heap and mmap() where
-  /// they are 39, as with small processors and QEMU's IOMMU.
+  /// Checks that addresses of `bits` bits reach all of `memory`. With 39 bits, as on small processors and with QEMU's
+  /// IOMMU, they do not reach the process's stack, heap and mmap() areas.
   void check_reach(std::span<std::byte> memory, unsigned bits) const {
     const std::uint64_t end = address_of(memory) + memory.size();
     if (bits == 0 || bits >= 64 || end <= std::uint64_t{1} << bits) return;
     refuse(
-        fmt::format("its IOMMU takes addresses of {} bits, and the memory ends at {:#x}; get it below {:#x}, by the "
+        fmt::format("its IOMMU reaches addresses of {} bits, but the memory ends at {:#x}; map it below {:#x} with the "
                     "first argument of mmap()",
                     bits, end, std::uint64_t{1} << bits));
   }
@@ -97,10 +98,9 @@ class PortDma final : public DmaDevice {
     return rte_eth_dev_info_get(id_, &info) == 0 ? info.device : nullptr;
   }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw RunError(
-        fmt::format("port {} can't read memory of the program's own: {}, or send without registering it, "
-                    "then it is copied",
-                    name_, what));
+    throw RunError(fmt::format(
+        "port {} can't read the program's own memory: {}, or send without registering it (the data is then copied)",
+        name_, what));
   }
 
   std::uint16_t id_;

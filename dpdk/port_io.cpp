@@ -60,7 +60,8 @@ bool refers(const Port& port, const PortHostConfig& config) {
 
 bool same_ip(const Address& a, const Address& b) { return a.ip == b.ip; }
 
-/// Has the calling thread work without caches in pools: buffers come from where all threads' do, and go back there.
+/// Makes the calling thread work without caches in pools: it takes buffers directly from the pool, and returns them
+/// there.
 class Uncached {
  public:
   explicit Uncached(bool is_wanted) : thread_(rte_lcore_id()) {
@@ -74,12 +75,11 @@ class Uncached {
   unsigned thread_;
 };
 
-/// The thread that has a cache in a queue's pool: the first that uses the queue. Others that come by, as where a
-/// program drives an endpoint by any of its threads, do without, else what rests in the caches of many would be
-/// missing.
+/// The thread with a cache in a queue's pool: the first that uses the queue. Other threads, for example if a program
+/// drives an endpoint by any of its threads, use no cache; otherwise the pool would lack the buffers in many caches.
 class CacheOwner {
  public:
-  /// Whether the calling thread is another.
+  /// Whether the calling thread is not the owner.
   [[nodiscard]] bool is_other() {
     return rte_lcore_id() != thread_.load(std::memory_order_relaxed) && !becomes_owner();
   }
@@ -201,7 +201,7 @@ class QueueIo final : public PortIo {
       flush_backlog();
     const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
     std::size_t count = 0;
-    // Bursts without packets for this shard are skipped, as returning 0 means that nothing more is pending.
+    // Bursts without packets for this shard are skipped, because returning 0 means that nothing more is pending.
     int bursts = 0;
     do {
       give_back();
@@ -286,12 +286,12 @@ class QueueIo final : public PortIo {
       give_back_to_others();
     held_from_others_ = 0;
     rte_pktmbuf_free_bulk(held_.data(),
-                          static_cast<unsigned>(held_count_));  // skips null entries, which were handed to other shards
+                          static_cast<unsigned>(held_count_));  // skips null entries: packets handed to other shards
     held_count_ = 0;
   }
 
-  /// What another shard has handed over, from its queue's pool: where each queue has a thread of its own, not into this
-  /// one's cache.
+  /// Frees packets that other shards have handed over. They come from other queues' pools, so if each queue has its own
+  /// thread, they do not go into this thread's cache.
   void give_back_to_others() {
     const Uncached uncached(true);
     for (std::size_t i = 0; i < held_from_others_; ++i) rte_pktmbuf_free(std::exchange(held_[i], nullptr));
@@ -356,8 +356,8 @@ class QueueIo final : public PortIo {
       }
       ++counters_.linearised;
     }
-    // Software verification is skipped only where the port has verified: for "bad" it finds out the reason, and
-    // "unknown" says nothing. UDP's "none" means that the data are intact and the checksum was never completed, as from
+    // Software verification is skipped only if the port reports success: for "bad" it finds the reason, and "unknown"
+    // is no result. UDP's "none" means that the data are intact and the checksum was never completed, for example from
     // another virtual machine of the same host (virtio).
     const std::uint64_t flags = mbuf->ol_flags;
     const std::uint64_t udp = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
@@ -441,14 +441,14 @@ class QueueIo final : public PortIo {
   const std::uint16_t vlan_;
   const std::uint16_t base_port_;
   const std::uint32_t mtu_;
-  const std::uint32_t frame_limit_;  ///< with a VLAN tag
+  const std::uint32_t frame_limit_;  ///< maximum frame, with a VLAN tag
   const Port::OffloadsInUse offloads_;
   const encap::DscpMap dscp_;
   const encap::MacAddress mac_;
   const Queues& all_;
   rte_mempool* const pool_;
   CacheOwner own_cache_owner_;
-  CacheOwner& cache_owner_;  ///< of the queue
+  CacheOwner& cache_owner_;  ///< the cache owner of the queue
   rte_ring* handover_ = nullptr;
   Address address_;
   Limits limits_;
@@ -458,7 +458,7 @@ class QueueIo final : public PortIo {
   Resolver<rte_mbuf*> resolver_;
   std::array<rte_mbuf*, kBurst> held_{};
   std::size_t held_count_ = 0;
-  std::size_t held_from_others_ = 0;  ///< of these, the first, which were handed over
+  std::size_t held_from_others_ = 0;  ///< the first ones of these, which were handed over
   QueueInterrupt interrupt_;
   std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, kBurst> backlog_{};
@@ -487,7 +487,7 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 }
 
 void QueueIo::tell_all(rte_mbuf* news) {
-  // All share one buffer: the rate of such frames is controlled by others, and a copy per shard could exhaust the pool.
+  // All share one buffer: other hosts control the rate of such frames, and a copy per shard could exhaust the pool.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
     if (shard == shard_) continue;
     rte_pktmbuf_refcnt_update(news, 1);
@@ -526,25 +526,25 @@ struct PortHost::Impl {
     const std::uint16_t shards = config.shards == 0 ? port.queues() : config.shards;
     if (shards < port.queues() || shards > kMaxShards) {
       throw InputError(
-          fmt::format("{} shards on {} queues: give {} to {}", shards, port.queues(), port.queues(), kMaxShards));
+          fmt::format("{} shards on {} queues; give {} to {}", shards, port.queues(), port.queues(), kMaxShards));
     }
-    // A host's frames leave from one buffer, but for payloads by reference.
+    // A host's frames are sent from one buffer, except payloads by reference.
     const std::uint32_t room = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;
     if (room < port.frame_bytes()) {
       throw InputError(
-          fmt::format("port {}: buffers of {} bytes hold no frame of {}, which a host sends; leave their length out",
+          fmt::format("port {}: buffers of {} bytes can't hold a host's frames of {}; leave their length out",
                       in_quotes(port.name()), room, port.frame_bytes()));
     }
     if (config.address.port == 0 || config.address.port + shards - 1 > 65535) {
-      throw InputError(fmt::format("UDP port {} for the first of {} shards: give 1 to {}", config.address.port, shards,
+      throw InputError(fmt::format("UDP port {} for the first of {} shards; give 1 to {}", config.address.port, shards,
                                    65536 - shards));
     }
     if (config.waiting_packets < 1 || config.waiting_packets > 65536) {
-      throw InputError(fmt::format("{} packets that wait for neighbours: give 1 to 65536", config.waiting_packets));
+      throw InputError(fmt::format("{} packets waiting for neighbours; give 1 to 65536", config.waiting_packets));
     }
     if (config.handover_packets < 64 || config.handover_packets > 65536 ||
         !std::has_single_bit(config.handover_packets)) {
-      throw InputError(fmt::format("rings of {} packets between shards: give a power of two from 64 to 65536",
+      throw InputError(fmt::format("rings of {} packets between shards; give a power of two from 64 to 65536",
                                    config.handover_packets));
     }
     static std::atomic<unsigned> instances{0};

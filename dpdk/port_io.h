@@ -13,10 +13,9 @@
 // modulo their number. All shards of a queue must be used by one thread; each polls the queue, and hands packets of
 // other shards over through their rings.
 //
-// Each PortIo has its own neighbour table (Neighbours), since shards share nothing. ARP requests and Neighbour
-// Solicitations for the host's address are answered by the shard that receives them. Replies and announcements arrive
-// in one queue only, so they are handed to all shards. Packets to an unresolved neighbour wait in a short queue, as in
-// a kernel.
+// Each PortIo has its own neighbour table (Neighbours), because shards share nothing. The shard that receives an ARP
+// request or Neighbour Solicitation for the host's address answers it. Replies and announcements arrive in one queue
+// only, so they are handed to all shards. Packets to an unresolved neighbour wait in a short queue, as in a kernel.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +35,11 @@ namespace mltcp::dpdk {
 struct PortHostConfig {
   /// The host's IP address (v4 or v6) and the UDP port of shard 0.
   Address address{};
-  std::uint32_t prefix_bits = 24;  ///< of the host's network, see NeighbourConfig
+  std::uint32_t prefix_bits = 24;  ///< prefix length of the host's network, see NeighbourConfig
   Address gateway{};
   encap::DscpMap dscp{};
-  /// Payloads of at least so many bytes are sent by reference if the port can: it needs offload multi_segments, and a
-  /// NIC reads them only from RegisteredMemory. 0: all are copied. For shorter ones copying is as fast
+  /// Payloads of at least this many bytes are sent by reference if the port can: it needs offload multi_segments, and a
+  /// NIC reads them only from RegisteredMemory. 0: all are copied. Copying shorter payloads is as fast
   /// (docs/explanation/performance.md).
   std::uint32_t zero_copy_from = 2048;
   std::uint32_t waiting_packets = 128;    ///< maximum waiting for address resolution, per queue; 1 to 65536
@@ -52,15 +51,15 @@ struct PortIoCounters {
   std::uint64_t sent_packets = 0;      ///< accepted by the port, without address resolution
   std::uint64_t received_packets = 0;  ///< passed to the transport
   std::uint64_t by_reference = 0;      ///< payloads sent without a copy
-  std::uint64_t port_full = 0;         ///< send bursts cut short as the queue was full
-  std::uint64_t no_buffer = 0;         ///< send() calls cut short as the pool was empty
+  std::uint64_t port_full = 0;         ///< send bursts cut short because the queue was full
+  std::uint64_t no_buffer = 0;         ///< send() calls cut short because the pool was empty
   std::uint64_t unsendable = 0;        ///< too long, other IP version, or virtual; discarded
   std::uint64_t waited = 0;            ///< packets that waited for address resolution
-  std::uint64_t waiting_full = 0;      ///< discarded as too many were waiting
-  std::uint64_t unreachable = 0;       ///< discarded as the neighbour does not answer, or there is no route
+  std::uint64_t waiting_full = 0;      ///< discarded because too many were waiting
+  std::uint64_t unreachable = 0;       ///< discarded because the neighbour does not answer, or there is no route
   std::uint64_t handed_over = 0;       ///< packets passed to other shards
   std::uint64_t taken_over = 0;        ///< packets received from other shards, ARP and Neighbour Discovery included
-  std::uint64_t handover_full = 0;     ///< discarded as the other shard's ring was full
+  std::uint64_t handover_full = 0;     ///< discarded because the other shard's ring was full
   std::uint64_t linearised = 0;        ///< received in several segments, and copied into one
   std::uint64_t neighbour_frames = 0;  ///< received ARP and Neighbour Discovery frames
   RejectCounters rejected{};           ///< received frames that were discarded

@@ -63,7 +63,7 @@ std::string KernelPortKind::identity() const {
   return fmt::format("interface {} of {}", if_nametoindex(name().target.c_str()), place.st_ino);
 }
 
-/// Two processes on one interface could not reach each other, as it does not loop back what it sends.
+/// Two processes on one interface could not reach each other, because it does not loop back sent packets.
 void KernelPortKind::claim() {
   claim_ = std::make_unique<InterfaceClaim>(name().target);
   if (claim_->is_ours()) return;
@@ -91,8 +91,8 @@ std::string KernelPortKind::why_not_plugged(int /*error*/, const PortLog& log) {
   if (!log.has("PACKET_FANOUT")) return {};
   // The driver derives the fanout group's number from process and interface, and has no option for it.
   return fmt::format(
-      "port {}: the kernel puts its packet sockets into no group{}; a process on another interface here may have "
-      "the same number for its own, by chance: start this one again",
+      "port {}: the kernel does not group its packet sockets{}; by chance, a process on another interface may use the "
+      "same group number: start this program again",
       quoted(), log.words());
 }
 

@@ -24,7 +24,7 @@ class KernelPortKind : public PortKind {
 
   void find_interface() override;
   void look() override;
-  /// The interface, whatever sockets are on it.
+  /// Identifies the interface; the same for all kinds of sockets.
   [[nodiscard]] std::string identity() const override;
   void claim() override;
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }

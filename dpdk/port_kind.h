@@ -35,7 +35,7 @@ struct PortPlan {
   }
 };
 
-/// What DPDK and its drivers' libraries have logged since construction.
+/// Messages that DPDK and its drivers' libraries have logged since construction.
 class PortLog {
  public:
   PortLog();
@@ -62,16 +62,17 @@ class PortKind {
 
   /// Looks up the kernel's interface for the port, if it is one. Throws InputError if there is no such interface.
   virtual void find_interface() {}
-  /// Does that, and checks what the driver would refuse without giving a reason: the interface, its state, and
-  /// permission for the driver's sockets. Without side effects. Throws InputError or RunError like Port's constructor.
+  /// Calls find_interface(), and checks conditions under which the driver would fail without a reason: the interface,
+  /// its state, and permission for the driver's sockets. Without side effects. Throws InputError or RunError like
+  /// Port's constructor.
   virtual void look() {}
-  /// What a process has one port of, in words that tell it from all others; after look().
+  /// A unique name of the device, of which a process may have one port; call after look().
   [[nodiscard]] virtual std::string identity() const;
-  /// What to do where the process has a port of it.
+  /// The cure if the process already has a port of it.
   [[nodiscard]] virtual std::string cure_if_taken() const {
-    return "put more shards on that one, or give this one another device";
+    return "put more shards on that port, or use another device for this one";
   }
-  /// Claims what the port needs exclusively. Throws RunError if another process has it.
+  /// Claims everything that the port needs exclusively. Throws RunError if another process has it.
   virtual void claim() {}
   /// The kernel's interface that the port uses, or creates (available once started); null: none.
   [[nodiscard]] virtual NetInterface* interface() const { return nullptr; }
@@ -84,7 +85,7 @@ class PortKind {
 
   // The device.
 
-  /// Finds a device that DPDK takes as it is. Empty: there is none, and it has to be plugged.
+  /// Finds a device that DPDK can use as it is. Empty: there is none, and it must be plugged.
   virtual std::optional<std::uint16_t> find() { return std::nullopt; }
   /// DPDK's name of the device; must not change from here on.
   [[nodiscard]] virtual const std::string& device() = 0;
@@ -118,10 +119,10 @@ class PortKind {
 
   // Properties.
 
-  /// The device may be hardware, as behind another process or a driver in DPDK's own syntax: it may use DMA, and the
-  /// driver states its limits. Otherwise the CPU reads data, and the MTU is the configured one.
+  /// The device may be hardware, for example used through another process or a driver in DPDK's own syntax: it may use
+  /// DMA, and the driver states its limits. Otherwise the CPU reads data, and the MTU is the configured one.
   [[nodiscard]] virtual bool may_be_hardware() const { return false; }
-  /// Frames may have several segments even if the device does not say so, since the other end chooses the buffers.
+  /// Frames may have several segments even if the device does not report it, because the other end chooses the buffers.
   [[nodiscard]] virtual bool peer_chooses_segments() const { return false; }
   /// How packets are assigned to queues if the device does not hash.
   [[nodiscard]] virtual Steering steering() const { return Steering::peer; }

@@ -24,7 +24,7 @@ class MemifKind final : public PortKind {
 
   [[nodiscard]] std::string identity() const override { return fmt::format("{} {}", PortKind::identity(), name().id); }
   [[nodiscard]] std::string cure_if_taken() const override {
-    return "its ends are for two processes; within one, use ring:left,to=right and ring:right,to=left";
+    return "its two ends must be in two processes; within one process, use ring:left,to=right and ring:right,to=left";
   }
   void adapt(PortPlan& plan) override { plan.buffers = config().spare_buffers + 512; }
   [[nodiscard]] const std::string& device() override {
@@ -36,7 +36,7 @@ class MemifKind final : public PortKind {
 
   std::string why_not_plugged(int /*error*/, const PortLog& log) override {
     if (log.has("socket directory")) {
-      return fmt::format("port {}: the folder of {} is not there or can't be written to; make it, or choose another",
+      return fmt::format("port {}: the folder of {} does not exist or can't be written to; make it, or choose another",
                          quoted(), name().target);
     }
     if (!name().server) return {};
@@ -45,7 +45,7 @@ class MemifKind final : public PortKind {
   }
   std::string why_not_started(const PortLog& /*log*/) override {
     if (name().server) return {};
-    return fmt::format("port {0}: nobody listens on {1}; start the end with memif:{1},role=server,id={2} first",
+    return fmt::format("port {0}: no process listens on {1}; start the end with memif:{1},role=server,id={2} first",
                        quoted(), name().target, name().id);
   }
   [[nodiscard]] bool peer_chooses_segments() const override { return true; }

@@ -28,7 +28,7 @@ constexpr std::array<KindWord, 6> kKinds{{{"af_packet", Kind::af_packet},
                                           {"tap", Kind::tap},
                                           {"ring", Kind::ring},
                                           {"pci", Kind::pci}}};
-/// Kinds of hosts' ports that are no ports of DPDK's, nor of a switch.
+/// Kinds of ports for hosts that are neither ports of DPDK nor usable in a switch.
 constexpr std::array<std::string_view, 2> kWithoutFrames{"udp", "verbs"};
 /// Maximum length of a DPDK device name, before the driver's prefix is subtracted.
 constexpr std::size_t kLongestName = 32;
@@ -39,7 +39,7 @@ constexpr std::size_t kLongestName = 32;
 
 bool is_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// "3b:00.0" or "0000:3b:00.0" with its domain, in lower case; nothing if `text` is no PCI address.
+/// "3b:00.0" or "0000:3b:00.0" with its domain, in lower case; empty if `text` is no PCI address.
 std::optional<std::string> pci_address(std::string_view text) {
   std::string full(std::count(text.begin(), text.end(), ':') == 1 ? "0000:" : "");
   for (const char c : text) full.push_back(c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c);
@@ -58,11 +58,11 @@ void check_name(std::string_view text, std::string_view name, std::size_t longes
                 std::string_view cure) {
   if (name.empty()) fail(text, fmt::format("it names no {}", what), cure);
   if (name.size() > longest) {
-    fail(text, fmt::format("the {} has {} characters, and {} are the most", what, name.size(), longest), cure);
+    fail(text, fmt::format("the {} has {} characters, more than {}", what, name.size(), longest), cure);
   }
   for (const char c : name) {
     if (!is_alnum(c) && std::string_view("._-@").find(c) == std::string_view::npos) {
-      fail(text, fmt::format("no {} has the character {}", what, in_quotes(std::string_view(&c, 1))), cure);
+      fail(text, fmt::format("no {} may contain the character {}", what, in_quotes(std::string_view(&c, 1))), cure);
     }
   }
 }
@@ -72,7 +72,7 @@ void parse_memif(std::string_view text, std::string_view rest, PortName& name) {
   std::size_t comma = rest.find(',');
   name.target = rest.substr(0, comma);
   if (name.target.empty() || name.target.front() != '/') {
-    fail(text, "it names no socket by a path that begins with /", kCure);
+    fail(text, "its socket is no path that begins with /", kCure);
   }
   constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
   if (name.target.size() > kLongestPath) {
@@ -135,7 +135,7 @@ PortName parse_port_name(std::string_view text) {
     if (comma != std::string_view::npos) name.arguments = text.substr(comma + 1);
     check_name(text, name.target, 2 * kLongestName - 1, "device", kPortForms);
     for (const char c : name.arguments) {
-      if (c <= ' ' || c > '~') fail(text, "DPDK's words have no spaces and no special characters", kPortForms);
+      if (c <= ' ' || c > '~') fail(text, "a name for DPDK has no spaces and no special characters", kPortForms);
     }
     return name;
   }
@@ -144,8 +144,7 @@ PortName parse_port_name(std::string_view text) {
   const auto* const entry =
       std::find_if(kKinds.begin(), kKinds.end(), [&](const KindWord& candidate) { return candidate.word == word; });
   if (std::find(kWithoutFrames.begin(), kWithoutFrames.end(), word) != kWithoutFrames.end())
-    fail(text,
-         fmt::format("{} carries hosts' messages, and no Ethernet frames, which are wanted here", in_quotes(word)),
+    fail(text, fmt::format("{} carries messages between hosts, but Ethernet frames are needed here", in_quotes(word)),
          kPortForms);
   if (entry == kKinds.end() || colon == std::string_view::npos) {
     fail(text, text.empty() ? "it is empty" : fmt::format("{} is no kind of port", in_quotes(word)), kPortForms);

@@ -14,7 +14,8 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// How long a port that goes waits for the other end, which looks every 50 us even where it sleeps.
+/// How often a port that is closed checks whether the other end, which polls at least every 50 us, has taken its
+/// packets.
 constexpr int kMaxLooks = 50;
 constexpr Nanos kBetweenLooks{100'000};
 
@@ -35,8 +36,8 @@ class RingKind final : public PortKind {
                                         config().queues, rte_socket_id());
     return port < 0 ? -rte_errno : 0;
   }
-  /// The port at the other end may go on, on another thread, and gets some time to take out what was sent there; what
-  /// is left then may refer to memory of the program's.
+  /// The port at the other end may continue on another thread, and gets some time to take the packets sent to it.
+  /// Packets left then are freed, because they may refer to the program's memory.
   void unplug(std::uint16_t id) override {
     PortKind::unplug(id);
     for (const auto& wire : wires_) {
@@ -45,8 +46,8 @@ class RingKind final : public PortKind {
       wire->ring.drain();
     }
   }
-  /// What the other end has not freed yet lies in this port's pools, so they go with the wire, or as soon as the next
-  /// port here sees that they are whole again.
+  /// The other end may still use buffers of this port's pools. So the pools are destroyed with the wire, or when the
+  /// next port here finds that all of their buffers are free.
   void keep_pools(std::vector<std::unique_ptr<PacketPool>>& pools) override {
     for (const auto& wire : wires_) {
       if (wire->end == name().target || wire.use_count() == 1) continue;
@@ -62,8 +63,8 @@ class RingKind final : public PortKind {
   struct Wire {
     Wire(const std::string& name, std::string end_, std::uint32_t slots)
         : end(std::move(end_)), ring(name, slots, PacketRing::Consumers::many) {}
-    std::string end;                                ///< who receives
-    std::vector<std::unique_ptr<PacketPool>> kept;  ///< of ports that have gone
+    std::string end;                                ///< the receiving port
+    std::vector<std::unique_ptr<PacketPool>> kept;  ///< pools of closed ports
     PacketRing ring;
   };
 

@@ -38,12 +38,15 @@ class TapKind final : public PortKind {
   void after_start(const PortPlan& plan) override {
     interface_ = std::make_unique<NetInterface>(name().target);
     if (!interface_->set_mtu(plan.mtu)) {
-      throw InputError(
-          fmt::format("port {}: the kernel refuses an MTU of {} on a tap interface; give less", quoted(), plan.mtu));
+      throw InputError(fmt::format("port {}: the kernel refuses an MTU of {} on a tap interface; give a lower one",
+                                   quoted(), plan.mtu));
     }
   }
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
-  void adjust_mac(encap::MacAddress& mac) const override { mac[5] ^= 1; }  // DPDK's address is that of the kernel's end
+  void adjust_mac(encap::MacAddress& mac) const override {
+    mac[5] ^= 1;
+  }  // DPDK reports the address of the kernel's
+     // end
 
  protected:
   std::string arguments(const PortPlan& /*plan*/) override { return "iface=" + name().target; }

@@ -37,7 +37,7 @@ struct QueueInterrupt {
   }
 
  private:
-  // NOLINTNEXTLINE(modernize-use-nodiscard): the end of what has begun can't fail
+  // NOLINTNEXTLINE(modernize-use-nodiscard): ending cannot fail
   bool control(int operation) const {
     return rte_eth_dev_rx_intr_ctl_q(port, queue, RTE_EPOLL_PER_THREAD, operation, nullptr) == 0;
   }

@@ -49,7 +49,7 @@ RingIo::~RingIo() { release(); }
 std::size_t RingIo::receive(std::span<RxPacket> out) {
   const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
   std::size_t count = 0;
-  // Bursts with only invalid frames are skipped, as returning 0 means that nothing more is pending.
+  // Bursts with only invalid frames are skipped, because returning 0 means that nothing more is pending.
   do {
     release();
     held_count_ = receive_burst(host_port.id(), receive_ring_, held_.data(), most);

@@ -25,14 +25,14 @@ using RejectCounters = std::array<std::uint64_t, encap::kRejects>;  ///< indexed
 struct HostCounters {
   std::uint64_t sent_packets = 0;
   std::uint64_t received_packets = 0;  ///< passed to the transport
-  std::uint64_t ring_full = 0;         ///< send() calls cut short as the ring was full
-  std::uint64_t no_buffer = 0;         ///< send() calls cut short as the pool was empty
+  std::uint64_t ring_full = 0;         ///< send() calls cut short because the ring was full
+  std::uint64_t no_buffer = 0;         ///< send() calls cut short because the pool was empty
   std::uint64_t unsendable = 0;        ///< too long, not to an IPv4 address, or virtual; discarded
   RejectCounters rejected{};           ///< received frames that were discarded
 };
 
 struct RingIoOptions {
-  /// Payloads of at least so many bytes are sent by reference: the receiver, in the same process, reads the sender's
+  /// Payloads of at least this many bytes are sent by reference: the receiver, in the same process, reads the sender's
   /// memory. 0: all are copied.
   std::uint32_t zero_copy_from = 0;
   /// Compute and verify UDP checksums. Memory does not corrupt packets; if off, they carry no checksum.

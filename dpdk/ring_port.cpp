@@ -25,7 +25,7 @@ constexpr std::uint32_t kCache = 256;  ///< size of the per-core buffer caches
 
 constexpr std::size_t kPage = 4096;
 
-/// NUMA node of the calling thread; of DPDK's first core if that thread is on none in particular.
+/// NUMA node of the calling thread; that of DPDK's first core if the thread is not bound to one.
 int socket_id() {
   auto socket = static_cast<int>(rte_socket_id());
   if (socket < 0) socket = static_cast<int>(rte_lcore_to_socket_id(rte_get_main_lcore()));
@@ -166,7 +166,7 @@ void RingPort::open(const std::string& name, const PacketRing& receive, const Pa
   if (error != 0) {
     rte_eth_dev_close(id_);
     rte_vdev_uninit(device_.c_str());
-    throw RunError(fmt::format("DPDK can't start ring port {} ({}); `mltcp doctor` tells whether ring ports work here",
+    throw RunError(fmt::format("DPDK can't start ring port {} ({}); `mltcp doctor` shows whether ring ports work here",
                                name, rte_strerror(-error)));
   }
 }

@@ -36,7 +36,7 @@ class NetNamespace {
   NetNamespace(const NetNamespace&) = delete;
   NetNamespace& operator=(const NetNamespace&) = delete;
 
-  /// Moves the calling thread there; false if it may not. Where no namespace can be told there is but one.
+  /// Moves the calling thread into it; false if not permitted. If the namespace is unknown, there is only one.
   [[nodiscard]] bool enter() const {
     const NetNamespace own;
     if (file_ < 0 || own.file_ < 0) return true;
@@ -51,7 +51,7 @@ class NetNamespace {
 
 struct Call {
   const std::function<void()>& work;
-  bool has_to_enter;  ///< the namespace
+  bool has_to_enter;  ///< must enter the namespace
   NetNamespace place{};
   std::exception_ptr failure{};
   bool done = false;
@@ -60,7 +60,7 @@ struct Call {
 class Service {
  public:
   Service() {
-    // Signals are for the threads of the program, whose waiting they end.
+    // Signals are for the program's threads, whose waits they end.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -113,7 +113,7 @@ class Service {
   std::deque<Call*> calls_;
 };
 
-/// Null if it is another process's, and that has started DPDK. Never destroyed, since ports may be closed while the
+/// Null if it belongs to another process that has started DPDK. Never destroyed, because ports may be closed while the
 /// process ends.
 Service* service() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process, as DPDK is
@@ -129,7 +129,7 @@ Service* service() {
   return current;
 }
 
-/// The calling thread's place among those that DPDK knows.
+/// The calling thread's registration with DPDK.
 class ThreadPlace {
  public:
   ThreadPlace() {
@@ -152,8 +152,8 @@ void run_on_service(const std::function<void()>& work) {
   Service* const here = service();
   if (here == nullptr)
     throw RunError(
-        "DPDK was started before this process was forked, and is the parent's; open ports in the child before the "
-        "parent does, or start a program of its own (exec)");
+        "DPDK was started before this process was forked, and belongs to the parent; open ports in the child before "
+        "the parent does, or start another program in the child (exec)");
   if (here->is_here()) {
     work();
     return;

@@ -46,20 +46,23 @@ Code EndpointAddress::parse(std::span<const std::byte> blob, EndpointAddress& ou
   };
   constexpr std::size_t told = 5;
   if (blob.size() < told)
-    return refuse(Code::bad_address,
-                  fmt::format("the address has {} bytes; hand over all that the peer's address() gave", blob.size()));
+    return refuse(
+        Code::bad_address,
+        fmt::format("the address has only {} bytes; pass all bytes that the peer's address() returned", blob.size()));
   if (get(blob.data(), 4) != kMagic)
-    return refuse(Code::bad_address, "these bytes are no address of an endpoint; hand over what address() gave");
+    return refuse(Code::bad_address,
+                  "these bytes are not an endpoint's address; pass the bytes that address() returned");
   if (const auto version = get(&blob[4], 1); version != kVersion)
-    return refuse(Code::version, fmt::format("the address is of format {}, this build knows {}; use the same build on "
-                                             "both sides",
-                                             version, kVersion));
+    return refuse(
+        Code::version,
+        fmt::format("the address has format {}, but this build needs format {}; use the same build on both sides",
+                    version, kVersion));
   if (blob.size() != kSizeV1)
-    return refuse(Code::bad_address, fmt::format("the address has {} bytes instead of {}; hand over all of it, and "
-                                                 "nothing else",
-                                                 blob.size(), kSizeV1));
+    return refuse(Code::bad_address,
+                  fmt::format("the address has {} bytes instead of {}; pass all its bytes, and nothing else",
+                              blob.size(), kSizeV1));
   if (get(&blob[kSummed], 4) != crc32c(0, blob.first(kSummed)))
-    return refuse(Code::bad_address, "the address is damaged; look at how it is handed over");
+    return refuse(Code::bad_address, "the address is damaged; check how it is passed between the processes");
   Address base;
   Id id;
   for (std::size_t i = 0; i < 16; ++i) {
@@ -73,7 +76,8 @@ Code EndpointAddress::parse(std::span<const std::byte> blob, EndpointAddress& ou
                         (base.is_v4() && base.v4_ip() == 0);
   if (family != (base.is_v4() ? 4U : 6U) || shards == 0 || base.port == 0 || base.port + shards - 1 > 65'535 ||
       wildcard)
-    return refuse(Code::bad_address, "the address says what can't be; take it from address() of an endpoint");
+    return refuse(Code::bad_address,
+                  "the address has impossible values; use the bytes that address() of an endpoint returned");
   out = EndpointAddress(base, shards, id);
   return Code::ok;
 }

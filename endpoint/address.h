@@ -1,6 +1,6 @@
-// The address of an endpoint: a blob of at most 64 bytes that programs exchange as they like (a file, a key-value
-// store, MPI, environment variables), and that others connect by. It names one run of one endpoint: an endpoint that is
-// started anew at the same IP address and port has another one, and whoever connects by the old one is told so.
+// The address of an endpoint: a blob of at most 64 bytes. Programs hand it to peers by any means (a file, a key-value
+// store, MPI, environment variables), and peers connect to it. It names one run of one endpoint: after a restart at the
+// same IP address and port the address differs, and connecting to the old one fails with Code::wrong_peer.
 //
 // The blob, in network byte order, is opaque to programs; they may copy it and compare it byte by byte:
 //
@@ -9,7 +9,7 @@
 //    5  1  family, 4 or 6          44  4  CRC-32C (RFC 3720 appendix B.4) of the 44 bytes before
 //    6  2  shards, 1 to 65535
 //    8  2  UDP port of shard 0, the others' follow it
-//   10  2  reserved: 0 when written, not looked at
+//   10  2  reserved: written as 0, ignored when read
 #pragma once
 
 #include <array>
@@ -28,23 +28,23 @@ class EndpointAddress {
   static constexpr std::size_t kMaxBytes = 64;  ///< of any version
   using Id = std::array<std::uint8_t, 16>;
 
-  /// None.
+  /// No address.
   EndpointAddress() = default;
   /// `base.ip` is no wildcard; `base.port + shards - 1` is at most 65535.
   EndpointAddress(const Address& base, std::uint16_t shards, const Id& id) noexcept;
 
-  /// Reads a blob. Code::bad_address (`why`: too short, too long, foreign, damaged, impossible), or Code::version for
-  /// one of another format. `out` is changed on ok only. Any bytes are safe to give.
+  /// Reads a blob, which may hold any bytes. Code::bad_address (`why` says how it is invalid), or Code::version for
+  /// another format. Changes `out` only on Code::ok.
   static Code parse(std::span<const std::byte> blob, EndpointAddress& out, std::string* why = nullptr);
 
-  /// The blob; empty if there is no address. As long as this object.
+  /// The blob, valid as long as this object; empty if there is no address.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return std::span(blob_).first(size_); }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Of shard 0.
+  /// The address of shard 0.
   [[nodiscard]] const Address& base() const noexcept { return base_; }
   [[nodiscard]] std::uint16_t shards() const noexcept { return shards_; }
   [[nodiscard]] const Id& id() const noexcept { return id_; }
-  /// Of any shard, modulo their number.
+  /// The address of shard number `shard` modulo shards().
   [[nodiscard]] Address of_shard(std::uint64_t shard) const noexcept {
     Address address = base_;
     if (shards_ > 0) address.port = static_cast<std::uint16_t>(base_.port + shard % shards_);

@@ -1,5 +1,5 @@
 // The C interface over mltcp::endpoint::Endpoint: endpoints, connections, messages, operations, queues. Jobs, reports
-// and memory are in c_jobs.cpp; what structs, codes and handles have in common is in internal/c_support.h.
+// and memory are in c_jobs.cpp; code shared by both is in internal/c_support.h.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace mltcp::endpoint::c {
 namespace {
 
-/// As many at a time are moved from a queue to the program.
+/// Maximum completions moved from a queue to the program at a time.
 constexpr std::size_t kAtOnce = 16;
 constexpr char kHex[] = "0123456789abcdef";
 
@@ -76,21 +76,21 @@ mltcp_endpoint_options default_options() noexcept {
 
 void check_range(std::string_view key, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
+    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
 }
 
-/// The own address: that which is given, or that in the device's name.
+/// This endpoint's address: the given one, or the one in the device's name.
 Address address_of(const mltcp_endpoint_options& options, std::string_view device) {
   if (options.address != nullptr && *options.address != '\0') return Address::parse(options.address, 0);
   const std::size_t colon = device.find(':');
   try {
     return Address::parse(colon == std::string_view::npos ? device : device.substr(colon + 1), 0);
   } catch (const InputError&) {
-    throw InputError("the endpoint has no address; give an own one that the peers reach, such as 10.0.0.1");
+    throw InputError("the endpoint has no address; give an address of this host that peers can reach, e.g. 10.0.0.1");
   }
 }
 
-/// What is narrower in the configuration than in the options; the rest of the ranges is the endpoint's to check.
+/// Checks options whose type is narrower in the configuration; the endpoint checks the other ranges.
 void check_options(const mltcp_endpoint_options& options) {
   check_range("driving", options.driving, MLTCP_DRIVEN_BY_THREADS, MLTCP_DRIVEN_BY_CALLER);
   check_range("idle", options.idle, MLTCP_IDLE_SPIN, MLTCP_IDLE_SLEEP);
@@ -175,7 +175,7 @@ mltcp_code open_endpoint(const mltcp_endpoint_options& options, mltcp_endpoint**
     config.event_callback = on_event;
     config.event_context = handle.get();
   }
-  // Events may come as soon as the endpoint is there, and name the handle: it is not freed from here on.
+  // Events that name the handle may come as soon as the endpoint exists, so it is not freed from now on.
   mltcp_endpoint* const kept = handle.release();
   remember(endpoints, kept);
   kept->endpoint = std::make_unique<Endpoint>(config);
@@ -204,7 +204,7 @@ std::span<std::byte> bytes_of(void* data, std::size_t size) noexcept { return {s
 
 // ---- Posting --------------------------------------------------------------------------------------------------------
 
-/// Options as the endpoint takes them; a callback's place is given back by `post` where nothing was posted.
+/// Converts post options; if nothing is posted, `post` frees the place of a callback.
 mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given, const mltcp_operation* operation,
                         PostOptions& options) noexcept {
   mltcp_post_options own;
@@ -219,19 +219,20 @@ mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given,
     return options.context != nullptr ? MLTCP_OK : fail(Code::queue_full);
   }
   if (own.queue == nullptr) {
-    return operation != nullptr
-               ? MLTCP_OK
-               : fail(Code::invalid,
-                      "nobody would learn of the end; give a place for the operation, a queue or a callback");
+    return operation != nullptr ? MLTCP_OK
+                                : fail(Code::invalid,
+                                       "the operation's completion could not be reported; give an operation pointer, a "
+                                       "queue or a callback");
   }
   if (!own.queue->alive.load(std::memory_order_acquire))
     return fail(Code::destroyed, "the queue was destroyed; create another");
-  if (own.queue->owner != &handle) return fail(Code::invalid, "the queue is another endpoint's; create one of this");
+  if (own.queue->owner != &handle)
+    return fail(Code::invalid, "the queue belongs to another endpoint; create a queue of this endpoint");
   options.queue = own.queue->queue;
   return MLTCP_OK;
 }
 
-/// Of what was not posted: on a connection that has ended, with the cause of that.
+/// Error of a failed post: if its connection has ended, with the cause.
 mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connection, Code code) {
   Code end = Code::ok;
   Cause cause = Cause::none;
@@ -241,7 +242,8 @@ mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connectio
   return told(handle, code);
 }
 
-/// Calls `body` with the endpoint, the options and a place for the operation. `connection`: on which, if there is one.
+/// Calls `body` with the endpoint, the options and a place for the operation. `connection`: that of the operation, if
+/// any.
 template <typename Body>
 mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp_post_options* given,
                 mltcp_operation* operation, Body body, bool needs_place = true) noexcept {
@@ -260,11 +262,12 @@ mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp
 }
 
 mltcp_code check_limit(std::int64_t limit_ns) noexcept {
-  return limit_ns >= 0 ? MLTCP_OK
-                       : fail(Code::invalid, "the limit is negative; give 0 for one look, MLTCP_FOREVER for no limit");
+  return limit_ns >= 0
+             ? MLTCP_OK
+             : fail(Code::invalid, "the limit is negative; give 0 to return at once, MLTCP_FOREVER for no limit");
 }
 
-/// Calls `take(Completion&)`, whose MLTCP_OK says that it has one.
+/// Calls `take(Completion&)`, which returns MLTCP_OK if it has set one.
 template <typename Take>
 mltcp_code take_end(mltcp_endpoint* handle, mltcp_completion* end, Take take) noexcept {
   if (end != nullptr)
@@ -287,7 +290,7 @@ mltcp_completion* entry(mltcp_completion* ends, std::size_t index, std::uint32_t
   return reinterpret_cast<mltcp_completion*>(reinterpret_cast<unsigned char*>(ends) + index * size);
 }
 
-/// Calls `first(out, count)` for what comes first and polls for the rest.
+/// Calls `first(out, count)` for the first completions and polls for the rest.
 template <typename First>
 mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t room, std::size_t* count,
                  First first) noexcept {
@@ -394,7 +397,7 @@ mltcp_code mltcp_endpoint_address(mltcp_endpoint* endpoint, void* blob, size_t* 
 mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t room) {
   if (blob == nullptr || hex == nullptr) return refuse_null(blob == nullptr ? "blob" : "hex");
   if (room > 0) *hex = '\0';
-  if (size > MLTCP_ADDRESS_BYTES) return fail(Code::bad_address, "an address has 64 bytes at most; hand over one");
+  if (size > MLTCP_ADDRESS_BYTES) return fail(Code::bad_address, "an address has 64 bytes at most; pass one address");
   if (room < 2 * size + 1) return fail(Code::too_long, "there is too little room for the address; give 129 bytes");
   const auto* const bytes = static_cast<const unsigned char*>(blob);
   for (std::size_t i = 0; i < size; ++i) {
@@ -412,7 +415,7 @@ mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size) {
   *size = 0;
   const std::size_t length = std::strlen(hex);
   if (length % 2 != 0 || length > std::size_t{2} * MLTCP_ADDRESS_BYTES)
-    return fail(Code::bad_address, "the text is no address in hexadecimal; copy all of it, and nothing else");
+    return fail(Code::bad_address, "the text is not a hexadecimal address; copy all of it, and nothing else");
   if (room < length / 2) return fail(Code::too_long, "there is too little room for the address; give 64 bytes");
   const auto digit = [](char c) {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -426,7 +429,7 @@ mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size) {
     const int low = digit(hex[2 * i + 1]);
     if (high < 0 || low < 0)
       return fail(Code::bad_address,
-                  "the text has other characters than 0-9 and a-f; copy the address as it was printed");
+                  "the text has characters other than 0-9 and a-f; copy the address as it was printed");
     bytes[i] = static_cast<unsigned char>(high << 4 | low);
   }
   *size = length / 2;
@@ -640,7 +643,7 @@ mltcp_code mltcp_endpoint_events(mltcp_endpoint* endpoint, mltcp_queue** queue) 
 mltcp_code mltcp_queue_destroy(mltcp_queue* queue) {
   if (queue == nullptr) return MLTCP_OK;
   if (queue == &queue->owner->events)
-    return fail(Code::invalid, "the queue of events goes with its endpoint; leave it be");
+    return fail(Code::invalid, "the queue of events belongs to its endpoint; do not destroy it");
   if (!queue->alive.exchange(false, std::memory_order_acq_rel))
     return fail(Code::destroyed, "the queue was destroyed before; destroy each once");
   queue->own.reset();

@@ -25,7 +25,7 @@ JobOptions job_options(const mltcp_job_options& given) {
   options.learn_iterations = given.learn_iterations != 0;
   options.max_rate = Rate(given.max_rate_bps);
   if (given.function != nullptr && given.weight != 0)
-    throw InputError("a job has a function or a weight; leave one of the two out");
+    throw InputError("function and weight are both given; leave out one of the two");
   if (given.function != nullptr) {
     options.augmentation = cc::Augmentation::mltcp(cc::Aggressiveness::read(given.function));
   } else if (given.weight != 0) {
@@ -88,7 +88,7 @@ constexpr void for_each_common(Visit&& visit) {
   });
 }
 
-/// What is no counter is filled by name, after this.
+/// `others` members are not counters; the caller fills them by name afterwards.
 template <std::size_t others, typename Stats, typename Report>
 void fill_counters(const Stats& from, Report& out) {
   static_assert(
@@ -97,7 +97,7 @@ void fill_counters(const Stats& from, Report& out) {
         for_each_common<Stats, Report>([&](const auto&...) { --left; });
         return left == others;
       }(),
-      "a member of this report is neither a counter nor filled: give it the name of one, or fill it");
+      "a member of this report is neither a counter nor filled; give it the name of a counter, or fill it");
   for_each_common<Stats, Report>([&](const auto& counter, const auto& entry) {
     using Member = std::remove_cvref_t<decltype(out.*entry.member)>;
     out.*entry.member = static_cast<Member>(number_of(from.*counter.member));
@@ -121,7 +121,7 @@ void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
   out.posts_in_place = from.posts_in_place;
   out.connections = from.connections;
   out.broken_protocols = from.broken_protocols;
-  out.strangers = from.strangers;
+  out.unintroduced = from.unintroduced;
   out.wakeups = from.wakeups;
   out.rejected_packets = from.packets.rejected_packets();
   out.missed_packets = from.losses.missed;

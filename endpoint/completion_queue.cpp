@@ -32,7 +32,7 @@ Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos 
 int CompletionQueue::file() const noexcept { return ring_->wakeup().file(); }
 
 Code CompletionQueue::arm() noexcept {
-  if (core_->is_forked()) return Code::forked;  // the file's contents are the parent's, too
+  if (core_->is_forked()) return Code::forked;  // the file's contents are shared with the parent
   ring_->wakeup().disarm();
   ring_->wakeup().arm();
   return ring_->has_some() ? Code::ok : Code::nothing;

@@ -1,17 +1,16 @@
-// Where operations tell of their ends, for threads that come and look: bounded, lock-free, any number of threads on
-// both sides. It never loses a completion: each operation has its place from when it is posted, and a queue without a
-// place left refuses to be posted to (Code::queue_full).
+// A bounded, lock-free queue of completions. Any number of threads may add to it and read from it. It never loses a
+// completion: posting an operation reserves its place, and fails with Code::queue_full if none is free.
 //
 // In an epoll loop:
 //
 //   add queue.file() for EPOLLIN;
 //   for (;;) {
-//     while ((n = queue.poll(out)) > 0) ...       // until it is empty
-//     if (queue.arm() == Code::nothing) epoll_wait(...);  // `ok`: something came meanwhile, look again
+//     while ((n = queue.poll(out)) > 0) ...               // until it is empty
+//     if (queue.arm() == Code::nothing) epoll_wait(...);  // Code::ok: a completion came meanwhile, poll again
 //   }
 //
-// The file tells once: it becomes readable with the first completion after arm(), and stays so until the next arm(),
-// which takes that. Without arm() it tells nothing. Edge-triggered epoll and level-triggered do alike.
+// The file becomes readable with the first completion after arm(), and stays readable until the next arm(). Without
+// arm() it does not become readable. Edge-triggered and level-triggered epoll behave alike.
 #pragma once
 
 #include <cstddef>
@@ -30,29 +29,31 @@ class Core;
 
 class CompletionQueue {
  public:
-  /// Made by Endpoint::make_queue(). It outlives the operations that name it; the endpoint may go first, which ends
-  /// them: then poll() still gives what is there, and wait() no longer waits.
+  /// Endpoint::make_queue() creates queues. A queue must outlive the operations that name it. It may outlive the
+  /// endpoint, which ends its operations: poll() then returns the remaining completions, and wait() no longer waits.
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  /// Moves completions to `out`, oldest first, and returns how many. Any thread. Drives nothing. 0 in a fork.
+  /// Moves completions to `out`, oldest first, and returns their number; 0 in a fork. Any thread may call it. Does not
+  /// drive shards.
   std::size_t poll(std::span<Completion> out) noexcept;
-  /// The same, and waits for the first one: for `limit`, 0 or more (0: one look; never(): as long as it takes).
-  /// Code::ok with `count` above 0; timed_out; invalid if `limit` is negative or `out` empty; unsupported from a
-  /// callback; destroyed if the endpoint is closed and nothing is left; forked. Where the caller drives it drives
-  /// meanwhile.
+  /// Like poll(), but waits for the first completion, for up to `limit`: 0 looks once, never() has no limit. Code::ok
+  /// with `count` above 0; timed_out; invalid if `limit` is negative or `out` is empty; unsupported from a callback
+  /// if it would wait; destroyed if the endpoint is closed and the queue is empty; forked. With Driving::caller it
+  /// drives the shards meanwhile.
   Code wait(std::span<Completion> out, std::size_t& count, Nanos limit) noexcept;
 
-  /// For poll(2) and epoll(7), to be waited for and nothing else: neither read nor closed.
+  /// A file descriptor to wait on with poll(2) or epoll(7). Do not read or close it.
   [[nodiscard]] int file() const noexcept;
-  /// Code::nothing: there is none now, and the file will tell of the next. Code::ok: there is one. forked.
+  /// Code::nothing: the queue is empty, and file() becomes readable with the next completion. Code::ok: it is not
+  /// empty; poll first. Code::forked.
   Code arm() noexcept;
 
  private:
   friend class Core;
   friend class Endpoint;
-  /// Around a ring of its own, or around `ring`, which is the core's.
+  /// A queue with a ring of its own, or one that uses `ring`, which belongs to the core.
   CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<CompletionRing> own);
   CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring);
   [[nodiscard]] CompletionRing& ring() noexcept { return *ring_; }

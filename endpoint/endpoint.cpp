@@ -1,4 +1,4 @@
-// The public face of an endpoint (see endpoint.h); what is behind it is in internal/core.h.
+// The public class Endpoint (see endpoint.h); its implementation is in internal/core.h.
 #include "mltcp/endpoint/endpoint.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ Endpoint::Endpoint(const EndpointConfig& config)
 
 Endpoint::~Endpoint() {
   if (core_->is_forked()) {
-    // Whose threads and devices they are is another process: nothing is touched, and nothing freed.
+    // Threads and devices belong to the parent process: touch and free nothing.
     new std::shared_ptr<Core>(core_);
     return;
   }
@@ -33,7 +33,7 @@ const EndpointAddress& Endpoint::address() const noexcept { return core_->addres
 const EndpointConfig& Endpoint::config() const noexcept { return core_->config(); }
 const std::string& Endpoint::description() const noexcept { return core_->description(); }
 
-// A callback may destroy the endpoint: what calls back holds the core for that long.
+// A callback may destroy the endpoint; the caller of the callback holds the core meanwhile.
 Code Endpoint::close() noexcept { return std::shared_ptr<Core>(core_)->close(true); }
 std::size_t Endpoint::progress() noexcept { return std::shared_ptr<Core>(core_)->progress(); }
 Code Endpoint::arm() noexcept { return std::shared_ptr<Core>(core_)->arm(); }
@@ -124,7 +124,7 @@ Code Endpoint::forget(OperationHandle operation) noexcept { return core_->forget
 std::unique_ptr<CompletionQueue> Endpoint::make_queue(std::uint32_t places) {
   if (core_->is_forked()) throw RunError(std::string(to_text(Code::forked)));
   if (places < 1 || places > 1U << 20)
-    throw InputError(fmt::format("a queue of {} completions; it has to be from 1 to {}", places, 1U << 20));
+    throw InputError(fmt::format("a queue of {} completions; give a size from 1 to {}", places, 1U << 20));
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(core_, std::make_unique<CompletionRing>(places)));
 }
 CompletionQueue& Endpoint::events() noexcept { return *events_; }

@@ -49,8 +49,9 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read);
 /// For JobOptions::plan, by CLOCK_REALTIME as it is now.
 PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noexcept;
 
-/// The key in the file, or of the descriptor, that MLTCP_KEY_FILE names; none where it is not set. Throws InputError.
-/// Of a descriptor, which may be a pipe, what was read first is kept, as a process may open several endpoints.
+/// The key from the file or the descriptor that MLTCP_KEY_FILE names; none if the variable is not set. A key from a
+/// descriptor is read once and kept: the descriptor may be a pipe, and a process may open several endpoints. Throws
+/// InputError.
 std::optional<security::JobKey> read_key(ReadVariable read);
 /// MLTCP_AUTHENTICATE: whether packets are only authenticated with the key that MLTCP_KEY_FILE names. Throws
 /// InputError, as where there is none: everything would go in the clear.

@@ -21,7 +21,7 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// With port 0; none of IPv6's link-local ones.
+/// With port 0; none for link-local IPv6 addresses.
 std::optional<Address> address_from(const std::optional<IpBytes>& ip) {
   if (!ip || ((*ip)[0] == 0xFE && ((*ip)[1] & 0xC0) == 0x80)) return std::nullopt;  // RFC 4291 section 2.4
   return Address{.ip = *ip};
@@ -69,9 +69,9 @@ Address resolve_host(const std::string& name) {
   for (const addrinfo* one = error == 0 ? found : nullptr; one != nullptr; one = one->ai_next)
     if (const auto address = address_from(ip_of(one->ai_addr))) return *address;
   throw InputError(
-      fmt::format("host {} stands for no address ({}); set MLTCP_ADDRESS to this host's IP address on the training "
-                  "network, or MLTCP_DEVICE to its interface, as in udp:eth0",
-                  in_quotes(name), error == 0 ? "it has none that can be used" : gai_strerror(error)));
+      fmt::format("host name {} has no address ({}); set MLTCP_ADDRESS to this host's IP address on the training "
+                  "network, or MLTCP_DEVICE to its interface, e.g. udp:eth0",
+                  in_quotes(name), error == 0 ? "none that can be used" : gai_strerror(error)));
 }
 
 Address address_of_interface(const std::string& name, const std::vector<Interface>& interfaces) {
@@ -79,11 +79,11 @@ Address address_of_interface(const std::string& name, const std::vector<Interfac
     if (one.name == name) return one.address;
   if (if_nametoindex(name.c_str()) != 0)
     throw InputError(
-        fmt::format("interface {} is down or has no IP address; bring it up and give it one (ip addr add "
-                    "ADDRESS/24 dev {}), or take one of these: {}",
+        fmt::format("interface {} is down or has no IP address; bring it up and give it one (ip addr add ADDRESS/24 "
+                    "dev {}), or use one of these: {}",
                     in_quotes(name), name, to_text(interfaces)));
   throw InputError(
-      fmt::format("this machine has no interface {}; take one of these: {}", in_quotes(name), to_text(interfaces)));
+      fmt::format("this machine has no interface {}; use one of these: {}", in_quotes(name), to_text(interfaces)));
 }
 
 std::string host_name() {

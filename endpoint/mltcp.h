@@ -12,34 +12,33 @@
  *   mltcp_completion_init(&end);
  *   if (mltcp_wait(endpoint, operation, &end, 10000000000) != MLTCP_OK || end.code != MLTCP_OK) ...
  *
- * What the words mean is told where the C++ interface has them (endpoint/endpoint.h, docs/how-to/endpoint.md); this
- * says what is C's own. docs/reference/c-interface.md is the guide.
+ * docs/reference/c-interface.md is the guide. The C++ interface (endpoint/endpoint.h) describes each function in full;
+ * this header adds what is special to C.
  *
- * Codes. Functions return an mltcp_code; 0 is success. mltcp_last_error() has one line for people, "cause; cure", of
- * the last call of this thread that did not return MLTCP_OK. No exception leaves the library, and it never ends the
- * process. A null pointer where something has to be is MLTCP_INVALID. What a failed call would have returned through a
- * pointer is 0 or NULL.
+ * Codes. Functions return an mltcp_code; 0 is success. mltcp_last_error() returns one line for people, "cause; cure",
+ * for this thread's last call that did not return MLTCP_OK. No exception leaves the library, and it never ends the
+ * process. A missing pointer is MLTCP_INVALID. When a call fails, it sets its results to 0 or NULL.
  *
- * Handles. Endpoints and queues are pointers, to be handed back and nothing else. One that was destroyed is remembered:
- * calls with it return MLTCP_DESTROYED. All others are numbers that name nothing once their object is gone:
- * MLTCP_UNKNOWN. 0 is never one.
+ * Handles. Endpoints and queues are opaque pointers. The library remembers destroyed ones: calls with them return
+ * MLTCP_DESTROYED. All other handles are numbers; after their object is gone, calls with them return MLTCP_UNKNOWN.
+ * 0 is never a valid handle.
  *
- * Structs begin with struct_size, which their _init function sets and the library looks at before anything else, so
- * that program and library may be of different versions. A shorter struct is of an older program: what it lacks is at
- * its default when read, and left out when written. A longer one is of a newer program: what this library does not know
- * has to be 0 when it reads it (else MLTCP_INVALID: it would be ignored in silence), and is set to 0 when it writes it.
- * A size that is no multiple of 8, below 8 or above 4096 is MLTCP_INVALID. Members are never moved or removed.
+ * Structs begin with struct_size, which their _init function sets and the library reads first, so that program and
+ * library may have different versions. A shorter struct comes from an older program: members that it lacks have their
+ * defaults when read, and are left out when written. A longer struct comes from a newer program: members that this
+ * library does not know must be 0 when it reads them (else MLTCP_INVALID, because it would ignore a setting), and it
+ * writes 0 into them. A size that is not a multiple of 8, is below 8 or above 4096 is MLTCP_INVALID. Members are never
+ * moved or removed.
  *
- * Threads. Every function may be called from any thread at any time, but for mltcp_endpoint_destroy() and
- * mltcp_queue_destroy(), which are called once nobody else uses what they destroy, nor begins to. Callbacks come on the
- * thread that drives (with MLTCP_DRIVEN_BY_THREADS one of the library's); they may call everything that does not wait,
- * should be short, and must not leave by an exception or longjmp(). Functions that wait return MLTCP_UNSUPPORTED in a
- * callback.
+ * Threads. Any thread may call any function at any time. The exceptions are mltcp_endpoint_destroy() and
+ * mltcp_queue_destroy(): call them when no other thread uses the object or is about to. Callbacks run on the driving
+ * thread (one of the library's with MLTCP_DRIVEN_BY_THREADS). They may call every function that does not wait, must be
+ * short, and must not leave by an exception or longjmp(). Functions that wait return MLTCP_UNSUPPORTED in a callback.
  *
- * Memory. A message's bytes, and a buffer, are the program's again when their operation has ended, and not before.
- * Strings and structs that are handed over are copied in the call.
+ * Memory. The program must not change a message or use a buffer until its operation has ended. Calls copy the strings
+ * and structs that they receive.
  *
- * After fork(2) the child can use none of it (MLTCP_FORKED), may destroy its handles, which then does nothing to the
+ * Fork. After fork(2) calls in the child return MLTCP_FORKED. The child may destroy its handles, without effect on the
  * parent, and may open endpoints of its own.
  */
 #ifndef MLTCP_MLTCP_H
@@ -61,58 +60,58 @@ extern "C" {
 
 /* ---- Version ---------------------------------------------------------------------------------------------------- */
 
-/* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
- * is added. */
+/* The version of this interface. MAJOR is the library's soname and grows with incompatible changes; MINOR grows with
+ * additions. */
 #define MLTCP_VERSION_MAJOR 1
 #define MLTCP_VERSION_MINOR 4
-/* To be compared with mltcp_version(). */
+/* To compare with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
-/* Of the library that runs: MAJOR << 16 | MINOR. */
+/* The version of the loaded library: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
 /* "mltcp 0.1.0, interface 1.4". */
 MLTCP_API const char* mltcp_version_text(void);
-/* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
+/* The forms of device names that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------ */
 
-/* What calls return, and how operations end. More may be added. */
+/* Codes that calls return and operations end with. Later versions may add some. */
 typedef int32_t mltcp_code;
 enum {
   MLTCP_OK = 0,
-  MLTCP_TRUNCATED = 1,    /* received, but longer than the buffer, which has the beginning */
-  MLTCP_NOTHING = 2,      /* there is nothing of what was looked for */
-  MLTCP_TIMED_OUT = 3,    /* the time limit was there first */
+  MLTCP_TRUNCATED = 1,    /* received, but longer than the buffer, which holds the beginning */
+  MLTCP_NOTHING = 2,      /* nothing was found */
+  MLTCP_TIMED_OUT = 3,    /* the time limit has passed */
   MLTCP_CANCELLED = 4,    /* by mltcp_cancel() */
-  MLTCP_TOO_LATE = 5,     /* it can't be undone any more */
-  MLTCP_QUEUE_FULL = 6,   /* as many operations as allowed are under way: post again after some end */
-  MLTCP_NO_ROOM = 7,      /* as many connections, jobs or queues as allowed are there */
+  MLTCP_TOO_LATE = 5,     /* the operation cannot be cancelled any more */
+  MLTCP_QUEUE_FULL = 6,   /* max_operations are under way: post again after one has ended */
+  MLTCP_NO_ROOM = 7,      /* the configured number of connections, jobs or queues is in use */
   MLTCP_CLOSED = 8,       /* the connection was closed, here or by the peer */
-  MLTCP_REFUSED = 9,      /* nobody there accepts such connections */
-  MLTCP_UNREACHABLE = 10, /* nothing was heard of the peer for peer_timeout_ns */
+  MLTCP_REFUSED = 9,      /* no endpoint at that address accepts such connections */
+  MLTCP_UNREACHABLE = 10, /* no packet arrived from the peer for peer_timeout_ns */
   MLTCP_ABORTED = 11,     /* the connection was ended at once, here or by the peer */
   MLTCP_WRONG_VERSION = 12,
-  MLTCP_WRONG_PEER = 13,  /* another endpoint is at that address: it was started anew */
+  MLTCP_WRONG_PEER = 13,  /* another endpoint now uses that address, for example after a restart */
   MLTCP_PROTOCOL = 14,    /* the peer broke the protocol */
-  MLTCP_BAD_ADDRESS = 15, /* the blob is no address: cut off, damaged, or something else */
+  MLTCP_BAD_ADDRESS = 15, /* the blob is not an address: incomplete, damaged, or something else */
   MLTCP_INVALID = 16,     /* an argument is out of range */
   MLTCP_UNKNOWN = 17,     /* the handle names nothing */
   MLTCP_TOO_LONG = 18,    /* above 4 GiB - 1 */
-  MLTCP_UNSUPPORTED = 19, /* not by such connections, not in a callback, or not as this endpoint is driven */
-  MLTCP_FORKED = 20,      /* this process is a fork of the one that opened the endpoint */
+  MLTCP_UNSUPPORTED = 19, /* not for this kind of connection, not in a callback, or not with this driving */
+  MLTCP_FORKED = 20,      /* another process opened the endpoint, and this one is its fork */
   MLTCP_DESTROYED = 21,   /* the endpoint was closed, or the handle destroyed */
   MLTCP_FAILED = 22,      /* the system failed, or memory ran out */
-  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another,
-                             or only one encrypts */
+  MLTCP_NO_KEY = 23       /* since 1.3: the ends have no key in common: one has none or another one, or only one
+                             encrypts */
 };
 
 /* "timed_out". Never NULL. */
 MLTCP_API const char* mltcp_code_name(mltcp_code code);
-/* "cause; cure", one line. Never NULL. */
+/* One line "cause; cure". Never NULL. */
 MLTCP_API const char* mltcp_code_text(mltcp_code code);
-/* Of this thread's last call that did not return MLTCP_OK, which says more than its code where more is known. "" if
- * there was none. Valid until the thread's next call. */
+/* One line "cause; cure" about this thread's last call that did not return MLTCP_OK, often with more details than its
+ * code. "" if there was none. Valid until the thread's next call. */
 MLTCP_API const char* mltcp_last_error(void);
 
 /* ---- Endpoints -------------------------------------------------------------------------------------------------- */
@@ -125,48 +124,48 @@ typedef uint64_t mltcp_job;
 typedef uint64_t mltcp_memory;
 typedef uint64_t mltcp_message; /* an unexpected message that mltcp_peek() has taken */
 
-/* In place of a connection, of receives by tag and of peeks: whichever. */
+/* Any connection; for mltcp_receive_tagged() and mltcp_peek(). */
 #define MLTCP_ANY_CONNECTION UINT64_MAX
-/* Every bit of the tag counts. */
+/* A mask that compares every bit of the tag. */
 #define MLTCP_WHOLE_TAG UINT64_MAX
-/* Times are nanoseconds; this one never comes. */
+/* No time limit. Times are nanoseconds. */
 #define MLTCP_FOREVER INT64_MAX
 
 /* mltcp_completion::kind */
 enum {
-  MLTCP_CONNECTED = 1, /* mltcp_connect(): both ends know each other, or it failed */
+  MLTCP_CONNECTED = 1, /* mltcp_connect() has succeeded or failed */
   MLTCP_ACCEPTED = 2,  /* event: a peer has connected */
-  MLTCP_SENT = 3,      /* ordered: in the peer's buffer. By tag: there, or held by the peer for a receive */
+  MLTCP_SENT = 3,      /* in the peer's buffer; a tagged message may be stored at the peer for a receive */
   MLTCP_RECEIVED = 4,
   MLTCP_PEEKED = 5,
-  MLTCP_ENDED = 6 /* event: the connection is over */
+  MLTCP_ENDED = 6 /* event: the connection has ended */
 };
-/* mltcp_connect(): what the connection carries */
+/* mltcp_connect(): how messages find receives */
 enum {
-  MLTCP_ORDERED = 1, /* the n-th message sent lands in the n-th buffer posted: mltcp_send(), mltcp_receive() */
-  MLTCP_TAGGED = 2   /* messages find buffers by tag: mltcp_send_tagged(), mltcp_receive_tagged(), mltcp_peek() */
+  MLTCP_ORDERED = 1, /* the n-th message sent arrives in the n-th buffer posted: mltcp_send(), mltcp_receive() */
+  MLTCP_TAGGED = 2   /* messages match receives by tag: mltcp_send_tagged(), mltcp_receive_tagged(), mltcp_peek() */
 };
 /* mltcp_endpoint_options::driving */
 enum {
-  MLTCP_DRIVEN_BY_THREADS = 0, /* of the library's own, one a shard */
-  MLTCP_DRIVEN_BY_CALLER = 1   /* by mltcp_progress(), and by what waits */
+  MLTCP_DRIVEN_BY_THREADS = 0, /* the library's own, one for each shard */
+  MLTCP_DRIVEN_BY_CALLER = 1   /* in mltcp_progress() and in calls that wait */
 };
-/* mltcp_endpoint_options::idle: what is done while there is nothing to do */
+/* mltcp_endpoint_options::idle: what a driving thread does while it has no work */
 enum { MLTCP_IDLE_SPIN = 0, MLTCP_IDLE_PAUSE = 1, MLTCP_IDLE_SLEEP = 2 };
 
-/* Something ended or happened. */
+/* The end of an operation, or an event. */
 typedef struct mltcp_completion {
   uint32_t struct_size;
   int32_t kind;
   mltcp_code code;
   int32_t connection_kind;
-  uint64_t operation;  /* 0 of events */
-  uint64_t connection; /* of receives from any: that of the message, 0 if there was none */
+  uint64_t operation;  /* 0 for events */
+  uint64_t connection; /* for MLTCP_ANY_CONNECTION: the message's connection, 0 without a message */
   uint64_t tag;
-  uint64_t bytes;   /* length of the message, also where it is longer than the buffer */
-  uint64_t message; /* of peeks that have taken one */
+  uint64_t bytes;   /* length of the message, even if it is longer than the buffer */
+  uint64_t message; /* mltcp_peek() with take 1 */
   void* context;    /* as posted */
-  uint32_t job;     /* received: the sender's number of it, if has_job is 1 */
+  uint32_t job;     /* received: the number of the sender's job, if has_job is 1 */
   uint16_t iteration;
   uint8_t has_job;
   uint8_t cause;       /* for mltcp_completion_text() */
@@ -175,67 +174,68 @@ typedef struct mltcp_completion {
   uint8_t reserved[6];
 } mltcp_completion;
 
-/* Called once, when what it was posted with has ended; `completion` is valid until it returns. */
+/* Called once, when the operation has ended; `completion` is valid until it returns. */
 typedef void (*mltcp_callback)(void* context, const mltcp_completion* completion);
 
 typedef struct mltcp_endpoint_options {
   uint32_t struct_size;
   int32_t driving;     /* MLTCP_DRIVEN_BY_THREADS, or _CALLER */
   const char* device;  /* "udp:", "udp:eth0", a port of DPDK; NULL: "udp:" */
-  const char* address; /* an own address that the peers reach, "10.0.0.1" or "10.0.0.1:62400"; no port: a free one.
-                          NULL: that of the device's name, as in "udp:10.0.0.1" */
-  const char* gateway; /* of devices whose packets the kernel does not route; NULL: none */
-  const char* congestion_control; /* "cubic", or "./mine.so:mine" that is loaded; NULL: "reno" */
-  const char* cores;        /* the CPU that the driving thread is bound to; NULL: not bound, or the first usable one */
-  uint32_t prefix_bits;     /* of the own network, default 24 */
-  uint32_t shards;          /* 1 to 256, default 1: threads, sockets, UDP ports */
-  int32_t idle;             /* default MLTCP_IDLE_SLEEP */
-  uint32_t accepts;         /* 1, the default: others may connect */
-  uint32_t mtu;             /* 0: the interface's */
-  uint32_t queues;          /* of a device of DPDK, default 1 */
-  int64_t peer_timeout_ns;  /* a peer that was not heard for so long is gone; 10 ms to 1 h, default 10 s */
-  uint32_t max_connections; /* of a shard, like all bounds; 1 to 65536, default 256 */
-  uint32_t max_operations;  /* 1 to 2^20, default 4096 */
-  uint32_t max_jobs;        /* 0 to 1024, default 64 */
-  uint32_t max_memory_regions;   /* 0 to 64, default 64 */
-  uint64_t eager_limit;          /* longer messages by tag wait at the sender for their receive; default 4096 */
-  uint32_t unexpected_messages;  /* of a connection, 1 to 16384, default 128 */
+  const char* address; /* this host's address, as peers reach it: "10.0.0.1" or "10.0.0.1:62400"; no port: a free
+                          one. NULL: the address in the device's name, as in "udp:10.0.0.1" */
+  const char* gateway; /* for devices whose packets the kernel does not route; NULL: none */
+  const char* congestion_control; /* "cubic", or "./mine.so:mine" to load one; NULL: "reno" */
+  const char* cores;              /* the CPU of the driving thread; NULL: not bound, or the first usable one */
+  uint32_t prefix_bits;           /* of this host's network, default 24 */
+  uint32_t shards;                /* 1 to 256, default 1: threads, sockets, UDP ports */
+  int32_t idle;                   /* default MLTCP_IDLE_SLEEP */
+  uint32_t accepts;               /* 1, the default: peers may connect */
+  uint32_t mtu;                   /* 0: the interface's */
+  uint32_t queues;                /* of a DPDK device, default 1 */
+  int64_t peer_timeout_ns;     /* without packets for this long, a peer's connections end; 10 ms to 1 h, default 10 s */
+  uint32_t max_connections;    /* for each shard, like all bounds; 1 to 65536, default 256 */
+  uint32_t max_operations;     /* 1 to 2^20, default 4096 */
+  uint32_t max_jobs;           /* 0 to 1024, default 64 */
+  uint32_t max_memory_regions; /* 0 to 64, default 64 */
+  uint64_t eager_limit;        /* longer tagged messages wait at the sender for their receive; default 4096 */
+  uint32_t unexpected_messages;  /* for one connection, 1 to 16384, default 128 */
   uint32_t control_frames;       /* 4 to 1024, default 32 */
-  uint32_t max_sends;            /* of an ordered connection, 1 to 65536, default 1024 */
+  uint32_t max_sends;            /* for an ordered connection, 1 to 65536, default 1024 */
   uint32_t max_receives;         /* the same */
-  uint64_t max_rate_bps;         /* of a connection, on the wire; 0, the default: no limit */
-  uint32_t ecn;                  /* 1: packets say that they can be marked; needed by dctcp and dcqcn; default 0 */
-  uint32_t full_integrity;       /* 1: CRC-32C over the payload, too; default 0 */
+  uint64_t max_rate_bps;         /* for one connection, on the wire; 0, the default: no limit */
+  uint32_t ecn;                  /* 1: switches may mark packets (ECN); dctcp and dcqcn need it; default 0 */
+  uint32_t full_integrity;       /* 1: CRC-32C over the payload as well; default 0 */
   uint32_t priority;             /* 0, the default, to 7 */
-  uint32_t memory_mb;            /* of DPDK, for all endpoints on it: the first one's; 0: for eight like it */
-  mltcp_callback event_callback; /* of events; NULL: they are in mltcp_endpoint_events() */
+  uint32_t memory_mb;            /* for DPDK and all endpoints on it: the first endpoint's value counts; 0: enough for
+                                    eight endpoints like it */
+  mltcp_callback event_callback; /* receives events; NULL: they are in mltcp_endpoint_events() */
   void* event_context;
   /* Since 1.1. */
-  const char* parameters; /* of the congestion control, "swift.base_target=40 us, swift.beta=0.7", as `mltcp algorithms`
-                             lists them; NULL: their defaults */
-  /* Since 1.3: the key of the job, which the endpoint's packets are sealed with; it accepts and reaches only peers that
-   * have the same key. Give one of both. NULL: what MLTCP_KEY_FILE says (docs/explanation/security.md), or none: then
-   * it accepts and reaches only peers without a key. */
-  const char* key;       /* the path of a key file that `mltcp key` made, or "fd:3", a descriptor */
-  const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program has got itself */
+  const char* parameters; /* of the congestion control, as `mltcp algorithms` lists them, such as
+                             "swift.base_target=40 us, swift.beta=0.7"; NULL: defaults */
+  /* Since 1.3: the job's key; set at most one of the two. Packets are encrypted and authenticated, and only peers with
+   * the same key can connect. Both NULL: the key of MLTCP_KEY_FILE (docs/explanation/security.md), else none: then only
+   * peers without a key can connect. */
+  const char* key;       /* the path of a key file made by `mltcp key`, or "fd:3", a descriptor */
+  const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program provides */
   /* Since 1.4. */
-  uint32_t authenticate; /* 1: packets are authenticated with the key and not encrypted, which both ends have to want;
-                            0, the default: so it is only where MLTCP_KEY_FILE and MLTCP_AUTHENTICATE=1 say so */
+  uint32_t authenticate; /* 1: authenticate packets, but do not encrypt them; both ends must agree. 0, the default: the
+                            same only if MLTCP_KEY_FILE names the key and MLTCP_AUTHENTICATE is 1 */
   uint32_t reserved;
 } mltcp_endpoint_options;
 
-/* Of mltcp_endpoint_options::key_bytes. */
+/* The size of mltcp_endpoint_options::key_bytes. */
 #define MLTCP_KEY_BYTES 32
 
-/* How an operation tells of its end: by `callback` if it is not NULL, else through `queue`, and if that is NULL to who
- * asks by mltcp_wait() or mltcp_test(). A null pointer to options stands for a struct of zeros. */
+/* How an operation reports its end: by `callback` if it is not NULL, else in `queue` if it is not NULL, else to
+ * mltcp_wait() or mltcp_test(). A null pointer to options means a struct of zeros. */
 typedef struct mltcp_post_options {
   uint32_t struct_size;
   uint32_t reserved;
   mltcp_callback callback;
-  mltcp_queue* queue;    /* of the same endpoint; outlives the operation */
-  void* context;         /* handed back */
-  int64_t time_limit_ns; /* ends with MLTCP_TIMED_OUT if it has not before; 0 and MLTCP_FOREVER: no limit */
+  mltcp_queue* queue;    /* of the same endpoint; must outlive the operation */
+  void* context;         /* returned in the completion */
+  int64_t time_limit_ns; /* after this time it ends with MLTCP_TIMED_OUT; 0 and MLTCP_FOREVER: no limit */
 } mltcp_post_options;
 
 static inline void mltcp_completion_init(mltcp_completion* completion) {
@@ -247,79 +247,80 @@ static inline void mltcp_post_options_init(mltcp_post_options* options) {
   options->struct_size = (uint32_t)sizeof *options;
 }
 
-/* Sets all defaults; to be called as mltcp_endpoint_options_init(&options), which says how long the struct is. */
+/* Sets all defaults. Call it as mltcp_endpoint_options_init(&options), which passes the struct's size. */
 MLTCP_API mltcp_code mltcp_endpoint_options_init_sized(mltcp_endpoint_options* options, size_t struct_size);
 #define mltcp_endpoint_options_init(options) mltcp_endpoint_options_init_sized((options), sizeof *(options))
 
-/* Opens it; it is ready for others' connections when this returns. MLTCP_INVALID: something about the options,
- * MLTCP_FAILED: about the machine; mltcp_last_error() says what. To open several at a time is fine. */
+/* Opens an endpoint; peers can connect when it returns. MLTCP_INVALID: the options are wrong. MLTCP_FAILED: the machine
+ * is not ready. mltcp_last_error() says why. Several threads may open endpoints at once. */
 MLTCP_API mltcp_code mltcp_endpoint_open(const mltcp_endpoint_options* options, mltcp_endpoint** endpoint);
-/* Ends all connections at once and with them all operations, with MLTCP_DESTROYED, and waits for that, 1 s at most
- * (not in a callback). From then on every call returns MLTCP_DESTROYED. May be called again, and at any time. */
+/* Aborts all connections, ends all operations with MLTCP_DESTROYED, and waits for that for up to 1 s (in a callback it
+ * does not wait). Afterwards every call returns MLTCP_DESTROYED. May be called again. */
 MLTCP_API mltcp_code mltcp_endpoint_close(mltcp_endpoint* endpoint);
-/* The same, and frees it. Queues may live on. In a callback of the endpoint it waits for nothing: what is left to do is
- * done when the callback has returned. NULL is fine. */
+/* The same, and frees the endpoint. Queues may outlive it. In a callback of the endpoint it does not wait: the threads
+ * finish after the callback has returned. Ignores NULL. */
 MLTCP_API mltcp_code mltcp_endpoint_destroy(mltcp_endpoint* endpoint);
 
-/* Room for any address, and for one in hexadecimal with its end. */
+/* Room for any address, and for one in hexadecimal with its terminating zero. */
 #define MLTCP_ADDRESS_BYTES 64
 #define MLTCP_ADDRESS_HEX_BYTES 129
 
-/* What others connect by, a blob of up to MLTCP_ADDRESS_BYTES bytes to be handed over as the program likes; constant.
- * `size`: in, the room at `blob`; out, the bytes that are there. MLTCP_TOO_LONG: not enough room. */
+/* The address that peers connect to: a blob of up to MLTCP_ADDRESS_BYTES bytes, which the program hands to them by any
+ * means. Constant. `size`: in, the room at `blob`; out, the bytes written. MLTCP_TOO_LONG: not enough room. */
 MLTCP_API mltcp_code mltcp_endpoint_address(mltcp_endpoint* endpoint, void* blob, size_t* size);
 /* An address as text for command lines and environments, and back. `room` and `size` as above. */
 MLTCP_API mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t room);
 MLTCP_API mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size);
 /* "10.0.0.1:62400 (2 shards, endpoint 5f3c9a01)". Checks the address: MLTCP_BAD_ADDRESS, MLTCP_WRONG_VERSION. */
 MLTCP_API mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t room);
-/* For people, of the datapath. Texts that don't fit are cut. */
+/* A description of the datapath, for people. Cut if `room` is too small, like all texts. */
 MLTCP_API mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t room);
-/* What went wrong last where a code was MLTCP_FAILED; "" if nothing did. */
+/* The reason of the last MLTCP_FAILED; "" if there was none. */
 MLTCP_API mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t room);
 /* The endpoint's clock. */
 MLTCP_API mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns);
 
 /* ---- Driving: MLTCP_DRIVEN_BY_CALLER ----------------------------------------------------------------------------- */
 
-/* A round of all shards that nobody else drives just now; does not wait. `ended`, which may be NULL: how many
- * operations ended and events happened. */
+/* Drives each shard once that no other thread is driving; does not wait. `ended`, which may be NULL: the number of
+ * operations that ended plus events. */
 MLTCP_API mltcp_code mltcp_progress(mltcp_endpoint* endpoint, size_t* ended);
-/* For epoll(7): becomes readable when mltcp_progress() has something to do, once mltcp_endpoint_arm() has returned
- * MLTCP_NOTHING. To be waited for and nothing else. MLTCP_UNSUPPORTED where there is none; with threads, the queues'
- * files tell. */
+/* A descriptor for epoll(7), only to wait on. Once mltcp_endpoint_arm() has returned MLTCP_NOTHING, it becomes readable
+ * when mltcp_progress() has work. MLTCP_UNSUPPORTED if there is none; with MLTCP_DRIVEN_BY_THREADS use
+ * mltcp_queue_file(). */
 MLTCP_API mltcp_code mltcp_endpoint_file(mltcp_endpoint* endpoint, int* file);
-/* MLTCP_NOTHING: sleep now, the file will tell. MLTCP_OK: call mltcp_progress() first. */
+/* MLTCP_NOTHING: the caller may sleep on the file. MLTCP_OK: call mltcp_progress() first. */
 MLTCP_API mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint);
 
 /* ---- Connections ------------------------------------------------------------------------------------------------- */
 
-/* Begins to connect; MLTCP_CONNECTED tells how it went. `connection` may be posted on at once. `operation` may be NULL:
- * then nobody asks how it ends unless `options` say so, and a failure is told by MLTCP_ENDED and by what is posted. */
+/* Begins to connect; ends with MLTCP_CONNECTED. Operations may be posted on `connection` at once. `operation` may be
+ * NULL: then, without callback and queue, the event MLTCP_ENDED and the operations posted report a failure. */
 MLTCP_API mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, size_t size, int32_t kind,
                                    const mltcp_post_options* options, mltcp_connection* connection,
                                    mltcp_operation* operation);
-/* Waits for the next peer that connects: 0 is one look. Takes events from mltcp_endpoint_events() until it has found
- * one, MLTCP_ENDED included, which nobody is told then: for programs that learn of ends by their operations. Others
- * look after that queue themselves. `end`, which may be NULL: the event. */
+/* Waits for the next peer that connects; a limit of 0 looks once. Removes events from mltcp_endpoint_events() until it
+ * finds one, and drops MLTCP_ENDED: for programs that learn of ends by their operations. Other programs read that queue
+ * themselves. `end`, which may be NULL: the event. */
 MLTCP_API mltcp_code mltcp_accept(mltcp_endpoint* endpoint, mltcp_connection* connection, mltcp_completion* end,
                                   int64_t limit_ns);
-/* A connection that has ended keeps its handle, and what is posted on it returns the code with which it ended, with the
- * cause in mltcp_last_error(), until mltcp_close() or mltcp_abort(), which return MLTCP_OK, or at least max_connections
- * others have come. */
+/* A connection that has ended keeps its handle until mltcp_close() or mltcp_abort(), which return MLTCP_OK, or until at
+ * least max_connections later connections. Calls that post on it return the code with which it ended, with the cause in
+ * mltcp_last_error(). */
 
-/* Ends when all that was sent is in the peer's buffers, or held by the peer. The peer's sends of what has come here end
- * with MLTCP_OK, those of what has not with MLTCP_CLOSED. */
+/* Ends the connection when the peer has received or stored everything that was sent. The peer's sends end with MLTCP_OK
+ * if their message has arrived here, else with MLTCP_CLOSED. */
 MLTCP_API mltcp_code mltcp_close(mltcp_endpoint* endpoint, mltcp_connection connection);
-/* Ends at once, with MLTCP_ABORTED. */
+/* Ends the connection at once, and its operations with MLTCP_ABORTED. */
 MLTCP_API mltcp_code mltcp_abort(mltcp_endpoint* endpoint, mltcp_connection connection);
-/* The peer's address, as mltcp_endpoint_address(). MLTCP_NOTHING before it has introduced itself. */
+/* The peer's address, as mltcp_endpoint_address() writes it. MLTCP_NOTHING before the peer has introduced itself. */
 MLTCP_API mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, void* blob, size_t* size);
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
-/* 0 bytes to 4 GiB - 1. `options` may be NULL; `operation` may be only where they have a callback or a queue. */
+/* Messages have 0 bytes to 4 GiB - 1. `options` may be NULL; `operation` may be NULL if they name a callback or queue.
+ */
 
-/* Ordered connections. The tag is handed back and not sent. */
+/* Ordered connections. The tag is returned in the completion and not sent. */
 MLTCP_API mltcp_code mltcp_send(mltcp_endpoint* endpoint, mltcp_connection connection, const void* message, size_t size,
                                 uint64_t tag, const mltcp_post_options* options, mltcp_operation* operation);
 MLTCP_API mltcp_code mltcp_receive(mltcp_endpoint* endpoint, mltcp_connection connection, void* buffer, size_t size,
@@ -332,68 +333,69 @@ MLTCP_API mltcp_code mltcp_send_tagged(mltcp_endpoint* endpoint, mltcp_connectio
 MLTCP_API mltcp_code mltcp_receive_tagged(mltcp_endpoint* endpoint, mltcp_connection connection, void* buffer,
                                           size_t size, uint64_t tag, uint64_t mask, const mltcp_post_options* options,
                                           mltcp_operation* operation);
-/* Looks for the earliest message that such a receive would take now, and ends at once: with its tag, length and
- * connection, or with MLTCP_NOTHING. take 1: takes it out of matching, for mltcp_receive_message() alone. */
+/* Finds the earliest message that such a receive would take now. Ends at once, with its tag, length and connection, or
+ * with MLTCP_NOTHING. With `take` 1, only mltcp_receive_message() can receive it afterwards. */
 MLTCP_API mltcp_code mltcp_peek(mltcp_endpoint* endpoint, mltcp_connection connection, uint64_t tag, uint64_t mask,
                                 int32_t take, const mltcp_post_options* options, mltcp_operation* operation);
-/* Receives what mltcp_peek() has taken. A buffer of 0 bytes drops it. */
+/* Receives a message that mltcp_peek() has taken. A buffer of 0 bytes drops it. */
 MLTCP_API mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_message message, void* buffer, size_t size,
                                            const mltcp_post_options* options, mltcp_operation* operation);
 
 /* ---- Operations -------------------------------------------------------------------------------------------------- */
 
-/* Asks for its end before its time; its completion tells whether that was MLTCP_CANCELLED. */
+/* Requests an early end. The operation ends with MLTCP_CANCELLED, or as it would have if it is too late. */
 MLTCP_API mltcp_code mltcp_cancel(mltcp_endpoint* endpoint, mltcp_operation operation);
-/* Waits for the end of an operation without callback and queue: 0 is one look, negative MLTCP_INVALID. MLTCP_OK: `end`,
- * which may be NULL, says how it ended, and the handle is gone. MLTCP_TIMED_OUT: it goes on. One thread waits for an
- * operation. */
+/* Waits for the end of an operation without callback and queue. A limit of 0 looks once, a negative one is
+ * MLTCP_INVALID. MLTCP_OK: `end`, which may be NULL, says how it ended, and the handle is no longer valid.
+ * MLTCP_TIMED_OUT: the operation continues. Only one thread may wait for an operation. */
 MLTCP_API mltcp_code mltcp_wait(mltcp_endpoint* endpoint, mltcp_operation operation, mltcp_completion* end,
                                 int64_t limit_ns);
-/* One look that drives nothing. */
+/* As mltcp_wait() with a limit of 0, but does not drive. */
 MLTCP_API mltcp_code mltcp_test(mltcp_endpoint* endpoint, mltcp_operation operation, mltcp_completion* end);
-/* Nobody will ask how it ends. */
+/* The program will not wait for this operation. */
 MLTCP_API mltcp_code mltcp_forget(mltcp_endpoint* endpoint, mltcp_operation operation);
-/* "send of 10 bytes, tag 0x7, to 10.0.0.2:62400: the connection is closed; connect again (by the peer)". */
+/* One line, such as "send of 10 bytes, tag 0x7, to 10.0.0.2:62400: " with cause and cure. */
 MLTCP_API mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t room);
 
 /* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
-/* For 1 to 2^20 completions. A queue never loses one: posting for one without a free place is MLTCP_QUEUE_FULL. */
+/* Creates a queue for 1 to 2^20 completions. It never loses one: posting without a free place is MLTCP_QUEUE_FULL. */
 MLTCP_API mltcp_code mltcp_queue_create(mltcp_endpoint* endpoint, uint32_t places, mltcp_queue** queue);
-/* That of events, which goes with the endpoint. */
+/* The queue of events. It belongs to the endpoint. */
 MLTCP_API mltcp_code mltcp_endpoint_events(mltcp_endpoint* endpoint, mltcp_queue** queue);
-/* No operation that names it is under way. Before or after its endpoint. NULL is fine. */
+/* Call it when no operation that names the queue is under way, before or after its endpoint ends. Ignores NULL. */
 MLTCP_API mltcp_code mltcp_queue_destroy(mltcp_queue* queue);
-/* Moves up to `room` completions, oldest first, to `ends`, whose first has struct_size set, and `count` says how many.
- * MLTCP_OK also for none. Drives nothing. */
+/* Moves up to `room` completions, oldest first, to `ends`, and sets `count`. struct_size of the first element must be
+ * set. MLTCP_OK even if there is none. Does not drive. */
 MLTCP_API mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count);
-/* The same, and waits for the first one: MLTCP_TIMED_OUT. */
+/* The same, but waits for the first completion; MLTCP_TIMED_OUT if none comes. */
 MLTCP_API mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count,
                                       int64_t limit_ns);
-/* For poll(2) and epoll(7): readable from the first completion after mltcp_queue_arm() on. To be waited for and nothing
- * else. */
+/* A descriptor for poll(2) and epoll(7), only to wait on: readable from the first completion after mltcp_queue_arm().
+ */
 MLTCP_API mltcp_code mltcp_queue_file(mltcp_queue* queue, int* file);
-/* MLTCP_NOTHING: there is none now, and the file will tell of the next. MLTCP_OK: there is one, poll first. */
+/* MLTCP_NOTHING: the queue is empty, and the caller may sleep on the file. MLTCP_OK: it is not; poll first. */
 MLTCP_API mltcp_code mltcp_queue_arm(mltcp_queue* queue);
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
-/* Jobs make the connections that are attached to them aware of their iterations. Functions of jobs but for
- * mltcp_job_begin_iteration() and mltcp_job_end_iteration() wait for other threads, for a millisecond or less. */
+/* The congestion control of a connection follows the iterations of the job that it is attached to. Functions of jobs
+ * wait for other threads, usually for less than a millisecond; mltcp_job_begin_iteration() and
+ * mltcp_job_end_iteration() do not wait. */
 
 typedef struct mltcp_job_options {
   uint32_t struct_size;
-  uint32_t number;       /* of the program's choice; carried in packets */
-  const char* function;  /* of the increase step: "F1" to "F6" (docs/reference/algorithms.md), "polynomial 0.25 1.75 0";
-                            NULL: none, and `weight` counts */
+  uint32_t number;       /* chosen by the program; data packets carry it */
+  const char* function;  /* multiplies the increase step: "F1" to "F6" (docs/reference/algorithms.md), or "polynomial
+                            0.25 1.75 0"; NULL: `weight` does */
   double weight;         /* constant gain of the increase step, above 0; 0: 1, plain fairness */
-  uint64_t max_rate_bps; /* of each shard's connections together; 0: no limit */
-  uint32_t learn_iterations; /* 1: they are found in the traffic until mltcp_job_begin_iteration() names a size */
+  uint64_t max_rate_bps; /* of the job's connections on one shard together; 0: no limit */
+  uint32_t learn_iterations; /* 1: learn them from the traffic until mltcp_job_begin_iteration() gives a size */
   uint32_t reserved;
 } mltcp_job_options;
 
 /* mltcp_job_plan::correction */
 enum { MLTCP_CORRECT_AT_ONCE = 0, MLTCP_CORRECT_GRADUALLY = 1 };
-/* What has become of a job's plan. */
+/* The state of a job's plan. */
 enum {
   MLTCP_PLAN_NONE = 0,
   MLTCP_PLAN_ACTIVE = 1,
@@ -412,10 +414,10 @@ typedef struct mltcp_job_plan {
   int32_t correction; /* default MLTCP_CORRECT_AT_ONCE */
   int64_t slot_ns;
   int64_t period_ns;
-  double tolerance;       /* lateness that is no drift, as a share of the period, 0 to 0.5; default 0.05 */
-  double gradual_step;    /* most waiting per iteration, as a share of the period, 0.001 to 1; default 0.1 */
+  double tolerance;       /* lateness that does not count as drift, as a share of the period, 0 to 0.5; default 0.05 */
+  double gradual_step;    /* longest wait per iteration, as a share of the period, 0.001 to 1; default 0.1 */
   int64_t valid_until_ns; /* default MLTCP_FOREVER */
-  int64_t clock_bound_ns; /* the clocks of the job's hosts agree within this */
+  int64_t clock_bound_ns; /* the largest difference between the clocks of the job's hosts */
 } mltcp_job_plan;
 
 static inline void mltcp_job_options_init(mltcp_job_options* options) {
@@ -432,21 +434,21 @@ static inline void mltcp_job_plan_init(mltcp_job_plan* plan) {
 
 /* `options` may be NULL: plain fairness. */
 MLTCP_API mltcp_code mltcp_job_create(mltcp_endpoint* endpoint, const mltcp_job_options* options, mltcp_job* job);
-/* Its connections go on without a job. */
+/* The job's connections continue without a job. */
 MLTCP_API mltcp_code mltcp_job_remove(mltcp_endpoint* endpoint, mltcp_job job);
-/* What is sent on the connection from now on is the job's. */
+/* The connection carries the job's data from now on. */
 MLTCP_API mltcp_code mltcp_job_attach(mltcp_endpoint* endpoint, mltcp_job job, mltcp_connection connection);
-/* The next iteration begins, and will send `bytes` on the job's connections together; 0: not known. */
+/* Begins the next iteration, in which the job will send `bytes` on all its connections together; 0: not known. */
 MLTCP_API mltcp_code mltcp_job_begin_iteration(mltcp_endpoint* endpoint, mltcp_job job, uint64_t bytes);
 MLTCP_API mltcp_code mltcp_job_end_iteration(mltcp_endpoint* endpoint, mltcp_job job);
-/* `state`, which may be NULL: MLTCP_PLAN_ACTIVE, or why there is none. */
+/* `state`, which may be NULL: MLTCP_PLAN_ACTIVE, or why the plan does not apply. */
 MLTCP_API mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job, const mltcp_job_plan* plan,
                                         int32_t* state);
 MLTCP_API mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job job);
-/* Since 1.2. The slots that a cluster's scheduler hands to programs by the environment (MLTCP_SLOT_UNIX_NS,
- * MLTCP_SLOT_PERIOD_NS, MLTCP_CLOCK_BOUND_NS: docs/reference/environment.md), on the endpoint's clock; for jobs whose
- * iterations the program marks. MLTCP_NOTHING: there are none, and `plan` is as it was. MLTCP_INVALID: they are wrong.
- */
+/* Since 1.2. Reads the slots that a cluster's scheduler sets in the environment (MLTCP_SLOT_UNIX_NS,
+ * MLTCP_SLOT_PERIOD_NS, MLTCP_CLOCK_BOUND_NS: docs/reference/environment.md), converted to the endpoint's clock; for
+ * jobs whose iterations the program marks. MLTCP_NOTHING: none are set, and `plan` is unchanged. MLTCP_INVALID: they
+ * are wrong. */
 MLTCP_API mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan);
 MLTCP_API mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t max_rate_bps);
 
@@ -454,9 +456,9 @@ MLTCP_API mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job,
 
 typedef struct mltcp_job_report {
   uint32_t struct_size;
-  uint32_t connections;         /* the transport's: two for each tagged one */
-  uint64_t iteration;           /* begun, or found; 0 before the first */
-  uint64_t bytes_sent;          /* delivered in it */
+  uint32_t connections;         /* of the transport: a tagged connection has two */
+  uint64_t iteration;           /* begun or learned; 0 before the first */
+  uint64_t bytes_sent;          /* delivered in this iteration */
   uint64_t bytes_per_iteration; /* 0: not known */
   double bytes_ratio;
   double gain; /* of the increase step */
@@ -480,9 +482,9 @@ typedef struct mltcp_connection_report {
   int32_t kind;
   uint32_t open;
   uint32_t shard;
-  uint32_t unexpected_messages; /* by tag: held here, and not taken */
-  uint32_t held_back;           /* by tag: sends that wait for credit */
-  uint64_t packets_sent;        /* of what carries the data, like all that follow */
+  uint32_t unexpected_messages; /* tagged: stored here for a later receive */
+  uint32_t held_back;           /* tagged: sends that wait for credit */
+  uint64_t packets_sent;        /* of the transport's connection that carries the data, like all that follow */
   uint64_t bytes_sent;
   uint64_t packets_received;
   uint64_t retransmitted_packets;
@@ -498,42 +500,42 @@ typedef struct mltcp_connection_report {
   int64_t smoothed_rtt_ns;
   int64_t min_rtt_ns;
   /* Since 1.1. */
-  uint32_t has_ended; /* 1: it has, and this tells how */
+  uint32_t has_ended; /* 1: see end_code */
   mltcp_code end_code;
-  /* Since 1.4: how long packets are, without the headers of IP and UDP. */
-  uint32_t packet_bytes;        /* a full one now */
-  uint32_t agreed_packet_bytes; /* what both ends accept; above packet_bytes where the path carries less */
+  /* Since 1.4: packet sizes, without the headers of IP and UDP. */
+  uint32_t packet_bytes;        /* of a full packet now */
+  uint32_t agreed_packet_bytes; /* that both ends accept; above packet_bytes if the path carries less */
 } mltcp_connection_report;
 
-/* Since the endpoint was opened. */
+/* Counters since the endpoint was opened. */
 typedef struct mltcp_endpoint_report {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t operations; /* that have ended */
   uint64_t posts_in_place;
-  uint64_t connections; /* that are there */
+  uint64_t connections; /* current number */
   uint64_t broken_protocols;
-  uint64_t strangers;
+  uint64_t unintroduced;
   uint64_t wakeups;
   uint64_t packets_received;
   uint64_t packets_sent;
-  uint64_t rejected_packets; /* truncated, foreign, damaged or malformed */
+  uint64_t rejected_packets; /* truncated, damaged or malformed, or of another protocol */
   uint64_t unknown_connection;
   uint64_t beyond_credit;
   uint64_t refused_connects;
-  uint64_t missed_packets; /* there was no room for them here */
+  uint64_t missed_packets; /* dropped here for lack of room */
   uint64_t unsent_packets;
-  /* Since 1.2: who is not believed; each is described in the guide to the transport. */
+  /* Since 1.2: protection against attackers (docs/reference/limits.md). */
   uint64_t forged_packets; /* right connection, wrong tag */
-  uint64_t beyond_holes;   /* would have left more holes than there is memory for */
-  uint64_t retries_sent;   /* who connected was asked for a cookie first */
-  uint64_t unproven_ended; /* connections whose peer did not answer ACCEPT */
+  uint64_t beyond_holes;   /* packets that would leave more gaps than there is memory for */
+  uint64_t retries_sent;   /* requests to a connecting peer to prove its address */
+  uint64_t unproven_ended; /* connections that ended because their peer did not answer ACCEPT */
   uint64_t resets_sent;
-  uint64_t resets_taken; /* connections that a restarted peer did not know any more */
-  uint64_t violations;   /* peers that acknowledged what was never sent */
-  /* Since 1.4: how long packets may be on the way. */
-  uint64_t black_holes; /* paths that were found to drop long packets: their connections went on with shorter ones */
-  uint64_t size_probes_sent; /* packets that tried it */
+  uint64_t resets_taken; /* connections that ended because their peer had restarted */
+  uint64_t violations;   /* acknowledgements of data that was never sent */
+  /* Since 1.4: packet sizes on the path. */
+  uint64_t black_holes;      /* paths that drop long packets: their connections continue with shorter ones */
+  uint64_t size_probes_sent; /* packets that test a size */
   uint64_t size_probes_lost;
 } mltcp_endpoint_report;
 
@@ -557,8 +559,8 @@ MLTCP_API mltcp_code mltcp_report_endpoint(mltcp_endpoint* endpoint, mltcp_endpo
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Whole pages that devices shall read themselves, so that messages in them are sent without a copy; nothing is done
- * where the datapath reads as the CPU does. They outlive the registration, and that the messages in them. */
+/* Lets devices read `memory` (whole pages), so that messages in it are sent without a copy. Does nothing if the CPU
+ * reads for the datapath. The memory must outlive the registration, and the registration the messages. */
 MLTCP_API mltcp_code mltcp_memory_register(mltcp_endpoint* endpoint, void* memory, size_t size, mltcp_memory* handle);
 MLTCP_API mltcp_code mltcp_memory_unregister(mltcp_endpoint* endpoint, mltcp_memory handle);
 

@@ -1,4 +1,4 @@
-// What people read: codes, causes, completions.
+// Texts for people: codes, causes, completions.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,35 +16,36 @@ struct Words {
 
 constexpr std::array<Words, kCodes> kWords{{
     {"ok", "it is done"},
-    {"truncated", "the message is longer than the buffer, which has its beginning; post a longer one"},
-    {"nothing", "there is nothing of that kind now; look again later"},
-    {"timed_out", "the time limit was there first; allow more, or see what the peer waits for"},
-    {"cancelled", "it was cancelled, and counts as never posted; post it again if it is still wanted"},
-    {"too_late", "it has gone too far to be undone; wait for its end"},
-    {"queue_full", "as many operations as allowed are under way; post again after some end, or raise max_operations"},
-    {"no_room", "as many connections, jobs or regions as allowed are there; close some, or raise the limit"},
+    {"truncated", "the message is longer than the buffer, which has the first bytes; post a longer buffer"},
+    {"nothing", "there is no such message or completion now; try again later"},
+    {"timed_out", "the time limit expired; give a longer limit, or check why the peer is late"},
+    {"cancelled", "the operation was cancelled and has no effect; post it again if it is still needed"},
+    {"too_late", "the operation has progressed too far to be cancelled; wait for its completion"},
+    {"queue_full",
+     "the maximum number of operations is outstanding; post again after some are complete, or raise max_operations"},
+    {"no_room", "the maximum number of connections, jobs or regions exists; close some, or raise the limit"},
     {"closed", "the connection is closed; connect again"},
-    {"refused", "nobody there accepts the connection; see that the peer's endpoint accepts and has room"},
+    {"refused",
+     "the peer does not accept the connection; check that its endpoint accepts connections and has room for one more"},
     {"unreachable",
-     "nothing was heard of the peer for peer_timeout; see that its process runs and the network carries"
-     " UDP"},
-    {"aborted", "the connection was ended at once; connect again"},
-    {"version", "the other side speaks another version; install the same build on both"},
-    {"wrong_peer", "another endpoint than the one named is at that address; fetch the peer's new address"},
+     "no packet came from the peer for peer_timeout; check that its process runs and the network carries UDP"},
+    {"aborted", "the connection was aborted; connect again"},
+    {"version", "the peer has another version of the protocol; install the same build on both hosts"},
+    {"wrong_peer", "another endpoint now has the peer's address; get the peer's new address"},
     {"protocol", "the peer broke the protocol, and its connection was ended; install the same build on both sides"},
-    {"bad_address", "the bytes are no address of an endpoint; hand over all that address() gave"},
+    {"bad_address", "the bytes are not an endpoint's address; pass all bytes that address() returned"},
     {"invalid", "an argument is out of range; see the function's description"},
-    {"unknown", "the handle names nothing, or what is gone; use each until its end only"},
+    {"unknown", "the handle is not valid, or no longer valid; use a handle only until its object ends"},
     {"too_long", "a message has at most 4 GiB; send it in pieces"},
     {"unsupported",
-     "not on such a connection, in a callback, or as this endpoint is driven; see the function's "
+     "not allowed on this kind of connection, in a callback, or in this endpoint's mode; see the function's "
      "description"},
-    {"forked", "this process is a fork of the one that opened the endpoint; open one after fork()"},
+    {"forked", "the endpoint was opened before fork(), and this is the child process; open an endpoint after fork()"},
     {"destroyed", "the endpoint was closed; open another"},
     {"failed", "the system or the datapath failed; see failure()"},
     {"no_key",
-     "the peer and this end have no key in common, one has none or another one, or only one encrypts; give both "
-     "the same key file and the same MLTCP_AUTHENTICATE, or no key"},
+     "the two ends have no key in common: their keys differ, one has none, or only one encrypts; give both the same "
+     "key file and the same MLTCP_AUTHENTICATE, or no key"},
 }};
 
 std::string_view text_of(Cause cause) {
@@ -56,31 +57,31 @@ std::string_view text_of(Cause cause) {
     case Cause::peer:
       return "by the peer";
     case Cause::silence:
-      return "the peer was silent";
+      return "no packets from the peer";
     case Cause::nobody_listens:
-      return "nobody listens there";
+      return "no endpoint listens there";
     case Cause::peer_full:
       return "the peer has no room for another connection";
     case Cause::no_introduction:
-      return "who answers there does not introduce itself as an endpoint";
+      return "the program at that address is not an endpoint";
     case Cause::other_endpoint:
       return "it is not the endpoint that its address named";
     case Cause::other_version:
       return "of the protocol";
     case Cause::malformed_frame:
-      return "what it said can't be";
+      return "it sent a malformed message";
     case Cause::beyond_credit:
       return "it went beyond its credit";
     case Cause::unasked:
-      return "it answered what nobody had asked";
+      return "it answered a request that was never sent";
     case Cause::wrong_length:
-      return "it sent another length than it had announced";
+      return "it sent a length other than the announced one";
     case Cause::connections_in_use:
       return "all connections of the shard are in use";
     case Cause::end_of_endpoint:
       return "with its endpoint";
     case Cause::false_acknowledgement:
-      return "what was never sent was acknowledged, or marks of congestion were hidden";
+      return "it acknowledged packets that were never sent, or hid congestion marks";
   }
   return "";
 }

@@ -68,7 +68,7 @@ class DeviceList {
   int error_;
 };
 
-/// Those that the kernel has, whether libibverbs can use them or not.
+/// The devices that the kernel has, whether libibverbs can use them or not.
 std::vector<std::string> kernel_devices() {
   std::vector<std::string> names;
   std::error_code error;
@@ -77,7 +77,7 @@ std::vector<std::string> kernel_devices() {
   return names;
 }
 
-/// Why libibverbs lists no device at all, and the cure. Of frames software devices are none.
+/// Why libibverbs lists no device, and the cure. For frames, software devices do not help.
 std::string why_no_devices(int error, bool is_raw = false) {
   const std::vector<std::string> known = kernel_devices();
   if (known.empty() && is_raw)
@@ -85,7 +85,7 @@ std::string why_no_devices(int error, bool is_raw = false) {
            "udp:)";
   if (known.empty())
     return fmt::format(
-        "this machine has no RDMA device: load its driver's module, or have the kernel make one of an interface ({})",
+        "this machine has no RDMA device: load its driver's module, or let the kernel create one on an interface ({})",
         kSoftDevice);
   if (error != 0 || !std::filesystem::exists("/sys/class/infiniband_verbs"))
     return fmt::format("the kernel has {}, but programs can't use it: modprobe ib_uverbs", known.front());
@@ -112,12 +112,12 @@ bool is_refused(int error) { return error == EPERM || error == EACCES; }
 /// "what (why)".
 std::string no_raw(std::string_view what, int error) {
   return fmt::format("{} ({})", what,
-                     is_refused(error) ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
+                     is_refused(error) ? "they need root, or the capability CAP_NET_RAW" : std::strerror(error));
 }
 
 /// The table of GIDs of all ports.
 std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
-  // The kernel is told the bytes of the table in 16 bits; only entries in use count.
+  // The kernel gets the table's size in 16 bits; only entries in use count.
   constexpr std::size_t most = 65535 / sizeof(ibv_gid_entry);
   std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(places, 256), most));
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
@@ -125,7 +125,7 @@ std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
   return entries;
 }
 
-/// The port of one of these devices that the kernel's interface of that name belongs to, as its GIDs tell.
+/// The port of one of these devices to which the kernel's interface of that name belongs, according to its GIDs.
 std::optional<VerbsName> port_of_interface(const DeviceList& list, const std::string& interface) {
   const std::uint32_t index = if_nametoindex(interface.c_str());
   if (index == 0) return std::nullopt;
@@ -139,7 +139,7 @@ std::optional<VerbsName> port_of_interface(const DeviceList& list, const std::st
   return std::nullopt;
 }
 
-/// Why there is no device of that name among these, which are some, and what to write instead.
+/// Why none of these devices (at least one) has that name, and what to write instead.
 std::string why_none_of_name(const DeviceList& list, const std::string& name) {
   if (const auto port = port_of_interface(list, name))
     return fmt::format("{} is an interface, whose RDMA device is {}; write {}", name, port->device, to_text(*port));
@@ -184,7 +184,7 @@ class RealQueuePair final : public QueuePair {
     attributes.cap.max_send_sge = config.pieces;
     attributes.cap.max_recv_sge = config.receive_pieces;
     int error = 0;
-    // What a device can take inline is known by asking for it alone.
+    // The maximum for inline data is found only by trying.
     for (std::uint32_t wanted = config.inline_bytes; queue_ == nullptr; wanted = wanted > 32 ? wanted / 2 : 0) {
       ibv_qp_init_attr asked = attributes;
       asked.cap.max_inline_data = wanted;
@@ -215,7 +215,7 @@ class RealQueuePair final : public QueuePair {
     key_ = config.key;
     error = start();
     if (error != 0)
-      refuse(fmt::format("its queue pair can't be made ready ({}); see that the port is up (rdma link)",
+      refuse(fmt::format("its queue pair can't be made ready ({}); check that the port is up (rdma link)",
                          std::strerror(error)));
   }
   ~RealQueuePair() override {
@@ -237,11 +237,11 @@ class RealQueuePair final : public QueuePair {
     if (ibv_query_qp(queue, &state, IBV_QP_STATE, &ignored) != 0) return Recovery::failed;
     if (!must_reset) {
       if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
-      // From there no number to begin with is taken (IBV_QP_SQ_PSN).
+      // In this transition a first packet number (IBV_QP_SQ_PSN) is not accepted.
       if (state.qp_state == IBV_QPS_SQE && set_state(IBV_QPS_RTS, IBV_QP_STATE) == 0) return Recovery::resumed;
     }
     if (!reset() || start() != 0) return Recovery::failed;
-    // What is left of the time before would be mistaken for completions of what comes.
+    // Old completions would be mistaken for those of later requests.
     ibv_wc old{};
     while (ibv_poll_cq(sent, 1, &old) > 0) {
     }
@@ -253,7 +253,7 @@ class RealQueuePair final : public QueuePair {
   void stop() override { reset(); }
 
   int steer(const FrameRule& rule) noexcept override {
-    // Of each header what the frames of one UDP port have; EtherType and protocol are told by which headers there are.
+    // The header fields that all frames of one UDP port share. EtherType and protocol follow from the headers present.
     struct Eth {
       ibv_flow_attr head;
       ibv_flow_spec_eth frame;
@@ -317,13 +317,13 @@ class RealQueuePair final : public QueuePair {
     return ibv_modify_qp(queue, &state, given);
   }
   bool reset() const { return set_state(IBV_QPS_RESET, IBV_QP_STATE) == 0; }
-  /// Whether the least queue pair can be had where the one wanted can't.
+  /// Whether the smallest queue pair can be created where the wanted one cannot.
   static bool has_any(ibv_pd* domain, ibv_qp_init_attr least) {
     least.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     return Queue(ibv_create_qp(domain, &least)) != nullptr;
   }
 
-  // In the order in which they are made.
+  // In the order of creation.
   Channel channel_;
   Region region_;
   Completions sent_;
@@ -337,14 +337,13 @@ class RealQueuePair final : public QueuePair {
   unsigned received_events_ = 0;
 };
 
-/// What keeps packets from getting through; the later one is the worse.
+/// Why packets do not get through, in increasing severity.
 enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost, device_gone };
 
 class RealDevice final : public Device {
  public:
   explicit RealDevice(const VerbsName& name) : label_("port " + to_text(name)) {
-    // So that a program that forks keeps the pages that devices use; nothing is done where the kernel sees to it
-    // (5.12).
+    // If the program forks, it keeps the pages that devices use. Does nothing if the kernel handles this (from 5.12).
     ibv_fork_init();
     const DeviceList list;
     const auto found = std::find_if(list.all().begin(), list.all().end(), [&](ibv_device* const device) {
@@ -363,13 +362,13 @@ class RealDevice final : public Device {
       const int error = errno;
       throw RunError(fmt::format("{}: it can't be opened ({}); {}", label_, std::strerror(error),
                                  error == EACCES || error == EPERM
-                                     ? "have this user in the group of /dev/infiniband/uverbs*, or be root"
-                                     : "see that /dev/infiniband/uverbs* are there (modprobe ib_uverbs, udev)"));
+                                     ? "add this user to the group of /dev/infiniband/uverbs*, or run mltcp as root"
+                                     : "check that /dev/infiniband/uverbs* exist (modprobe ib_uverbs, udev)"));
     }
     ibv_device_attr device{};
     if (const int error = ibv_query_device(context_.get(), &device); error != 0)
       throw RunError(
-          fmt::format("{}: it doesn't tell what it is ({}); load its driver anew", label_, std::strerror(error)));
+          fmt::format("{}: its attributes cannot be read ({}); reload its driver", label_, std::strerror(error)));
     if (name.port > device.phys_port_cnt)
       throw InputError(fmt::format(
           "{}: the device has {}; leave it out{}", label_, plural(device.phys_port_cnt, "port"),
@@ -377,7 +376,7 @@ class RealDevice final : public Device {
     ibv_port_attr port{};
     if (const int error = ibv_query_port(context_.get(), name.port, &port); error != 0)
       throw RunError(
-          fmt::format("{}: it doesn't tell how it is ({}); load its driver anew", label_, std::strerror(error)));
+          fmt::format("{}: its port's state cannot be read ({}); reload its driver", label_, std::strerror(error)));
     facts_.name = name.device;
     facts_.port = name.port;
     facts_.is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
@@ -450,7 +449,7 @@ class RealDevice final : public Device {
     rule.head.port = facts_.port;
     rule.frame.type = IBV_FLOW_SPEC_ETH;
     rule.frame.size = sizeof rule.frame;
-    constexpr std::uint8_t local = 2;  // an address of nobody's: administered here, and all zeros otherwise
+    constexpr std::uint8_t local = 2;  // an unused address: locally administered, otherwise zero
     rule.frame.val.dst_mac[0] = local;
     std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
     const Flow flow(ibv_create_flow(queue.get(), &rule.head));
@@ -464,7 +463,7 @@ class RealDevice final : public Device {
 
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     ibv_ah_attr attributes{};
-    attributes.is_global = 1;  // in InfiniBand, too: by the route header the receiver knows the sender
+    attributes.is_global = 1;  // also in InfiniBand: the receiver identifies the sender by the route header
     attributes.dlid = config.lid;
     attributes.sl = config.service_level;
     attributes.port_num = facts_.port;
@@ -482,7 +481,7 @@ class RealDevice final : public Device {
     const bool was_gone = is_gone();
     bool has_failed = false;
     ibv_async_event event{};
-    // A device that is gone says so for ever, but has nothing to be taken.
+    // The file of a removed device stays readable, but has no events.
     for (int left = 64; left > 0 && !is_gone() && ibv_get_async_event(context_.get(), &event) == 0; --left) {
       has_failed = on_event(event) || has_failed;
       ibv_ack_async_event(&event);
@@ -498,7 +497,7 @@ class RealDevice final : public Device {
         return "";
       case Trouble::port_down:
         return facts_.is_infiniband
-                   ? fmt::format("{} is down; see its cable, and that a subnet manager runs", port)
+                   ? fmt::format("{} is down; check its cable, and that a subnet manager runs", port)
                    : fmt::format("{} is down; bring its interface up: ip link set dev {} up", port, interface_name());
       case Trouble::gid_gone:
         return fmt::format("{} has lost the address {}; give it back: ip addr add {}/{} dev {}", port,
@@ -532,8 +531,8 @@ class RealDevice final : public Device {
     Region region(ibv_reg_mr(domain_.get(), memory.data(), memory.size(), 0));
     if (region == nullptr)
       throw RunError(
-          fmt::format("{} can't read memory of the program's own: {} kB can't be registered ({}); raise the limit of "
-                      "locked memory, now {} (ulimit -l unlimited), or send without registering it, then it is copied",
+          fmt::format("{} cannot read the program's memory: {} kB cannot be registered ({}); raise the limit of locked "
+                      "memory, now {} (ulimit -l unlimited), or send from unregistered memory, which is copied",
                       label_, memory.size() / 1024, std::strerror(errno), locked_limit()));
     const std::uint64_t key = region->lkey;
     const std::lock_guard lock(mappings_mutex_);
@@ -558,7 +557,7 @@ class RealDevice final : public Device {
     return gids;
   }
 
-  /// Those that GIDs are of: of RoCE. A device that has RoCE switched off has no GIDs, but an interface all the same.
+  /// The interfaces of the RoCE GIDs. With RoCE switched off a device has no GIDs, but still an interface.
   [[nodiscard]] std::vector<std::uint32_t> interfaces() const {
     std::vector<std::uint32_t> all;
     for (const Gid& gid : facts_.gids)
@@ -569,14 +568,14 @@ class RealDevice final : public Device {
     return all;
   }
 
-  /// The port's, as the kernel's class of devices tells: of Ethernet, or of IP over InfiniBand.
+  /// The port's interface according to the kernel's device class: Ethernet, or IP over InfiniBand.
   [[nodiscard]] std::uint32_t interface_of_port() const {
     std::error_code error;
     const std::filesystem::path folder = fmt::format("{}/{}/device/net", kClass, facts_.name);
     std::uint32_t any = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
       const std::uint32_t index = if_nametoindex(entry.path().filename().c_str());
-      unsigned port = 0;  // as interfaces count them: from 0
+      unsigned port = 0;  // as interfaces count ports: from 0
       std::ifstream(entry.path() / "dev_port") >> port;
       if (port + 1 == facts_.port) return index;
       if (any == 0) any = index;
@@ -590,7 +589,7 @@ class RealDevice final : public Device {
     return index != 0 && if_indextoname(index, name.data()) != nullptr ? name.data() : "IFACE";
   }
 
-  /// Whether a shard has to look at its queue pair.
+  /// True if a shard must check its queue pair.
   bool on_event(const ibv_async_event& event) {
     switch (event.event_type) {
       case IBV_EVENT_DEVICE_FATAL:
@@ -602,10 +601,10 @@ class RealDevice final : public Device {
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
-        // It is there until the event is acknowledged.
+        // The queue pair exists until the event is acknowledged.
         static_cast<RealQueuePair*>(event.element.qp->qp_context)->has_failed.store(true, std::memory_order_release);
         return true;
-      default:  // of the port, which is looked at
+      default:  // of the port, which is checked afterwards
         return false;
     }
   }
@@ -627,8 +626,8 @@ class RealDevice final : public Device {
     trouble_.store(now, std::memory_order_relaxed);
   }
 
-  /// Whether the port has the watched GID, and where: an address that was taken away and comes back gets another place
-  /// while there are handles by the former.
+  /// Whether the port has the watched GID, and its index: an address that is removed and added again gets another index
+  /// while handles use the old one.
   bool find_watched() {
     ibv_gid_entry entry{};
     if (ibv_query_gid_ex(context_.get(), facts_.port, gid_index_, &entry, 0) == 0 &&
@@ -695,7 +694,7 @@ Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<s
   for (const Gid& gid : facts.gids) {
     if (!usable(gid)) continue;
     if (is_unspecified(address) ? facts.is_infiniband || gid.ip.is_v4() == address.is_v4() : gid.ip.ip == address.ip) {
-      // Others can be reached through routers; a link-local one can't.
+      // Prefer it to a link-local address, which cannot reach other hosts through routers.
       if (chosen == nullptr || (is_link_local(chosen->ip) && !is_link_local(gid.ip))) chosen = &gid;
     }
   }

@@ -1,4 +1,4 @@
-// What this machine offers to verbs: ports (verbs_name.h), found out by opening devices; nothing is sent.
+// The ports of this machine that verbs can use (verbs_name.h). Devices are opened, but nothing is sent.
 #pragma once
 
 #include <string>
@@ -6,16 +6,16 @@
 namespace mltcp::rdma {
 
 struct Examination {
-  bool works = false;  ///< a port is up that can carry hosts
+  bool works = false;  ///< a port that can carry hosts is up
   bool has_devices = false;
   std::string detail;  ///< one line
-  std::string cure;    ///< one line, where there is something to do; else empty
+  std::string cure;    ///< one line if there is something to do, else empty
 };
 
-/// Changes nothing, and never throws for what it finds.
+/// Changes nothing; problems are returned, not thrown.
 Examination examine();
 
-/// The same of one port, as it is named.
+/// Likewise for the named port.
 Examination examine_port(const std::string& name);
 
 }  // namespace mltcp::rdma

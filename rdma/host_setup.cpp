@@ -36,14 +36,14 @@ void check_place(const HostDatapathConfig& config, const HostPlace& place) {
     throw InputError(fmt::format("UDP port {} for the first of {}: give 1 to {}", place.address.port,
                                  plural(shards, "shard"), 65536 - shards));
   if (!is_unspecified(place.gateway))
-    refuse(config, fmt::format("the kernel finds the way here, and {} would not be asked; leave the gateway out, and "
-                               "tell the kernel: ip route add default via {}",
+    refuse(config, fmt::format("the kernel chooses routes here, so gateway {} would not be used; leave the gateway "
+                               "out, and set it in the kernel: ip route add default via {}",
                                ip_text(place.gateway), ip_text(place.gateway)));
 }
 
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
   const std::uint32_t most = std::min(facts.max_requests, facts.max_completions);
-  if (most < kMinDepth) refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kMinDepth));
+  if (most < kMinDepth) refuse(config, fmt::format("its queues hold {} requests; the minimum is {}", most, kMinDepth));
   return std::clamp(config.queue_packets, kMinDepth, most);
 }
 
@@ -51,7 +51,7 @@ void keep_on_named_cpu(const HostDatapathConfig& config) {
   const int cpu = named_cpu(config.cores);
   if (cpu < 0) return;
   if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
-    throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
+    throw RunError(fmt::format("this thread cannot be bound to CPU {} ({}); leave it out", cpu, std::strerror(error)));
 }
 
 std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Address& first, std::uint32_t interface,
@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Address& first, std:
   return sockets;
 }
 
-/// The kernel chooses the first; those behind it are free or not.
+/// The kernel chooses the first port; the following ones may be in use.
 std::uint16_t free_ports_at(const Address& ip, std::uint32_t interface, std::uint32_t shards) {
   constexpr int kTries = 256;
   Address address = ip;
@@ -81,7 +81,7 @@ std::uint16_t free_ports_at(const Address& ip, std::uint32_t interface, std::uin
     } catch (const InputError&) {  // one of them is taken
     }
   }
-  throw RunError(fmt::format("{} has no {} in a row that are free; take fewer shards, or give the first port yourself",
+  throw RunError(fmt::format("{} has no {} in a row that are free; use fewer shards, or give the first port",
                              ip_text(ip), plural(shards, "UDP port")));
 }
 

@@ -1,7 +1,7 @@
 // The kernel's routes and neighbours; see kernel_routes.h.
 //
-// A neighbour is made to be asked for by a datagram to its host's port for discarding (RFC 863): the kernel asks before
-// it sends, and checks what it has not heard of for long. To tell the kernel so by rtnetlink would take CAP_NET_ADMIN.
+// To make the kernel ask for a neighbour, a datagram is sent to the discard port of its host (RFC 863): the kernel asks
+// before it sends, and checks neighbours that were silent for long. Asking through rtnetlink would need CAP_NET_ADMIN.
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::uint16_t kDiscard = 9;
 
-/// A file that is closed at the end.
+/// A file that is closed by the destructor.
 class File {
  public:
   explicit File(int file) : file_(file) {}
@@ -50,8 +50,8 @@ class File {
 
 [[noreturn]] void no_socket(const char* kind) {
   throw RunError(
-      fmt::format("no {} socket can be had ({}); raise the limit of open files (ulimit -n), and see what "
-                  "forbids it, such as a sandbox",
+      fmt::format("cannot open a {} socket ({}); raise the limit of open files (ulimit -n), and check whether e.g. a "
+                  "sandbox forbids it",
                   kind, std::strerror(errno)));
 }
 
@@ -67,7 +67,7 @@ int netlink_file(std::uint32_t groups) {
   return file;
 }
 
-/// The bytes of an IP address as the kernel has them: 4 or 16.
+/// The bytes of an IP address in the kernel's form: 4 or 16.
 std::span<const std::uint8_t> ip_bytes(const Address& address) {
   return std::span(address.ip).subspan(address.is_v4() ? 12 : 0);
 }
@@ -80,7 +80,7 @@ std::optional<Address> address_of(std::span<const std::byte> bytes) {
   return address;
 }
 
-/// A question to the kernel: its header, the header of its kind, and attributes.
+/// A request to the kernel: its header, the header of its kind, and attributes.
 template <typename Kind>
 class Question {
  public:
@@ -118,7 +118,7 @@ struct Answer {
 
   [[nodiscard]] const nlmsghdr& head() const { return *reinterpret_cast<const nlmsghdr*>(bytes.data()); }
   [[nodiscard]] const Kind& kind() const { return *reinterpret_cast<const Kind*>(bytes.data() + NLMSG_HDRLEN); }
-  /// Empty if there is none.
+  /// Empty if the attribute is missing.
   [[nodiscard]] std::span<const std::byte> attribute(std::uint16_t type) const {
     std::size_t at = NLMSG_ALIGN(NLMSG_LENGTH(sizeof(Kind)));
     const std::size_t end = std::min<std::size_t>(size, head().nlmsg_len);
@@ -172,7 +172,7 @@ class RealRoutes final : public KernelRoutes {
 
   [[nodiscard]] int event_file() const override { return events_.get(); }
   void take_events() override {
-    // What has changed is found out by asking, also where the socket's queue was too short for it (ENOBUFS).
+    // Changes are found by asking, even if the socket's queue was too short for its events (ENOBUFS).
     std::array<std::byte, 4096> ignored;  // NOLINT(cppcoreguidelines-pro-type-member-init)
     for (int left = 64; left > 0; --left)
       if (recv(events_.get(), ignored.data(), ignored.size(), MSG_DONTWAIT) < 0 && errno != ENOBUFS) return;
@@ -185,22 +185,22 @@ class RealRoutes final : public KernelRoutes {
     };
     const std::array<std::uint32_t, 1> index{interface_.index};
     const auto found = kernel_network()->interfaces(index);
-    if (found.empty()) return fmt::format("interface {} is gone; make it anew", interface_.name);
+    if (found.empty()) return fmt::format("interface {} no longer exists; create it again", interface_.name);
     const auto has = [&](const Address& one) { return one.ip == address_.ip; };
     if (std::none_of(found[0].addresses.begin(), found[0].addresses.end(), has))
       return fmt::format("interface {} has lost the address {}; {}", interface_.name, ip_text(address_), cure());
     if (found[0].mac != interface_.mac)
-      return fmt::format("interface {} has another MAC address than it had; start the program again", interface_.name);
+      return fmt::format("the MAC address of interface {} has changed; start the program again", interface_.name);
     return "";
   }
 
  private:
-  /// False if the kernel refuses, or has no answer.
+  /// False if the kernel refuses or does not answer.
   template <typename Kind>
   bool ask(Question<Kind>& question, Answer<Kind>& answer) {
     question.head().nlmsg_seq = ++sequence_;
     if (::send(questions_.get(), &question.head(), question.head().nlmsg_len, 0) < 0) return false;
-    // The kernel answers while it is asked; older answers may be left of questions that were interrupted.
+    // The kernel answers within send(); older answers may be left from interrupted calls.
     for (;;) {
       const ssize_t got = recv(questions_.get(), answer.bytes.data(), answer.bytes.size(), MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
@@ -211,7 +211,7 @@ class RealRoutes final : public KernelRoutes {
     }
   }
 
-  /// Who frames to `destination` go to, on this interface; empty if there is no way.
+  /// The next hop of frames to `destination` on this interface; empty if there is no route.
   std::optional<Address> next_hop(const Address& destination) {
     rtmsg kind{};
     kind.rtm_family = family_of(destination);
@@ -228,7 +228,7 @@ class RealRoutes final : public KernelRoutes {
       std::memcpy(&by, index.data(), sizeof by);
     if (by != interface_.index) return std::nullopt;
     if (const auto gateway = answer.attribute(RTA_GATEWAY); !gateway.empty()) return address_of(gateway);
-    // Of the other IP version (RFC 5549): the family, and then the address.
+    // A gateway of the other IP version (RFC 5549): its family, then the address.
     if (const auto via = answer.attribute(RTA_VIA); via.size() > sizeof(std::uint16_t))
       return address_of(via.subspan(sizeof(std::uint16_t)));
     return destination;
@@ -265,7 +265,7 @@ class RealRoutes final : public KernelRoutes {
   const Address address_;
   const File questions_;
   const File events_;
-  const File prompts_;  ///< datagrams that have the kernel ask for neighbours
+  const File prompts_;  ///< for datagrams that make the kernel ask for neighbours
   std::uint32_t sequence_ = 0;
 };
 

@@ -51,8 +51,8 @@ KernelSocket::KernelSocket(const Address& address, std::uint32_t interface)
       v4_(address.is_v4()),
       interface_(interface) {
   if (file_ < 0)
-    throw RunError(fmt::format("no UDP socket can be opened ({}); raise the limit of open files (ulimit -n)",
-                               std::strerror(errno)));
+    throw RunError(
+        fmt::format("cannot open a UDP socket ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
   Name name;
   socklen_t size = write_name(name, address, interface);
   if (bind(file_, &name.any, size) != 0 || getsockname(file_, &name.any, &size) != 0) {
@@ -60,17 +60,17 @@ KernelSocket::KernelSocket(const Address& address, std::uint32_t interface)
     close(file_);
     const std::string place = to_text(address);
     if (error == EADDRINUSE)
-      throw InputError(fmt::format(
-          "{}: another socket has that UDP port, by which peers ask for the queue pair; end its process (ss -ulnp "
-          "names it), or give this one another port, of a command with --udp-port",
-          place));
+      throw InputError(
+          fmt::format("{}: another socket has this UDP port, which peers need to find the queue pair; end its process "
+                      "(ss -ulnp names it), or give another port, e.g. by --udp-port",
+                      place));
     if (error == EADDRNOTAVAIL)
       throw InputError(fmt::format("{0}: this machine has no such address; add it: ip addr add {1}/{2} dev IFACE",
                                    place, ip_text(address), v4_ ? 24 : 64));
     if (error == EACCES)
-      throw InputError(fmt::format("{}: UDP ports below 1024 take privileges; give 49152 or more", place));
-    throw RunError(fmt::format("{}: the UDP socket can't be bound ({}); see what forbids it, such as a sandbox", place,
-                               std::strerror(error)));
+      throw InputError(fmt::format("{}: UDP ports below 1024 need privileges; give 49152 or more", place));
+    throw RunError(fmt::format("{}: the UDP socket cannot be bound ({}); check whether e.g. a sandbox forbids it",
+                               place, std::strerror(error)));
   }
   port_ = read_name(name).port;
 }
@@ -81,7 +81,7 @@ void KernelSocket::send(const Address& to, std::span<const std::byte> bytes) con
   if (to.is_v4() != v4_) return;
   Name name;
   const socklen_t size = write_name(name, to, interface_);
-  // An ICMP error of an earlier datagram is told once, in place of the first attempt.
+  // An ICMP error of an earlier datagram is reported once, instead of sending.
   if (sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size) < 0 && errno == ECONNREFUSED)
     sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size);
 }

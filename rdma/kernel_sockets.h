@@ -1,5 +1,5 @@
-// The kernel's UDP sockets by which shards ask each other for queue pairs (resolution.h). Such a socket also claims a
-// shard's UDP port, so that no two programs of a machine have one address.
+// The kernel's UDP sockets by which shards ask each other for queue pairs (resolution.h). A socket also claims a
+// shard's UDP port, so that no two programs of a machine use the same address.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace mltcp::rdma {
 
 class KernelSocket {
  public:
-  /// Binds to `address`; port 0: one that the kernel chooses. `interface`: its index, for link-local addresses. Throws
-  /// InputError if the address or the port can't be had, RunError for the rest.
+  /// Binds to `address`; port 0: the kernel chooses one. `interface`: its index, for link-local addresses. Throws
+  /// InputError if the address or port is not available, RunError for other failures.
   KernelSocket(const Address& address, std::uint32_t interface);
   ~KernelSocket();
   KernelSocket(const KernelSocket&) = delete;
@@ -24,13 +24,13 @@ class KernelSocket {
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
-  /// What the kernel does not take is lost, like a packet on its way.
+  /// If the kernel does not accept the datagram, it is lost, as on the network.
   void send(const Address& to, std::span<const std::byte> bytes) const;
   struct Received {
     Address from;
-    std::size_t bytes = 0;  ///< its length, of which no more is there than `into` has room for
+    std::size_t bytes = 0;  ///< its full length, of which at most the size of `into` was received
   };
-  /// Empty if there is none.
+  /// Empty if no datagram has arrived.
   [[nodiscard]] std::optional<Received> receive(std::span<std::byte> into) const;
 
  private:

@@ -1,9 +1,9 @@
-// A port of an RDMA device as a host's datapath by Ethernet frames, one queue pair a shard.
+// A port of an RDMA device as a host's datapath for Ethernet frames, one queue pair per shard.
 //
-// The host's address is the interface's, which the kernel has: it answers ARP and Neighbour Discovery, as for all that
-// it carries, and finds the way to others (kernel_routes.h). The device takes from it what rules name, and nothing else
-// (ibv_create_flow(3)): frames of UDP to the host's address and a shard's port. A rule for ARP would take its replies
-// from the kernel, too, and so the network from everything else on the interface.
+// The host's address is that of the kernel's interface. The kernel answers ARP and Neighbour Discovery for it and finds
+// the way to others (kernel_routes.h). The device takes only the frames that rules name (ibv_create_flow(3)): UDP to
+// the host's address and a shard's port. A rule for ARP would take its replies away from the kernel, and so cut off
+// everything else on the interface.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,14 +33,14 @@ namespace {
 constexpr std::uint32_t kShortestMtu = 576;
 constexpr std::uint32_t kLongestMtu = 9000;
 constexpr std::uint32_t kPieces = 2;  // headers and payload
-/// Between the two readings that tell the TSC's speed: right to some millionths.
+/// Time between the two readings that calibrate the TSC: accurate to some millionths.
 constexpr Nanos kCalibration{50'000'000};
 
-/// What the device lacks for frames, if it lacks something.
+/// Throws if the device lacks something for frames.
 void check_raw_packets(const HostDatapathConfig& config, Device& device) {
   const DeviceFacts& facts = device.facts();
   if (facts.is_infiniband)
-    refuse(config, fmt::format("InfiniBand has no Ethernet frames; write {}, for its datagrams",
+    refuse(config, fmt::format("InfiniBand has no Ethernet frames; write {} to use its datagrams",
                                to_text({.device = facts.name, .port = facts.port})));
   const RawPackets found = device.try_raw_packets();
   if (found.why_not.empty()) return;
@@ -66,7 +66,7 @@ class RawDatapath final : public HostDatapath {
       : config_(config), device_(std::move(device)), network_(std::move(network)), time_(clock_) {
     check_config(config);
     check_raw_packets(config, *device_);
-    // The address decides on which interface; until then, the first.
+    // The address determines the interface; until it is known, use the first one.
     const auto interfaces = network_->interfaces(device_->facts().interfaces);
     if (!interfaces.empty()) site_.interface = interfaces.front();
     site_.mtu = config.mtu != 0 ? config.mtu : mtu_of(config, site_.interface);
@@ -98,10 +98,10 @@ class RawDatapath final : public HostDatapath {
     const DeviceFacts& facts = device_->facts();
     const RawSite site = raw_site_of(config_, place, *device_, *network_);
     if (const std::string down = device_->why_down(); !down.empty()) throw RunError(down);
-    // What is read each round shall be the TSC.
+    // The TSC is the clock that is read each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
-    // Before the device takes frames to them from whoever has these ports.
+    // Claim the ports before the device takes frames to them from another owner.
     auto sockets = sockets_of(site.address, site.interface.index, std::max<std::uint32_t>(place.shards, 1));
     auto service = std::make_unique<RawService>(*device_, network_->routes_of(site.interface, site.address),
                                                 static_cast<std::uint16_t>(sockets.size()));
@@ -153,7 +153,7 @@ class RawDatapath final : public HostDatapath {
   const Nanos opened_ = monotonic_now();
   SystemTime time_;
   RawSite site_;
-  std::vector<std::unique_ptr<KernelSocket>> sockets_;  ///< nothing arrives there: they claim the UDP ports
+  std::vector<std::unique_ptr<KernelSocket>> sockets_;  ///< they receive nothing, but claim the UDP ports
   std::unique_ptr<RawService> service_;
   std::vector<std::unique_ptr<RawIo>> ios_;
   std::array<DmaDevice*, 1> dma_{};
@@ -179,7 +179,7 @@ RawPlace choose_interface(const std::string& label, const DeviceFacts& facts, co
         continue;
       }
       texts.push_back(fmt::format("{} {}", one.name, ip_text(address)));
-      // Others can be reached through routers; a link-local one can't.
+      // Prefer it to a link-local address, which cannot reach other hosts through routers.
       if (is_wanted && (!chosen || (is_link_local(chosen->address) && !is_link_local(address))))
         chosen = RawPlace{one, address};
     }
@@ -191,7 +191,7 @@ RawPlace choose_interface(const std::string& label, const DeviceFacts& facts, co
         "the kernel has no Ethernet interface on that port; load its driver (for mlx5: mlx5_core, with Ethernet)");
   if (!vlan.empty())
     refuse_it(
-        fmt::format("{} is of a VLAN, whose frames have a tag, and frames here have none; give the host an "
+        fmt::format("{} belongs to a VLAN, whose frames have a tag, but frames here have none; give the host an "
                     "address of the port's own interface, or use af_xdp:, af_packet: or udp: of {}",
                     vlan, vlan));
   if (is_any)
@@ -220,7 +220,7 @@ void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device&
   check_raw_packets(config, device);
   const RawSite site = raw_site_of(config, place, device, network);
   if (const std::string down = device.why_down(); !down.empty()) throw InputError(down);
-  // That a UDP port is taken is told by binding to it.
+  // Binding shows whether the UDP ports are free.
   sockets_of(site.address, site.interface.index, std::max<std::uint32_t>(place.shards, 1));
 }
 

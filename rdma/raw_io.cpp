@@ -17,7 +17,7 @@ std::uint32_t frame_bytes(const RawIoConfig& config) {
   return config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes);
 }
 
-/// So that the packet begins on a line of the cache.
+/// So that the packet begins on a cache line.
 std::uint32_t lead_bytes(const RawIoConfig& config) {
   return static_cast<std::uint32_t>(kCacheLine - encap::header_bytes(config.address) % kCacheLine);
 }
@@ -25,7 +25,7 @@ std::uint32_t lead_bytes(const RawIoConfig& config) {
 const char* cure_of_rule(int error) {
   if (error == EPERM || error == EACCES) return "run the program as root, or with the capability CAP_NET_RAW";
   if (error == ENOMEM || error == ENOSPC || error == EBUSY || error == EEXIST)
-    return "end other programs that steer frames of it, or ask for fewer shards";
+    return "end other programs that steer its frames, or use fewer shards";
   return "use its interface (af_xdp:IFACE, udp:), or an IPv4 address if this is none";
 }
 
@@ -49,7 +49,7 @@ RawIo::RawIo(Device& device, const Clock& clock, const RawIoConfig& config)
       writer_({.mac = config.mac,
                .source = config.address,
                .mtu = config.mtu,
-               // Of IPv6 the verb promises nothing (ibv_post_send(3), IBV_SEND_IP_CSUM).
+               // For IPv6 the verb promises nothing (ibv_post_send(3), IBV_SEND_IP_CSUM).
                .checksums = config.has_checksums && config.address.is_v4() ? encap::Checksums::port
                                                                            : encap::Checksums::software}),
       computes_checksums_(config.has_checksums && config.address.is_v4()) {
@@ -77,7 +77,7 @@ bool RawIo::request(RawRoute& route, Nanos now) {
   return true;
 }
 
-/// One without a way begins again; of one that has a way it is asked whether it is still right.
+/// Restarts a route without a way; checks a known way.
 void RawIo::refresh(RawRoute& route, Nanos now) {
   if (route.state == KernelRoutes::State::unreachable)
     request(route, now);
@@ -98,8 +98,8 @@ void RawIo::send_waiting_one(const WorkQueues::Waiting& packet, const RawRoute& 
 
 // ---- Sending ----
 
-/// A request for the frame in the flight's buffer, of which `bytes` are there, and the payload of `packet` where it
-/// lies if there is a key.
+/// Adds a request for the frame in the flight's buffer, of `bytes` bytes; with a key, the device reads the payload of
+/// `packet` in place.
 void RawIo::add(const WorkQueues::Flight& flight, std::uint32_t bytes, const TxPacket* packet,
                 std::optional<std::uint32_t> key) {
   ibv_send_wr& request = work_.add(flight, bytes);
@@ -141,12 +141,12 @@ encap::Reject RawIo::check(std::span<const std::byte> bytes, bool is_verified, e
              : encap::Reject::not_for_us;
 }
 
-/// Whether the frame is a packet for the transport, which is then in `out`.
+/// Whether the frame is a packet for the transport; if so, sets `out`.
 bool RawIo::accept(const ibv_wc& done, RxPacket& out) {
   const std::span<const std::byte> bytes = work_.take(done);
   if (bytes.empty()) [[unlikely]]
     return false;
-  // What says that both are right; with neither, or one that is wrong, it is found out here.
+  // The device reports that both checksums are right. Otherwise they are checked here.
   const bool is_verified = config_.has_checksums && (done.wc_flags & IBV_WC_IP_CSUM_OK) != 0;
   encap::Frame frame;
   const encap::Reject reject = check(bytes, is_verified, frame);

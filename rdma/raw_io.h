@@ -1,16 +1,15 @@
-// A shard's datapath on a queue pair for Ethernet frames (IBV_QPT_RAW_PACKET): packets are plain UDP over IP, as those
-// of ports on sockets, AF_XDP and DPDK, which it talks with.
+// A shard's datapath on a queue pair for Ethernet frames (IBV_QPT_RAW_PACKET). Packets are plain UDP over IP,
+// compatible with ports on sockets, AF_XDP and DPDK.
 //
-// Routes, waiting and bursts are in internal/pair_io.h; how requests are posted, and what has become of them, in
+// Routes, waiting and bursts are in internal/pair_io.h; posting of requests and their completions in
 // internal/work_queues.h.
 //
-// Sent: headers, and the transport's own behind them, are written into a buffer (transport/ethernet/frame_writer.h);
-// with it the payload, unless the device gathers it where it lies. What is short goes inline. The device computes
-// checksums if it can. Packets to a host whose MAC address is not known yet wait, complete but for it, while the
-// service thread finds it (raw_service.h).
+// Sending: all headers are written into a buffer (transport/ethernet/frame_writer.h), with the payload unless the
+// device gathers it in place. Short frames are sent inline. The device computes checksums if it can. A packet to a host
+// with an unknown MAC address waits, complete except for that, while the service thread finds it (raw_service.h).
 //
-// Received: a frame that rules of the device have put here (Device, QueuePair::steer()). What it is is nevertheless
-// checked, all of it: rules are the device's.
+// Receiving: rules of the device steer frames here (Device, QueuePair::steer()). Frames are checked completely all the
+// same, because the rules are the device's.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -33,19 +32,19 @@
 namespace mltcp::rdma {
 
 struct RawIoConfig {
-  Address address;  ///< the shard's, with its UDP port
+  Address address;  ///< of the shard, with its UDP port
   encap::MacAddress mac{};
   std::uint32_t mtu = 1500;  ///< of IP packets
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t max_pieces = 2;  ///< that the device gathers
+  std::uint32_t max_pieces = 2;  ///< maximum that the device gathers
   std::uint32_t inline_bytes = 256;
-  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all is copied
+  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all payload is copied
   bool has_checksums = false;           ///< DeviceFacts::has_frame_checksums
 };
 
 struct RawIoCounters : WorkCounters {
-  std::array<std::uint64_t, encap::kRejects> rejected{};  ///< frames that were dropped, by encap::Reject
+  std::array<std::uint64_t, encap::kRejects> rejected{};  ///< dropped frames, by encap::Reject
 };
 
 struct RawRoute {
@@ -55,17 +54,17 @@ struct RawRoute {
   KernelRoutes::State state = KernelRoutes::State::asked;
   encap::MacAddress mac{};
   std::uint32_t generation = 0;
-  std::uint32_t busy = 0;  ///< packets that wait for it
-  Nanos ask_at{};          ///< known: whether it is still right; unreachable: again
+  std::uint32_t busy = 0;  ///< number of packets that wait for it
+  Nanos ask_at{};          ///< when to ask again: known: whether it is still right; unreachable: for a new way
   Nanos used_at{};
 };
 
 class RawIo final : public PairIo<RawIo, RawRoute, RawIoCounters, RawService, RawMailbox> {
  public:
-  /// Longest frame that any port may send here.
+  /// Longest frame that another port may send.
   static constexpr std::uint32_t kLongestFrame = 10240;
 
-  /// Makes the queue pair, and has the device put the frames of the shard's UDP port there. Throws RunError.
+  /// Creates the queue pair, and steers the frames of the shard's UDP port to it. Throws RunError.
   RawIo(Device& device, const Clock& clock, const RawIoConfig& config);
 
  private:

@@ -1,10 +1,10 @@
-// The service thread of a datapath on Ethernet frames: what takes system calls or allocates, so that shards need not.
-// It looks up for them which MAC address frames to an IP address go to (kernel_routes.h), and takes the device's
-// events.
+// The service thread of a datapath on Ethernet frames. The thread makes system calls and allocates memory in place of
+// the shards. It looks up the MAC addresses for IP addresses (kernel_routes.h), and handles the device's events.
 //
-// A shard names its routes by numbers of its own, below kRawRoutes, and asks by its mailbox; one in use is asked for
-// anew each second. What the kernel is made to ask for itself is bounded: strangers whose packets are answered can't
-// have it flood the network.
+// A shard gives each route a number below kRawRoutes, and requests its MAC address through the mailbox. The shard
+// repeats this request each second while the route is in use. The number of neighbour requests that the kernel sends
+// is limited (kMaxQuestions). Otherwise a shard that answers packets from unknown peers could make the kernel flood the
+// network.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@
 
 namespace mltcp::rdma {
 
-/// Most routes of a shard: a destination each.
+/// Maximum routes of a shard: one per destination.
 inline constexpr std::uint32_t kRawRoutes = 4096;
 
 struct WayRequest {
   std::uint32_t route = 0;
-  std::uint32_t generation = 0;  ///< of the place: the same again asks whether the way is still the same
+  std::uint32_t generation = 0;  ///< of the place; the same generation again asks whether the way is still right
   Address destination{};
 };
 struct WayNews {
@@ -40,9 +40,9 @@ using RawMailbox = MailboxOf<WayRequest, WayNews>;
 
 class RawService {
  public:
-  /// The kernel gives up after three seconds itself.
+  /// Limit for an answer; the kernel itself gives up after three seconds.
   static constexpr Nanos kGiveUpAfter{5'000'000'000};
-  /// Neighbours that the kernel is made to ask for in a second.
+  /// Maximum neighbours for which the kernel is made to ask in one second.
   static constexpr std::uint32_t kMaxQuestions = 1024;
 
   RawService(Device& device, std::unique_ptr<KernelRoutes> routes, std::uint16_t shards);
@@ -50,25 +50,25 @@ class RawService {
   RawService(const RawService&) = delete;
   RawService& operator=(const RawService&) = delete;
 
-  /// Nothing is done before; stop() waits for the thread.
+  /// Nothing happens before; stop() waits for the thread.
   void start();
   void stop();
 
   [[nodiscard]] RawMailbox& mailbox(std::uint16_t shard) { return shards_[shard]->mailbox; }
-  /// Tells the thread that there are requests. For any thread.
+  /// Tells the thread that there are requests. Any thread.
   void wake() const { wake_.wake(); }
-  /// KernelRoutes::why_lost(), as of the latest second. By any thread.
+  /// KernelRoutes::why_lost() at the latest check, at most a second ago. Any thread.
   [[nodiscard]] std::string why_lost() const;
 
-  // By a test instead of start(): one round of the thread's work, and its look at device and interface. `has_news`: of
-  // neighbours.
+  // For tests, instead of start(): one round of the thread's work, and its check of device and interface. `has_news`:
+  // of neighbours.
   void step(bool has_news, Nanos now);
   void look();
 
  private:
   struct Route {
     bool is_used = false;
-    bool is_told = false;  ///< the shard knows of `way`, or is about to
+    bool is_told = false;  ///< the shard knows `way`, or its news is queued
     bool is_unsent = false;
     bool is_pending = false;
     std::uint32_t generation = 0;
@@ -79,7 +79,7 @@ class RawService {
   struct Shard {
     RawMailbox mailbox;
     std::vector<Route> routes{kRawRoutes};
-    std::deque<std::uint32_t> unsent;  ///< routes of which there is news
+    std::deque<std::uint32_t> unsent;  ///< routes with news to send
   };
   struct Place {
     std::uint16_t shard = 0;
@@ -97,12 +97,12 @@ class RawService {
   Device& device_;
   const std::unique_ptr<KernelRoutes> routes_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<Place> pending_;  ///< whose neighbours the kernel is asking for
-  Nanos pending_at_{};          ///< when they were looked at
+  std::vector<Place> pending_;  ///< routes for which the kernel is asking
+  Nanos pending_at_{};          ///< when they were last looked up
   Nanos second_begin_{};
   std::uint32_t questions_ = 0;  ///< in that second
   mutable std::mutex lost_mutex_;
-  std::string why_lost_;  ///< of that mutex
+  std::string why_lost_;  ///< guarded by that mutex
   WakeFile wake_;
   std::atomic<bool> stops_{false};
   std::thread thread_;

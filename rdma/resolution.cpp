@@ -220,7 +220,7 @@ bool Resolution::next(Outgoing& out, Nanos now) {
     set_due(entry, now + config_.first_retry * (std::int64_t{1} << peer.questions));
     const bool is_repeated = peer.questions++ > 0;
     if (is_repeated && !repeating_.take(config_.repeats_per_second, now)) {
-      ++counters_.unrepeated;  // as if it had been lost
+      ++counters_.unrepeated;  // treated like a lost datagram
       continue;
     }
     ++counters_.questions;

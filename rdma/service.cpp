@@ -13,15 +13,15 @@
 namespace mltcp::rdma {
 namespace {
 
-/// How often the port is looked at, whatever events there are.
+/// Interval at which the port is checked, even without events.
 constexpr Nanos kLook{1'000'000'000};
-/// Datagrams of one socket in a row, so that a flood at one shard does not keep the others waiting.
+/// Maximum datagrams of one socket in a row, so that a flood at one shard does not delay the others.
 constexpr int kMaxDatagrams = 64;
 
 constexpr std::uint8_t kUniversalBit = 2;
 
-/// By it devices choose the UDP port from which RoCEv2 sends, and so switches one of several paths: as the ports would
-/// of a packet of the kernel's, which no packet here has in its headers. 0 would mean that there is none.
+/// Devices derive RoCEv2's UDP source port from the flow label, and switches choose one of several paths by it. The
+/// label is computed from the packet's UDP ports, which no header contains here. 0 would mean none.
 std::uint32_t flow_label(std::uint16_t from, std::uint16_t to) {
   constexpr std::uint32_t bits = 20;
   const std::uint32_t mixed = (std::uint32_t{from} << 16 | to) * 0x9E3779B1U;
@@ -81,14 +81,14 @@ void Service::run() {
     const Nanos before = monotonic_now();
     const bool is_full = std::any_of(shards_.begin(), shards_.end(), [](const auto& s) { return !s->unsent.empty(); });
     const Nanos most = is_full ? Nanos(1'000'000) : std::min(kLook, std::max(resolution_.deadline() - before, Nanos()));
-    // Rounded up: a deadline is not waited for in many short waits.
+    // Rounded up, so that a deadline is not approached in many short waits.
     poll(files.data(), files.size(), static_cast<int>((most.count + 999'999) / 1'000'000));
     if ((files[0].revents & POLLIN) != 0) wake_.reset();
     const Nanos now = monotonic_now();
     if (files[1].revents != 0 || now - looked_at >= kLook) {
       looked_at = now;
       look(now);
-      // Of a file that has failed there is nothing more to come, though poll(2) never tires of saying so.
+      // A file that has failed yields no more events, but poll(2) would report it for ever.
       if (device_.is_gone() || (files[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) files[1].fd = -1;
     }
     step(now);
@@ -110,7 +110,7 @@ void Service::step(Nanos now) {
   for (std::uint16_t number = 0; number < shards_.size(); ++number) {
     take_requests(number, now);
     take_datagrams(number, now);
-    // Before those of the next shard, so that a flood at one leaves room for answers of the others.
+    // Before the next shard's, so that a flood at one shard leaves room for answers of the others.
     send_datagrams(now);
   }
   for (const Address& lost : resolution_.take_unreachable()) tell_lost(lost);
@@ -132,7 +132,7 @@ void Service::send_datagrams(Nanos now) {
   while (resolution_.next(out, now)) shards_[out.shard]->socket->send(out.to, out.bytes);
 }
 
-/// What each route has come to by now, whatever was between.
+/// Sends the latest state of each changed route, skipping earlier ones.
 void Service::send_news(Shard& shard) {
   bool has_news = false;
   for (; !shard.unsent.empty(); shard.unsent.pop_front()) {
@@ -157,7 +157,7 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
     const bool is_current = route.is_used && route.generation == request->generation;
     switch (request->kind) {
       case RouteRequest::Kind::want:
-        // One that is wanted anew was unreachable, and no packet is being sent by it.
+        // A route is wanted again only after it was unreachable, so no packet uses its handles.
         release(place);
         route.is_used = true;
         route.traffic_class = request->traffic_class;
@@ -182,14 +182,14 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
   wake_.wake();  // there may be more
 }
 
-/// Tells the shard what has changed for a route.
+/// Looks up a route's peer, and tells the shard what has changed.
 void Service::look_up(Place place, Nanos now) {
   const Address address = asked(route_of(place).destination);
   const Resolution::Found found = resolution_.find(place.shard, address, now);
   if (found.state == Resolution::State::known) {
     find_handle(place, found.queue);
-    // One that answered once and is off now would keep this thread for as long as the kernel looks for its MAC address,
-    // each time that it is tried. Of one that answers again the kernel knows it.
+    // For a peer that has answered before and is absent now, each attempt would block this thread while the kernel
+    // looks for its MAC address. When it answers again, the kernel knows that address.
     if (route_of(place).handle == nullptr) resolution_.give_up(address, now);
   } else if (found.state == Resolution::State::unreachable && route_of(place).handle == nullptr) {
     tell(place, Resolution::State::unreachable, {});
@@ -214,7 +214,7 @@ void Service::find_handle(Place place, const RemoteQueue& queue) {
     route.former = std::exchange(route.handle, made);
     route.gid_index = gid_index_;
     route.lid = lid;
-    route.told = Resolution::State::asked;  // the handle is news
+    route.told = Resolution::State::asked;  // forces news, for the new handle
   }
   if (route.handle != nullptr)
     tell(place, Resolution::State::known, queue);
@@ -236,7 +236,7 @@ void Service::tell_all_of(const Address& address, Nanos now) {
   for (const Place place : found->second) look_up(place, now);
 }
 
-/// That nobody answers there, or is no longer asked; whoever wants it still asks again, but later.
+/// No host answers at `address`, or it is no longer asked for. Shards may ask again later.
 void Service::tell_lost(const Address& address) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;

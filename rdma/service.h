@@ -1,9 +1,9 @@
-// The service thread of a datapath on verbs: what takes system calls, waits or allocates, so that shards need not. It
-// asks and answers for queue pairs (resolution.h), makes and frees address handles, and takes the device's events.
+// The service thread of a datapath on verbs. It makes system calls, waits and allocates, so that shards need not. It
+// asks and answers for queue pairs (resolution.h), creates and frees address handles, and takes the device's events.
 //
-// A shard names its routes by numbers of its own, below kRoutes, and asks by its mailbox; the answer has what a request
-// to send needs. Handles are this thread's: a shard tells when it no longer uses one. A route whose handle has to be
-// another one (the GID has moved in the port's table, or the peer in its subnet) has two until then, and never three.
+// A shard numbers its routes, below kRoutes, and asks through its mailbox; the answer contains what a send request
+// needs. This thread owns the handles; a shard reports when it no longer uses one. If a route needs a new handle (the
+// GID or the peer's local identifier has changed), it has two handles until the old one is unused, never three.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@
 
 namespace mltcp::rdma {
 
-/// Most routes of a shard: a destination and a traffic class each.
+/// Maximum routes of a shard: one for each destination and traffic class.
 inline constexpr std::uint32_t kRoutes = 4096;
 
 struct ServiceConfig {
@@ -33,26 +33,26 @@ struct ServiceConfig {
   ResolutionConfig resolution{};
 };
 
-/// The IP address at which the kernel can be asked for the queue pair of a GID: on RoCE the GID itself, on InfiniBand
-/// the link-local address that IP over InfiniBand makes of the same port's GUID (RFC 4391 section 8).
+/// The IP address at which to ask for the queue pair of a GID. On RoCE it is the GID itself, on InfiniBand the
+/// link-local address that IP over InfiniBand derives from the port's GUID (RFC 4391 section 8).
 Address asked_at(const Address& gid, bool is_infiniband);
 
 class Service {
  public:
-  /// `sockets`: one a shard, bound to the shards' addresses.
+  /// `sockets`: one per shard, bound to the shards' addresses.
   Service(Device& device, const ServiceConfig& config, std::vector<std::unique_ptr<KernelSocket>> sockets);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  /// Nothing is done before; stop() waits for the thread. Handles live until the destructor.
+  /// Nothing happens before; stop() waits for the thread. Handles exist until the destructor.
   void start();
   void stop();
 
   [[nodiscard]] Mailbox& mailbox(std::uint16_t shard) { return *shards_[shard]->mailbox; }
-  /// Tells the thread that there are requests. For any thread.
+  /// Tells the thread that there are requests. Any thread.
   void wake() const { wake_.wake(); }
-  // By a test instead of start(): one round of the thread's work, and its look at the device.
+  // For tests, instead of start(): one round of the thread's work, and its check of the device.
   void step(Nanos now);
   void look(Nanos now);
   [[nodiscard]] const ResolutionCounters& counters() const { return resolution_.counters(); }
@@ -64,21 +64,21 @@ class Service {
     std::uint8_t service_level = 0;
     std::uint32_t generation = 0;
     Address destination{};
-    // What the shard has been told, or is about to be.
+    // The state that the shard knows, or that is queued for it.
     Resolution::State told = Resolution::State::asked;
     RemoteQueue queue{};
     ibv_ah* handle = nullptr;
     bool is_unsent = false;
-    // What the handle was made for.
+    // The arguments of the current handle.
     std::uint8_t gid_index = 0;
     std::uint16_t lid = 0;
-    ibv_ah* former = nullptr;  ///< by which the shard may still be sending
+    ibv_ah* former = nullptr;  ///< the previous handle, which the shard may still be using
   };
   struct Shard {
     std::unique_ptr<Mailbox> mailbox = std::make_unique<Mailbox>();
     std::unique_ptr<KernelSocket> socket;
     std::vector<Route> routes{kRoutes};
-    std::deque<std::uint32_t> unsent;  ///< routes of which there is news
+    std::deque<std::uint32_t> unsent;  ///< routes with news to send
   };
   struct Place {
     std::uint16_t shard = 0;
@@ -98,7 +98,7 @@ class Service {
   void release(Place place);
   void free_handle(ibv_ah*& handle);
   [[nodiscard]] Route& route_of(Place place) { return shards_[place.shard]->routes[place.route]; }
-  /// Where the kernel is asked for it.
+  /// The address at which to ask for it.
   [[nodiscard]] Address asked(const Address& destination) const {
     return asked_at(destination, device_.facts().is_infiniband);
   }
@@ -108,7 +108,7 @@ class Service {
   SystemRandom random_;
   std::vector<std::unique_ptr<Shard>> shards_;
   Resolution resolution_;
-  std::unordered_map<Address, std::vector<Place>, KeyedHash> places_;  ///< routes, by where they are asked for
+  std::unordered_map<Address, std::vector<Place>, KeyedHash> places_;  ///< routes by the address at which to ask
   std::uint8_t gid_index_;
   WakeFile wake_;
   std::atomic<bool> stops_{false};

@@ -33,7 +33,7 @@ std::uint8_t hops_of(std::uint8_t time_to_live) {
 bool read_ipv4(std::span<const std::byte> ip, Arrival& out, Address& destination, std::uint8_t& traffic) {
   constexpr std::uint8_t no_options = 0x45;
   if (byte_at(ip, 0) != no_options || byte_at(ip, 9) != kUdp) return false;
-  // Software devices leave the sum out (0) of what never was on a wire: from one of their queue pairs to another.
+  // Software devices omit the checksum (0) if a packet never leaves the machine.
   if (encap::sum(ip.data(), encap::kIpv4Bytes) != 0xFFFF && word_at(ip, 10) != 0) return false;
   traffic = byte_at(ip, 1);
   out.hops = hops_of(byte_at(ip, 8));
@@ -85,7 +85,7 @@ bool is_host(const Address& address, const Address& own) {
     return address.ip[0] != 0xFF && (address.ip != loopback || own.ip == loopback);
   }
   constexpr std::uint8_t loopback = 127;
-  constexpr std::uint8_t kFirstGroup = 224;  // groups, what is reserved, and the broadcast address
+  constexpr std::uint8_t kFirstGroup = 224;  // multicast, reserved and broadcast addresses
   const std::uint8_t network = address.ip[12];
   return network != 0 && network < kFirstGroup && (network != loopback || (own.is_v4() && own.ip[12] == loopback));
 }
@@ -104,7 +104,7 @@ bool read_arrival(std::span<const std::byte> message, Network network, const Add
   out.priority = encap::kClassSelectors.priority(static_cast<std::uint8_t>(traffic >> 2));
   out.ecn = static_cast<Ecn>(traffic & 3);
   if (network == Network::infiniband) {
-    // There are no such switches: the traffic class has no ECN codepoint, and hops are counted by routers alone.
+    // Its switches do not mark: the traffic class has no ECN codepoint, and only routers count hops.
     out.ecn = Ecn::not_ect;
     out.hops = 0;
   }

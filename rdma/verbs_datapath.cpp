@@ -1,4 +1,4 @@
-// A port of an RDMA device as a host's datapath, one queue pair for datagrams a shard; see register_datapath.h and
+// A port of an RDMA device as a host's datapath, one datagram queue pair per shard; see register_datapath.h and
 // verbs_name.h. Ethernet frames: raw_datapath.cpp.
 #include <fmt/format.h>
 
@@ -32,12 +32,12 @@ namespace mltcp::rdma {
 namespace {
 
 constexpr std::uint32_t kPieces = 3;
-/// Between the two readings that tell the TSC's speed: right to some millionths.
+/// Time between the two readings that calibrate the TSC: accurate to some millionths.
 constexpr Nanos kCalibration{50'000'000};
-/// The upper half of all keys is the kernel's (controlled Q_Keys).
+/// Keys with the highest bit set belong to the kernel (controlled Q_Keys).
 constexpr std::uint32_t kKeyMask = 0x7FFFFFFF;
 
-/// Where a host is: its GID and its address, which has the first UDP port.
+/// The place of a host: its GID and its address, with the first UDP port.
 struct Site {
   Gid gid;
   Network network = Network::roce_v4;
@@ -45,7 +45,7 @@ struct Site {
   std::uint32_t longest_message = 0;
 };
 
-/// Longest message for an IP packet of `mtu` bytes; 0: the device's.
+/// Longest message for IP packets of `mtu` bytes; 0: the device's MTU.
 std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFacts& facts, Network network) {
   if (config.mtu == 0) return facts.longest_message;
   const std::uint32_t overhead = network_overhead(network);
@@ -53,9 +53,10 @@ std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFact
     refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kMinMessage + overhead,
                                facts.longest_message + overhead));
   if (config.mtu > facts.longest_message + overhead)
-    refuse(config, fmt::format("an MTU of {}, but the device sends messages of {} bytes, which makes {}; give that, or "
-                               "raise the MTU of its interface, by which it takes 256, 512, 1024, 2048 or 4096",
-                               config.mtu, facts.longest_message, facts.longest_message + overhead));
+    refuse(config,
+           fmt::format("an MTU of {}, but the device sends messages of {} bytes, which allows {}; give that, or raise "
+                       "the MTU of its interface, from which follow messages of 256, 512, 1024, 2048 or 4096 bytes",
+                       config.mtu, facts.longest_message, facts.longest_message + overhead));
   return (config.mtu - overhead) / 4 * 4;
 }
 
@@ -71,7 +72,7 @@ Site site_of(const HostDatapathConfig& config, const VerbsName& name, const Devi
   return site;
 }
 
-/// By which queue pairs are asked for.
+/// The sockets for questions about queue pairs.
 std::vector<std::unique_ptr<KernelSocket>> question_sockets(const Site& site, const DeviceFacts& facts,
                                                             std::uint32_t shards) {
   return sockets_of(asked_at(site.address, facts.is_infiniband), site.gid.interface, shards);
@@ -81,12 +82,12 @@ class VerbsDatapath final : public HostDatapath {
  public:
   VerbsDatapath(const HostDatapathConfig& config, std::unique_ptr<Device> device)
       : config_(config), name_(check_config(config)), device_(std::move(device)), time_(clock_) {
-    // The address decides; until then, as over IPv4.
+    // The address decides later; until then assume IPv4.
     site_.longest_message = longest_message(config_, device_->facts(), Network::roce_v4);
     keep_on_named_cpu(config);
   }
   ~VerbsDatapath() override {
-    // Queue pairs use the handles of the service, which uses the device.
+    // Queue pairs use handles of the service, which uses the device.
     if (service_ != nullptr) service_->stop();
     ios_.clear();
     service_.reset();
@@ -119,7 +120,7 @@ class VerbsDatapath final : public HostDatapath {
     const DeviceFacts& facts = device_->facts();
     const Site site = site_of(config_, name_, facts, place);
     if (const std::string down = device_->why_down(); !down.empty()) throw RunError(down);
-    // What is read each round shall be the TSC.
+    // The TSC is the clock that is read each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
     auto sockets = question_sockets(site, facts, std::max<std::uint32_t>(place.shards, 1));
@@ -190,7 +191,7 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
   if (name.is_raw) return check_raw(config, place, *device, *kernel_network());
   const Site site = site_of(config, name, device->facts(), place);
   if (const std::string down = device->why_down(); !down.empty()) throw InputError(down);
-  // That a UDP port is taken is told by binding to it.
+  // Binding shows whether the UDP ports are free.
   question_sockets(site, device->facts(), std::max<std::uint32_t>(place.shards, 1));
 }
 

@@ -8,7 +8,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Before the route header, so that the packet begins on a line of the cache.
+/// Free bytes before the route header, so that the packet begins on a cache line.
 constexpr std::size_t kLead = kCacheLine - (kGrhBytes + kShimBytes) % kCacheLine;
 
 }  // namespace
@@ -57,7 +57,7 @@ bool VerbsIo::request(VerbsRoute& route, Nanos now) {
   return true;
 }
 
-/// A route that is known, or being asked for, is asked for anew; one to a peer that was unreachable begins again.
+/// Asks again for a route that is known or being asked for; restarts one to an unreachable peer.
 void VerbsIo::refresh(VerbsRoute& route, Nanos now) {
   if (route.state == Resolution::State::unreachable) {
     if (route.busy == 0) request(route, now);
@@ -111,7 +111,7 @@ bool VerbsIo::is_sendable(const TxPacket& packet) const {
          packet.fits(limits_.max_packet_bytes);
 }
 
-/// Writes shim and header, and the payload if it is wanted, into a buffer; returns the bytes written.
+/// Writes shim, header and, if `with_payload`, payload into a buffer; returns the number of bytes.
 std::uint32_t VerbsIo::copy(const TxPacket& packet, const VerbsRoute& route, bool with_payload,
                             std::uint32_t buffer) const {
   std::byte* const begin = work_.send_buffer(buffer);
@@ -124,7 +124,7 @@ std::uint32_t VerbsIo::copy(const TxPacket& packet, const VerbsRoute& route, boo
   return static_cast<std::uint32_t>(out - begin);
 }
 
-/// Has the request go to the route's queue pair.
+/// Addresses the request to the route's queue pair.
 ibv_send_wr& VerbsIo::address(ibv_send_wr& request, const VerbsRoute& route) const {
   request.wr.ud.ah = route.handle;
   request.wr.ud.remote_qpn = route.queue.number;
@@ -161,7 +161,7 @@ bool VerbsIo::send_now(const TxPacket& packet, VerbsRoute& route) {
 
 // ---- Receiving ----
 
-/// Whether the message is a packet for the transport, which is then in `out`.
+/// Whether the message is a packet for the transport; if so, sets `out`.
 bool VerbsIo::accept(const ibv_wc& done, RxPacket& out) {
   const std::span<const std::byte> message = work_.take(done);
   if (message.empty()) [[unlikely]]

@@ -1,13 +1,14 @@
 // A shard's datapath on an unreliable datagram queue pair.
 //
-// Routes, waiting and bursts are in internal/pair_io.h; how requests are posted, and what has become of them, in
+// Routes, waiting and bursts are in internal/pair_io.h; posting of requests and their completions in
 // internal/work_queues.h.
 //
-// Sent: what is short goes inline, gathered from shim, header and payload. The payload of a packet with a hold that
-// lies in registered memory is gathered by the device, behind shim and header in a buffer of ours; all else is copied
-// into one. Packets to a peer whose queue pair is not known yet wait while the service thread asks (service.h).
+// Sending: short packets are sent inline, gathered from shim, header and payload. The device gathers a payload in
+// place, after shim and header in a buffer, if the packet has a hold and the payload is in registered memory. All other
+// packets are copied into a buffer. Packets to a peer with an unknown queue pair wait while the service thread asks
+// (service.h).
 //
-// Received: the transport gets what is behind the 40 bytes of the route header and the shim (ud_packet.h).
+// Receiving: the transport gets the bytes after the 40 bytes of the route header and the shim (ud_packet.h).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,21 +30,21 @@
 namespace mltcp::rdma {
 
 struct VerbsIoConfig {
-  Address address;  ///< the shard's, with its UDP port
+  Address address;  ///< of the shard, with its UDP port
   Network network = Network::roce_v4;
-  std::uint32_t longest_message = 1024;  ///< shim included
+  std::uint32_t longest_message = 1024;  ///< including the shim
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t max_pieces = 3;  ///< that the device gathers
+  std::uint32_t max_pieces = 3;  ///< maximum that the device gathers
   std::uint32_t key = 0;         ///< Q_Key
   std::uint32_t inline_bytes = 256;
-  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all is copied
+  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all payload is copied
 };
 
 struct VerbsIoCounters : WorkCounters {
-  std::uint64_t too_long = 0;    ///< longer than the peer's queue pair takes
+  std::uint64_t too_long = 0;    ///< longer than the peer's queue pair accepts
   std::uint64_t no_header = 0;   ///< received without a route header
-  std::uint64_t bad_header = 0;  ///< whose route header makes no sense
+  std::uint64_t bad_header = 0;  ///< with an invalid route header
   std::uint64_t not_for_us = 0;  ///< for another UDP port
 };
 
@@ -56,9 +57,9 @@ struct VerbsRoute {
   ibv_ah* handle = nullptr;
   RemoteQueue queue{};
   std::uint32_t generation = 0;
-  std::uint32_t busy = 0;         ///< packets that are being sent by it, or wait
-  std::uint64_t handle_from = 0;  ///< position of the first packet that may be sent by `handle`
-  Nanos ask_at{};                 ///< known: whether it is still right; unreachable: again
+  std::uint32_t busy = 0;         ///< number of packets that use it or wait for it
+  std::uint64_t handle_from = 0;  ///< position of the first packet that may use `handle`
+  Nanos ask_at{};                 ///< when to ask again: known: whether it is still right; unreachable: for the peer
   Nanos used_at{};
 };
 
@@ -66,16 +67,15 @@ class VerbsIo final : public PairIo<VerbsIo, VerbsRoute, VerbsIoCounters, Servic
  public:
   static constexpr std::uint32_t kMaxWaiting = WorkQueues::kMaxWaiting;
   static constexpr Nanos kRecoverAfter = WorkQueues::kRecoverAfter;
-  /// For so long after a message that was too long for its peer narrow_peer() tells of it.
+  /// How long narrow_peer() reports a message that was too long for its peer.
   static constexpr Nanos kNarrowFor{5'000'000'000};
 
-  /// Makes the queue pair. The service is told its number later, and asked through its mailbox. Throws RunError.
+  /// Creates the queue pair. The service learns its number later, and is asked through its mailbox. Throws RunError.
   VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config);
 
-  /// What peers have to know to send here.
+  /// What peers need to know to send here.
   [[nodiscard]] RemoteQueue own_queue() const;
-  /// A peer whose queue pair takes shorter messages than one that should have been sent there lately; empty: none. By
-  /// any thread.
+  /// A peer whose queue pair accepts only shorter messages than one recently sent there; empty: none. Any thread.
   [[nodiscard]] std::optional<Address> narrow_peer() const;
 
  private:

@@ -26,7 +26,7 @@ std::optional<std::uint8_t> number_in(std::string_view text) {
   return number;
 }
 
-/// What stands before the next colon, which is taken away with it.
+/// Removes and returns the text up to the next colon, which is removed, too.
 std::string_view take_part(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(':'), rest.size());
   const std::string_view part = rest.substr(0, end);
@@ -39,7 +39,7 @@ std::string no_device_given() {
   try {
     here = fmt::format(" (here: {})", fmt::join(device_names(), ", "));
   } catch (const RunError&) {
-    // Whoever has none is told so when a device is named.
+    // Without devices, the error is reported when one is named.
   }
   return fmt::format("the device is missing; write {}{}", kVerbsForms, here);
 }
@@ -59,14 +59,14 @@ VerbsName parse_verbs_name(std::string_view text) {
   if (!text.starts_with(kPrefix)) throw wrong(no_device_given());
   std::string_view rest = text.substr(kPrefix.size());
   if (std::count(rest.begin(), rest.end(), ':') > 2)
-    throw wrong(fmt::format("too many colons, and the UDP port is no part of it; write {}", kVerbsForms));
+    throw wrong(fmt::format("too many colons; write {}, without the UDP port", kVerbsForms));
   VerbsName name;
   const bool has_port = rest.find(':') != std::string_view::npos;
   const bool has_gid = std::count(rest.begin(), rest.end(), ':') == 2;
   name.device = std::string(take_part(rest));
   if (name.device.empty()) throw wrong(no_device_given());
   if (name.device.size() > kLongestDevice || name.device.find('/') != std::string::npos)
-    throw wrong(fmt::format("no device is called that; rdma link lists those that there are"));
+    throw wrong(fmt::format("there is no device of that name; to list devices: rdma link"));
   if (has_port) {
     const auto port = number_in(take_part(rest));
     if (!port || *port == 0)

@@ -1,4 +1,4 @@
-// How a user writes a port of an RDMA device.
+// The form in which a user writes a port of an RDMA device.
 //
 //   verbs:mlx5_0        its first port, and the GID that is the host's address
 //   verbs:mlx5_0:2      its second port
@@ -16,19 +16,19 @@ namespace mltcp::rdma {
 struct VerbsName {
   std::string device;
   std::uint8_t port = 1;                    ///< as verbs count them: from 1
-  std::optional<std::uint8_t> gid_index{};  ///< empty: that of the host's address
+  std::optional<std::uint8_t> gid_index{};  ///< empty: the GID of the host's address
   bool is_raw = false;                      ///< Ethernet frames, by raw-packet queue pairs
 
   bool operator==(const VerbsName&) const = default;
 };
 
-/// As its user may have written it: "verbs:rxe0", "verbs:mlx5_0:2". Without the GID.
+/// The user's form, without the GID: "verbs:rxe0", "verbs:mlx5_0:2".
 std::string to_text(const VerbsName& name);
 
-/// Throws InputError that says what is wrong with `text` and how to write it.
+/// Throws InputError that describes the error in `text` and the right form.
 VerbsName parse_verbs_name(std::string_view text);
 
-/// Whether `text` is written as such a name, be it right or wrong.
+/// Whether `text` has the form of such a name, valid or not.
 bool is_verbs_name(std::string_view text);
 
 /// The forms of names, for messages.

@@ -55,37 +55,37 @@ WorkQueues::WorkQueues(Device& device, const WorkConfig& config, WorkCounters& c
   for (std::uint32_t i = 0; i < config.receive_depth; ++i) spent_.push_back(i);
   post_receives(1);
   if (!spent_.empty())
-    throw RunError(fmt::format("the device takes {} of {} receive buffers; ask for shorter queues",
+    throw RunError(fmt::format("the device accepts only {} of {} receive buffers; use shorter queues",
                                config.receive_depth - spent_.size(), config.receive_depth));
   wait_file_ = epoll_create1(EPOLL_CLOEXEC);
   if (wait_file_ < 0)
-    throw RunError(
-        fmt::format("no epoll file can be had ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+    throw RunError(fmt::format("cannot create an epoll file ({}); raise the limit of open files (ulimit -n)",
+                               std::strerror(errno)));
   wait_for(pair_->channel->fd);
 }
 
 void WorkQueues::wait_for(int file) const {
   epoll_event event{.events = EPOLLIN, .data = {}};
   if (epoll_ctl(wait_file_, EPOLL_CTL_ADD, file, &event) != 0)
-    throw RunError(fmt::format("a file can't be waited for ({}); raise /proc/sys/fs/epoll/max_user_watches",
-                               std::strerror(errno)));
+    throw RunError(
+        fmt::format("cannot wait for a file ({}); raise /proc/sys/fs/epoll/max_user_watches", std::strerror(errno)));
 }
 
 WorkQueues::~WorkQueues() {
-  // What is in flight no longer reads the program's memory once the queue pair is gone.
+  // Once the queue pair is gone, requests in flight no longer read the program's memory.
   pair_.reset();
   finish_all();
   close(wait_file_);
 }
 
-/// Bytes of the longest message there is that a buffer of ours has no room for.
+/// Bytes by which the longest possible message exceeds a buffer.
 std::uint32_t WorkQueues::excess() const {
   return config_.pieces < 2 || config_.receive_bytes >= config_.longest_bytes
              ? 0
              : config_.longest_bytes - config_.receive_bytes;
 }
 
-/// What all requests to receive have in common.
+/// Prepares what all receive requests have in common.
 void WorkQueues::prepare_receives() {
   const std::byte* const scrap = send_buffer(config_.send_depth + kMaxWaiting);
   for (std::size_t i = 0; i < kRepost; ++i) {
@@ -128,14 +128,14 @@ void WorkQueues::post() {
   request_count_ = 0;
 }
 
-/// Requests from `from` on have not been posted: as if they were lost on the way. Null: the device does not say which.
-/// The queue pair has failed, or the device is gone; its event tells which.
+/// Requests from `from` on were not posted, and count as lost. Null: the device does not report which ones. The queue
+/// pair has failed, or the device is gone; an event reports which.
 void WorkQueues::on_refused(const ibv_send_wr* from) {
   has_failed_ = true;
   if (from == nullptr) {
-    // It may have taken some, which read their buffers and payloads until recover() resets the queue pair.
+    // It may have accepted some, which read their buffers and payloads until recover() resets the queue pair.
     must_reset_ = true;
-    doubtful_from_ = std::min(doubtful_from_, requests_[0].wr_id);
+    failed_from_ = std::min(failed_from_, requests_[0].wr_id);
     return;
   }
   const std::uint64_t first = from->wr_id;
@@ -144,7 +144,7 @@ void WorkQueues::on_refused(const ibv_send_wr* from) {
   flights_.truncate(first);
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
-  // Of those before it the last of the list would have told, which is among the refused.
+  // The accepted ones would have been reported by the last request, which is among the refused.
   must_reset_ = must_reset_ || first != requests_[0].wr_id;
 }
 
@@ -173,7 +173,7 @@ void WorkQueues::reap() {
   }
 }
 
-/// Of those in flight there will be no completions, and nothing reads their payloads any more.
+/// Ends all requests in flight: no completions will come, and nothing reads their payloads any more.
 void WorkQueues::finish_all() {
   for (; !flights_.empty(); flights_.pop()) finish(flights_.front());
 }
@@ -197,12 +197,12 @@ void WorkQueues::recover(Nanos now) {
   if (how == QueuePair::Recovery::resumed || how == QueuePair::Recovery::reset) ++counters_.recoveries;
   if (how != QueuePair::Recovery::reset) return;
   must_reset_ = false;
-  if (doubtful_from_ < flights_.end()) {
-    const std::uint64_t lost = flights_.end() - std::max(doubtful_from_, flights_.begin());
+  if (failed_from_ < flights_.end()) {
+    const std::uint64_t lost = flights_.end() - std::max(failed_from_, flights_.begin());
     counters_.send_errors += lost;
     counters_.sent_packets -= lost;
   }
-  doubtful_from_ = kNoPosition;
+  failed_from_ = kNoPosition;
   finish_all();
   is_here_.assign(config_.receive_depth, false);
   for (const std::uint32_t buffer : handed_out_) is_here_[buffer] = true;

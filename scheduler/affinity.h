@@ -1,15 +1,15 @@
-// The affinity graph: jobs on one side, the links on which they compete on the other, an edge where a job uses a link
-// (CASSINI, arXiv 2308.00852, section 4.1).
+// The affinity graph: jobs on one side, the links on which they compete on the other, and an edge where a job uses a
+// link (CASSINI, arXiv 2308.00852, section 4.1).
 //
-// A link is in the graph if at least two jobs use it and the sum of their peaks exceeds its capacity; on all other
-// links any time shifts are equally good. Links with equal capacity, jobs and demands pose the same problem (such as
-// the two directions of a ring): they are merged into one vertex with a weight, and form no loop.
+// A link is in the graph if at least two jobs use it and the sum of their peaks exceeds its capacity. On all other
+// links any time shifts are equally good. Links with equal capacity, jobs and demands (such as the two directions of a
+// ring) pose the same problem: they are merged into one vertex with a weight, and form no loop.
 //
-// Where time shifts compose. The paper solves every link separately and composes the shifts along a tree, which is
+// Composition of time shifts. The paper solves every link separately and composes the shifts along a tree, which is
 // wrong if the graph has a loop. A loop lies within one biconnected component of the graph ("block"; Hopcroft and
-// Tarjan, CACM 16(6), 1973). Blocks that meet in a link form a group, whose links are solved jointly. Different groups
-// meet in jobs only and no loop passes through two of them, so shifts compose exactly between groups. In a graph
-// without loops each link is a group of its own, which is the paper's case.
+// Tarjan, CACM 16(6), 1973). Blocks that share a link form a group, whose links are solved jointly. Different groups
+// share only jobs, and no loop passes through two groups, so shifts compose exactly between groups. In a graph without
+// loops each link is a group of its own, which is the paper's case.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct UsedLink {
 /// Whether the jobs' peaks together exceed the link's capacity. `flow_peaks`: peak of one flow, by job.
 bool competes(const UsedLink& link, std::span<const Rate> flow_peaks);
 
-/// The graph of all jobs (as many as `flow_peaks`) and of those of the links on which they compete.
+/// The graph of all jobs (as many as `flow_peaks`), and of those links of `links` on which they compete.
 AffinityGraph affinity_graph(std::span<const UsedLink> links, std::span<const Rate> flow_peaks);
 
 }  // namespace mltcp::scheduler

@@ -64,8 +64,8 @@ void check(const ClusterOptions& options) {
                                  kMaxThreads));
   // Written as a negation so that NaN is refused.
   if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
-    throw InputError(
-        fmt::format("join_threshold is {}; give a score to lose from 0 on, such as 0.02", options.join_threshold));
+    throw InputError(fmt::format("join_threshold is {}; give the score that a job may lose, 0 or more, such as 0.02",
+                                 options.join_threshold));
   if (!(options.max_slot_stretch >= 0 && options.max_slot_stretch <= 1))
     throw InputError(
         fmt::format("max_slot_stretch is {}; give a share of the period from 0 to 1", options.max_slot_stretch));
@@ -497,8 +497,9 @@ LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
   const ClusterSolution::Link& link = solution.links.at(index);
   const std::string name = topology.link_name(link.link);
   if (!link.competed)
-    throw InputError(
-        fmt::format("no jobs compete on link {}, so that their slots have no perimeter in common", in_quotes(name)));
+    throw InputError(fmt::format(
+        "no jobs compete on link {}, so their slots have no common perimeter; name a link on which jobs compete",
+        in_quotes(name)));
   LinkProblem result;
   Problem::Link asked{name, link.capacity, {}};
   std::vector<Nanos> periods;

@@ -1,5 +1,6 @@
 // A training job's demand on a link during one iteration: a piecewise-constant rate that repeats with the job's period.
-// Wrapped around, this is the circle of the CASSINI paper (Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section 3).
+// On a circle, this is the abstraction of the CASSINI paper (Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section
+// 3).
 //
 // Time 0 is the start of the job's iteration. Times are whole nanoseconds and rates bits per second, so that sums over
 // a perimeter are exact in 128 bits.
@@ -26,7 +27,7 @@ struct Burst {
 };
 
 struct Demand {
-  Nanos period;               ///< of an iteration; above 0, at most kLongestPeriod
+  Nanos period;               ///< time of an iteration; above 0, at most kLongestPeriod
   std::vector<Burst> bursts;  ///< ascending, disjoint, within [0, period), rates above 0
   bool operator==(const Demand&) const = default;
 };
@@ -40,11 +41,11 @@ Nanos busy_time(const Demand& demand);
 double bits(const Demand& demand);
 Rate peak(const Demand& demand);
 
-/// The demand of `times` flows with this demand each, on one link. Throws InputError for 0 flows, or if they exceed
-/// kHighestRate together.
+/// The demand of `times` flows, each with demand `demand`, on one link. Throws InputError for 0 flows, or if together
+/// they exceed kHighestRate.
 Demand multiplied(const Demand& demand, std::uint32_t times);
 
-/// How a measured time series is converted into a demand.
+/// Options for converting a measured time series into a demand.
 struct FoldOptions {
   /// Adjacent bins whose rates differ by at most this share of the peak are merged into one burst of their mean rate.
   double merge = 0.10;
@@ -52,7 +53,7 @@ struct FoldOptions {
   double silence = 0.02;
 };
 /// The demand of the iteration of length `period` that began at `start`. `series`: bytes per bin of width `bin`, from
-/// time 0; missing bins count as 0. The iteration's total is preserved except for silent bins. Throws InputError.
+/// time 0; missing bins count as 0. Except for silent bins, the iteration's total is preserved. Throws InputError.
 Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options = {});
 
 }  // namespace mltcp::scheduler

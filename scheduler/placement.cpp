@@ -175,7 +175,7 @@ void Occupancy::release(const std::string& job) {
 std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupancy& occupancy, const Demand& demand,
                                                  std::uint32_t workers, const GeneratorOptions& options) {
   if (occupancy.hosts() != cluster.topology().hosts())
-    throw InputError(fmt::format("slots are known of {} hosts and the network has {}; give one number",
+    throw InputError(fmt::format("slots are given for {} hosts, and the network has {}; give the slots of each host",
                                  occupancy.hosts(), cluster.topology().hosts()));
   if (workers == 0) throw InputError("a job has no workers; give it one or more");
   const std::uint32_t slots = options.slots_per_worker;

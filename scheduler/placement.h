@@ -1,8 +1,8 @@
 // Placement of a job's workers: free slots of hosts, and a generator of candidates for Cluster::rank().
 //
-// Three ways to choose hosts. Locality: the fewest racks, and among racks that hold all workers the fullest (best fit,
-// Johnson 1973, which keeps large gaps for large jobs). Compatible neighbours: racks in descending order of the minimum
-// pair score between the new job and the jobs whose traffic already leaves the rack. Random: from the seed.
+// There are three ways to choose hosts. Locality: the fewest racks; among racks that can hold all workers, the fullest
+// (best fit, Johnson 1973, which keeps large gaps for large jobs). Compatible neighbours: racks in descending order of
+// the minimum pair score between the new job and the jobs whose traffic already leaves the rack. Random: by the seed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace mltcp::scheduler {
 
-/// Which worker slots (GPUs, one worker each) of the hosts are in use.
+/// Keeps account of the hosts' worker slots (GPUs) that are in use.
 class Occupancy {
  public:
   /// With `share_hosts`, several jobs may have workers on one host. Throws InputError for 0 hosts or 0 slots.
@@ -27,7 +27,7 @@ class Occupancy {
     return !share_hosts_ && used_[host] > 0 ? 0 : slots_per_host_ - used_[host];
   }
   [[nodiscard]] std::uint64_t free() const;  ///< on all hosts
-  /// How many workers that need so many slots each find room, each on a host of its own.
+  /// Number of workers that find room, if each needs `slots` slots and a host of its own.
   [[nodiscard]] std::uint32_t rooms(std::uint32_t slots) const;
 
   /// Allocates slots; `workers` is the host of each. Throws InputError for an unknown host, a job that already has
@@ -52,18 +52,18 @@ struct WorkerPlacement {
 };
 
 struct GeneratorOptions {
-  std::uint32_t candidates = 10;  ///< maximum number, 1 to 1000000
-  std::uint64_t seed = 1;         ///< of the random placements
-  bool locality = true;           ///< which kinds to generate; at least one
+  std::uint32_t candidates = 10;  ///< maximum number of placements, 1 to 1000000
+  std::uint64_t seed = 1;         ///< seed of the random placements
+  bool locality = true;           ///< this and the next two: the kinds to generate, at least one
   bool compatible = true;
   bool random = true;
-  /// 0: a worker takes a slot, and a host may hold several. Otherwise a worker takes so many slots of a host that holds
-  /// no other worker of the job: among the hosts of a rack the fullest.
+  /// 0: a worker takes one slot, and a host may hold several workers of the job. Above 0: a worker takes this many
+  /// slots of a host that holds no other worker of the job; the fullest hosts of a rack come first.
   std::uint32_t slots_per_worker = 0;
 };
 
-/// Distinct placements of a job with `workers` workers: the best by locality first, then the kinds in turn. Fewer than
-/// requested if no more are found. Throws InputError for no workers or more than there is room for.
+/// Distinct placements of a job with `workers` workers: first the best by locality, then the kinds in turn. There are
+/// fewer than requested if no more are found. Throws InputError for no workers, or for more than there is room for.
 std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupancy& occupancy, const Demand& demand,
                                                  std::uint32_t workers, const GeneratorOptions& options = {});
 

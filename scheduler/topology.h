@@ -1,4 +1,4 @@
-// A cluster's network as seen by the scheduler: the description that the simulator uses, too (base/topology.h).
+// The network of a cluster: the description that the simulator also uses (base/topology.h).
 #pragma once
 
 #include "mltcp/base/topology.h"

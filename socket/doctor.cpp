@@ -12,7 +12,7 @@
 namespace mltcp::socket {
 namespace {
 
-/// What a host's port at 1 Gbps and more is better off with: see udp_datapath.cpp.
+/// Recommended buffer of a host's port at 1 Gbps and more, see udp_datapath.cpp.
 constexpr std::uint32_t kWanted = 4 << 20;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr std::uint32_t kWanted = 4 << 20;
 Examination examine() {
   Examination found;
   try {
-    // As much as a port asks for at most, so that this is what ports say of theirs, or more.
+    // The maximum that a port requests, so that the result is at least what a port gets.
     const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kMaxBuffer});
     found.works = true;
     found.detail = fmt::format("kernel sockets, no privileges needed: {}, {}, {}, receive buffers of up to {:.1f} MB",
@@ -28,14 +28,14 @@ Examination examine() {
                                io.limits().ecn ? "ECN" : "no ECN", io.receive_buffer() * 1e-6);
     if (io.receive_buffer() < 2 * kWanted)
       found.cure = fmt::format(
-          "so that packets aren't missed when the machine is late: sysctl -w net.core.rmem_max={0} "
+          "so that no packets are dropped when the machine is slow: sysctl -w net.core.rmem_max={0} "
           "net.core.wmem_max={0}",
           kWanted);
     else if (!io.segments() || !io.coalesces())
-      found.cure = "for less work a packet, use Linux 5.0 or later";
+      found.cure = "for less work per packet, use Linux 5.0 or later";
   } catch (const std::exception& error) {
     found.detail = error.what();
-    found.cure = "see what forbids UDP sockets on 127.0.0.1, such as a sandbox, or bring lo up: ip link set dev lo up";
+    found.cure = "check whether a sandbox forbids UDP sockets on 127.0.0.1, or bring lo up: ip link set dev lo up";
   }
   return found;
 }

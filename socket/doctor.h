@@ -1,4 +1,4 @@
-// What this machine's kernel offers to udp: ports (udp_name.h), found out by opening sockets; nothing is sent.
+// Examines what this machine's kernel offers to udp: ports (udp_name.h), by opening sockets. Sends nothing.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace mltcp::socket {
 struct Examination {
   bool works = false;
   std::string detail;  ///< one line
-  std::string cure;    ///< one line, where it works less well than it could, or not at all; else empty
+  std::string cure;    ///< one line, if it works badly or not at all; else empty
 };
 
-/// Changes nothing, and never throws for what it finds.
+/// Changes nothing, and never throws because of a finding.
 Examination examine();
 
 }  // namespace mltcp::socket

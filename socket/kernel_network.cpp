@@ -51,7 +51,7 @@ std::string list_addresses(const Address& like, const std::string& interface) {
   for (const KernelAddress& one : kernel_addresses()) {
     if (one.address.is_v4() != like.is_v4() || (!interface.empty() && one.interface != interface)) continue;
     std::string text = to_text(one.address);
-    text.resize(text.rfind(':'));  // the port
+    text.resize(text.rfind(':'));  // removes the port
     if (text.front() == '[') text = text.substr(1, text.size() - 2);
     list += fmt::format("{}{}{}", list.empty() ? "" : ", ", interface.empty() ? one.interface + " " : "", text);
   }
@@ -66,7 +66,7 @@ Interface::Interface(std::string name) : name_(std::move(name)) {
   if (name_.empty() || name_.size() >= IFNAMSIZ || ioctl(socket_, SIOCGIFINDEX, &request) != 0) {
     close(socket_);
     throw InputError(fmt::format(
-        "there is no interface {} in this network namespace; `ip link` lists those that there are", in_quotes(name_)));
+        "there is no interface {} in this network namespace; `ip link` lists the existing ones", in_quotes(name_)));
   }
   index_ = static_cast<std::uint32_t>(request.ifr_ifindex);
 }
@@ -84,11 +84,13 @@ std::string Interface::why_unusable() const { return why_without(IFF_UP); }
 std::string Interface::why_without(unsigned flags) const {
   ifreq request = request_for(name_);
   if (ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
-    return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)", name_);
+    return fmt::format("interface {} no longer exists; create it again, with its other end if it is a pair (veth)",
+                       name_);
   const unsigned lacking = flags & ~unsigned{static_cast<unsigned short>(request.ifr_flags)};
   if ((lacking & IFF_UP) != 0) return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", name_);
   if (lacking != 0)
-    return fmt::format("interface {} has no carrier; see its cable, or bring the interface at its other end up", name_);
+    return fmt::format("interface {} has no carrier; check its cable, or bring the interface at its other end up",
+                       name_);
   return "";
 }
 

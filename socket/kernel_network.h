@@ -1,5 +1,5 @@
-// What the kernel tells of its interfaces and addresses, in the network namespace of the calling thread: getifaddrs(3),
-// netdevice(7). Nothing of it needs a privilege.
+// The kernel's interfaces and addresses, in the network namespace of the calling thread: getifaddrs(3), netdevice(7).
+// Needs no privileges.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct KernelAddress {
   std::string interface;
   Address address;  ///< port 0
 };
-/// All, as the kernel orders them; none if it doesn't tell.
+/// All addresses, in the kernel's order; empty if the query fails.
 std::vector<KernelAddress> kernel_addresses();
 
-/// The interface that has `address` (whose port isn't looked at); empty: none. All of 127.0.0.0/8 is the loopback's.
+/// The interface that has `address` (its port is ignored); empty: none. All of 127.0.0.0/8 belongs to the loopback.
 std::string interface_of(const Address& address);
 
-/// "eth0 10.0.0.1, lo 127.0.0.1": those of the family of `like`, on `interface` or, if it is empty, on all.
+/// "eth0 10.0.0.1, lo 127.0.0.1": the addresses of the family of `like`, on `interface`, or on all if it is empty.
 std::string list_addresses(const Address& like, const std::string& interface);
 
-/// An interface, asked in the namespace in which the object was made, wherever the caller is later.
+/// An interface, queried in the namespace in which the object was created, even if the caller changes namespaces later.
 class Interface {
  public:
-  /// Throws InputError if there is none of that name, RunError if no socket can be had.
+  /// Throws InputError if there is no interface `name`, RunError if no socket can be opened.
   explicit Interface(std::string name);
   ~Interface();
   Interface(const Interface&) = delete;
@@ -35,11 +35,11 @@ class Interface {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::uint32_t index() const { return index_; }
-  /// Of IP packets; 0 if the interface is gone.
+  /// Maximum length of IP packets; 0 if the interface is gone.
   [[nodiscard]] std::uint32_t mtu() const;
-  /// "cause; cure"; empty while it is up and has a carrier, of which the kernel tells up to a second late.
+  /// "cause; cure"; empty while it is up and has a carrier. The kernel reports a carrier change up to a second late.
   [[nodiscard]] std::string why_down() const;
-  /// The same, whether it has a carrier or not.
+  /// The same, but ignores the carrier.
   [[nodiscard]] std::string why_unusable() const;
 
  private:

@@ -25,7 +25,7 @@
 namespace mltcp::socket {
 namespace {
 
-/// A run is not worth the trouble with fewer.
+/// With fewer segments a combined message is not worth the cost.
 constexpr std::size_t kFewestSegments = 2;
 constexpr std::uint8_t kEcnBits = 3;
 
@@ -105,20 +105,20 @@ void SocketIo::open() {
     believe_path(true);
     set(IPPROTO_IPV6, IPV6_DONTFRAG, 1);
   }
-  if (!limits_.ecn) limits_.priorities = 1;  // the receiver isn't told of them either
+  if (!limits_.ecn) limits_.priorities = 1;  // priorities, like ECN, cannot be received then
   set(SOL_SOCKET, SO_RXQ_OVFL, 1);
   int known = 0;
   socklen_t size = sizeof known;
   gso_ = getsockopt(file_, IPPROTO_UDP, UDP_SEGMENT, &known, &size) == 0;
   gro_ = set(IPPROTO_UDP, UDP_GRO, 1);
   if (gso_) limits_.batch = std::clamp<std::uint32_t>(kLongestPayload / limits_.max_packet_bytes, 1, kMaxSegments);
-  // Whole messages, so that none but the last of many is short.
+  // A multiple of whole messages, so that only the last of many is short.
   limits_.burst = limits_.batch > 1 ? kMaxBurst / limits_.batch * limits_.batch : kMaxSegments;
 }
 
 void SocketIo::ask_for_buffers(std::uint32_t bytes) {
   const int wanted = static_cast<int>(std::min<std::uint32_t>(bytes, 1U << 30));
-  // By force takes CAP_NET_ADMIN, and goes beyond net.core.rmem_max.
+  // SO_RCVBUFFORCE needs CAP_NET_ADMIN, and may exceed net.core.rmem_max.
   if (!set(SOL_SOCKET, SO_RCVBUFFORCE, wanted)) set(SOL_SOCKET, SO_RCVBUF, wanted);
   if (!set(SOL_SOCKET, SO_SNDBUFFORCE, wanted)) set(SOL_SOCKET, SO_SNDBUF, wanted);
   int got = 0;
@@ -143,16 +143,16 @@ void SocketIo::bind_to_address() {
   const int error = errno;
   const std::string place = to_text(address_);
   if (error == EADDRINUSE)
-    throw InputError(fmt::format(
-        "{}: another socket has that UDP port; end its process (ss -ulnp names it), or give this one another "
-        "port, of a command with --udp-port",
-        place));
+    throw InputError(
+        fmt::format("{}: another socket uses that UDP port; end its process (ss -ulnp shows it), or give this one "
+                    "another port (--udp-port of a command)",
+                    place));
   if (error == EADDRNOTAVAIL)
     throw InputError(
         fmt::format("{}: this machine has no such address; it has {}", place, list_addresses(address_, "")));
   if (error == EACCES)
-    throw InputError(fmt::format("{}: UDP ports below 1024 take privileges; give 49152 or more", place));
-  throw RunError(fmt::format("{}: the UDP socket can't be bound ({}); see what forbids it, such as a sandbox", place,
+    throw InputError(fmt::format("{}: UDP ports below 1024 need privileges; give 49152 or more", place));
+  throw RunError(fmt::format("{}: the UDP socket can't be bound ({}); check whether a sandbox forbids it", place,
                              std::strerror(error)));
 }
 
@@ -160,7 +160,8 @@ std::uint64_t SocketIo::missed() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
   socklen_t size = sizeof info;
   if (getsockopt(file_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0) return counters_.missed;
-  return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};  // since it was told with a packet
+  return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};  // plus the drops since the last report
+                                                                                // with a packet
 }
 
 // ---- Sending ----
@@ -170,7 +171,7 @@ bool SocketIo::is_sendable(const TxPacket& packet) const {
          packet.fits(limits_.max_packet_bytes);
 }
 
-/// Fills in where a message goes and what is said besides.
+/// Sets the destination and the control data of a message.
 void SocketIo::address_message(std::size_t message, const TxPacket& packet, std::size_t segment_bytes,
                                std::size_t segments) {
   Name& name = tx_names_[message];
@@ -190,7 +191,7 @@ void SocketIo::address_message(std::size_t message, const TxPacket& packet, std:
   }
   header.msg_name = &name;
   const int traffic = traffic_class(packet);
-  if (traffic == 0 && segments < kFewestSegments) {  // the socket's own
+  if (traffic == 0 && segments < kFewestSegments) {  // the socket's defaults apply
     header.msg_control = nullptr;
     header.msg_controllen = 0;
     return;
@@ -241,7 +242,7 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
         add(packet);
         total += bytes;
         ++count;
-        if (bytes < segment) break;  // a shorter one is the last
+        if (bytes < segment) break;  // a shorter packet ends the message
       }
     }
     header.msg_iovlen = static_cast<std::size_t>(tx_pieces_.data() + pieces - header.msg_iov);
@@ -252,7 +253,7 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
   return messages;
 }
 
-/// DF is set either way.
+/// Selects whether the kernel's path MTU applies. DF is set in both cases.
 bool SocketIo::believe_path(bool believed) const {
   return v4_ ? set(IPPROTO_IP, IP_MTU_DISCOVER, believed ? IP_PMTUDISC_DO : IP_PMTUDISC_PROBE)
              : set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, believed ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_PROBE);
@@ -276,15 +277,15 @@ std::uint64_t SocketIo::mark_of(const Address& address) {
   return AddressHash()(host) | 1;
 }
 
-/// A packet that is as long as the one that did not fit shows that the path is wide enough again. `packets` are those
-/// of a message, all for one destination.
+/// A packet as long as the one refused shows that the path carries this length again. `packets`: those of one message,
+/// all for one destination.
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
   if (packets.front().bytes() >= narrow_bytes_ || shorter_passed_ >= kShorterPacketsToForget) forget_narrow();
 }
 
-/// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.
+/// Sends the messages that write_messages() made of `packets`, whose first `done` are already handled.
 SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::size_t messages, std::size_t& done) {
   for (std::size_t first = 0; first < messages;) {
     const int sent = calls_.send(file_, &tx_headers_[first], static_cast<unsigned>(messages - first), MSG_DONTWAIT);
@@ -292,7 +293,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
       const std::size_t end = std::min(first + static_cast<std::size_t>(sent), messages);
       counters_.sent_messages += end - first;
       for (; first < end; ++first) {
-        if (narrow_bytes_ != 0 && doubts_left_ == 0) [[unlikely]]
+        if (narrow_bytes_ != 0 && narrow_calls_left_ == 0) [[unlikely]]
           note_passed(packets.subspan(done, tx_packets_[first]));
         counters_.sent_packets += tx_packets_[first];
         done += tx_packets_[first];
@@ -300,14 +301,14 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
       continue;
     }
     const int error = sent < 0 ? errno : EAGAIN;
-    if (error == EMSGSIZE && doubts_left_ == 0 && believe_path(false)) {
+    if (error == EMSGSIZE && narrow_calls_left_ == 0 && believe_path(false)) {
       note_narrow(packets[done]);
-      doubts_left_ = kDoubtingCalls;
+      narrow_calls_left_ = kNarrowPathCalls;
       continue;
     }
     const std::uint32_t count = tx_packets_[first];
     if (count >= kFewestSegments && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
-      // It overwrites the messages that follow, which the caller has made anew.
+      // It overwrites the following messages, so the caller must write them again.
       if (send_alone(packets.subspan(done, count), done) == Fate::blocked) return Fate::blocked;
       return Fate::taken;
     }
@@ -317,7 +318,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
   return Fate::taken;
 }
 
-/// Of a message that the kernel did not take, with `packets` in it. Those that it never will count as dealt with.
+/// Handles a message with `packets` that the kernel refused. Packets that it will never accept count as handled.
 SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets, std::size_t& done) {
   switch (error) {
     case EAGAIN:
@@ -329,19 +330,19 @@ SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets
       counters_.too_big += packets.size();
       note_narrow(packets.front());
       break;
-    default:  // no route, a firewall, an ICMP error of an earlier packet, ...: as if they were lost on the way
+    default:  // no route, a firewall, an ICMP error of an earlier packet, ...: treated as lost on the way
       counters_.refused += packets.size();
   }
   done += packets.size();
   return Fate::taken;
 }
 
-/// Sends each packet of a refused message by itself: it may be the path that is too narrow, or the device that can't
-/// have several at once. If the first passes, it is the latter.
+/// Sends each packet of a refused message singly: either the path MTU is too small, or the device does not support
+/// several segments. If the first packet passes, it is the device.
 SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size_t& done) {
   std::size_t dealt_with = 0;
   const std::uint64_t before = counters_.sent_packets;
-  const std::uint32_t doubts_before = doubts_left_;
+  const std::uint32_t narrow_calls_before = narrow_calls_left_;
   while (dealt_with < packets.size()) {
     const auto one = packets.subspan(dealt_with, 1);
     write_messages(one, false);
@@ -349,7 +350,7 @@ SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size
     if (send_messages(one, 1, gone) == Fate::blocked) return Fate::blocked;
     dealt_with += gone;
     done += gone;
-    if (counters_.sent_packets != before && dealt_with == 1 && doubts_left_ == doubts_before) gso_ = false;
+    if (counters_.sent_packets != before && dealt_with == 1 && narrow_calls_left_ == narrow_calls_before) gso_ = false;
   }
   return Fate::taken;
 }
@@ -357,7 +358,7 @@ SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size
 std::size_t SocketIo::send(std::span<const TxPacket> packets) {
   packets = packets.first(std::min<std::size_t>(packets.size(), limits_.burst));
   blocked_ = false;
-  if (doubts_left_ != 0 && --doubts_left_ == 0) [[unlikely]]
+  if (narrow_calls_left_ != 0 && --narrow_calls_left_ == 0) [[unlikely]]
     believe_path(true);
   std::size_t done = 0;
   while (done < packets.size()) {
@@ -381,13 +382,13 @@ std::size_t SocketIo::send(std::span<const TxPacket> packets) {
 std::size_t SocketIo::receive(std::span<RxPacket> out) {
   out = out.first(std::min<std::size_t>(out.size(), limits_.burst));
   blocked_ = false;
-  if (spent_count_ > 0) prepared_ = 0;  // headers point to the buffers that were next until now
+  if (spent_count_ > 0) prepared_ = 0;  // headers point to buffers that are not the next ones any more
   while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
   std::size_t count = first_ < end_ ? serve(out) : 0;
   if (const std::size_t room = out.size() - count; room > 0 && free_count_ > 0) {
     const std::size_t wanted = std::min({std::max<std::size_t>(room / packets_a_message_, 1), expected_, free_count_});
     const std::size_t got = fetch(wanted);
-    // Where one comes at a time, as answers do, nobody asks for a second that isn't there.
+    // If messages arrive singly, like responses, do not ask for a second one.
     expected_ = got == wanted ? std::min(2 * expected_, kBuffers) : std::max<std::size_t>(got, 1);
     count += serve(out.subspan(count));
   }
@@ -395,7 +396,7 @@ std::size_t SocketIo::receive(std::span<RxPacket> out) {
   return count;
 }
 
-/// Hands out packets of the messages that there are. A message's buffer is spent with its last packet.
+/// Returns packets of the available messages. A message's buffer is spent with its last packet.
 std::size_t SocketIo::serve(std::span<RxPacket> out) {
   std::size_t count = 0;
   for (; first_ < end_; ++first_) {
@@ -420,7 +421,8 @@ std::size_t SocketIo::serve(std::span<RxPacket> out) {
   return count;
 }
 
-/// The kernel changes the headers that it uses, and its buffers are then others'; the rest stay as they are.
+/// Prepares headers for fetch(): the kernel changes those that it uses, and these need new buffers; the others stay
+/// valid.
 void SocketIo::prepare(std::size_t headers) {
   for (std::size_t i = prepared_; i < headers; ++i) {
     const std::size_t buffer = free_[free_count_ - 1 - i];
@@ -436,11 +438,11 @@ void SocketIo::prepare(std::size_t headers) {
   prepared_ = std::max(prepared_, headers);
 }
 
-/// Asks the kernel for up to `wanted` messages; how many there were. All messages here have been served.
+/// Asks the kernel for up to `wanted` messages; returns their number. Requires that all messages here have been served.
 std::size_t SocketIo::fetch(std::size_t wanted) {
   prepare(wanted);
   int got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
-  // An ICMP error of an earlier packet is told once, and says nothing about those that wait.
+  // An ICMP error of an earlier packet is reported once, and does not concern the waiting packets.
   if (got < 0 && errno != EAGAIN)
     got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
   if (got <= 0) return 0;
@@ -458,7 +460,7 @@ std::size_t SocketIo::fetch(std::size_t wanted) {
   return count;
 }
 
-/// Reads what came in a header of recvmmsg(), with its bytes in `buffer`.
+/// Reads a message from a header of recvmmsg(), with its bytes in `buffer`.
 void SocketIo::take(std::size_t number, std::size_t buffer) {
   mmsghdr& got = rx_headers_[number];
   msghdr& header = got.msg_hdr;

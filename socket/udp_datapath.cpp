@@ -1,6 +1,6 @@
 // The kernel's UDP sockets as a host's datapath, one socket a shard; see register_datapath.h and udp_name.h.
 //
-// The kernel has the host's address, finds the way and asks for neighbours.
+// The kernel has the host's address, chooses routes and resolves neighbours.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -30,19 +30,19 @@
 namespace mltcp::socket {
 namespace {
 
-constexpr std::uint32_t kMinMtu = 576;  // RFC 791 section 3.1: what every host takes
+constexpr std::uint32_t kMinMtu = 576;  // RFC 791 section 3.1: every host accepts this length
 constexpr std::uint32_t kMaxMtu = 65535;
 constexpr std::uint32_t kUsualMtu = 1500;
-/// Between the two readings that tell the TSC's speed: right to some millionths.
+/// Time between the two readings that measure the TSC's frequency: accurate to a few parts per million.
 constexpr Nanos kCalibration{50'000'000};
-/// Of a packet in a socket's buffer the kernel counts its own data, too; it doubles what is asked for, for that reason.
+/// The kernel also counts its own data of each packet in a socket's buffer, so it doubles the requested size.
 constexpr std::uint64_t kOverheadOfPacket = 1024;
 
 [[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why) {
   throw InputError(fmt::format("port {}: {}", in_quotes(config.device), why));
 }
 
-/// What can be told without a place.
+/// Checks everything that does not depend on the place.
 UdpName check_config(const HostDatapathConfig& config) {
   UdpName name = parse_udp_name(config.device);
   if (config.mtu != 0 && (config.mtu < kMinMtu || config.mtu > kMaxMtu))
@@ -55,14 +55,14 @@ UdpName check_config(const HostDatapathConfig& config) {
   return name;
 }
 
-/// Where a host's sockets are bound to, and what they are bound through.
+/// The address and interface of a host's sockets.
 struct Site {
   Address address;        ///< with the first UDP port
   std::string interface;  ///< empty: several, or not known
   std::uint32_t mtu = 0;
 };
 
-/// The MTU that all interfaces have which a socket of all addresses may send through.
+/// The smallest MTU of all interfaces through which a socket of all addresses may send.
 std::uint32_t common_mtu(const Address& like) {
   std::uint32_t least = 0;
   for (const KernelAddress& one : kernel_addresses()) {
@@ -85,16 +85,16 @@ Address address_of_interface(const HostDatapathConfig& config, const std::string
   return *found;
 }
 
-/// Throws for all that is wrong with the place, but for what only binding tells.
+/// Throws for every error of the place that can be found without binding.
 Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
   const UdpName name = check_config(config);
   const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
   if (place.address.port == 0 || place.address.port + shards - 1 > 65535)
-    throw InputError(fmt::format("UDP port {} for the first of {}: give 1 to {}", place.address.port,
+    throw InputError(fmt::format("UDP port {} for the first of {}; give 1 to {}", place.address.port,
                                  plural(shards, "shard"), 65536 - shards));
   if (!is_unspecified(place.gateway))
-    refuse(config, fmt::format("the kernel finds the way here, and {} would not be asked; leave the gateway out, and "
-                               "tell the kernel: ip route add default via {}",
+    refuse(config, fmt::format("the kernel chooses the route here and would not use {}; leave the gateway out, and add "
+                               "it to the kernel: ip route add default via {}",
                                ip_text(place.gateway), ip_text(place.gateway)));
   Site site{place.address, name.interface, 0};
   if (name.address) {
@@ -157,7 +157,7 @@ SocketIoConfig io_config(const HostDatapathConfig& config, const Site& site, std
   return io;
 }
 
-/// Whether the kernel has asked for the neighbour's MAC address and has no answer (proc_pid_net(5), arp).
+/// Whether the kernel has requested the neighbour's MAC address without a reply (proc_pid_net(5), arp).
 bool is_asked_for_in_vain(const Address& address) {
   std::ifstream table("/proc/thread-self/net/arp");
   const std::string ip = ip_text(address);
@@ -184,7 +184,8 @@ class UdpDatapath final : public HostDatapath {
     const int cpu = named_cpu(config.cores);
     if (cpu < 0) return;
     if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
-      throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
+      throw RunError(
+          fmt::format("this thread can't be bound to CPU {} ({}); leave the CPU out", cpu, std::strerror(error)));
   }
 
   [[nodiscard]] std::string description() const override {
@@ -198,7 +199,7 @@ class UdpDatapath final : public HostDatapath {
     const double got = io.receive_buffer() * 1e-6;
     const double wanted = 2e-6 * buffer_for(config_, site_.mtu);
     text += fmt::format(", receive buffers of {:.1f} MB", got);
-    if (got < 0.99 * wanted) text += fmt::format(" ({:.1f} MB asked for, see net.core.rmem_max)", wanted);
+    if (got < 0.99 * wanted) text += fmt::format(" ({:.1f} MB requested, see net.core.rmem_max)", wanted);
     return text;
   }
   [[nodiscard]] std::uint32_t mtu() const override { return site_.mtu; }
@@ -212,15 +213,15 @@ class UdpDatapath final : public HostDatapath {
     for (const auto& io : ios_)
       if (io->is_narrow(peer))
         return fmt::format(
-            "packets of {} bytes are too long for the path to {}; give all hosts a lower MTU (--mtu), or "
-            "raise that of the interfaces between",
+            "packets of {} bytes are too long for the path to {}; give all hosts a lower MTU (--mtu), or raise the MTU "
+            "of the interfaces between",
             site_.mtu, ip_text(peer));
     return {};
   }
 
   void take_place(const HostPlace& place) override {
     Site site = site_of(config_, place);
-    // What is read each round shall be the TSC.
+    // Each round of a loop should read the TSC.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
     std::vector<std::unique_ptr<SocketIo>> ios;
@@ -233,7 +234,7 @@ class UdpDatapath final : public HostDatapath {
   [[nodiscard]] std::uint16_t shards() const override { return static_cast<std::uint16_t>(ios_.size()); }
   [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return *ios_.at(shard); }
 
-  /// The kernel asks for neighbours, and only when there is a packet for one.
+  /// The kernel resolves neighbours itself, when there is a packet for one.
   bool resolve(std::uint16_t /*shard*/, const Address& destination) override {
     const int file = ::socket(destination.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (file < 0) return false;
@@ -280,19 +281,20 @@ class UdpDatapath final : public HostDatapath {
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const Site site = site_of(config, place);
   named_cpu(config.cores);
-  // That a UDP port is taken is told by binding to it.
+  // Binding reports whether a UDP port is taken.
   for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
     const SocketIo trial(io_config(config, site, shard));
 }
 
-/// Holds a UDP port for as long as it is there.
+/// Holds a UDP port during its lifetime.
 class HeldPort {
  public:
-  /// With port 0: one that the kernel chooses.
+  /// Port 0: the kernel chooses one.
   HeldPort(Address address, std::uint32_t interface)
       : file_(::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     if (file_ < 0)
-      throw RunError(fmt::format("no socket: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+      throw RunError(
+          fmt::format("no socket can be opened ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
     sockaddr_storage name{};
     socklen_t size = 0;
     if (address.is_v4()) {
@@ -311,7 +313,7 @@ class HeldPort {
       size = sizeof own;
       std::memcpy(&name, &own, size);
     }
-    // Both families have the port at the same place.
+    // Both families have the port at the same offset.
     static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
     if (bind(file_, reinterpret_cast<const sockaddr*>(&name), size) != 0 ||
         getsockname(file_, reinterpret_cast<sockaddr*>(&name), &size) != 0)
@@ -324,7 +326,7 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
 
-  /// 0: it can't be had.
+  /// 0: the port is not available.
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
@@ -332,7 +334,7 @@ class HeldPort {
   std::uint16_t port_ = 0;
 };
 
-/// The kernel chooses the first; those behind it are free or not.
+/// The kernel chooses the first port; tries again until the following ones are free, too.
 std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& place) {
   constexpr int kTries = 256;
   const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
@@ -353,7 +355,7 @@ std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& plac
     }
     if (held.back()->port() != 0) return first;
   }
-  throw RunError(fmt::format("{} has no {} in a row that are free; take fewer shards, or give the first port yourself",
+  throw RunError(fmt::format("{} does not have {} free in a row; use fewer shards, or choose the first port",
                              ip_text(site.address), plural(shards, "UDP port")));
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "udp:";
 constexpr std::string_view kKind = "udp";
 
-/// Interfaces' names have no colon but for aliases, which are addresses and no interfaces; and none is all digits and
+/// Names of interfaces contain no colon, except aliases, which are addresses; and none consists only of digits and
 /// dots.
 bool looks_like_address(std::string_view text) {
   return text.find(':') != std::string_view::npos || text.find_first_not_of("0123456789.") == std::string_view::npos;
@@ -32,7 +32,7 @@ UdpName parse_udp_name(std::string_view text) {
   UdpName name;
   if (target.empty()) return name;
   if (target.front() == '[')
-    throw wrong("an address stands without brackets here, as no UDP port follows it; write for example udp:fd00::1");
+    throw wrong("the address has brackets, but no UDP port follows it here; write it without, for example udp:fd00::1");
   if (looks_like_address(target)) {
     try {
       name.address = Address::parse(target);
@@ -40,12 +40,13 @@ UdpName parse_udp_name(std::string_view text) {
       throw wrong(error.what());
     }
     if (name.address->port != 0)
-      throw wrong("the UDP port is the host's and not the device's; leave it out here, and give it with --udp-port");
+      throw wrong(
+          "the UDP port belongs to the host, not to the device; leave it out here, and give it with --udp-port");
     return name;
   }
   if (target.size() >= IFNAMSIZ)
     throw wrong(
-        fmt::format("an interface's name has {} characters at most; ip link lists those that there are", IFNAMSIZ - 1));
+        fmt::format("an interface's name has {} characters at most; ip link lists the existing ones", IFNAMSIZ - 1));
   name.interface = std::string(target);
   return name;
 }

@@ -1,9 +1,9 @@
-// How a user writes a port on the kernel's UDP sockets.
+// Names of ports on the kernel's UDP sockets, as users write them.
 //
-//   udp:            whatever interface of this machine has the host's address
-//   udp:eth0        the same, and it must be this interface
-//   udp:127.0.0.1   the same, and it must be this address
-//   udp:fd00::1     (IPv6 without brackets: no UDP port follows, as that is the host's)
+//   udp:            the interface of this machine that has the host's address
+//   udp:eth0        this interface, which must have the host's address
+//   udp:127.0.0.1   this address, which must be the host's
+//   udp:fd00::1     (IPv6 without brackets; the UDP port is part of the host's address, not of this name)
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct UdpName {
 /// Throws InputError that says what is wrong with `text` and how to write it.
 UdpName parse_udp_name(std::string_view text);
 
-/// Whether `text` is written as such a name, be it right or wrong.
+/// Whether `text` has the form of such a name, valid or not.
 bool is_udp_name(std::string_view text);
 
 /// The forms of names, for messages.

@@ -1,7 +1,7 @@
-// Counts what a program allocates with operator new, which it replaces: for one file of one test program.
+// Replaces operator new to count a program's allocations. For inclusion in one file of a test program.
 #pragma once
 
-// What operator new gives here comes from malloc(), and operator delete below is its other half.
+// This operator new uses malloc(), and operator delete below frees its memory.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<std::uint64_t> allocations{0};
-/// Longer ones are refused, as if memory ran out.
+/// Longer allocations fail, as if memory ran out.
 std::atomic<std::size_t> longest_allocation{~std::size_t{0}};
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -39,7 +39,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-// Of arrays, too: a sanitizer's own don't come here.
+// Arrays, too, because a sanitizer's own operators do not call the ones above.
 void* operator new[](std::size_t size) { return allocate(size, 0); }
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));

@@ -1,4 +1,4 @@
-// Text as it should not be: what readers of files and messages must take, or refuse in a line.
+// Damaged text, which readers of files and messages must accept, or refuse with one line.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace mltcp {
 
-/// With 1 to `max_changes` of these: another byte, a flipped bit, a digit; a part left out, doubled, or cut off behind
-/// it; and many of one byte, such as digits of a number without end, or brackets that nest.
+/// Makes 1 to `max_changes` of these changes: another byte, a flipped bit, a digit; a part left out or doubled, or the
+/// rest cut off; many copies of one byte, such as the digits of an endless number, or nested brackets.
 inline std::string damaged(std::string text, Random& random, std::uint64_t max_changes = 4) {
   for (std::uint64_t changes = 1 + random.below(max_changes); changes > 0 && !text.empty(); --changes) {
     const std::size_t at = random.below(text.size());

@@ -1,4 +1,4 @@
-// GoogleTest, and the matchers that tests use most, by their own names in all of namespace mltcp.
+// GoogleTest; makes the most used matchers available by their plain names in namespace mltcp.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-/// A text that has all of these in it.
+/// Matches a text that contains all of these.
 template <typename... Part>
 auto HasAll(const Part&... parts) {
   return AllOf(HasSubstr(parts)...);

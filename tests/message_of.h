@@ -1,4 +1,4 @@
-// What an exception says that a call throws, for tests of messages.
+// The text of the exception that a call throws, for tests of messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mltcp {
 
-/// "no error" if it throws none.
+/// "no error" if the call throws none.
 template <typename Error, typename Call>
 std::string message_of(Call call) {
   try {
@@ -19,7 +19,7 @@ std::string message_of(Call call) {
   return "no error";
 }
 
-/// What it refuses, in one line with a cure, as a user has to be told; it begins with `where`.
+/// The message with which the call refuses its input. Expects one line that begins with `where` and has a cure.
 template <typename Error = InputError, typename Call>
 std::string refusal_of(Call call, const std::string& where = "") {
   std::string message = message_of<Error>(call);

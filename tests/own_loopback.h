@@ -1,4 +1,4 @@
-// A loopback address for each process, so that tests that run side by side can use the same port.
+// A loopback address for each process, so that parallel tests can use the same port.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 namespace mltcp {
 
-/// In 127.0.0.0/8 (RFC 1122 section 3.2.1.3), such as "127.64.18.23"; another process has another.
+/// In 127.0.0.0/8 (RFC 1122 section 3.2.1.3), such as "127.64.18.23"; different in each process.
 inline std::string own_loopback() {
   const auto id = static_cast<unsigned>(getpid());  // below 2^22
   return fmt::format("127.{}.{}.{}", 64 + (id >> 16), id >> 8 & 0xFF, id & 0xFF);

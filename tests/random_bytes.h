@@ -1,5 +1,5 @@
-// Bytes of a seed, for tests that compare contents. Eight are made at a time: tests are compiled without optimising,
-// and some make megabytes.
+// Bytes from a seed, for tests that compare contents. Generated eight at a time, because tests are compiled without
+// optimisation and some need megabytes.
 #pragma once
 
 #include <algorithm>

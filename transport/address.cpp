@@ -14,7 +14,7 @@
 namespace mltcp {
 namespace {
 
-/// Parses all of `text` as a decimal number from `least` to `most`; empty if it is none.
+/// Parses all of `text` as a decimal number from `least` to `most`; empty if that fails.
 std::optional<std::uint32_t> number_in(std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t number = 0;
   const char* const end = text.data() + text.size();
@@ -47,7 +47,7 @@ Address Address::parse(std::string_view text, std::uint16_t port) {
     has_port = bracket + 1 < text.size();
     number = text.substr(bracket + 1);
     if (has_port && !number.starts_with(':'))
-      throw InputError(fmt::format("{}: behind the bracket there is no port; write [fd00::1]:62400", in_quotes(text)));
+      throw InputError(fmt::format("{}: no port follows the bracket; write [fd00::1]:62400", in_quotes(text)));
     if (has_port) number.remove_prefix(1);
   } else if (std::count(text.begin(), text.end(), ':') == 1) {
     ip = text.substr(0, text.find(':'));
@@ -57,8 +57,8 @@ Address Address::parse(std::string_view text, std::uint16_t port) {
   auto address = ip_in(ip);
   const bool bracketed_v4 = address && text.starts_with('[') && ip.find(':') == std::string_view::npos;
   if (!address || bracketed_v4)
-    throw InputError(fmt::format("{}: no IP address; write one as in 10.0.0.1 or fd00::1{}", in_quotes(text),
-                                 has_port ? ", with a port as in 10.0.0.1:62400 or [fd00::1]:62400" : ""));
+    throw InputError(fmt::format("{}: no IP address; write one such as 10.0.0.1 or fd00::1{}", in_quotes(text),
+                                 has_port ? ", with a port such as 10.0.0.1:62400 or [fd00::1]:62400" : ""));
   address->port = port;
   if (!has_port) return *address;
   const auto written = number_in(number, 0, 65535);
@@ -71,13 +71,13 @@ AddressPrefix AddressPrefix::parse(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto address = ip_in(text.substr(0, slash));
   if (!address)
-    throw InputError(fmt::format("{}: no IP address; write one as in 10.0.0.1/24 or fd00::1/64", in_quotes(text)));
+    throw InputError(fmt::format("{}: no IP address; write one such as 10.0.0.1/24 or fd00::1/64", in_quotes(text)));
   const std::uint32_t most = address->is_v4() ? 32 : 128;
   const auto bits = slash == std::string_view::npos ? std::nullopt : number_in(text.substr(slash + 1), 1, most);
   if (!bits)
-    throw InputError(
-        fmt::format("{}: no prefix length; write how many bits of the address the network has, 1 to {}, as in {}",
-                    in_quotes(text), most, address->is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
+    throw InputError(fmt::format(
+        "{}: no prefix length; write the number of the address's bits that name the network, 1 to {}, such as {}",
+        in_quotes(text), most, address->is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
   return {*address, *bits};
 }
 

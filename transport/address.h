@@ -17,7 +17,7 @@ struct Address {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 
-  /// An IPv4 address given as a number in host byte order: 10.0.0.1 is 0x0A000001.
+  /// Makes an IPv4 address from a number in host byte order: 10.0.0.1 is 0x0A000001.
   static constexpr Address v4(std::uint32_t ip, std::uint16_t port) {
     Address a;
     a.ip[10] = 0xFF;
@@ -30,13 +30,12 @@ struct Address {
     return a;
   }
 
-  /// Parses an IPv4 or IPv6 address, with a port or else with the default `port`: "10.0.0.1", "10.0.0.1:62400",
-  /// "fd00::1", "[fd00::1]:62400". Throws InputError that quotes `text`, says what is wrong and shows the right form.
-  /// Host names are not resolved.
+  /// Parses an IPv4 or IPv6 address: "10.0.0.1", "10.0.0.1:62400", "fd00::1", "[fd00::1]:62400". `port` is the default
+  /// port. Host names are not resolved. Throws InputError that quotes `text`, names the error and shows the right form.
   static Address parse(std::string_view text, std::uint16_t port = 0);
 
   [[nodiscard]] constexpr bool is_v4() const {
-    // Compares word by word for speed, as it is called for every packet.
+    // Compares word by word for speed, because it is called for every packet.
     const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
     return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(kMapped);
   }
@@ -58,13 +57,13 @@ struct Address {
 /// An address and the prefix length of its network.
 struct AddressPrefix {
   Address address;
-  std::uint32_t bits = 0;  ///< 1 to 32 of an IPv4 address, 1 to 128 of an IPv6 address
+  std::uint32_t bits = 0;  ///< 1 to 32 for IPv4, 1 to 128 for IPv6
 
   /// Parses "10.0.0.1/24" or "fd00::1/64". Throws InputError like Address::parse().
   static AddressPrefix parse(std::string_view text);
 };
 
-/// "10.0.0.1:62400" or "[2001:db8::1]:62400".
+/// Text such as "10.0.0.1:62400" or "[2001:db8::1]:62400".
 std::string to_text(const Address& address);
 
 struct AddressHash {

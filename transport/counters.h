@@ -1,5 +1,5 @@
 // The transport's counters and gauges by name: reports of C and Python (those that mltcp.h names), snapshots and
-// metrics (those with a Metric) are made from these lists. What they mean stands beside the members.
+// metrics (those with a Metric) are made from these lists. Their meanings are documented at the members.
 #pragma once
 
 #include "mltcp/base/metric.h"
@@ -11,14 +11,15 @@ constexpr auto fields_of(const ConnectionStats* /*type*/) {
   using T = ConnectionStats;
   return list_of<T, ConnectionCounters>(
       field("cwnd_bytes", &T::cwnd_bytes,
-            Metric{"congestion_window_bytes", "Congestion windows, all connections together."}),
+            Metric{"congestion_window_bytes", "Sum of the congestion windows of all connections."}),
       field("in_flight_bytes", &T::in_flight,
-            Metric{"in_flight_bytes", "Bytes on their way, all connections together."}),
+            Metric{"in_flight_bytes", "Sum of the bytes in flight of all connections."}),
       field("smoothed_rtt_ns", &T::smoothed_rtt,
             Metric{"longest_round_trip_seconds", "The longest smoothed round-trip time.", "rtt_seconds"}),
       field("min_rtt_ns", &T::min_rtt, Metric{.shown = "min_rtt_seconds"}),
-      field("delivery_rate_bps", &T::delivery_rate,
-            Metric{"delivery_bytes_per_second", "Latest samples of the delivery rate, all together.", "delivery_bps"}),
+      field(
+          "delivery_rate_bps", &T::delivery_rate,
+          Metric{"delivery_bytes_per_second", "Sum of the latest delivery rates of all connections.", "delivery_bps"}),
       field("pacing_rate_bps", &T::pacing_rate, Metric{.shown = "pacing_bps"}),
       field("bytes_sent", &T::bytes_sent,
             Metric{"sent_bytes_total", "Bytes of UDP payloads that were sent.", "sent_bytes"}),
@@ -26,8 +27,8 @@ constexpr auto fields_of(const ConnectionStats* /*type*/) {
       field("packets_received", &T::packets_received,
             Metric{"received_packets_total", "Packets that were received.", "received_packets"}),
       field("retransmitted_packets", &T::retransmitted_packets,
-            Metric{"retransmitted_packets_total", "Packets that carried data once more."}),
-      field("lost_packets", &T::lost_packets, Metric{"lost_packets_total", "Packets that were found lost."}),
+            Metric{"retransmitted_packets_total", "Packets that carried retransmitted data."}),
+      field("lost_packets", &T::lost_packets, Metric{"lost_packets_total", "Packets that were declared lost."}),
       field("marked_packets", &T::ce_packets, Metric{"marked_packets_total", "Packets that arrived with a CE mark."}),
       field("packet_bytes", &T::packet_bytes, Metric()),
       field("agreed_packet_bytes", &T::agreed_packet_bytes, Metric()), field("spurious_losses", &T::spurious_losses),
@@ -42,17 +43,17 @@ constexpr auto fields_of(const ShardStats* /*type*/) {
   return list_of<T>(
       field("refused_connects", &T::refused_connects,
             Metric{"refused_connects_total",
-                   "CONNECTs answered with a refusal, repeated ones, too: nobody listens, no room, no key or version "
-                   "in common."}),
+                   "CONNECTs that were refused, including repeated ones: no listener, no room, no key or version in "
+                   "common."}),
       field("violations", &T::violations,
-            Metric{"violations_total", "Connections that ended as their peer acknowledged what was never sent."}),
-      field(
-          "black_holes", &T::black_holes,
-          Metric{"black_holes_total", "Paths that dropped long packets, whose connections went on with shorter ones."}),
+            Metric{"violations_total", "Connections ended because their peer acknowledged data that was never sent."}),
+      field("black_holes", &T::black_holes,
+            Metric{"black_holes_total",
+                   "Paths that dropped long packets; their connections continued with shorter ones."}),
       field("size_probes_sent", &T::size_probes_sent,
-            Metric{"sent_size_probes_total", "Packets that tried how long packets a path carries."}),
+            Metric{"sent_size_probes_total", "Packets sent to probe the path MTU."}),
       field("size_probes_lost", &T::size_probes_lost,
-            Metric{"lost_size_probes_total", "Of those, the ones that were lost."}),
+            Metric{"lost_size_probes_total", "Probes of the path MTU that were lost."}),
       field("packets_received", &T::packets_received), field("packets_sent", &T::packets_sent),
       field("truncated_packets", &T::truncated_packets), field("foreign_packets", &T::foreign_packets),
       field("corrupted_packets", &T::corrupted_packets), field("malformed_packets", &T::malformed_packets),

@@ -1,8 +1,8 @@
 // CRC-32C (see crc32c.h).
 //
-// The crc32 instruction has a latency of three cycles and a throughput of one. Long inputs are therefore cut into
-// three stripes whose checksums run side by side and are joined by a table that appends zero bytes to a checksum
-// (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
+// The crc32 instruction has a latency of three cycles and a throughput of one. So long inputs are cut into three
+// stripes. Their checksums are computed in parallel and joined by a table that appends zero bytes to a checksum (Gopal
+// et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
 #include "mltcp/transport/crc32c.h"
 
 #include <array>

@@ -26,7 +26,7 @@ class DeadlineHeap {
     return place_[id] == kAbsent ? Nanos::never() : heap_[place_[id]].at;
   }
 
-  /// Prefetches what set() needs of `id`.
+  /// Prefetches the memory that set() needs for `id`.
   void prefetch(std::uint32_t id) const { __builtin_prefetch(&place_[id], 1); }
 
   /// Sets the deadline of `id`; Nanos::never() removes it.

@@ -26,7 +26,7 @@ std::string_view to_text(ClaimVerdict verdict) {
 }
 
 ClaimVerdict JobClaim::verdict() const {
-  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // of each
+  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // each of them may have too few
   if (progress_bytes == 0) return ClaimVerdict::unstated;
   if (iterations < kMinIterations) return ClaimVerdict::too_few;
   if (share_at_end() > kMaxAtEnd) return ClaimVerdict::understated;
@@ -34,7 +34,7 @@ ClaimVerdict JobClaim::verdict() const {
 }
 
 JobClaim& JobClaim::operator+=(const JobClaim& other) {
-  // Its shards go through the same iterations.
+  // All shards of a job run the same iterations.
   iterations = std::max(iterations, other.iterations);
   packets += other.packets;
   bytes += other.bytes;
@@ -96,7 +96,7 @@ void JobClaims::CountedJob::see(std::uint16_t iteration) {
   ++sums.iterations;
 }
 
-// No packet makes more than one place go stale, so what is mended here has been paid for.
+// A packet makes at most one place stale, so the repairs here take constant time per packet on average.
 JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
   if (places_.empty()) {
     places_.reserve(kMaxJobs);
@@ -122,7 +122,7 @@ JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
   jobs_.insert(std::move(node));
   places_.back() = {before, number};
   std::ranges::push_heap(places_, std::greater());
-  recent_ = Recent<CountedJob>();  // which points to the job that was there
+  recent_ = Recent<CountedJob>();  // it points to the replaced job
   return job;
 }
 

@@ -37,12 +37,12 @@ struct TxPacket {
   /// Traffic class, 0 to 7, higher first: the IEEE 802.1Q priority of the packet in queues, and DSCP class selector CSn
   /// (RFC 2474 section 4.2.2) unless the datapath is configured with another mapping. Queues without classes ignore it.
   std::uint8_t priority = 0;
-  /// If not null, the datapath may read `payload` after send() has returned, for as long as it has the packet counted
-  /// in `hold`; it may also copy the payload instead.
+  /// If not null, the datapath may read `payload` after send() has returned, as long as it counts the packet in `hold`;
+  /// or it may copy the payload.
   PayloadHold* hold = nullptr;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return header.size() + payload.size(); }
-  /// Whether it has at most `most` bytes, and all of them are there.
+  /// Whether the packet has at most `most` bytes and no virtual payload.
   [[nodiscard]] bool fits(std::size_t most) const noexcept {
     return bytes() <= most && (payload.data() != nullptr || payload.empty());
   }
@@ -84,13 +84,13 @@ class PacketIo {
     bool hops = true;
     /// Number of distinct classes of TxPacket::priority, 1 to kPriorities; 1: priorities are ignored.
     std::uint32_t priorities = kPriorities;
-    /// Payloads of at least so many bytes should be sent by reference, with a TxPacket::hold; 0: the datapath always
-    /// copies.
+    /// Minimum size in bytes of payloads that should be sent by reference, with a TxPacket::hold; 0: the datapath
+    /// always copies.
     std::uint32_t keeps_payload_from = 0;
-    /// Packets to one destination that cost little more together than one alone, as with segmentation offload: where
-    /// congestion control allows it, a connection waits for so many. Then each call costs as much as several packets,
-    /// also that of receive(). 1: packets gain nothing from each other. At most `burst`, which is best a multiple of
-    /// it.
+    /// Number of packets to one destination that together cost little more than one alone, as with segmentation
+    /// offload. If congestion control allows it, a connection gathers this many before it sends. With a value above 1,
+    /// each call, also of receive(), costs as much as several packets. 1: sending packets together saves nothing. At
+    /// most `burst`, which is best a multiple of it.
     std::uint32_t batch = 1;
   };
 
@@ -103,18 +103,19 @@ class PacketIo {
   /// to the datapath and stay valid until the next call of receive().
   virtual std::size_t receive(std::span<RxPacket> out) = 0;
 
-  /// Sends `packets` in order and returns how many were accepted, always the first ones; fewer than all means that the
-  /// datapath is full and the caller must offer the rest again. Headers and payloads may be changed or freed after the
-  /// call, except payloads with a hold. An accepted packet may still be lost.
+  /// Sends `packets` in order and returns how many were accepted, always the first ones. If not all were, the datapath
+  /// is full and the caller must offer the rest again. Headers and payloads may be changed or freed after the call,
+  /// except payloads with a hold. An accepted packet may still be lost.
   virtual std::size_t send(std::span<const TxPacket> packets) = 0;
 
-  // For a loop that drives the datapath in real time (PollLoop does all of this): when to call, and how to sleep.
+  // For a loop that drives the datapath in real time: when to call, and how to sleep. PollLoop does all of this.
 
-  /// When receive() must be called even if no packet arrives, for example to retransmit an ARP request; never() if not.
+  /// The time at which receive() must be called even if no packet arrives, for example to retransmit an ARP request;
+  /// never() if there is none.
   /// Shard::poll() takes it into account.
   [[nodiscard]] virtual Nanos deadline() const { return Nanos::never(); }
-  /// Whether send() accepted fewer packets than offered, or has queued some: poll again soon, since nothing signals
-  /// free space.
+  /// Whether send() accepted fewer packets than offered, or has queued some: poll again soon, because free space is not
+  /// signalled.
   [[nodiscard]] virtual bool is_blocked() const { return false; }
   /// A counter that changes with every packet received or sent, including those that never reach the transport: a loop
   /// that sees no change has been idle.
@@ -132,7 +133,7 @@ class PacketIo {
   /// datapath has no notification: it can only be polled, and end_waiting() must not be called.
   virtual std::optional<Wakeup> begin_waiting() { return std::nullopt; }
   virtual void end_waiting() {}
-  /// Call arm() before sleeping, then poll once more, since packets that arrived earlier may not be signalled; call
+  /// Call arm() before sleeping, then poll once more, because packets that arrived earlier may not be signalled; call
   /// disarm() after waking up.
   virtual void arm() {}
   virtual void disarm() {}

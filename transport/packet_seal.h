@@ -1,6 +1,7 @@
-// What protects packets under a key that both ends of a connection have: a shard asks, transport/security/ does it, so
-// that the transport sees no cryptography. Sealed packets have in place of checksum and tag (wire.h) an authentication
-// tag over all of the packet; what follows the header is encrypted, unless the packet is clear.
+// The interface through which a shard protects packets with a key that both ends of a connection have. It is
+// implemented in transport/security/, so that the transport contains no cryptography. A sealed packet has an
+// authentication tag over the whole packet in place of checksum and tag (wire.h). Everything after its header is
+// encrypted, unless the packet is marked as clear.
 #pragma once
 
 #include <array>
@@ -13,87 +14,92 @@
 
 namespace mltcp {
 
-/// What an end adds to the keys of a connection: random bytes, never used twice.
+/// The random bytes that one end contributes to the keys of a connection; never used twice.
 using EndRandom = std::array<std::byte, 16>;
 
-/// A packet as it lies before or behind its cipher. Pieces may be empty.
+/// A packet to be sealed or opened, in pieces. Pieces may be empty.
 struct SealedPacket {
   std::uint64_t number = 0;
-  bool epoch = false;  ///< lowest bit of the sender's epoch, as the header has it
-  bool clear = false;  ///< authenticated only
-  /// Of the header, what the authentication tag covers.
+  bool epoch = false;  ///< lowest bit of the sender's epoch, as in the header
+  bool clear = false;  ///< authenticated only, not encrypted
+  /// The parts of the header that the authentication tag covers.
   std::array<std::span<const std::byte>, 2> header;
-  /// Of what follows the header: in what order, and from where.
+  /// The bytes after the header, in order.
   std::array<std::span<const std::byte>, 2> body;
 };
 
-/// The keys of one end of a connection. For the thread of its shard.
+/// The keys of one end of a connection. Only the thread of its shard may use it.
 class PacketSeal {
  public:
   using Tag = std::array<std::byte, 12>;
 
   virtual ~PacketSeal() = default;
 
-  /// What this end adds to the keys, and which key of the job it is.
+  /// The random bytes that this end contributes, and the id of the job's key (PacketKey::id()).
   [[nodiscard]] virtual const EndRandom& own() const = 0;
   [[nodiscard]] virtual std::uint64_t key_id() const = 0;
   [[nodiscard]] virtual bool encrypts() const = 0;
-  /// Client: what the server adds, from a packet that open() may show not to be the server's; then the next one's
-  /// counts.
+  /// Client: derives the keys from the server's random bytes. If open() then fails, the packet was not the server's;
+  /// call meet() again with the bytes of the next packet.
   virtual void meet(const EndRandom& server) = 0;
   struct Epoch {
-    bool bit = false;      ///< lowest bit of its number, as the header has it
-    bool overdue = false;  ///< should have ended, but none of its packets has been acknowledged
+    bool bit = false;      ///< lowest bit of the epoch's number, as in the header
+    bool overdue = false;  ///< the epoch should have ended, but none of its packets has been acknowledged
   };
-  /// Of the next packet, whose number will be `number`. Begins a new epoch where one is due, which takes that packets
-  /// of this one have been acknowledged: `acked` is the highest number that has been.
+  /// The epoch of the next packet, whose number will be `number`. Begins a new epoch if one is due and a packet of the
+  /// current one has been acknowledged. `acked`: the highest number acknowledged so far, all ones if none.
   [[nodiscard]] virtual Epoch next_epoch(std::uint64_t number, std::uint64_t acked) = 0;
-  /// Encrypts the body to `out`, where its pieces may lie already, one after the other.
+  /// Encrypts the body into `out`, one piece after the other, and returns the authentication tag. The pieces may
+  /// already be at their places in `out`. Does not encrypt a clear packet.
   virtual Tag seal(const SealedPacket& packet, std::byte* out) = 0;
-  /// Client: seals a clear packet that only the job's key and this end's random bytes open: CONNECT.
+  /// Client: seals CONNECT, a clear packet that opens_greeting() accepts with the job's key and this end's random
+  /// bytes, and with no others.
   virtual Tag seal_greeting(const SealedPacket& packet) = 0;
-  /// Server: whether a clear packet was sealed by seal_greeting() of this connection's client, that is with this key
-  /// and these random bytes of it, and no others.
+  /// Server: whether seal_greeting() of this connection's client sealed this clear packet, that is, with this
+  /// connection's key and client random bytes.
   [[nodiscard]] virtual bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
                                             const Tag& tag) = 0;
-  /// Decrypts the body to `out`, which has room for it. False: not sealed by the peer, or changed.
+  /// Verifies the packet, and decrypts the body into `out`, which has room for it. False: the peer did not seal it, or
+  /// it was changed on its way.
   [[nodiscard]] virtual bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) = 0;
-  /// As SealEngine::answer_of_restarted(), with this connection's key.
+  /// Like SealEngine::answer_of_restarted(), with this connection's key.
   [[nodiscard]] virtual Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const = 0;
 };
 
 class SealEngine;
 
-/// A key that hosts of a job share (transport/security/job_key.h), for any number of shards and threads.
+/// A key that the hosts of a job share (transport/security/job_key.h). Any number of shards and threads may use it.
 class PacketKey {
  public:
   virtual ~PacketKey() = default;
 
-  /// Says which key it is without telling it, and whether it encrypts: ends that differ in that have no key in common.
+  /// Identifies the key and whether it encrypts, without revealing the key. Ends of which only one encrypts have no key
+  /// in common.
   [[nodiscard]] virtual std::uint64_t id() const = 0;
-  /// Whether packets are encrypted, too, and not only authenticated.
+  /// Whether packets are encrypted and authenticated, or only authenticated.
   [[nodiscard]] virtual bool encrypts() const = 0;
-  /// For a shard that uses keys of this kind.
+  /// Makes the engine of a shard that uses keys of this kind.
   [[nodiscard]] virtual std::unique_ptr<SealEngine> make_engine() const = 0;
 };
 
-/// Makes the seals of a shard's connections. For the thread of that shard; outlives the seals. Keys outlive a call
-/// only.
+/// Makes the seals of a shard's connections. Only the thread of the shard may use it. It must outlive the seals; a key
+/// need only live during a call.
 class SealEngine {
  public:
   virtual ~SealEngine() = default;
 
-  /// Whether this process has become a copy since the engine was made, or since the latest call: another process then
-  /// has the keys of all seals, and nothing more may be sealed with them. Asked in each poll.
+  /// Whether this process was copied (process_copies() in base/system_random.h) since the engine was made or since the
+  /// latest call. Another process then has the keys of all seals, so no further packet may be sealed with them. The
+  /// shard calls it in each poll.
   [[nodiscard]] virtual bool was_copied(Nanos now) = 0;
-  /// What only those can know who have the key, about a packet that has just been sent, by its tag, to a connection of
-  /// theirs: so that who has been restarted can say, and be believed, that it knows nothing of it.
+  /// The tag of the answer of an end that has restarted: it proves, to the sender of a packet with tag `answered` to
+  /// `connection`, that an end with the key does not know the connection.
   [[nodiscard]] virtual PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
                                                             std::uint32_t connection) const = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> accept(const PacketKey& key, const EndRandom& client,
                                                            const EndRandom& server) = 0;
-  /// Whether a clear packet was sealed by PacketSeal::seal_greeting() of a client with these random bytes.
+  /// Whether PacketSeal::seal_greeting() of a client with these random bytes sealed this clear packet.
   [[nodiscard]] virtual bool opens_greeting(const PacketKey& key, const EndRandom& client, const SealedPacket& packet,
                                             const PacketSeal::Tag& tag) = 0;
 };

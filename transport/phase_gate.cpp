@@ -34,7 +34,7 @@ std::string objection_to(const PhasePlan& plan) {
     return fmt::format("the period is {} ns; give one above 0 and at most 2^60 ns", plan.period.count);
   if (plan.slot.count < -kMaxSlot || plan.slot.count > kMaxSlot)
     return fmt::format("the slot is at {} ns; give one at most 2^62 ns from 0", plan.slot.count);
-  // Written as a negation so that NaN fails as well.
+  // Written as a negation so that NaN fails, too.
   if (!(plan.tolerance >= 0 && plan.tolerance <= kMaxTolerance))
     return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMaxTolerance);
   if (!(plan.gradual_step >= kMinStep && plan.gradual_step <= 1))

@@ -1,34 +1,36 @@
-// The phase gate of a job: holds the first bytes of each iteration back until the job's time slot, so that the time
+// The phase gate of a job: holds back the first bytes of each iteration until the job's time slot, so that the time
 // shifts computed by a scheduler persist (CASSINI, NSDI 2024, arXiv 2308.00852, section 5: a drift of more than 5% of
 // an iteration is corrected). Sans-IO: the gate only decides when bytes may leave; connections ask it and wait.
 //
-// A plan defines slots at slot + k * period for every integer k. Each iteration is assigned to one when its first bytes
-// are ready to leave. With "phase" the time since the previous slot:
+// A plan defines slots at slot + k * period for every integer k. When its first bytes are ready to leave, an iteration
+// is assigned to a slot. "Phase" is the time since the previous slot:
 //
-//   early     before the slot that follows the job's last one: waits for it. The slot period is slightly longer than
-//             the job's own, so this is the normal case
-//   on time   phase <= tolerance * period, or the next slot is less than clock_bound away: starts at once. Small delays
-//             need no correction, since the slack in the period lets the job catch up
-//   drifted   otherwise. Correction at_once: waits for the next slot. Correction gradual: waits for at most
-//             gradual_step * period in this and each following iteration, until it starts exactly on a slot
+//   early     before the slot that follows the job's last one: the iteration waits for it. This is the normal case,
+//             because the slot period is slightly longer than the job's own
+//   on time   phase <= tolerance * period, or the next slot is less than clock_bound away: the iteration starts at
+//             once. Small delays need no correction, because the slack in the period lets the job catch up
+//   drifted   otherwise. Correction at_once: the iteration waits for the next slot. Correction gradual: this and each
+//             following iteration wait for at most gradual_step * period, until one starts exactly on a slot
 //
-// Each correction costs up to a period, so a plan that the job keeps missing is worse than none. A leaky bucket counts:
-// a correction adds one, an iteration on its slot removes 1/12, and at three the plan is dropped as a misfit. An
-// occasional straggler is thus corrected for ever, and a job whose iterations have become longer than its slots is
-// released after a few. A gradual correction that has waited for a whole period without reaching a slot counts again.
+// Each correction costs up to a period, so a plan that the job keeps missing is worse than none. A leaky bucket counts
+// corrections: each adds one, an iteration on its slot removes 1/12, and at three the plan is dropped as a misfit. So
+// an occasional straggler is always corrected, but a job whose iterations have become longer than its slots loses its
+// plan after a few corrections. A gradual correction that has waited for a whole period without reaching a slot counts
+// again.
 //
-// A plan is also dropped when it is stale (the wait would last beyond valid_until), or out of range. Without a plan the
+// A plan is also dropped if it is out of range, or stale (the wait would last beyond valid_until). Without a plan the
 // gate is open.
 //
 // If the program begins the next iteration while the first bytes of the current one are still held, the current one is
-// skipped: its data leaves freely, its slot and its correction are not counted, and the next iteration may take the
+// skipped: its data leaves at once, its slot and its correction are not counted, and the next iteration may take the
 // same slot.
 //
-// A job with workers on several shards has one gate on each, which do not communicate: each decides from the plan, its
-// own history and its own clock. They agree as long as their workers are ready at about the same time; early workers
-// all wait for the same slot. If one worker is just within the tolerance (or clock_bound before the slot) and another
-// just beyond it, the first starts and the second waits for the next slot. The collective then ends late for both, both
-// drift, both take the following slot and agree again. This costs the job one period and each worker one correction.
+// A job with workers on several shards has one gate on each shard. The gates do not communicate: each decides from the
+// plan, its own history and its own clock. They agree as long as their workers are ready at about the same time; early
+// workers all wait for the same slot. If one worker is just within the tolerance (or clock_bound before the slot) and
+// another just beyond it, the first starts and the second waits for the next slot. The collective then ends late for
+// both, both drift, both take the following slot, and they agree again. This costs the job one period and each worker
+// one correction.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +50,8 @@ struct PhasePlan {
   Correction correction = Correction::at_once;  ///< how drift is corrected
   double gradual_step = 0.1;                    ///< maximum wait per iteration, as a fraction of the period, 0.001 to 1
   Nanos valid_until = Nanos::never();           ///< the plan is dropped after this time
-  /// Maximum difference between the clocks of the job's hosts; 0 to tolerance * period. It keeps workers from deciding
-  /// differently, which would cost the job one period, like a drift.
+  /// Maximum difference between the clocks of the job's hosts; 0 to tolerance * period. It prevents workers from
+  /// deciding differently, which would cost the job one period, like a drift.
   Nanos clock_bound;
   bool operator==(const PhasePlan&) const = default;
 };
@@ -57,55 +59,55 @@ struct PhasePlan {
 /// "cause; cure" for people if the plan is invalid; empty if it is valid.
 std::string objection_to(const PhasePlan& plan);
 
-/// State of a job's plan. The values from `removed` on say why there is none any more.
+/// State of a job's plan. The values from `removed` on are reasons why the job no longer has a plan.
 enum class PlanState : std::uint8_t {
   none,           ///< no plan was ever set
   active,         ///< the gate enforces the plan
-  removed,        ///< by clear_plan()
-  stale,          ///< valid_until has passed, or would pass before the next slot
+  removed,        ///< clear_plan() removed it
+  stale,          ///< valid_until has passed, or will pass before the next slot
   invalid,        ///< out of range
   misfit,         ///< the job kept missing its slots
   no_iterations,  ///< iterations are learned from the traffic, so their beginnings are only known afterwards
   unknown_job,
 };
-/// "none", "active", ...
+/// The name of the value: "none", "active", ...
 std::string_view to_text(PlanState state);
 
 struct GateStats {
   PlanState state = PlanState::none;
   std::uint64_t on_slot = 0;        ///< iterations that began on their slot, or within the tolerance after it
   std::uint64_t corrections = 0;    ///< drifts that were corrected
-  std::uint64_t plans_dropped = 0;  ///< as stale, invalid or a misfit
+  std::uint64_t plans_dropped = 0;  ///< plans dropped because they were stale, invalid or a misfit
   std::uint64_t skipped = 0;        ///< iterations skipped while they were held; not counted anywhere else
-  Nanos waited;                     ///< total time that iterations were held, including early ones
-  /// If an iteration is being held that has drifted: when its first bytes became ready, so that a scheduler may set a
+  Nanos waited;                     ///< total time for which iterations were held, early ones included
+  /// While a drifted iteration is held: the time at which its first bytes became ready, so that a scheduler can set a
   /// better plan. never() otherwise.
   Nanos adrift_since = Nanos::never();
 };
 
 class PhaseGate {
  public:
-  /// Leaky bucket: number of iterations on a slot that offset one correction, and the level at which a plan is a
-  /// misfit.
+  /// The leaky bucket: the number of iterations on a slot that offset one correction, and the level at which a plan is
+  /// a misfit.
   static constexpr std::uint32_t kIterationsPerCorrection = 12;
   static constexpr std::uint32_t kMisfit = 3;
 
-  /// Replaces the plan. An iteration that is being held is decided anew. A plan that is stale or out of range leaves
-  /// the gate without one. If only `slot` differs from the previous plan, the slots have been moved: a job that was
+  /// Replaces the plan, and decides again about an iteration that is held. If `plan` is stale or out of range, the gate
+  /// has no plan afterwards. If only `slot` differs from the previous plan, the slots have been moved: a job that was
   /// aligned takes the first of the new slots after its last one, and its corrections stay counted.
   PlanState set(const PhasePlan& plan, Nanos now);
-  /// Removes the plan, which opens the gate.
+  /// Removes the plan and so opens the gate.
   void clear(PlanState why, Nanos now);
 
-  /// Data posted from now on belongs to a new iteration.
+  /// Begins an iteration: data posted from now on belongs to it.
   void begin_iteration() {
     if (pending_ && held_) skip();
     ++round_;
     pending_ = true;
     decided_ = held_ = false;
   }
-  /// Number of the current iteration, 0 before the first; stored with each message. Wraps at 2^32, by when no message
-  /// of the same number is left.
+  /// Number of the current iteration, 0 before the first; stored with each message. It wraps at 2^32, when no message
+  /// with the same number is left.
   [[nodiscard]] std::uint32_t round() const { return round_; }
   /// Whether no bytes of the current iteration have left yet.
   [[nodiscard]] bool pending() const { return pending_; }
@@ -113,8 +115,8 @@ class PhaseGate {
   [[nodiscard]] bool holds(std::uint32_t round) const {
     return pending_ && round == round_ && stats_.state == PlanState::active;
   }
-  /// When the first bytes of a pending iteration, which are ready now, may leave: `now` or later. Once it has returned
-  /// `now`, the gate stays open for the rest of the iteration.
+  /// The time at which the first bytes of the pending iteration, which are ready now, may leave: `now` or later. Once
+  /// it has returned `now`, the gate stays open for the rest of the iteration.
   Nanos opens_at(Nanos now);
 
   [[nodiscard]] const GateStats& stats() const { return stats_; }
@@ -144,7 +146,7 @@ class PhaseGate {
   Nanos step_;
   std::uint32_t round_ = 0;
   bool pending_ = false;
-  bool decided_ = false;  ///< of a pending iteration: its first bytes were ready at asked_ and may leave at opens_
+  bool decided_ = false;  ///< the first bytes of the pending iteration were ready at asked_ and may leave at opens_
   bool held_ = false;     ///< the pending iteration has been decided, under this or an earlier plan
   Nanos asked_;
   Nanos opens_;

@@ -1,7 +1,7 @@
 // Loops over datapaths; see poll_loop.h.
 //
-// A datapath tells that a packet has arrived only to who asks for it, so every round polls all. A round in which none
-// moved a packet, nothing was due and nothing is blocked is an idle one; after some of those in a row the loop idles.
+// A datapath signals packets only on request, so every round polls all datapaths. A round is idle if no packet moved,
+// nothing was due and nothing is blocked. After some idle rounds in a row the loop idles.
 #include "mltcp/transport/poll_loop.h"
 
 #include <algorithm>
@@ -10,30 +10,30 @@
 namespace mltcp {
 namespace {
 
-/// Idle rounds before the loop idles: answers to what was just sent are often there by then. Where the machine has
-/// other things to do it needs no time to be woken, and those who answer may want this CPU.
+/// Idle rounds before the loop idles: answers to packets just sent have often arrived by then. Fewer if the loop can
+/// sleep: a busy machine wakes it up quickly, and the programs that answer may need this CPU.
 constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
-/// Looks in vain take as long as it takes to be woken, and the CPU from who answers. See be_prompt() for more of them.
+/// Idle rounds take as long as a wake-up, and take the CPU from the programs that answer. be_prompt() may ask for more.
 constexpr std::uint32_t kIdleRoundsOfPrompt = 2;
 constexpr Nanos kNap{50'000};
-/// So long after the latest packet a sleeper by files that need no arming naps where packets are many: else it would be
-/// woken by each of them.
+/// If packets are many and files need no arming, the loop naps for this long after the latest packet: each packet would
+/// wake it from a sleep.
 constexpr Nanos kAwake{200'000};
-/// They are many where more than so many moved since the latest nap or sleep, or where a packet has ended the latest
-/// sleep sooner. A question and its answer are two, and take longer.
+/// Packets are many if more than this many moved since the latest nap or sleep, or if a packet ended the latest sleep
+/// within kAwake. A request and its response are two packets, and take longer.
 constexpr std::uint64_t kFewPackets = 3;
 constexpr Nanos kShortSleep{20'000};
-/// Who is prompt naps after so many of these in a row: each packet of a stream would wake it. One that answers each
-/// question soon does, too, but seldom.
+/// A prompt loop naps after this many short sleeps in a row: each packet of a stream would wake it. A loop that answers
+/// requests quickly naps for the same reason, but seldom.
 constexpr std::uint32_t kShortInARow = 8;
-/// Shorter than this is not worth a system call.
+/// A nap shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
 
 }  // namespace
 
-/// Has datapaths tell the calling thread of packets while it lives: all of them, or none if one can't, or if one gets
-/// packets from a datapath that isn't here.
+/// While it exists, the datapaths signal packets to the calling thread: all of them, or none, if one cannot or gets
+/// packets from a datapath outside this loop.
 class PollLoop::Waiting {
  public:
   Waiting(const std::vector<Entry>& entries, Waker* waker) : waker_(waker) {
@@ -64,13 +64,13 @@ class PollLoop::Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  /// No more once one of the files has failed for good.
+  /// False once one of the files has failed permanently.
   [[nodiscard]] bool is_able() const { return able_; }
-  /// Who looks soon after a packet is not woken by the next.
+  /// A loop that polls soon after a packet is not woken by the next one.
   [[nodiscard]] bool needs_no_arming() const { return armed_.empty(); }
 
-  /// Sleeps until a packet comes, `most` at the longest, unless `is_idle` finds something after arming. Returns whether
-  /// a file has ended the sleep.
+  /// Sleeps until a packet arrives, at most `most`; does not sleep if `is_idle` is false after arming. Returns whether
+  /// a file ended the sleep.
   template <typename IsIdle>
   bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos most, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;
@@ -85,7 +85,7 @@ class PollLoop::Waiting {
     return end != WaitEnd::timed_out;
   }
 
-  /// Sleeps for `nap`, and shorter only if the waker ends it.
+  /// Sleeps for `nap`; only the waker ends it earlier.
   template <typename IsIdle>
   void nap(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos nap, IsIdle is_idle) {
     if (waker_ == nullptr) {
@@ -125,15 +125,15 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
                                                     : kIdleRoundsOfSleeper;
   std::uint32_t idle_rounds = 0;
   Nanos busy_at;
-  bool woken = false;  ///< by a file, from the latest sleep
+  bool woken = false;  ///< a file ended the latest sleep
   Nanos woken_at;
-  std::uint64_t moved = 0;         ///< packets, since the latest nap or sleep
-  bool slept_short = false;        ///< the latest of both was a sleep that a packet ended soon
-  std::uint32_t short_sleeps = 0;  ///< in a row, naps not counted
+  std::uint64_t moved = 0;         ///< packets moved since the latest nap or sleep
+  bool slept_short = false;        ///< the latest nap or sleep was a sleep that a packet ended soon
+  std::uint32_t short_sleeps = 0;  ///< short sleeps in a row, not counting naps
   for (;;) {
     Nanos now = loop_.begin_round();
     const bool ends = is_stopped(stop);
-    const bool last = ends || now > until;  // a round for what was due before, such as acknowledgements
+    const bool last = ends || now > until;  // one round for work that was due before, such as acknowledgements
     Nanos next = until;
     bool busy = false;
     bool blocked = false;
@@ -157,7 +157,7 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
       continue;
     }
     if (next - now <= kShortestNap || now - busy_at < spin_) continue;
-    // Woken for nothing that moved: by what is none of ours, or for which there is no memory. It may go on.
+    // Woken although no packet moved: by a packet for another program, or without memory for it. This may repeat.
     const bool in_vain = woken && busy_at < woken_at;
     woken = false;
     const bool many = moved > 0 && (is_prompt_ ? short_sleeps >= kShortInARow : moved > kFewPackets || slept_short);
@@ -184,7 +184,7 @@ bool PollLoop::is_stopped(const std::function<bool()>& stop) {
   return true;
 }
 
-/// A round; whether it moved no packet, nothing is blocked, and nothing is due before `next`.
+/// Runs a round. Whether it moved no packet, nothing is blocked, and nothing is due before `next`.
 bool PollLoop::has_nothing_before(Nanos next) {
   bool came = false;
   for (Entry& entry : entries_) {

@@ -1,10 +1,9 @@
-// Drives programs of the transport (Pollables, such as shards) on datapaths of any kind, one thread a loop: the one
-// that calls run(). It polls each as it wants to be called, and decides when to look again, when to pass the time and
-// when to sleep, by what the datapaths tell (PacketIo). Sans-IO: it reads clocks and sleeps by the TimeSource that it
-// is given.
+// A loop that drives Pollables, such as shards, on datapaths of any kind, in the thread that calls run(). It polls each
+// when it is due, and decides when to poll again, when to pause and when to sleep, from the state of the datapaths
+// (PacketIo). Sans-IO: it reads the time and sleeps through its TimeSource.
 //
-// A program with its own loop needs none of this: it calls Shard::poll() again at the time that this returned at the
-// latest, sooner when packets arrive, and soon while PacketIo::is_blocked().
+// A program with its own loop does not need this class. It calls Shard::poll() again at the latest at the time that the
+// previous call returned, sooner when packets arrive, and soon while PacketIo::is_blocked().
 #pragma once
 
 #include <atomic>
@@ -20,23 +19,24 @@
 
 namespace mltcp {
 
-/// What a loop does while there is nothing to do.
+/// How a loop spends idle time.
 enum class Idle : std::uint8_t {
-  spin,   ///< looks again at once: least delay, a whole CPU
-  pause,  ///< the same with the CPU's pause instruction in between, for the sake of its other hardware thread
-  /// Sleeps until a packet or the next deadline comes, where all datapaths tell of packets (PacketIo::begin_waiting)
-  /// and no datapath of another loop can hand a packet over; else it looks every 50 microseconds, and so it does for a
-  /// while where packets are many and files need no arming, as sockets don't. For shared machines. See be_prompt().
+  spin,   ///< polls again at once: minimum delay, uses a whole CPU
+  pause,  ///< the same with the CPU's pause instruction in between, in favour of its other hardware thread
+  /// Sleeps until the next packet or deadline, if all datapaths signal packets (PacketIo::begin_waiting) and none
+  /// receives packets from a datapath of another loop. Otherwise it polls every 50 us. It also does that for a while
+  /// when many packets arrive, if the datapaths' descriptors need no arming (sockets). For shared machines. See
+  /// be_prompt().
   sleep,
 };
 
-/// How other threads wake a loop that sleeps, after they have left something for one of its Pollables. They look
-/// whether it is armed after they have left it; the loop looks at its Pollables after it has armed. With a full fence
-/// in between on both sides one of the two sees the other.
+/// Lets other threads wake a sleeping loop after they have given work to one of its Pollables. The other thread first
+/// gives the work, then checks whether the waker is armed. The loop first arms the waker, then polls its Pollables.
+/// With a full fence between the two steps on each side, at least one side sees the other's step.
 class Waker {
  public:
   virtual ~Waker() = default;
-  /// Readable from the first wake-up after arm() on, until disarm().
+  /// A file descriptor that is readable from the first wake-up after arm() until disarm().
   [[nodiscard]] virtual int file() const = 0;
   virtual void arm() = 0;
   virtual void disarm() = 0;
@@ -44,37 +44,38 @@ class Waker {
 
 class PollLoop {
  public:
-  /// `time` outlives it.
+  /// `time` must outlive the loop.
   PollLoop(TimeSource& time, Idle idle) : time_(time), idle_(idle) {}
   PollLoop(const PollLoop&) = delete;
   PollLoop& operator=(const PollLoop&) = delete;
   ~PollLoop() = default;
 
-  /// Has `pollable`, which uses `io`, polled from now on. They outlive the loop. Not while it runs.
+  /// Polls `pollable`, which uses `io`, from now on. Both must outlive the loop. Do not call it while the loop runs.
   void attach(PacketIo& io, Pollable& pollable);
 
-  /// Who sleeps is woken by it, too. It outlives the loop. Not while it runs.
+  /// `waker` also ends the loop's sleeps. It must outlive the loop. Do not call it while the loop runs.
   void wake_by(Waker& waker) { waker_ = &waker; }
 
-  /// For programs that wait for answers: it naps only where several sleeps in a row were ended at once, and then by
-  /// turns with them, and before it sleeps looks for as long as `spin` after the latest packet. Not while it runs.
+  /// For programs that wait for answers, with Idle::sleep. The loop keeps polling for `spin` after the latest packet
+  /// before it sleeps. While many packets arrive, it polls every 50 us (naps) only after a packet has ended several
+  /// sleeps in a row almost at once, and then alternates naps and sleeps. Do not call it while the loop runs.
   void be_prompt(Nanos spin) {
     is_prompt_ = true;
     spin_ = spin;
   }
 
-  /// Runs until the time is `until`, request_stop() was called, or `stop` is true: it is asked in every round, at least
-  /// every 20 ms, and not at all if it is empty. All are polled once more then: what is due, such as the
-  /// acknowledgement of the message that `stop` waited for, still leaves. Returns whether it was stopped. Passes on
-  /// what a Pollable throws.
+  /// Runs until the time is `until`, request_stop() is called, or `stop` returns true. `stop` is called in every round,
+  /// at least every 20 ms; it may be empty. At the end all Pollables are polled once more, so that packets that are due
+  /// are sent, such as the acknowledgement of the message that `stop` waited for. Returns whether the loop was stopped.
+  /// Passes on exceptions of a Pollable.
   bool run(Nanos until, const std::function<bool()>& stop = nullptr);
 
-  /// Ends the run that is under way, or the next. From any thread, and from signal handlers.
+  /// Ends the current run, or the next one. Any thread and signal handlers may call it.
   void request_stop() noexcept { stop_requested_.store(true, std::memory_order_release); }
 
-  /// That of all times here.
+  /// The current time on the clock of `until`.
   [[nodiscard]] Nanos now() const { return time_.now(); }
-  /// Not while it runs.
+  /// Do not call it while the loop runs.
   [[nodiscard]] const LoopCounters& counters() const { return loop_.counters; }
 
  private:
@@ -82,7 +83,7 @@ class PollLoop {
     PacketIo* io;
     Pollable* pollable;
     Nanos due;
-    std::uint64_t activity = 0;  ///< as of the round before
+    std::uint64_t activity = 0;  ///< in the previous round
   };
   class Waiting;
 

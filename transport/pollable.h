@@ -1,4 +1,5 @@
-// Interface of what a datapath drives: it runs when packets arrive for its host, or at a time it asked for.
+// Interface of an object that a loop or a simulator polls: when packets arrive for its host, or at a time that it has
+// requested.
 #pragma once
 
 #include "mltcp/base/units.h"

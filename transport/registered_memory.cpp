@@ -45,8 +45,8 @@ RegisteredMemory::RegisteredMemory(std::span<std::byte> memory, std::span<DmaDev
   const std::uintptr_t end = begin + memory.size();
   if (memory.empty() || begin % page != 0 || memory.size() % page != 0) {
     throw InputError(
-        fmt::format("{} bytes at {:#x} can't be registered: whole pages of {} bytes can; get them with "
-                    "mmap or aligned_alloc({}, ...)",
+        fmt::format("{} bytes at {:#x} can't be registered, as they are not whole pages of {} bytes; get such memory "
+                    "with mmap or aligned_alloc({}, ...)",
                     memory.size(), begin, page, page));
   }
   Registry& all = registry();
@@ -60,7 +60,7 @@ RegisteredMemory::RegisteredMemory(std::span<std::byte> memory, std::span<DmaDev
   }
   if (all.entries.size() == kMost) {
     throw InputError(
-        fmt::format("{} pieces of memory are registered, and no more can be; register larger ones", kMost));
+        fmt::format("{} pieces of memory are registered, which is the limit; register fewer and larger ones", kMost));
   }
   Entry entry{begin, end, {}};
   for (DmaDevice* const device : devices) {

@@ -1,6 +1,6 @@
 // Registration of the program's memory for DMA, so that payloads in it are sent without a copy.
 //
-// A device reads only memory that was mapped for it, also in the IOMMU: a NIC under DPDK, or a verbs device. Payloads
+// A device (a NIC under DPDK, or a verbs device) reads only memory that was mapped for it, in the IOMMU too. Payloads
 // in other memory are copied. Datapaths in which the CPU reads payloads, such as sockets and shared memory, need no
 // registration.
 #pragma once
@@ -14,14 +14,14 @@
 
 namespace mltcp {
 
-/// A device that reads memory by DMA; implemented by each datapath that may do so.
+/// A device that reads memory by DMA. Datapaths that use DMA implement it.
 class DmaDevice {
  public:
   virtual ~DmaDevice() = default;
-  /// False if the device reads through the CPU, so that nothing needs mapping.
+  /// False if the CPU reads the memory for the device, so that nothing needs mapping.
   [[nodiscard]] virtual bool needs_mapping() const = 0;
-  /// Maps `memory`, which consists of whole pages, and returns the device's key for it. May take long, as the kernel
-  /// pins the pages. Throws RunError with the reason if it fails. Never called concurrently within a process.
+  /// Maps `memory`, which consists of whole pages, and returns the device's key for it. May take long, because the
+  /// kernel pins the pages. Throws RunError with the reason if it fails. Never called concurrently within a process.
   virtual std::uint64_t map(std::span<std::byte> memory) = 0;
   virtual void unmap(std::span<std::byte> memory, std::uint64_t key) noexcept = 0;
 };
@@ -30,11 +30,11 @@ class RegisteredMemory {
  public:
   static constexpr std::size_t kMost = 64;  ///< maximum number of registered ranges in a process
 
-  /// Maps `memory` for all of `devices` that need it. It must begin at a page boundary and be a whole number of pages;
-  /// it and the devices must outlive the registration. Throws InputError if it is not whole pages or overlaps
-  /// registered memory; RunError if a device cannot map it.
+  /// Maps `memory` for those of `devices` that need it. The memory must begin at a page boundary and be a whole number
+  /// of pages; the memory and the devices must outlive the registration. Throws InputError if the memory is not whole
+  /// pages or overlaps registered memory, or if kMost ranges are registered; RunError if a device cannot map it.
   RegisteredMemory(std::span<std::byte> memory, std::span<DmaDevice* const> devices);
-  /// All messages with bytes in the memory must have completed.
+  /// Call it when all messages with bytes in the memory have completed.
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;

@@ -10,18 +10,18 @@ namespace mltcp {
 void check_requirements(const ConnectionConfig& config, const cc::AlgorithmTable& algorithm,
                         const PacketIo::Limits& limits) {
   if (algorithm.capabilities.needs_ecn && !limits.ecn)
-    throw InputError(fmt::format(
-        "congestion control \"{}\" needs ECN, and this datapath carries none; choose one that does without, "
-        "such as \"swift\", or another datapath",
-        algorithm.name));
+    throw InputError(
+        fmt::format("congestion control \"{}\" needs ECN, and this datapath carries none; choose one without ECN, such "
+                    "as \"swift\", or another datapath",
+                    algorithm.name));
   if (config.ecn && !limits.ecn) throw InputError("ecn is true, and this datapath carries none; set ecn = false");
   if (algorithm.capabilities.needs_hops && !limits.hops)
     throw InputError(
-        fmt::format("congestion control \"{}\" needs the number of hops, and this datapath doesn't tell it; choose "
+        fmt::format("congestion control \"{}\" needs the number of hops, and this datapath does not report it; choose "
                     "another of the two",
                     algorithm.name));
   if (config.priority >= limits.priorities)
-    throw InputError(fmt::format("priority is {}, and the highest of this datapath is {}; set that at most",
+    throw InputError(fmt::format("priority is {}, and the highest of this datapath is {}; set no more than that",
                                  config.priority, limits.priorities - 1));
 }
 

@@ -13,7 +13,7 @@ using transport::ShardCore;
 
 namespace {
 
-/// Why a message without bytes is refused.
+/// The reason why a message without bytes is refused.
 PostResult refuse(const ShardCore& core, ConnectionId id) {
   return core.find(id) == nullptr ? PostResult::closed : PostResult::invalid;
 }

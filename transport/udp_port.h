@@ -1,11 +1,11 @@
 // The default UDP port of hosts.
 //
-// A Dynamic Port (49152 to 65535), which IANA assigns to no service (RFC 6335 section 6), so that no tool decodes these
-// packets as another protocol. It also lies outside Linux's ephemeral ports, 32768 to 60999
-// (net.ipv4.ip_local_port_range), as do the ports after it, which further shards and ranks use.
+// It is a Dynamic Port (49152 to 65535), which IANA assigns to no service (RFC 6335 section 6), so that no tool decodes
+// these packets as another protocol. It is also outside Linux's ephemeral ports, 32768 to 60999
+// (net.ipv4.ip_local_port_range), as are the ports after it, which further shards and ranks use.
 //
-// Simulations use other ports (sim::Dumbbell, lab/experiment/backends/topology_network.h), since hashes of paths depend
-// on them.
+// Simulations use other ports (sim::Dumbbell, lab/experiment/backends/topology_network.h), because hashes of paths
+// depend on them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace mltcp {
 
 constexpr std::uint16_t kDefaultUdpPort = 62400;
 
-/// The port of RoCEv2, assigned by IANA; to be avoided: packet analysers decode its packets as InfiniBand, and NICs
-/// with RoCE may keep them from other receivers.
+/// The port of RoCEv2, assigned by IANA. Do not use it: packet analysers decode its packets as InfiniBand, and NICs
+/// with RoCE may not deliver them to other receivers.
 constexpr std::uint16_t kRoceUdpPort = 4791;
 
 }  // namespace mltcp

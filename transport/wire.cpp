@@ -17,7 +17,7 @@ struct RawHeader {
   std::uint8_t flags;
   std::uint16_t covered;
   std::uint32_t checksum;
-  std::array<std::uint32_t, 2> tag;  // low half first: a 64-bit member would make the struct longer than the header
+  std::array<std::uint32_t, 2> tag;  // low half first; a 64-bit member would make the struct longer than the header
   std::uint32_t connection;
   std::uint32_t packet_number;
   std::uint32_t span;
@@ -51,7 +51,7 @@ std::uint32_t checksum(std::span<const std::byte> covered) {
   return covered.size() > kHeaderBytes ? crc32c(crc, covered.subspan(kHeaderBytes)) : crc;
 }
 
-// What CONNECT and ACCEPT have in common.
+// Writes the common part of CONNECT and ACCEPT.
 void greet(std::byte* at, FrameType type, const ConnectFrame& frame) {
   store(at, static_cast<std::uint8_t>(type));
   store(at + 1, frame.version);
@@ -66,7 +66,7 @@ void write_cookie(std::byte* at, FrameType type, std::uint64_t cookie) {
   store(at + 4, cookie);
 }
 
-// Version 2: its header, and of its frames what is needed to tell an end of it that its version is not spoken here.
+// Version 2: its header, and the parts of its frames needed to answer that its version is not supported.
 struct Version2Header {
   std::uint8_t magic;
   std::uint8_t flags;

@@ -13,7 +13,7 @@
 //        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, computed with this field as zero
-//        8    8  tag: the secret number that the connection's receiver has drawn and told in CONNECT or ACCEPT; 0 in
+//        8    8  tag: the secret number that the connection's receiver has drawn and sent in CONNECT or ACCEPT; 0 in
 //                CONNECT. In RESET, the tag of the packet that is answered
 //       16    4  destination connection id (0: CONNECT or RESET)
 //       20    4  packet number, low 32 bits
@@ -23,8 +23,8 @@
 //       34    2  progress: bytes_ratio of the iteration in 1/65535
 //
 // Sealed packets (packet_seal.h) have an authentication tag of 96 bits at offset 4, in place of checksum and tag. It
-// covers the whole packet. What follows the header is encrypted, unless the packet is clear: those with CONNECT or
-// ACCEPT are, as keys are agreed on by them.
+// covers the whole packet. Everything after the header is encrypted, unless the packet is clear. Packets with CONNECT
+// or ACCEPT are clear, because these frames agree on the keys.
 //
 // The job tag has a fixed offset so that a switch or a receiver can read a packet's job and its progress without any
 // connection state.
@@ -38,34 +38,34 @@
 //            if flag 1 is set, credit as in CREDIT (4);
 //            then for each further range, in descending order: gap - 1 (4), length - 1 (4)
 //            Whole messages: all messages with lower numbers are complete in the receiver's buffers. The field may take
-//            the place of the ECT(1) count since nobody sends ECT(1); a packet that was changed from ECT(0) to ECT(1)
-//            on its way shows in an ECT(0) count that is too low.
+//            the place of the ECT(1) count because nobody sends ECT(1). A packet changed from ECT(0) to ECT(1) on its
+//            way is detected by an ECT(0) count that is too low.
 //   CREDIT   flags (1; 1 = final), 0 (2), number of receive buffers posted since the connection began (4)
 //   PING     0 (7); as long as RESET, so that it may be answered by one
-//   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), least and
-//            highest version that the client speaks (1, 1), 0 (2)
-//   KEY      0 (3), id of the job's key (8), random bytes of the sender (16), behind CONNECT or ACCEPT of a connection
-//   whose
-//            packets are sealed
-//   TOKEN    0 (3), cookie (8), behind CONNECT and KEY: what RETRY has asked for
+//   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), lowest
+//            and highest version that the client supports (1, 1), 0 (2)
+//   KEY      0 (3), id of the job's key (8), random bytes of the sender (16), after CONNECT or ACCEPT of a
+//            connection whose packets are sealed
+//   TOKEN    0 (3), cookie (8), after CONNECT and KEY: the cookie from RETRY
 //   ACCEPT   version chosen (1), max packet (2), source connection id (4), credit (4), the server's tag (8), highest
-//            version that the server speaks (1), 0 (3)
-//   RETRY    0 (3), cookie (8): the server has kept nothing, and takes the CONNECT that brings the cookie back
-//   CLOSE    0 (1), reason (2); a receiver takes unknown reasons as "done"
+//            version that the server supports (1), 0 (3)
+//   RETRY    0 (3), cookie (8): the server stored nothing, and accepts a CONNECT that returns the cookie
+//   CLOSE    0 (1), reason (2); a receiver treats unknown reasons as "done"
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
-//   PADDING  0 (1), length (2), that many bytes without meaning: makes a packet as long as the path is asked to carry
+//   PADDING  0 (1), length (2), that many bytes without meaning: fills a size probe up to its size
 //
 // A packet to connection 0 holds CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE
-// without a connection, are shorter than the CONNECT that they answer, and RESET is no longer than what it answers:
-// nobody can have more sent to another than it sends itself.
+// without a connection, are shorter than the CONNECT that they answer, and RESET is not longer than the packet that it
+// answers. So an attacker with a forged source address cannot amplify its traffic.
 //
 // A message number and credit are 64 bits wide internally and sent modulo 2^32, and so is the header's packet number;
 // widen() restores the upper bits.
 //
 // Versions: under one magic, neither the header's layout nor the places of CONNECT's versions and source ever change.
-// Ends that have a version in common use the highest; the server chooses, and says how far it could have gone, so that
-// a client notices who made it choose less. Version 2 (magic 0xA1) had no tags; who connects by it is told so by a
-// CLOSE of its own form. Version 3 added tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets.
+// Both ends use the highest version that they have in common. The server chooses, and names the highest that it
+// supports, so that a client detects an attacker who made it choose a lower one. Version 2 (magic 0xA1) had no tags; a
+// CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added tags, KEY, TOKEN, RETRY,
+// RESET and PADDING, and sealed packets.
 #pragma once
 
 #include <algorithm>
@@ -84,7 +84,7 @@ namespace mltcp::wire {
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA3;
-constexpr std::uint8_t kProtocolVersion = 3;  ///< the highest that is spoken
+constexpr std::uint8_t kProtocolVersion = 3;  ///< the highest supported version
 constexpr std::uint8_t kMinVersion = 3;
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kDataFrameBytes = 12;
@@ -119,7 +119,7 @@ enum HeaderFlags : std::uint8_t {
   sealed = 4,
   has_job = 8,
   epoch = 128,
-  clear = full_integrity,  ///< of a sealed packet
+  clear = full_integrity,  ///< in a sealed packet: not encrypted
 };
 
 /// Header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340), rounded down
@@ -157,7 +157,7 @@ struct Header {
   std::uint8_t flags = 0;
   std::uint32_t connection = 0;
   std::uint32_t span = 0;
-  std::uint64_t packet_number = 0;  ///< of a received packet, the low 32 bits
+  std::uint64_t packet_number = 0;  ///< of a received packet: only the low 32 bits
   JobTag job;
   std::uint64_t tag = 0;
 };
@@ -203,22 +203,22 @@ struct ConnectFrame {
   std::uint16_t max_packet = 0;
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
-  std::uint64_t tag = 0;             ///< to be put into packets to whoever sends this
+  std::uint64_t tag = 0;             ///< must be put into packets to the sender of this frame
   std::uint8_t least = kMinVersion;  ///< CONNECT only
   std::uint8_t highest = kProtocolVersion;
 };
 
-/// Whether a CONNECT makes sense: its sender has an id and room for packets, and wants a version that it speaks.
+/// Whether a CONNECT is plausible: its sender has an id and room for packets, and asks for a version that it supports.
 constexpr bool is_plausible(const ConnectFrame& connect) {
   return connect.source_connection != 0 && connect.max_packet >= kSmallestPacket && connect.least <= connect.version &&
          connect.version <= connect.highest;
 }
-/// The version that a server of this program chooses for a client; 0: there is none in common.
+/// The version that a server of this program chooses for a client; 0: no common version.
 constexpr std::uint8_t chosen_version(const ConnectFrame& connect) {
   const std::uint8_t highest = std::min(connect.highest, kProtocolVersion);
   return highest >= std::max(connect.least, kMinVersion) ? highest : 0;
 }
-/// Whether ACCEPT names the version that a server had to choose: the highest that both ends speak.
+/// Whether ACCEPT names the version that the server had to choose: the highest that both ends support.
 constexpr bool is_right_choice(const ConnectFrame& accept) {
   return accept.version == std::min(accept.highest, kProtocolVersion) && accept.version >= kMinVersion;
 }
@@ -235,11 +235,11 @@ enum class CloseReason : std::uint16_t {
   version = 3,
   aborted = 4,
   idle = 5,
-  violation = 6,  ///< the receiver of this has acknowledged what was never sent to it
-  key = 7,        ///< who connects has not the key that is wanted here, or one where none is wanted
+  violation = 6,  ///< the receiver of this frame has acknowledged packets that were never sent to it
+  key = 7,        ///< the client does not have a required key, or has a key although none is used here
 };
 
-/// The key of a connection whose packets are sealed, and what an end adds to it.
+/// The key of a connection whose packets are sealed, and the random bytes that one end adds to it.
 struct KeyFrame {
   std::uint64_t id = 0;
   EndRandom random{};
@@ -251,10 +251,10 @@ struct Frame {
   DataFrame data;
   AckFrame ack;
   CreditFrame credit;
-  ConnectFrame connect;  ///< of CONNECT and ACCEPT
+  ConnectFrame connect;  ///< contents of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
   std::uint16_t padding = 0;  ///< bytes of PADDING
-  std::uint64_t cookie = 0;   ///< of RETRY and TOKEN
+  std::uint64_t cookie = 0;   ///< cookie of RETRY and TOKEN
   std::uint32_t reset = 0;    ///< the connection of RESET
   KeyFrame key;
 };
@@ -273,9 +273,9 @@ class Reader {
   /// `tail`: the end of the packet's payload, if it is stored apart from `packet`.
   ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
                    Header& header);
-  /// The header of a packet that is_sealed(), which nothing vouches for before it is opened; its tag field is 0.
+  /// The header of a packet that is_sealed(). It is not authenticated before the packet is opened; its tag field is 0.
   static ParseError sealed_header(std::span<const std::byte> packet, Header& header);
-  /// Parses what an opened packet holds behind its header.
+  /// Parses the contents of an opened packet after its header.
   void begin_opened(std::span<const std::byte> body, std::span<const std::byte> tail, std::uint32_t virtual_bytes);
   /// Parses the next frame into `frame`. False at the end of the packet, or on an error (see error()).
   bool next(Frame& frame) {
@@ -339,7 +339,7 @@ class Writer {
   void copy(const std::byte* bytes, std::size_t size) {
     if (size > 0) std::memcpy(take(size), bytes, size);
   }
-  /// As copy(), of bytes that nobody reads.
+  /// As copy(), for bytes of a virtual payload.
   void zeros(std::size_t size) {
     if (size > 0) std::memset(take(size), 0, size);
   }
@@ -354,7 +354,7 @@ class Writer {
   void token(std::uint64_t cookie);
   void reset(std::uint32_t connection);
   void key(const KeyFrame& frame);
-  /// So many bytes besides its own kPaddingFrameBytes.
+  /// `bytes` are added to the frame's own kPaddingFrameBytes.
   void padding(std::uint16_t bytes);
 
   /// Writes the header of a packet that is to be sealed, without its authentication tag. Returns all bytes written.
@@ -378,7 +378,7 @@ class Writer {
 constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
   const auto distance = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(expected));
   const auto wide = static_cast<std::int64_t>(expected) + distance;
-  // A negative value does not exist: the value 2^32 higher is meant.
+  // If negative, the value 2^32 higher is meant.
   return wide < 0 ? static_cast<std::uint64_t>(wide) + (std::uint64_t{1} << 32) : static_cast<std::uint64_t>(wide);
 }
 
@@ -387,8 +387,8 @@ inline bool is_sealed(std::span<const std::byte> packet) {
   return packet.size() >= kHeaderBytes && packet[0] == std::byte{magic} &&
          (packet[1] & std::byte{sealed}) != std::byte{};
 }
-/// Of a packet of kHeaderBytes or more: where its authentication tag is, if it is sealed, and what that covers of the
-/// header.
+/// For a sealed packet of kHeaderBytes or more: the position of its authentication tag, and the part of the header that
+/// the tag covers.
 constexpr std::size_t kSealOffset = 4;
 inline PacketSeal::Tag seal_of(std::span<const std::byte> packet) {
   PacketSeal::Tag tag;
@@ -407,10 +407,10 @@ std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 /// this protocol, or is a CONNECT. Checks magic and length, but not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
 
-/// The source connection of a CONNECT of version 2; 0 if the packet is no such thing, or damaged.
+/// The source connection of a CONNECT of version 2; 0 if the packet is none, or is damaged.
 std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet);
 constexpr std::size_t kVersion2CloseBytes = 36;
-/// The CLOSE that tells who has sent such a CONNECT that its version is not spoken here.
+/// The CLOSE of version 2 that reports to the sender of such a CONNECT that its version is not supported.
 std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connection);
 
 /// Whether the first frame is an ACK, for a payload in which peek_connection() found a connection. Checks the length

@@ -19,7 +19,7 @@ inline constexpr InJson kMeasure{.least = -1e18, .most = 1e18};  ///< any number
 inline constexpr InJson kLater{.presence = Presence::later};
 inline constexpr InJson kIfSet{.presence = Presence::if_set};
 
-/// Written, and passed over when read.
+/// Written, but ignored when read.
 struct WrittenOnly {
   template <typename M>
   static const M& written(const M& value) {

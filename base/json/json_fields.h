@@ -108,7 +108,7 @@ void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
   });
 }
 
-/// Hook for what the lists do not express: consistency of fields, and derivation of missing ones.
+/// Hook for rules that the lists do not express: consistency of fields, and derivation of missing ones.
 template <typename T>
 void complete(const JsonObject& /*json*/, T& /*value*/) {}
 

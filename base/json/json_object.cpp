@@ -21,15 +21,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMost = 1e18;         // beyond it a number is no measurement, and no column holds it
-constexpr std::size_t kMaxShown = 60;  // of a key or a value, in bytes
+constexpr double kMost = 1e18;         // larger numbers are no measurements, and do not fit the columns of tables
+constexpr std::size_t kMaxShown = 60;  // maximum bytes of a key or a value in messages
 
 std::string shown(const Json& value) {
   const std::string text = value.is_structured() ? value.type_name() : value.dump(-1, ' ', true);
   return text.substr(0, kMaxShown);
 }
 
-/// Of all objects in a value.
+/// Number of members of all objects in a value.
 std::size_t members_of(const Json& value) {
   std::size_t members = value.is_object() ? value.size() : 0;
   if (value.is_structured())
@@ -37,7 +37,7 @@ std::size_t members_of(const Json& value) {
   return members;
 }
 
-/// The first key that an object has twice, of valid JSON.
+/// The first duplicate key of an object, in valid JSON.
 std::string key_given_twice(std::string_view text) {
   std::vector<std::set<std::string>> open;
   std::string twice;
@@ -52,7 +52,7 @@ std::string key_given_twice(std::string_view text) {
   return twice;
 }
 
-/// Outside of texts, colons of valid JSON follow keys.
+/// Number of keys: outside of strings, each colon of valid JSON follows a key.
 std::size_t keys_of(std::string_view text) {
   std::size_t keys = 0;
   bool in_text = false;
@@ -218,7 +218,7 @@ std::vector<std::vector<std::uint64_t>> JsonObject::tuples(std::string_view key,
     std::vector<std::uint64_t>& tuple = result.emplace_back();
     for (const Json& member : value) {
       const auto number = whole_number<std::uint64_t>(member);
-      if (!number) fail(place, "holds what is not a whole number of 0 or more");
+      if (!number) fail(place, "has an entry that is not a whole number of 0 or more");
       tuple.push_back(*number);
     }
   }
@@ -234,12 +234,10 @@ Json parsed(std::string_view text, const std::string& file, const std::string& c
       throw InputError(one_line(fmt::format("{}: an object has the key {} twice; give each key once", file,
                                             in_quotes(key_given_twice(text)))));
     return json;
-  } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
+  } catch (const Json::exception& error) {  // a syntax error, or a number too large for a double
     if (file.ends_with(".toml") && !trimmed(text).starts_with('{'))
-      throw InputError(
-          one_line(fmt::format("{}: this is TOML and no result; run it first, as in mltcp run {} --json "
-                               "results.json",
-                               file, file)));
+      throw InputError(one_line(
+          fmt::format("{}: this is TOML, not a result; run it first: mltcp run {} --json results.json", file, file)));
     throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", file, problem_of(error), cure)));
   }
 }

@@ -68,7 +68,7 @@ class JsonObject {
   /// "FILE: PLACE".
   [[nodiscard]] std::string where(std::string_view key) const;
   [[noreturn]] void fail(std::string_view place, std::string_view problem) const { fail(place, problem, cure_); }
-  /// With a cure of its own. An empty key is the object.
+  /// Refuses with another cure. An empty key refers to the object.
   [[noreturn]] void refuse(std::string_view key, std::string_view problem, std::string_view cure) const {
     fail(place_of(key), problem, cure);
   }
@@ -93,18 +93,18 @@ class JsonObject {
   std::string place_;
 };
 
-/// Of files that our commands write.
+/// Limits of files that the commands write.
 inline constexpr JsonLimits kFileLimits{.depth = 64, .values = 32'000'000};
 
-/// Parses the whole text, after checking its bounds. An object that has a key twice is refused: of the two values one
-/// reader checks the first, and another uses the last.
+/// Parses the whole text, after checking its bounds. An object with a duplicate key is refused, because one reader
+/// might check the first value and another use the last.
 nlohmann::json parsed(std::string_view text, const std::string& file, const std::string& cure,
                       const JsonLimits& limits = kFileLimits);
 
-/// On one line, or with an indentation; with a line end. Bytes that are not UTF-8 are replaced.
+/// On one line, or indented; ends with a newline. Bytes that are not UTF-8 are replaced.
 std::string json_text(const nlohmann::ordered_json& json, int indentation = -1);
 
-/// Field "provenance", if it is there.
+/// The field "provenance", if present.
 std::optional<Provenance> provenance_of(const JsonObject& root);
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Reading of JSON values (nlohmann-json), with errors for whoever wrote the file. Not installed.
+// Reading of JSON values (nlohmann-json), with error messages for the author of the file. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,13 +39,13 @@ inline std::string problem_of(const nlohmann::json::exception& error) {
   return std::string(text);
 }
 
-/// The value as an integer in a range. Throws InputError that names `key`: "\"flows\" is -1 and no whole number from 0
+/// The value as an integer in a range. Throws InputError that names `key`: "\"flows\" is -1, not a whole number from 0
 /// to 255".
 template <std::integral T>
 T whole_value(const nlohmann::json& value, const char* key, T least = std::numeric_limits<T>::min(),
               T most = std::numeric_limits<T>::max()) {
   if (const auto number = whole_number<T>(value, least, most)) return *number;
-  throw InputError(fmt::format("\"{}\" is {} and no whole number from {} to {}", key,
+  throw InputError(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key,
                                value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), least,
                                most));
 }

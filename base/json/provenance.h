@@ -30,8 +30,8 @@ struct Provenance {
     bool operator==(const Machine&) const = default;
   };
 
-  std::string version;               ///< of the program
-  std::string commit;                ///< of the source, 40 digits; empty: unknown, not written
+  std::string version;               ///< version of the program
+  std::string commit;                ///< commit of the source, 40 digits; empty: unknown, not written
   bool modified = false;             ///< the source had uncommitted changes; written if so
   std::string build;                 ///< compiler and build type; empty: unknown, not written
   std::string date;                  ///< start time, as in "2026-01-31T17:05:09Z" (RFC 3339, UTC)

@@ -2,7 +2,7 @@
 // that never end, over a dumbbell of three hops, in virtual time. peer.cpp builds the same in ns-3; both take the same
 // options and write the same JSON.
 //
-//   left i --access--> [1] ==bottleneck==> [2] --access--> right i        and back alike
+//   left i --access--> [1] ==bottleneck==> [2] --access--> right i        and the same in reverse
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ struct Options {
 
 Nanos nanos(double value, double unit) { return Nanos(std::llround(value * unit)); }
 
-/// Like sim::Dumbbell, but each host has a link of its own to receive on, as hosts in ns-3 have.
+/// Like sim::Dumbbell, but each host receives on a link of its own, as in ns-3.
 class ThreeHops final : public experiment::JobNetwork {
  public:
   ThreeHops(const Options& options, std::uint32_t pairs) : network_(network_options()), usage_(kBin, kMaxBins) {
@@ -98,7 +98,7 @@ class ThreeHops final : public experiment::JobNetwork {
   }
   sim::Host& at(const End& end) { return *hosts_[end.side == Side::sender ? 0 : 1][end.job]; }
 
-  /// A host at switch `here`, that hosts at switch `there` reach through `shared`.
+  /// A host at switch `here`; hosts at switch `there` reach it through `shared`.
   void add_host(Side side, std::uint32_t pair, sim::Network::Switch here, sim::Network::Switch there,
                 sim::Network::LinkId shared, const fabric::LinkConfig& access) {
     const std::uint32_t number = side == Side::sender ? 1 : 2;
@@ -117,7 +117,7 @@ class ThreeHops final : public experiment::JobNetwork {
   fabric::UsageMeter usage_;
 };
 
-/// Of a full packet, after its header and that of its DATA frame.
+/// Payload of a full packet, without its header and that of its DATA frame.
 Bytes payload_bytes(ThreeHops& network) {
   return network.host({}).limits().max_packet_bytes - wire::kHeaderBytes - wire::kDataFrameBytes;
 }

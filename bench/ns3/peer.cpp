@@ -1,9 +1,9 @@
 // The half of the comparison that runs in ns-3 (3.37): the same dumbbell, jobs and options as ours.cpp, over ns-3's
-// TCP. Compiled by the script compare against the packages of Debian, and no part of MLTCP.
+// TCP. The script compare compiles it with Debian's packages; it is not a part of MLTCP.
 //
-// What is set so that both sides mean the same (docs/explanation/ns3.md says why): packets of 1514 bytes on the wire,
-// an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. The
-// bottleneck's buffer counts the packet being sent, which ns-3's queues don't, and its thresholds are lowered by that
+// Settings that make both sides equivalent (docs/explanation/ns3.md gives the reasons): packets of 1514 bytes on the
+// wire, an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. Our
+// bottleneck's buffer includes the packet being sent, ns-3's queues do not; the thresholds here are lowered by that
 // much.
 #include <algorithm>
 #include <cmath>
@@ -35,8 +35,8 @@ const Time epoch = MilliSeconds(1000);  // connections are open by then
 
 std::uint64_t packet_hops = 0;
 
-/// A congestion control of ns-3 that, as MLTCP's do, begins anew after an idle time: from the initial window, by slow
-/// start to three quarters of the old one (RFC 5681 section 4.1, RFC 2861 section 3). ns-3 keeps the window.
+/// An ns-3 congestion control that restarts after an idle time, as MLTCP's algorithms do: from the initial window, with
+/// slow start up to 3/4 of the old one (RFC 5681 section 4.1, RFC 2861 section 3). ns-3 itself keeps the window.
 template <class Base>
 class Restarting : public Base {
  public:
@@ -69,13 +69,13 @@ TypeId Choose(bool restarting) {
   return restarting ? Restarting<Base>::GetTypeId() : Base::GetTypeId();
 }
 
-/// Computes, sends a burst, waits until all of it is acknowledged, and again; or sends for ever.
+/// Repeats: computes, sends a burst, waits until all of it is acknowledged. Or sends forever.
 class Job : public Application {
  public:
   Address peer;
   Time start;
   Time compute;
-  std::uint64_t burst = 0;  // bytes; 0: for ever
+  std::uint64_t burst = 0;  // bytes; 0: forever
   std::vector<std::int64_t> iteration_ns;
   std::uint64_t retransmitted = 0;
 
@@ -128,7 +128,7 @@ class Job : public Application {
   SequenceNumber32 highest_{0};
 };
 
-/// Takes everything that arrives on a port.
+/// Receives everything that arrives on a port.
 class Sink : public Application {
  public:
   std::uint16_t port = 0;
@@ -151,7 +151,7 @@ class Sink : public Application {
   Ptr<Socket> socket_;
 };
 
-/// What the bottleneck holds, and the counters.
+/// The bottleneck's queue, and the counters.
 struct Monitor {
   Ptr<Queue<Packet>> device_queue;
   Ptr<QueueDisc> disc;
@@ -187,7 +187,7 @@ struct Monitor {
 
 Monitor monitor;
 
-/// Counts what comes out of the last link to a receiver.
+/// Counts the bytes that leave the last link to a receiver.
 struct FlowTrace {
   std::size_t flow;
   void OnArrival(Ptr<const Packet> packet) { monitor.Arrived(flow, packet->GetSize()); }
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
   Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSendBuffer));
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSendBuffer));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
-  // Its clock ticks in milliseconds, more than a round trip here.
+  // Its clock has a resolution of 1 ms, more than a round-trip time here.
   Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
   Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(1)));
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MicroSeconds(200)));

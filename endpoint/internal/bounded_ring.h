@@ -1,6 +1,6 @@
-// A bounded queue of small values for any number of threads on both sides, lock-free: each cell has a sequence number
-// that says whose turn it is (Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net). A full queue refuses, an empty one
-// gives nothing; neither waits.
+// A bounded lock-free queue of small values, for any number of writing and reading threads. Each cell has a sequence
+// number that says whether it is to be written or read next (Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net).
+// Neither push() nor pop() waits.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class BoundedRing {
     }
   }
 
-  /// False if it is empty, or what is oldest is just being written.
+  /// False if it is empty, or if the oldest value is still being written.
   bool pop(T& value) noexcept {
     std::size_t place = head_.load(std::memory_order_relaxed);
     for (;;) {
@@ -58,7 +58,7 @@ class BoundedRing {
     }
   }
 
-  /// Whether pop() would give something now.
+  /// Whether pop() would succeed now.
   [[nodiscard]] bool has_some() const noexcept {
     const std::size_t place = head_.load(std::memory_order_relaxed);
     return cells_[place & mask_].turn.load(std::memory_order_acquire) == place + 1;
@@ -73,7 +73,7 @@ class BoundedRing {
 
   const std::size_t mask_;
   const std::unique_ptr<Cell[]> cells_;
-  // Writers and readers don't take each other's cache lines.
+  // Separate cache lines for writers and readers.
   alignas(64) std::atomic<std::size_t> tail_{0};
   alignas(64) std::atomic<std::size_t> head_{0};
 };

@@ -7,7 +7,7 @@
 namespace mltcp::endpoint::c {
 namespace {
 
-/// Nothing is allocated to tell what went wrong: it may be that memory ran out.
+/// Reporting an error allocates nothing, since the error may be lack of memory.
 struct LastError {
   const char* text = "";
   std::array<char, 512> buffer;
@@ -36,7 +36,7 @@ mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept {
     try {
       if (const std::string why = handle.endpoint->failure(); !why.empty()) return fail(code, why);
     } catch (...) {
-      // The code's own text will do.
+      // The code's own text is kept.
     }
   }
   return fail(code);
@@ -48,17 +48,17 @@ mltcp_code fail_by_exception() noexcept {
   } catch (const InputError& error) {
     return fail(Code::invalid, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(Code::failed, "memory ran out; lower max_connections, max_operations or the sizes of messages by tag");
+    return fail(Code::failed, "out of memory; lower max_connections, max_operations or the sizes of messages by tag");
   } catch (const std::exception& error) {
     return fail(Code::failed, error.what());
   } catch (...) {
-    return fail(Code::failed, "something unknown went wrong; report it with what was called");
+    return fail(Code::failed, "an unknown error occurred; report it with the function that was called");
   }
 }
 
 mltcp_code refuse_null(std::string_view name) noexcept {
   std::array<char, 128> text{};
-  const std::string_view is_null = " is a null pointer; it may not be";
+  const std::string_view is_null = " is a null pointer; give a valid pointer";
   const std::size_t length = std::min(name.size(), text.size() - is_null.size());
   std::memcpy(text.data(), name.data(), length);
   std::memcpy(&text[length], is_null.data(), is_null.size());
@@ -70,9 +70,10 @@ bool is_struct_size(std::uint32_t size) noexcept { return size >= 8 && size <= 4
 mltcp_code refuse_struct_size(std::string_view name, std::uint32_t size) noexcept {
   return guarded([&] {
     const bool sized = is_struct_size(size);
-    return fail(Code::invalid, std::string(name) + (sized ? " say what this library does not know; use a newer library"
-                                                          : ": struct_size is " + std::to_string(size) +
-                                                                "; set it by the struct's _init function"));
+    return fail(Code::invalid,
+                std::string(name) +
+                    (sized ? " have values that this library does not support; use a newer library"
+                           : ": struct_size is " + std::to_string(size) + "; set it by the struct's _init function"));
   });
 }
 
@@ -113,11 +114,13 @@ Completion from_c(const mltcp_completion& completion) noexcept {
 
 mltcp_code write_text(std::string_view from, char* text, std::size_t room) noexcept {
   if (text == nullptr) return refuse_null("text");
-  if (room == 0) return fail(Code::too_long, "there is no room for the text; give it some");
+  if (room == 0) return fail(Code::too_long, "there is no buffer for the text; give one");
   const std::size_t length = std::min(from.size(), room - 1);
   std::memcpy(text, from.data(), length);
   text[length] = '\0';
-  return length == from.size() ? MLTCP_OK : fail(Code::too_long, "the text does not fit and is cut; give it more room");
+  return length == from.size()
+             ? MLTCP_OK
+             : fail(Code::too_long, "the text does not fit into the buffer and is cut; give a larger buffer");
 }
 
 CallbackPool::CallbackPool(std::uint32_t places) : sites_(places, Site{this, nullptr, nullptr}), free_(places) {
@@ -146,7 +149,7 @@ void CallbackPool::drop() noexcept {
 
 void CallbackPool::call_back(void* context, const Completion& completion) noexcept {
   const Site site = *static_cast<Site*>(context);
-  give_back(context);  // before the program posts the next
+  give_back(context);  // before the callback, which may post the next operation
   mltcp_completion told = to_c(completion);
   told.context = site.context;
   site.function(site.context, &told);

@@ -1,5 +1,5 @@
-// What the C interface (mltcp.h) is made of: handles that are remembered when they are gone, structs that carry their
-// size, the last error of each thread, and callbacks with a function of the program's own.
+// Parts of the C interface (mltcp.h): handles that stay valid memory after destruction, structs that carry their size,
+// the last error of each thread, and callbacks that call a C function of the program.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace mltcp::endpoint::c {
 class CallbackPool;
 }
 
-// The two types of handles stay allocated for ever, a hundred bytes each, so that a call with one that was destroyed
-// finds that out instead of reading freed memory. They are linked, for those who look for leaks.
+// Handles of these two types are never freed (about 100 bytes each), so that a call with a destroyed handle detects it
+// instead of reading freed memory. They are linked in lists so that leak checkers find them reachable.
 struct mltcp_queue {
   std::atomic<bool> alive{false};
   const mltcp_endpoint* owner = nullptr;
   mltcp::endpoint::CompletionQueue* queue = nullptr;
-  std::unique_ptr<mltcp::endpoint::CompletionQueue> own;  ///< null: the endpoint's own, of events
+  std::unique_ptr<mltcp::endpoint::CompletionQueue> own;  ///< null: this is the endpoint's own queue of events
   mltcp_queue* next = nullptr;
 };
 
@@ -46,21 +46,21 @@ struct mltcp_endpoint {
 
 namespace mltcp::endpoint::c {
 
-/// The datapaths of this build can be opened from here on. Any thread.
+/// Registers the datapaths of this build, once per process. Any thread.
 void register_datapaths_once();
 
 // ---- Errors ---------------------------------------------------------------------------------------------------------
 
-/// What mltcp_last_error() says: `text` is copied, and cut if it is long.
+/// Sets the text of mltcp_last_error(): `text` is copied, and cut if it is long.
 mltcp_code fail(Code code, std::string_view text) noexcept;
 /// The same with the code's own text.
 mltcp_code fail(Code code) noexcept;
-/// Of what has returned `code`.
+/// Sets the text for a call of the endpoint that returned `code`.
 mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept;
-/// Of the exception that is being handled.
+/// Sets the text from the exception that is being handled.
 mltcp_code fail_by_exception() noexcept;
 
-/// Nothing that `body` throws gets out of it.
+/// Calls `body`; an exception becomes a code and an error text.
 template <typename Body>
 mltcp_code guarded(Body body) noexcept {
   try {
@@ -70,7 +70,7 @@ mltcp_code guarded(Body body) noexcept {
   }
 }
 
-/// Calls `body` with the endpoint, if it is there.
+/// Calls `body` with the endpoint, unless the handle is null or destroyed.
 template <typename Body>
 mltcp_code with(mltcp_endpoint* handle, Body body) noexcept {
   if (handle == nullptr)
@@ -80,7 +80,7 @@ mltcp_code with(mltcp_endpoint* handle, Body body) noexcept {
   return guarded([&] { return body(*handle->endpoint); });
 }
 
-/// For arguments that may not be null.
+/// For arguments that must not be null.
 mltcp_code refuse_null(std::string_view name) noexcept;
 
 // ---- Structs with their size ----------------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ mltcp_code refuse_null(std::string_view name) noexcept;
 bool is_struct_size(std::uint32_t size) noexcept;
 mltcp_code refuse_struct_size(std::string_view name, std::uint32_t size) noexcept;
 
-/// `in` over the defaults in `out`. Members are aligned by their own length, and so a multiple of 8 cuts none.
+/// Copies `in` over the defaults in `out`. Members are aligned by their own size, so a size that is a multiple of 8
+/// cuts no member.
 template <typename Struct>
 mltcp_code read_struct(const Struct* in, Struct& out, std::string_view name) noexcept {
   static_assert(std::is_trivially_copyable_v<Struct> && std::is_standard_layout_v<Struct> && sizeof(Struct) % 8 == 0);
@@ -102,14 +103,14 @@ mltcp_code read_struct(const Struct* in, Struct& out, std::string_view name) noe
   return MLTCP_OK;
 }
 
-/// Whether write_struct() will do.
+/// Whether write_struct() can be called with `out`.
 template <typename Struct>
 mltcp_code check_out(const Struct* out, std::string_view name) noexcept {
   if (out == nullptr) return refuse_null(name);
   return is_struct_size(out->struct_size) ? MLTCP_OK : refuse_struct_size(name, out->struct_size);
 }
 
-/// `value` into `out`, which has `size` bytes, all of them set.
+/// Copies `value` into `out`, which has `size` bytes; sets all of them.
 template <typename Struct>
 void write_struct(Struct* out, std::uint32_t size, Struct& value) noexcept {
   static_assert(std::is_trivially_copyable_v<Struct> && std::is_standard_layout_v<Struct> && sizeof(Struct) % 8 == 0);
@@ -122,23 +123,23 @@ void write_struct(Struct* out, std::uint32_t size, Struct& value) noexcept {
 mltcp_completion to_c(const Completion& completion) noexcept;
 Completion from_c(const mltcp_completion& completion) noexcept;
 
-/// Copies what fits, with an end, and MLTCP_TOO_LONG if that is not all.
+/// Copies what fits, with a terminating zero; MLTCP_TOO_LONG if it was cut.
 mltcp_code write_text(std::string_view from, char* text, std::size_t room) noexcept;
 
 // ---- Callbacks ------------------------------------------------------------------------------------------------------
 
-/// Where the function and the context of each operation with a callback are kept until it is called: an endpoint hands
-/// back one pointer, and C has two. Lives until the last has been called, which may be after its endpoint was
-/// destroyed, in a callback.
+/// Keeps the function and the context of each operation with a callback until the callback is called: an endpoint
+/// passes only one pointer back, C needs two. Lives until the last callback has been called, which may be after the
+/// endpoint was destroyed in a callback.
 class CallbackPool {
  public:
   explicit CallbackPool(std::uint32_t places);
 
-  /// What an endpoint is to be given as context, with call_back(); null if there is no room.
+  /// Returns the context to give to an endpoint together with call_back(); null if there is no room.
   void* take(mltcp_callback function, void* context) noexcept;
-  /// Of what will not be called.
+  /// Frees the place of a callback that will not be called.
   static void give_back(void* context) noexcept;
-  /// By who has made it, who doesn't use it from here on.
+  /// Called by the owner, which must not use the pool afterwards.
   void drop() noexcept;
 
   static void call_back(void* context, const Completion& completion) noexcept;

@@ -1,5 +1,5 @@
-// What is behind a CompletionQueue: a ring with a place for each operation that will tell there, and a file for those
-// who sleep.
+// The implementation of CompletionQueue: a ring with a place for each operation that will report to it, and a file to
+// wait on.
 #pragma once
 
 #include <atomic>
@@ -16,24 +16,24 @@ class CompletionRing {
  public:
   explicit CompletionRing(std::uint32_t places) : places_(places), ring_(places) {}
 
-  /// A place for a completion to come; false if there is none. It is free again once the completion was taken.
+  /// Reserves a place for a future completion; false if there is none. Taking the completion frees the place.
   bool reserve() noexcept {
     if (reserved_.fetch_add(1, std::memory_order_relaxed) < places_) return true;
     reserved_.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
-  /// Of what will not come after all.
+  /// Frees the place of a completion that will not come.
   void give_back() noexcept { reserved_.fetch_sub(1, std::memory_order_relaxed); }
   /// Into a reserved place.
   void push(const Completion& completion) noexcept {
     pushing_.fetch_add(1, std::memory_order_relaxed);
-    while (!ring_.push(completion)) {  // whoever takes the oldest has its place still
+    while (!ring_.push(completion)) {  // the thread that takes the oldest completion has not yet freed its cell
     }
     wakeup_.wake();
     pushing_.fetch_sub(1, std::memory_order_release);
   }
-  /// Before it goes: who has taken the last completion may be faster than who has left it is to wake. Not in a fork,
-  /// where nobody pushes, and nobody ends what was under way.
+  /// Call before destruction: the thread that took the last completion may be faster than the wake-up in push(). Do not
+  /// call it in a forked child, where an interrupted push() never ends.
   void await_pushers() const noexcept {
     while (pushing_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   }

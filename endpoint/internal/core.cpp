@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::uint16_t kFirstFreePort = 49'152;
 constexpr int kPortsToTry = 16;
-/// How long the end waits for what goes on: the transport's last packets, devices that still read.
+/// Maximum time that an endpoint waits at its end for the transport's last packets and for devices that still read.
 constexpr Nanos kLongestEnd{1'000'000'000};
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a process is forked as a whole
@@ -38,10 +38,10 @@ std::atomic<std::uint32_t> forks{0};
 
 void check_range(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
+    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
 }
 
-/// When memory ran out: which settings ask for how much of it, that for most first.
+/// If memory ran out: the settings that request it and how much each requests, the largest first.
 std::string memory_text(const EndpointConfig& config) {
   struct Asks {
     std::string_view setting;
@@ -57,13 +57,13 @@ std::string memory_text(const EndpointConfig& config) {
   }};
   if (asks[1].megabytes > asks[0].megabytes) std::swap(asks[0], asks[1]);
   return fmt::format(
-      "memory ran out: with {} {} of {} asks for about {:.1f} MB, and {} of {} for {:.1f} MB; lower the first, or "
-      "free memory",
+      "out of memory: with {} {} of {} needs about {:.1f} MB, and {} of {} needs {:.1f} MB; lower the first, or free "
+      "memory",
       plural(config.shards, "shard"), asks[0].setting, asks[0].value, asks[0].megabytes, asks[1].setting, asks[1].value,
       asks[1].megabytes);
 }
 
-/// As EndpointConfig::capture or MLTCP_PCAP says; none if neither does. The second and later captures of a process have
+/// From EndpointConfig::capture or MLTCP_PCAP; none if neither is set. The second and later captures of a process get
 /// names of their own.
 std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
   static std::atomic<unsigned> captures{0};
@@ -76,7 +76,7 @@ std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) 
   return options;
 }
 
-/// As EndpointConfig::key or MLTCP_KEY_FILE says, where the program has given no key itself.
+/// From EndpointConfig::key or MLTCP_KEY_FILE, unless the program has given a key itself.
 void take_key(EndpointConfig& config) {
   auto& keys = config.connection.keys;
   if (keys.size() > 1)
@@ -94,19 +94,19 @@ void take_key(EndpointConfig& config) {
   } else if (!keys.empty()) {
     if (config.authenticate)
       throw InputError(
-          "authenticate is of a key that is named, and connection.keys is given; make that key by "
-          "security::packet_key(key, security::Protection::authenticate)");
+          "authenticate is for a named key, but connection.keys is given; create that key by security::packet_key(key, "
+          "security::Protection::authenticate)");
   } else {
     const bool authenticate = read_authenticate(&trusted_variable) || config.authenticate;
     if (const auto key = read_key(&trusted_variable))
       keys = {made(*key, authenticate)};
     else if (authenticate)
-      throw InputError("authenticate: there is no key; give one, or name its file in MLTCP_KEY_FILE");
+      throw InputError("authenticate: there is no key; give key, or name its file in MLTCP_KEY_FILE");
   }
-  config.key = {};  // a text of the caller's, who may free it now
+  config.key = {};  // the caller may free this text now
 }
 
-/// What is missing in a capture nobody would know otherwise: the program does not know of it.
+/// Prints that a capture is incomplete, since the program has no other way to learn it.
 void tell_of_capture(const std::string& line, bool is_complete) {
   if (!is_complete) fmt::print(stderr, "mltcp: capture: {}\n", line);
 }
@@ -117,9 +117,9 @@ std::thread begin_thread(Run run) {
   try {
     return std::thread(std::move(run));
   } catch (const std::system_error& error) {
-    throw RunError(
-        fmt::format("no thread for a shard: {}; raise the limit of processes (ulimit -u), or take fewer shards",
-                    std::strerror(error.code().value())));
+    throw RunError(fmt::format(
+        "cannot start a thread for a shard: {}; raise the limit of processes (ulimit -u), or use fewer shards",
+        std::strerror(error.code().value())));
   }
 }
 
@@ -131,7 +131,7 @@ std::uint32_t Core::fork_count() noexcept { return forks.load(std::memory_order_
 
 Core::Core(const EndpointConfig& config) : config_(config), fork_count_at_(0), jobs_(config.max_jobs) {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  if (registered != 0) throw RunError("the system does not tell of forks; free some memory");
+  if (registered != 0) throw RunError("cannot register a handler for fork(); free some memory");
   fork_count_at_ = fork_count();
 }
 
@@ -160,7 +160,7 @@ std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
   core->random_ = config.seed ? *config.seed : random.next();
   core->next_shard_ = core->random_ >> 8;
   core->regions_.resize(config.max_memory_regions);
-  // Each connection has a place for what it came by and one for its end.
+  // Each connection has a place for the event of its beginning and one for that of its end.
   core->events_ = std::make_unique<CompletionRing>(config.max_connections * std::uint32_t{config.shards} * 4);
   core->shared_.events = core->events_.get();
   if (config.driving == Driving::threads) {
@@ -191,16 +191,16 @@ void Core::check() const {
   check_range("unexpected_messages", config_.unexpected_messages, 1, 16'384);
   check_range("control_frames", config_.control_frames, 4, 1024);
   if (config_.spin < Nanos() || config_.spin > Nanos(1'000'000'000))
-    throw InputError(fmt::format("spin is {} ns; it has to be from 0 to 1 s", config_.spin.count));
+    throw InputError(fmt::format("spin is {} ns; give a value from 0 to 1 s", config_.spin.count));
   if (config_.peer_timeout < Nanos(10'000'000) || config_.peer_timeout > Nanos(3'600'000'000'000))
-    throw InputError(fmt::format("peer_timeout is {} ns; it has to be from 10 ms to 1 h", config_.peer_timeout.count));
+    throw InputError(fmt::format("peer_timeout is {} ns; give a value from 10 ms to 1 h", config_.peer_timeout.count));
   const auto& ip = config_.address.ip;
   if (std::all_of(ip.begin(), ip.end(), [](std::uint8_t byte) { return byte == 0; }) ||
       (config_.address.is_v4() && config_.address.v4_ip() == 0))
-    throw InputError("the endpoint's address names no interface; give it an own address that the peers reach");
+    throw InputError("the endpoint's address names no interface; give an address of this host that peers can reach");
   if (config_.address.port != 0 && config_.address.port + config_.shards - 1 > 65'535)
-    throw InputError(
-        fmt::format("{} shards from port {} on end above 65535; begin lower", config_.shards, config_.address.port));
+    throw InputError(fmt::format("{} shards from port {} on need ports above 65535; give a lower port", config_.shards,
+                                 config_.address.port));
 }
 
 void Core::open_datapath() {
@@ -208,14 +208,14 @@ void Core::open_datapath() {
   datapath.shards = datapath.usual_shards = datapath.max_shards = config_.shards;
   datapath.sleeps = config_.idle == Idle::sleep;
   capture_ = capture_of(config_);
-  config_.capture = {};  // a text of the caller's, who may free it now
+  config_.capture = {};  // the caller may free this text now
   if (config_.address.port != 0) {
     take_place();
     return;
   }
   SystemRandom random;
   const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
-  std::exception_ptr first;  // the others may be of what the first has left behind
+  std::exception_ptr first;  // reported to the caller; later failures may be consequences of the first
   for (int attempt = 1;; ++attempt) {
     config_.address.port = free_host_ports(datapath, place());
     if (config_.address.port == 0)
@@ -249,7 +249,7 @@ void Core::take_place() {
   time_ = &datapath_->time();
 }
 
-/// Some shard's packets may be found by another: then one thread drives all.
+/// Whether one shard's packets may be found by another. Then one thread must drive all.
 bool Core::shares_packets() {
   for (std::uint16_t shard = 0; shard < config_.shards; ++shard) {
     PacketIo& io = datapath_->io(shard);
@@ -279,13 +279,13 @@ void Core::make_workers() {
   caller_loop_->be_prompt(config_.spin);
 }
 
-/// The first opens the datapath, and is the last to leave it: DPDK pins the thread that starts it.
+/// The first thread opens the datapath and is the last to leave it: DPDK pins the thread that starts it.
 void Core::start_threads(const std::shared_ptr<Core>& self) {
   std::string failure;
   bool is_input = false;
   bool ready = false;
   running_ = 1;
-  threads_.reserve(1);  // no place for it would be no end of it
+  threads_.reserve(1);  // so that push_back() cannot fail once the thread runs
   threads_.push_back(
       begin_thread([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); }));
   gate_.wait(Nanos::never(), [&] { return ready; });
@@ -336,7 +336,7 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
   try {
     PollLoop loop(*time_, config_.idle);
     for (std::size_t i = first; i < first + count; ++i) {
-      while (!workers_[i]->enter()) std::this_thread::yield();  // somebody is just posting
+      while (!workers_[i]->enter()) std::this_thread::yield();  // another thread is posting directly
       loop.attach(datapath_->io(static_cast<std::uint16_t>(i)), *workers_[i]);
     }
     loop.wake_by(workers_[first]->wakeup());
@@ -351,7 +351,7 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
 
 // ---- the end --------------------------------------------------------------------------------------------------------
 
-/// Ends what there is on these workers, which the calling thread drives, and leaves them.
+/// Ends everything on these workers, which the calling thread drives, and leaves them.
 void Core::finish(std::size_t first, std::size_t count) noexcept {
   try {
     const Nanos end = time_->now() + kLongestEnd;
@@ -367,7 +367,7 @@ void Core::finish(std::size_t first, std::size_t count) noexcept {
       }
       if (!quiet) time_->pause();
     }
-    // Whose transport is not done yet: the memory of its messages may still be read, so that their operations stay.
+    // If the transport is not quiet, devices may still read the memory of its messages, so those operations stay.
     for (std::size_t i = first; i < first + count; ++i) workers_[i]->deliver();
   } catch (const std::exception& error) {
     set_failure(error.what());
@@ -380,7 +380,7 @@ void Core::finish(std::size_t first, std::size_t count) noexcept {
   }
 }
 
-/// Of a worker that nobody drives any more: what was posted as it was left.
+/// Handles commands that were pushed while the last driver left the worker.
 void Core::settle(Worker& worker) noexcept {
   while (worker.has_commands() && worker.enter()) {
     worker.drain();
@@ -420,7 +420,7 @@ Code Core::close(bool wait) noexcept {
   shared_.closing.store(true, std::memory_order_seq_cst);
   for (const auto& wakeup : wakeups_) wakeup->wake();
   gate_.tell();
-  if (Worker::in_callback()) return Code::ok;  // what drives sees to the rest when the callback has returned
+  if (Worker::in_callback()) return Code::ok;  // the driver does the rest when the callback has returned
   if (config_.driving == Driving::caller) {
     finish_here();
     return Code::ok;
@@ -429,7 +429,7 @@ Code Core::close(bool wait) noexcept {
   return Code::ok;
 }
 
-/// Where the caller drives: by whoever is first to have all workers.
+/// For Driving::caller: the first thread that enters all workers ends them.
 void Core::finish_here() noexcept {
   for (int round = 0; !finished_.load(std::memory_order_acquire); ++round) {
     std::size_t entered = 0;
@@ -453,7 +453,7 @@ void Core::finish_here() noexcept {
 
 Core::~Core() {
   for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.detach();  // it holds this, and so has ended, or is the one that runs here
+    if (thread.joinable()) thread.detach();  // it holds a reference, so it has ended or is the calling thread
   if (poll_file_ >= 0) ::close(poll_file_);
   if (timer_file_ >= 0) ::close(timer_file_);
 }
@@ -484,8 +484,8 @@ std::size_t Core::progress() noexcept {
 void Core::make_poll_file() {
   const auto need = [](int file) {
     if (file < 0)
-      throw RunError(
-          fmt::format("no file to wait for: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+      throw RunError(fmt::format("cannot create a file to wait on: {}; raise the limit of open files (ulimit -n)",
+                                 std::strerror(errno)));
     return file;
   };
   std::vector<int> files{wakeups_[0]->file()};
@@ -493,7 +493,7 @@ void Core::make_poll_file() {
   bool able = true;
   for (std::uint16_t shard = 0; shard < config_.shards && able; ++shard) {
     PacketIo& io = datapath_->io(shard);
-    // What has to be begun and ended by one thread is not for a file that any thread may wait for.
+    // Waiting that must begin and end in one thread cannot use a file that any thread may wait on.
     const auto wakeup = io.begin_waiting();
     able = wakeup.has_value();
     if (!able) break;

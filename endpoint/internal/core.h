@@ -1,10 +1,10 @@
-// What is behind an Endpoint: its datapath, its workers, who drives them, and the ways from any thread to a worker. It
-// lives as long as anybody uses it: the endpoint, its queues, its threads, and a call from within which the endpoint
-// was destroyed.
+// The implementation of an Endpoint: its datapath, its workers, their driving threads, and the ways from any thread to
+// a worker. It lives as long as anything uses it: the endpoint, its queues, its threads, or a call during which the
+// endpoint was destroyed.
 //
-// A post goes to its worker in place where the caller drives it or nobody does (Worker::enter()), and otherwise through
-// the worker's queue, after which the worker's driver is woken if it sleeps. In place what the queue holds goes first,
-// so that the order of a thread's posts is kept.
+// An operation is posted to its worker directly if the calling thread drives that worker, or if no thread does
+// (Worker::enter()). Otherwise it goes through the worker's queue, and a sleeping driver is woken. Before a direct post
+// the queue is drained, so that the order of a thread's posts is kept.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@
 
 namespace mltcp::endpoint {
 
-/// An operation before it has a place.
+/// The parameters of an operation that is about to be posted.
 struct Request {
   Operation::Kind kind = Operation::Kind::send;
   ConnectionHandle connection = 0;
@@ -63,10 +63,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Code close(bool wait) noexcept;
   std::size_t progress() noexcept;
   [[nodiscard]] int file() noexcept;
-  /// Of ~Endpoint: its threads have ended. Not from a callback.
+  /// For ~Endpoint: waits until its threads have ended. Not from a callback.
   void join() noexcept;
   Code arm() noexcept;
-  /// Drives, where the caller does, or waits, until `there()`, for `limit`. False: it was not there in time.
+  /// Waits until `there()` for at most `limit`, and drives the workers meanwhile if Driving::caller. False after the
+  /// limit.
   template <typename There>
   bool wait_for(Nanos limit, There there) noexcept;
 
@@ -74,7 +75,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code post(const Request& request, const PostOptions& options, OperationHandle& handle) noexcept;
   Code connect(std::span<const std::byte> blob, const ConnectOptions& options, ConnectionHandle& handle,
                OperationHandle* operation) noexcept;
-  /// close(), abort() and attach() of connections, cancel() of operations.
+  /// For close(), abort() and attach() of connections, and cancel() of operations.
   Code command(Command::Type type, std::uint64_t handle) noexcept;
   Code cancel(OperationHandle handle) noexcept;
   Code test(OperationHandle handle, Completion& out) noexcept;
@@ -88,7 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code report(std::vector<JobClaim>& out) noexcept;
 
   // core_live.cpp.
-  /// Adds what there is to see of it.
+  /// Adds this endpoint's part of a snapshot.
   void show(live::Snapshot& shown) noexcept;
 
   // core_jobs.cpp.
@@ -108,10 +109,10 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] const EndpointConfig& config() const noexcept { return config_; }
   [[nodiscard]] const EndpointAddress& address() const noexcept { return shared_.address; }
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
-  /// Also while the datapath, whose clock it is, goes.
+  /// Works also while the datapath, which owns the clock, is being destroyed.
   [[nodiscard]] Nanos now() noexcept;
   [[nodiscard]] std::string failure() const;
-  /// What the datapath says; nothing while there is none.
+  /// Asks the datapath; an empty text if there is none.
   [[nodiscard]] std::string ask(const std::function<std::string(const HostDatapath&)>& what) noexcept;
   [[nodiscard]] std::string why_link_is_down() noexcept {
     return ask([](const HostDatapath& datapath) { return datapath.why_link_is_down(); });
@@ -123,11 +124,11 @@ class Core : public std::enable_shared_from_this<Core> {
   struct JobEntry {
     bool used = false;
     std::uint32_t generation = 1;
-    std::atomic<std::uint32_t> number{0};  ///< as the program calls it
+    std::atomic<std::uint32_t> number{0};  ///< the job's number in the program
     std::atomic<bool> between_iterations{false};
-    std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< in the iteration, each shard's
+    std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< bytes in this iteration, for each shard
     std::unique_ptr<std::atomic<std::uint32_t>[]> attached;
-    std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};  ///< generation, and 1 if it is there
+    std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};  ///< generation, and 1 if the job exists
   };
   struct Region {
     std::unique_ptr<RegisteredMemory> memory;
@@ -159,7 +160,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Worker* worker_of(const HandleParts& parts) noexcept {
     return parts.shard < workers_.size() ? workers_[parts.shard].get() : nullptr;
   }
-  /// The worker may be worked on in place, until leave_place().
+  /// True if the calling thread may use the worker directly, until leave_place().
   bool enter_place(Worker& worker) noexcept;
   void leave_place(Worker& worker) noexcept;
   Code submit(Worker& worker, Operation& operation, bool in_place) noexcept;
@@ -169,7 +170,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Operation* find_waitable(OperationHandle handle, Worker*& worker, Code& code) noexcept;
   void settle(Worker& worker) noexcept;
 
-  /// Has `what` done on the worker by who drives it, and waits for that. Code::unsupported from callbacks of others.
+  /// Runs `what` in the worker's driving thread and waits for it. Code::unsupported from another worker's callback.
   template <typename What>
   Code on_worker(Worker& worker, What what) noexcept;
   Code ask(Worker& worker, Call& call) noexcept;
@@ -196,14 +197,14 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
   std::size_t loops_ = 1;
-  std::size_t running_ = 0;  ///< threads; under the gate
+  std::size_t running_ = 0;  ///< number of threads; guarded by the gate
   std::atomic<bool> finished_{false};
   std::atomic<std::uint32_t> clock_readers_{0};
 
-  // Where the caller drives.
+  // For Driving::caller.
   std::unique_ptr<PollLoop> caller_loop_;
-  std::atomic<bool> looping_{false};  ///< some thread drives all workers, for as long as it waits or for a round
-  bool one_drives_all_ = false;       ///< packets of one may be found by another's PacketIo
+  std::atomic<bool> looping_{false};  ///< a thread drives all workers, for one round or while it waits
+  bool one_drives_all_ = false;       ///< one shard's packets may be found by another's PacketIo
   int poll_file_ = -1;
   int timer_file_ = -1;
   std::vector<PacketIo*> armed_;
@@ -211,7 +212,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool has_tried_poll_file_ = false;
 
   std::vector<JobEntry> jobs_;
-  mutable std::mutex set_up_;  ///< of jobs, memory, and the text of failures: none of them is on the data path
+  mutable std::mutex set_up_;  ///< guards jobs, memory regions and the failure text; never locked on the data path
   std::vector<Region> regions_;
   std::string failure_;
   std::atomic<std::uint64_t> next_shard_{0};

@@ -1,6 +1,6 @@
-// Jobs that span the shards of an endpoint, and memory that devices read (see core.h). The transport follows iterations
-// on each shard by itself, so the bytes of an iteration are split: in the ratio of what was posted on each in the
-// iteration before, and while nothing was, of the connections attached.
+// Jobs that span the shards of an endpoint, and memory that devices read (see core.h). Each shard's transport follows
+// iterations by itself, so the bytes of an iteration are split: in the ratio of the bytes posted on each shard in the
+// previous iteration, or of the attached connections if nothing was posted.
 #include <unistd.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes, Beginning beginning) n
     parts[shard] = all == 0 ? 0 : static_cast<Bytes>(static_cast<Uint128>(bytes) * weights[shard] / all);
     left -= parts[shard];
   }
-  parts[highest] += left;  // what rounding leaves
+  parts[highest] += left;  // rounding remainder
   job->between_iterations.store(false, std::memory_order_relaxed);
   const std::uint32_t slot = parts_of(handle).slot;
   Code code = Code::ok;

@@ -1,5 +1,5 @@
-// What an endpoint shows of itself (see core.h and live_endpoints.h). In the thread that asks; who drives a shard only
-// copies counters into room that was made before.
+// An endpoint's part of a snapshot (see core.h and live_endpoints.h). It is built in the asking thread; a shard's
+// driver only copies counters into memory that was allocated before.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// A connection of the transport, as its shard's driver copies it.
+/// A connection of the transport, copied by its shard's driver.
 struct Seen {
   Address remote;
-  std::uint32_t job = 0;  ///< number of its slot and 1; 0: none
+  std::uint32_t job = 0;  ///< number of its slot plus 1; 0: none
   ConnectionStats stats;
 };
 
@@ -34,7 +34,7 @@ void Core::show(live::Snapshot& shown) noexcept {
     show_jobs(shown);
     show_connections(shown);
     show_claims(shown);
-  } catch (const std::exception&) {  // out of memory: less is shown
+  } catch (const std::exception&) {  // out of memory: the snapshot is incomplete
   }
 }
 

@@ -1,4 +1,4 @@
-// How operations get to a worker, and how those who wait learn of their ends (see core.h).
+// How operations reach a worker, and how waiting threads learn of their ends (see core.h).
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -17,8 +17,8 @@ namespace mltcp::endpoint {
 namespace {
 
 constexpr std::uint64_t kStateMask = 0xFFFFFFFFU;
-constexpr std::uint64_t kTaken = 5;  ///< by who has asked for it
-/// Whoever sleeps for a queue looks so often whether the endpoint is still there.
+constexpr std::uint64_t kTaken = 5;  ///< by the thread that called test() or wait()
+/// Interval at which a thread that waits for a queue checks whether the endpoint still exists.
 constexpr Nanos kLookAgain{100'000'000};
 
 ConnectionKind kind_of(Operation::Kind kind) {
@@ -41,7 +41,7 @@ bool Core::enter_place(Worker& worker) noexcept {
 void Core::leave_place(Worker& worker) noexcept {
   if (worker.is_calling_back()) return;
   worker.leave();
-  worker.wakeup().wake_unfenced();  // who has armed looks at this worker after that, and it was ours before
+  worker.wakeup().wake_unfenced();  // a sleeper checks this worker after arming, and could not enter it before
 }
 
 Code Core::submit(Worker& worker, Operation& operation, bool in_place) noexcept {
@@ -92,7 +92,7 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
     if (queue != nullptr) queue->give_back();
   }
   if (!in_place) return code;
-  // Nobody drives any more what was closed meanwhile; its callback may destroy the endpoint.
+  // If the endpoint was closed meanwhile, no thread drives the worker. A callback may destroy the endpoint.
   const std::shared_ptr<Core> self = worker.has_shard() ? nullptr : shared_from_this();
   if (self != nullptr && !worker.is_calling_back()) worker.deliver();
   leave_place(worker);
@@ -115,7 +115,7 @@ Code Core::may_post(const Request& request, Worker*& worker) noexcept {
   const Link* const link = worker != nullptr ? worker->find_any_thread(parts, face) : nullptr;
   if (link == nullptr) return Code::unknown;
   if (Face::kind(face) != kind_of(request.kind)) return Code::unsupported;
-  // Of one that has ended messages may still be held here.
+  // Messages of an ended connection may still be stored here.
   const bool may_hold =
       (face & Face::kLeft) == 0 && (request.kind == Kind::receive_tagged || request.kind == Kind::peek);
   if ((face & Face::kMayPost) == 0 && !may_hold) return Face::code(face);
@@ -150,8 +150,8 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
     }
     if (peer.base().is_v4() != shared_.address.base().is_v4()) {
       set_failure(
-          fmt::format("the peer is at {}, and this endpoint at {}: one has IPv4 and the other IPv6; give both "
-                      "addresses of one kind",
+          fmt::format("the peer is at {}, but this endpoint at {}: one has IPv4 and the other IPv6; give both IPv4 or "
+                      "both IPv6 addresses",
                       to_text(peer.base()), to_text(shared_.address.base())));
       return Code::bad_address;
     }
@@ -161,7 +161,8 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
   const std::uint64_t turn = next_shard_.fetch_add(1, std::memory_order_relaxed);
   const std::size_t shard = options.kind == ConnectionKind::tagged ? 0 : turn % workers_.size();
   Worker& worker = *workers_[shard];
-  // The token is nobody's to guess; the peer's shard follows the turn, so that those of one pair of shards are few.
+  // The token must be unpredictable. Its upper half follows the turn and selects the peer's shard, so that connections
+  // spread over all pairs of shards.
   std::uint64_t random = (turn + 1) * 0x9E3779B97F4A7C15ULL ^ random_;
   random = (random ^ (random >> 31)) * 0xBF58476D1CE4E5B9ULL;
   const std::uint64_t token = ((turn / workers_.size() + turn) << 32) | static_cast<std::uint32_t>(random >> 16);
@@ -177,7 +178,7 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
     worker.unreserve_link(*link);
     handle = 0;
   } else if (nobody_asks) {
-    forget(posted);  // nobody has its handle
+    forget(posted);  // no other thread has its handle
   }
   return code;
 }
@@ -233,7 +234,7 @@ Operation* Core::find_waitable(OperationHandle handle, Worker*& worker, Code& co
   return nullptr;
 }
 
-/// Code::timed_out if it has not ended.
+/// Code::timed_out if the operation has not ended.
 Code Core::claim(Worker& worker, Operation& operation, std::uint32_t generation, Completion& out) noexcept {
   const std::uint64_t above = std::uint64_t{generation} << 32;
   std::uint64_t expected = above | Operation::kDone;
@@ -297,7 +298,7 @@ Code Core::wait(CompletionRing& ring, std::span<Completion> out, std::size_t& co
   if (is_forked()) return Code::forked;
   const auto take = [&] {
     while (count < out.size() && ring.pop(out[count])) ++count;
-    if (count > 0 && ring.has_some()) ring.wakeup().wake();  // for others that wait
+    if (count > 0 && ring.has_some()) ring.wakeup().wake();  // for other waiting threads
     return count > 0;
   };
   if (take()) return Code::ok;
@@ -349,7 +350,7 @@ Code Core::ask(Worker& worker, Call& call) noexcept {
   while (!worker.push(command)) std::this_thread::yield();
   for (;;) {
     if (gate_.wait(Nanos(1'000'000), [&] { return call.done; })) return Code::ok;
-    if (!worker.enter()) continue;  // who drives sees to it
+    if (!worker.enter()) continue;  // the driver will do it
     worker.drain();
     leave_place(worker);
   }
@@ -427,7 +428,7 @@ Code Core::report(std::vector<JobClaim>& out) noexcept {
   if (Worker::in_callback()) return Code::unsupported;
   try {
     for (const auto& worker : workers_) {
-      out.reserve(out.size() + JobClaims::kMaxJobs + 1);  // whoever drives it allocates nothing
+      out.reserve(out.size() + JobClaims::kMaxJobs + 1);  // so that the driver allocates nothing
       const Code code = on_worker(*worker, [&]() noexcept {
         if (worker->has_shard()) worker->shard().job_claims()->append_to(out);
       });
@@ -450,7 +451,7 @@ Code Core::report(EndpointReport& out) noexcept {
       out.operations += worker.ended();
       out.posts_in_place += worker.in_place();
       out.broken_protocols += worker.counters().broken_protocols;
-      out.strangers += worker.counters().strangers;
+      out.unintroduced += worker.counters().unintroduced;
       for (const Link& link : worker.links())
         if (link.is_announced) ++out.connections;
       add_up(out.packets, worker.shard().stats());

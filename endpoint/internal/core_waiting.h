@@ -1,5 +1,5 @@
-// How a thread waits for something of an endpoint's: where the caller drives by driving, and otherwise by sleeping
-// until it is told.
+// How a thread waits for something in an endpoint: with Driving::caller it drives the workers, otherwise it sleeps
+// until it is notified.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool Core::wait_for(Nanos limit, There there) noexcept {
   const auto over = [&] { return there() || shared_.closing.load(std::memory_order_relaxed); };
   const Nanos start = now();
   const Nanos end = limit > Nanos::never() - start ? Nanos::never() : start + limit;
-  // What ends soon needs no loop.
+  // Short waits need no loop.
   constexpr int kRounds = 16;
   for (int round = 0; round < kRounds; ++round) {
     progress();

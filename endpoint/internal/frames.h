@@ -1,43 +1,43 @@
-// What two endpoints say to each other within transport messages: hellos, and the control frames of tagged connections.
-// The only place that parses them; little is believed here beyond that they are whole, the rest is checked where it is
-// known what may come (worker_tagged.cpp). Network byte order.
+// The messages between two endpoints: hellos, and the control frames of tagged connections. Only this file parses them.
+// It checks that they are well formed; the rest is checked where the expected values are known (worker_tagged.cpp).
+// Network byte order.
 //
 // A connection of the transport begins with a hello from each side, its first message:
 //
 //    0  4  magic "MLEH"          8  8  token: the connections of one tagged connection have the same
-//    4  1  version, 2           16 16  random number of the endpoint that is meant; of an answer, of the one that asked
+//    4  1  version, 2           16 16  random number of the addressed endpoint; in an answer, of the one that asked
 //    5  1  ConnectionKind       32  4  eager limit
 //    6  1  part: 0 the connection itself, or control; 1 data
-//    7  1  verdict: 0 fine, else why not
-//   36  4  unexpected messages that may be sent to begin with
+//    7  1  verdict: 0 accepted, else the reason for refusal
+//   36  4  unexpected messages that the peer may send at first
 //   40  1  length of the sender's blob, 7 zeros
 //   48 64  the blob, zeros behind it
 //
-// Then, on the control connection of a tagged one, frames with a header of 32 bytes each:
+// Then, on the control connection of a tagged connection, frames with a header of 32 bytes each:
 //
 //    0  1  type
 //    1  3  zeros
-//    4  4  credit: unexpected messages that the receiver of this frame may have sent since the beginning, modulo 2^32
+//    4  4  credit: unexpected messages that the frame's receiver may have sent since the beginning, modulo 2^32
 //    8  8  tag            of EAGER, RTS, GRANT, USED
-//   16  8  id             of RTS: what the sender calls the message; of CTS, CANCEL, CANCELLED: that of the message;
-//                         of GRANT: how many EAGER and RTS have come since the beginning; of WITHDRAW, USED: the number
-//                         of the GRANT that is meant, the first of the connection being 1
-//   24  8  length         of EAGER: of the payload that follows; of RTS, USED: of the message; of CTS: of what is
-//                         wanted of it; of GRANT: of the buffer, not 0
+//   16  8  id             RTS: the sender's number of the message; CTS, CANCEL, CANCELLED: the same number;
+//                         GRANT: number of EAGER and RTS received since the beginning; WITHDRAW, USED: number of
+//                         the GRANT, counted from 1 on each connection
+//    24  8  length         EAGER: of the payload that follows; RTS, USED: of the message; CTS: bytes requested of
+//                         it; GRANT: of the buffer, not 0
 //
-// EAGER carries a short message. RTS announces a long one; CTS asks for it. CANCEL takes an announced message back,
-// unless it has been matched, and CANCELLED says that it was. CREDIT carries nothing but credit.
+// EAGER carries a short message. RTS announces a long one, CTS requests it. CANCEL takes an announced message back
+// unless it has been matched; CANCELLED confirms this. CREDIT carries nothing but credit.
 //
-// GRANT asks for a message before it was announced: a receive waits for the whole of that tag, and no other that could
-// take a message of it is older. Of each tag there is one at a time, and kMaxAhead of all. WITHDRAW asks for one back.
-// USED says that a message has been sent for one, where another message of that tag, which could overtake it, follows.
+// GRANT requests a message before it is announced: the oldest receive that can take the message waits for exactly that
+// tag. Each tag has at most one open GRANT, each connection kMaxAhead. WITHDRAW asks for a GRANT back. USED says that a
+// message was sent for a GRANT; it precedes another message of the same tag, which could overtake the first.
 //
-// CTS and GRANT say in which order messages go: the n-th of both is for the n-th message on the data connection. One of
-// no bytes says that nothing comes: for CTS, that the sender has taken the message back; for GRANT, that it is not
-// used, because it was withdrawn, because a later one is used or a later CTS obeyed, or because the message that it is
-// for is announced or goes as EAGER. worker_ahead.cpp has the rules.
+// CTS and GRANT define the order of messages: the n-th of them is answered by the n-th message on the data connection.
+// A message of no bytes means that nothing is sent. After a CTS, the sender has taken the message back. After a GRANT,
+// it is not used: it was withdrawn, a later GRANT or CTS was used first, or its message is announced or sent as EAGER.
+// The rules are in worker_ahead.cpp.
 //
-// Version 2 has GRANT, WITHDRAW and USED, which version 1 would take for frames that can't be: each refuses the other.
+// Version 2 adds GRANT, WITHDRAW and USED, which version 1 treats as malformed; so each version refuses the other.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ struct Hello {
 using HelloBuffer = std::array<std::byte, Hello::bytes>;
 
 void write(const Hello& hello, HelloBuffer& out) noexcept;
-/// What is wrong with it, or fine. A hello with a verdict needs no blob.
+/// Returns what is wrong with it, or Verdict::fine. A hello with another verdict needs no blob.
 Verdict parse(std::span<const std::byte> bytes, Hello& out);
 
 enum class FrameType : std::uint8_t {
@@ -84,7 +84,7 @@ enum class FrameType : std::uint8_t {
   used = 9,
 };
 
-/// GRANTs of a connection, in one direction, that have been neither used nor given back.
+/// Maximum GRANTs of a connection, in one direction, that are neither used nor given back.
 inline constexpr std::uint32_t kMaxAhead = 16;
 
 struct Frame {
@@ -97,12 +97,12 @@ struct Frame {
   Bytes length = 0;
 };
 
-/// Writes the header; a payload is the caller's to put behind.
+/// Writes the header; the caller appends the payload.
 void write(const Frame& frame, std::span<std::byte, Frame::kHeaderBytes> out) noexcept;
-/// Of what may be a frame: its tag, as a hint; 0 if it is too short.
+/// Tag of a possible frame, as a hint; 0 if it is too short.
 std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept;
-/// False if it is none: cut off, of an unknown type, an EAGER whose length is not that of what follows, anything behind
-/// another, or a length that no message has.
+/// False if it is malformed: cut off, an unknown type, an EAGER whose length differs from its payload, another frame
+/// with a payload, or a length above that of any message.
 bool parse(std::span<const std::byte> bytes, Frame& out) noexcept;
 
 }  // namespace mltcp::endpoint

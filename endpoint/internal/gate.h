@@ -1,4 +1,4 @@
-// Where threads wait for each other off the data path: a mutex and a condition on the monotonic clock.
+// Threads wait for each other here, off the data path: a mutex and a condition on the monotonic clock.
 #pragma once
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  /// Changes what others wait for, by `change()`.
+  /// Runs `change()` under the mutex and wakes the waiting threads.
   template <typename Change>
   void tell(Change change) noexcept {
     pthread_mutex_lock(&mutex_);
@@ -38,8 +38,8 @@ class Gate {
   void tell() noexcept {
     tell([] {});
   }
-  /// Until `there()`, which is asked after each tell(), for `limit` at the longest, 0 or more. Returns what it said
-  /// last.
+  /// Waits until `there()` is true, at most `limit` (0 or more). Checks it under the mutex after each tell(), and
+  /// returns its last result.
   template <typename There>
   bool wait(Nanos limit, There there) noexcept {
     const Nanos now = monotonic_now();

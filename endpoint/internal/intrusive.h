@@ -1,4 +1,4 @@
-// Lists and hash tables whose links lie in their elements, so that nothing is allocated when an element comes or goes.
+// Lists and hash tables whose links are members of the elements, so that adding or removing one allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct ListHook {
   bool linked = false;
 };
 
-/// First in, first out; any element may leave.
+/// First in, first out; any element can be removed.
 template <typename T, ListHook<T> T::*hook>
 class List {
  public:
@@ -38,7 +38,7 @@ class List {
     first_ = &element;
     ++size_;
   }
-  /// It is in this list.
+  /// `element` must be in this list.
   void erase(T& element) {
     ListHook<T>& links = element.*hook;
     (links.previous != nullptr ? (links.previous->*hook).next : first_) = links.next;
@@ -62,22 +62,22 @@ template <typename T>
 struct HashHook {
   std::uint64_t who = 0;
   std::uint64_t tag = 0;
-  // Of the oldest of its key: its neighbours in the bucket's chain, and the youngest of its key.
+  // For the oldest element of a key: its neighbours in the bucket's chain, and the youngest element of the key.
   T* chain_previous = nullptr;
   T* chain_next = nullptr;
   T* youngest = nullptr;
-  // Of all: the neighbours of the same key.
+  // For every element: its neighbours of the same key.
   T* older = nullptr;
   T* younger = nullptr;
   bool linked = false;
 };
 
-/// Finds the oldest element of a key. Those of one key queue up behind the oldest, and only that is in the bucket's
-/// chain: however many elements share a key, others are found as fast.
+/// Finds the oldest element of a key. Only that one is in the bucket's chain; younger ones of the key queue behind it.
+/// So the time to find a key does not depend on how many elements share another key.
 template <typename T, HashHook<T> T::*hook>
 class FifoHash {
  public:
-  /// `seed` is nobody's to guess, or peers could choose tags that all fall into one bucket.
+  /// `seed` must be unpredictable, or peers could choose tags that all fall into one bucket.
   void reset(std::size_t buckets, std::uint64_t seed) {
     buckets_.assign(buckets, nullptr);  // a power of two
     seed_ = seed | 1;
@@ -89,7 +89,7 @@ class FifoHash {
       if ((at->*hook).tag == tag && (at->*hook).who == who) return at;
     return nullptr;
   }
-  // To find several, link by link: the waits for memory are then one for each link, and not for each element.
+  // To look up several keys in a batch, one step at a time, so that their cache misses overlap.
   [[nodiscard]] std::size_t prefetch(std::uint64_t who, std::uint64_t tag) const {
     const std::size_t place = bucket(who, tag);
     __builtin_prefetch(&buckets_[place]);
@@ -116,7 +116,7 @@ class FifoHash {
     links.youngest = &element;
     chain(element, bucket(who, tag));
   }
-  /// It is in this table.
+  /// `element` must be in this table.
   void erase(T& element) {
     HashHook<T>& links = element.*hook;
     if (links.older == nullptr) {

@@ -1,5 +1,5 @@
-// A connection of the endpoint: one connection of the transport for ordered messages, two for messages by tag (control
-// and data). The thread that drives the shard owns it; what others ask before they post stands at the top.
+// A connection of the endpoint. It uses one connection of the transport if it is ordered, and two (control and data) if
+// it is tagged. The thread that drives the shard owns it; the atomics `face` and `job` can be read by any thread.
 #pragma once
 
 #include <array>
@@ -18,8 +18,7 @@
 
 namespace mltcp::endpoint {
 
-/// A message that no receive has asked for: one that is held here, in the frame that it came in, or one that waits at
-/// its sender.
+/// A message that no receive has matched: stored here in the frame in which it arrived, or waiting at its sender.
 struct Unexpected {
   Link* link = nullptr;
   bool used = false;
@@ -27,9 +26,9 @@ struct Unexpected {
   bool claimed = false;    ///< peek() has taken it
   std::uint32_t generation = 1;
   std::uint32_t index = 0;
-  std::uint32_t frame = 0;  ///< that holds it
+  std::uint32_t frame = 0;  ///< that contains it
   std::uint64_t tag = 0;
-  std::uint64_t id = 0;  ///< announced: what its sender calls it
+  std::uint64_t id = 0;  ///< announced: its sender's number
   Bytes length = 0;
   ListHook<Unexpected> in_link;
   ListHook<Unexpected> in_all;
@@ -37,7 +36,7 @@ struct Unexpected {
   HashHook<Unexpected> by_tag;
 };
 
-/// What only tagged connections have. Made when the connection is.
+/// Additional state of tagged connections. Allocated with the connection.
 struct Tagged {
   Tagged(const EndpointConfig& config, Link& link);
 
@@ -51,7 +50,7 @@ struct Tagged {
   std::size_t frame_bytes;
   Bytes eager_limit;  ///< of both ends
 
-  // Frames that come. They are dealt with in the order in which they were sent, which is that of the buffers.
+  // Received frames. They are handled in the order in which they were sent, which is the order of the buffers.
   struct Posted {
     std::uint32_t frame = 0;
     std::uint32_t length = 0;
@@ -60,55 +59,55 @@ struct Tagged {
   std::unique_ptr<std::byte[]> receive_memory;
   std::vector<std::uint32_t> free_receive_frames;
   GrowableRing<Posted> posted;
-  /// Of the frame that was posted with `tag`.
+  /// Position of the frame that was posted with `tag`.
   [[nodiscard]] std::uint64_t position_of(std::uint64_t tag) const {
     return posted.begin() + (static_cast<std::uint32_t>(tag) - static_cast<std::uint32_t>(posted.begin()));
   }
 
-  // Frames that go. Whose message one carries is told when it has arrived.
+  // Frames to send. When a frame has arrived, the send that it carries has ended, or its announcement is complete.
   std::unique_ptr<std::byte[]> send_memory;
   std::vector<std::uint32_t> free_send_frames;
   std::vector<Operation*> send_frame_of;
   std::vector<OperationHandle> announcement_of;  ///< of a send whose RTS the frame carries
 
-  // Unexpected messages here. Counts are of all since the connection began.
+  // Unexpected messages here. All counts are since the beginning of the connection.
   std::vector<Unexpected> entries;
   std::vector<std::uint32_t> free_entries;
   List<Unexpected, &Unexpected::in_link> unexpected;
-  GrowableRing<std::uint64_t> taken_back;  ///< ids to be told of as CANCELLED; their entries are not released yet
-  std::uint64_t came = 0;                  ///< EAGER and RTS
-  std::uint64_t released = 0;              ///< of them, that are not unexpected (any more)
-  std::uint64_t told = 0;                  ///< credit that the peer knows of
+  GrowableRing<std::uint64_t> taken_back;  ///< ids to confirm by CANCELLED; their entries are not released yet
+  std::uint64_t came = 0;                  ///< EAGER and RTS received
+  std::uint64_t released = 0;              ///< of these, no longer unexpected
+  std::uint64_t told = 0;                  ///< credit already sent to the peer
 
-  // And at the peer.
+  // Unexpected messages at the peer.
   std::uint32_t peers_window = 0;
   std::uint64_t sent = 0;
   std::uint64_t credit = 0;
 
   OperationList held;       ///< sends that are not announced yet
-  OperationList announced;  ///< and those that are
-  /// For a CTS or GRANT, in their order.
+  OperationList announced;  ///< sends that are announced
+  /// Answers to CTS and GRANT, in their order.
   struct Granted {
     Operation* send = nullptr;  ///< null: nothing is sent for it
     bool gives_back = false;    ///< a GRANT
   };
   GrowableRing<Granted> granted;
-  std::uint32_t given_back = 0;         ///< of them, those that give back: each is open at the peer yet
-  std::uint32_t owed_nothing = 0;       ///< of them, those for a CTS of a send that has ended here
-  std::uint32_t under_way = 0;          ///< sends in `granted`, and those that the data connection has
-  Bytes bytes_under_way = 0;            ///< of these
-  std::uint32_t eager_under_way = 0;    ///< sends that the control connection has
-  OperationList matched;                ///< receives whose CTS has yet to be sent
-  GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
-  std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for
+  std::uint32_t given_back = 0;       ///< entries of `granted` that give back a GRANT, which is still open at the peer
+  std::uint32_t owed_nothing = 0;     ///< entries of `granted` for a CTS whose send has already ended here
+  std::uint32_t under_way = 0;        ///< sends in `granted` or on the data connection
+  Bytes bytes_under_way = 0;          ///< of these
+  std::uint32_t eager_under_way = 0;  ///< sends on the control connection
+  OperationList matched;              ///< receives whose CTS is not sent yet
+  GrowableRing<std::uint64_t> cancels;  ///< ids for which to send CANCEL
+  std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended, but may still be requested
 
-  // Grants ahead to the peer.
+  // Grants ahead from this end to the peer.
   std::uint64_t grants_given = 0;
-  std::uint32_t grants_open = 0;            ///< of them, neither used nor given back
-  GrowableRing<std::uint64_t> withdrawals;  ///< numbers of grants to be told of as WITHDRAW
+  std::uint32_t grants_open = 0;            ///< of these, neither used nor given back
+  GrowableRing<std::uint64_t> withdrawals;  ///< numbers of grants for which to send WITHDRAW
 
-  // And from the peer: those at hand, which nothing has been sent for yet, in the order of the data connection, where
-  // they all come behind what is in `granted`.
+  // Grants from the peer that are still unused, in the order of the data connection. All of them come after the entries
+  // of `granted`.
   struct Ahead {
     std::uint64_t number = 0;
     std::uint64_t tag = 0;
@@ -117,8 +116,8 @@ struct Tagged {
   std::array<Ahead, kMaxAhead> at_hand;
   std::uint32_t count_at_hand = 0;
   std::uint64_t grants_got = 0;
-  OperationList sent_ahead;  ///< sends for a grant that were not announced, until they have ended
-  /// The latest messages that were sent as EAGER and RTS, by `sent`, which a grant may have crossed.
+  OperationList sent_ahead;  ///< sends that use a grant without an announcement, until they end
+  /// The latest messages sent as EAGER or RTS, indexed by `sent`. The peer may have sent a grant before it saw them.
   struct Recent {
     std::uint64_t tag = 0;
     OperationHandle announced = 0;  ///< 0: EAGER
@@ -128,12 +127,12 @@ struct Tagged {
   [[nodiscard]] Recent& recent_of(std::uint64_t number) { return recent[number % kRecent]; }
 };
 
-/// What any thread may know of a connection, in one word: what it carries, whether it may be posted on, and if not how
-/// it has ended (while it closes: is ending).
+/// What any thread may read of a connection, in one word: its kind, whether operations may be posted, and otherwise how
+/// it has ended or is ending.
 struct Face {
   static constexpr std::uint64_t kMayPost = 0x10;
-  static constexpr std::uint64_t kLeft =
-      0x20;  ///< its place may be another's at any time: nothing but this is left of it
+  /// Only this word is left of the connection: a new one may take its place at any time.
+  static constexpr std::uint64_t kLeft = 0x20;
 
   static std::uint64_t open(std::uint32_t generation, ConnectionKind kind) {
     return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(kind) | kMayPost;
@@ -154,52 +153,52 @@ struct Face {
 struct Link {
   enum class State : std::uint8_t {
     free,
-    connecting,  ///< this end has asked
-    greeting,    ///< a connection came in, and has yet to say whose it is
-    unpaired,    ///< control or data of a tagged connection, the other has yet to come
+    connecting,  ///< this end has sent its hello
+    greeting,    ///< an incoming connection whose hello has not arrived
+    unpaired,    ///< only control or data of a tagged connection exists yet
     open,
-    closing,  ///< close() was called: what is posted still goes
-    ended,    ///< its transport is going, or messages of it are still held
+    closing,  ///< one end has called close(); posted operations are still carried out
+    ended,    ///< its transport connections are ending, or unexpected messages are still stored
   };
   static constexpr std::uint32_t kControl = 0;  ///< or the only one
   static constexpr std::uint32_t kData = 1;
 
-  /// For all threads: the generation above; below what may be done, and once nothing may be posted why. 0 below: there
-  /// is none. What has ended leaves its face in its place until a new connection takes that, or close() forgets it.
+  /// A Face, readable by any thread: the generation in the upper half, the rest below; a lower half of 0 means no
+  /// connection. An ended connection leaves its face until a new one takes the place, or until close() forgets it.
   std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
-  std::atomic<std::uint32_t> job{0};  ///< number of its slot and 1; 0: none
+  std::atomic<std::uint32_t> job{0};  ///< number of its slot plus 1; 0: none
 
   State state = State::free;
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_client = false;
-  bool is_announced = false;   ///< the program knows of it: it is told of the end
-  bool tells_failure = false;  ///< connects, and no operation tells how that went: the event of the end does
-  bool is_forgotten = false;   ///< close() was called after its end: its handle goes with it
+  bool is_announced = false;   ///< the program knows the connection and gets an event of its end
+  bool tells_failure = false;  ///< connect() has no operation to report a failure; the event of the end reports it
+  bool is_forgotten = false;   ///< close() was called after the end: the handle is freed with the connection
   bool has_event_place = false;
-  bool counted = false;  ///< among max_connections
+  bool counted = false;  ///< included in max_connections
   bool closes_here = false;
-  bool owes_answers_only = false;  ///< closing: all sends have ended, and the peer has so long to take the rest
-  ListHook<Link> among_strangers;
+  bool owes_answers_only = false;  ///< closing: all sends have ended, only answers are left, with a deadline
+  ListHook<Link> among_unintroduced;
   std::uint32_t slot = 0;
   ConnectionHandle handle = 0;
   Code end_code = Code::ok;
   Cause end_cause = Cause::none;
-  EndpointAddress peer;  ///< as named (client), as it has introduced itself (server)
-  Address remote{};      ///< of the transport
+  EndpointAddress peer;  ///< as the program named it (client), or from its hello (server)
+  Address remote{};      ///< of the transport connection
   std::uint64_t token = 0;
   Operation* connect = nullptr;
 
-  std::array<ConnectionId, 2> transport{};  ///< 0: none, or gone
-  std::array<bool, 2> greeted{};            ///< the peer's hello has come
-  bool unpaired_data = false;               ///< unpaired: which of the two it is
+  std::array<ConnectionId, 2> transport{};  ///< 0: none, or ended
+  std::array<bool, 2> greeted{};            ///< the peer's hello has arrived
+  bool unpaired_data = false;               ///< unpaired: true if it is the data connection
   std::uint32_t peers_eager_limit = 0;
   std::uint32_t peers_window = 0;
   std::array<HelloBuffer, 2> hello_in{};
   std::array<HelloBuffer, 2> hello_out{};
 
-  OperationList sends;                ///< ordered, held: not open yet, or no room
+  OperationList sends;                ///< ordered: waiting for the connection to open, or for room
   OperationList receives;             ///< likewise
-  std::uint32_t posted_receives = 0;  ///< by tag, that name it
+  std::uint32_t posted_receives = 0;  ///< tagged receives that name this connection
   std::unique_ptr<Tagged> tagged;
 
   [[nodiscard]] bool is_gone() const { return transport[0] == 0 && transport[1] == 0; }

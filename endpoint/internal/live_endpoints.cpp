@@ -1,4 +1,4 @@
-// The endpoints of this process, as others see them (see live_endpoints.h).
+// Shows the endpoints of this process to other processes (see live_endpoints.h).
 #include "mltcp/endpoint/internal/live_endpoints.h"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// It is never destroyed: its threads may be at work when the process ends.
+/// Never destroyed: its threads may be running when the process ends.
 class LiveEndpoints {
  public:
   LiveEndpoints(bool socket, const std::optional<live::MetricsAddress>& metrics) : began_(monotonic_now()) {
@@ -33,7 +33,7 @@ class LiveEndpoints {
     std::erase_if(cores_, [](const auto& known) { return known.expired(); });
     cores_.push_back(core);
   }
-  /// Nobody connects any more.
+  /// Removes the socket file, so that no process connects any more.
   void remove_socket() const {
     if (socket_ != nullptr) unlink(socket_->path().c_str());
   }
@@ -68,8 +68,8 @@ std::mutex making;
 LiveEndpoints* all = nullptr;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-/// Begins what the variables ask for, unless that has been done, and adds the endpoint, if any. Returns where metrics
-/// are served, if they are.
+/// Starts what the variables request, unless that was done before, and adds the endpoint, if any. Returns the address
+/// of the metrics server, if there is one.
 std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   const bool socket = flag_variable(&process_variable, "MLTCP_LIVE");
   const std::string_view text = variable(&process_variable, "MLTCP_METRICS");
@@ -77,7 +77,7 @@ std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   std::optional<live::MetricsAddress> metrics;
   if (!text.empty()) metrics = live::MetricsAddress::parse("MLTCP_METRICS", text);
   const std::lock_guard lock(making);
-  // After fork(2) the threads of the old one are the parent's.
+  // After fork(2) the old object's threads belong to the parent.
   if (all == nullptr || all->process() != getpid()) {
     static const int registered = std::atexit([] {
       if (all != nullptr && all->process() == getpid()) all->remove_socket();

@@ -1,7 +1,7 @@
-// Brings messages and receives together by tag. Receives that want the whole tag are found by a hash of connection and
-// tag; those with a mask stand in a list in the order in which they were posted, and of two that fit the older one
-// counts. Unexpected messages likewise: by connection and tag, by tag, and in the order in which they came. What costs
-// time is the number of receives with a mask, or of unexpected messages when one with a mask is posted; nothing else.
+// Matches messages and receives by tag. Receives of a whole tag are found by a hash of connection and tag. Receives
+// with a mask are in a list in posting order. If several match, the oldest is taken. Unexpected messages are found
+// likewise: by connection and tag, by tag, and in order of arrival. The time per match depends only on the number of
+// receives with a mask, and, for a receive with a mask, on the number of unexpected messages.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Matcher {
     else
       masked_.erase(receive);
   }
-  // A hint for several messages of one connection that have come together: each call for all of them, one by one.
+  // Hints for a batch of messages of one connection: call each function for all messages before the next function.
   [[nodiscard]] std::size_t prefetch(ConnectionHandle connection, std::uint64_t tag) const {
     return exact_.prefetch(connection, tag);
   }
@@ -75,7 +75,7 @@ class Matcher {
     all_.erase(message);
   }
   [[nodiscard]] bool holds(const Unexpected& message) const { return all_.holds(message); }
-  /// The oldest message for a receive. `link`: its connection's; null: any.
+  /// The oldest message that a receive matches, from connection `link`, or from any if null.
   [[nodiscard]] Unexpected* message_for(Link* link, std::uint64_t tag, std::uint64_t mask) const {
     if (mask == kWholeTag)
       return link == nullptr ? by_tag_.find(kAnyConnection, tag) : by_source_.find(link->handle, tag);

@@ -1,5 +1,5 @@
-// An operation between post and end, and the pool of a shard's. Who posts fills one in and hands it to the thread that
-// drives the shard; from then on it is that thread's until it has ended.
+// An operation from post to end, and the pool of a shard's operations. The posting thread fills in an operation and
+// passes it to the thread that drives the shard, which owns it until it has ended.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace mltcp::endpoint {
 
-// A handle: the shard in the 8 highest bits, the slot in the next 24, the generation, never 0, below.
+// A handle: the shard in the 8 highest bits, the slot in the next 24, the generation (never 0) in the lower 32.
 struct HandleParts {
   std::uint32_t shard = 0;
   std::uint32_t slot = 0;
@@ -35,45 +35,45 @@ class CompletionRing;
 
 struct alignas(64) Operation {
   enum class Kind : std::uint8_t { connect, send, receive, send_tagged, receive_tagged, peek, receive_message };
-  /// Where it stands, as its shard knows.
+  /// Progress of the operation, as its shard knows it.
   enum class Stage : std::uint8_t {
-    queued,      ///< posted, not looked at
-    held,        ///< in a list of its connection, for the connection to open, for room, credit or frames
-    posted,      ///< by tag: a receive that waits for its message
-    announced,   ///< by tag: RTS sent, or about to be answered
-    taken_back,  ///< by tag: CANCEL sent
-    granted,     ///< by tag: CTS there, waits for room on the data connection
-    matched,     ///< by tag: a receive whose CTS waits for a frame or for room
-    reserved,    ///< by tag: a receive granted ahead that has got a message which may come another way
-    flowing,     ///< the transport has it
+    queued,      ///< posted, not yet handled
+    held,        ///< in a list of its connection; waits until that opens, or for room, credit or frames
+    posted,      ///< tagged: a receive that waits for its message
+    announced,   ///< tagged: RTS sent, or requested by a GRANT
+    taken_back,  ///< tagged: CANCEL sent
+    granted,     ///< tagged: the peer has requested it; waits for room on the data connection
+    matched,     ///< tagged: a receive whose CTS waits for a frame or for room
+    reserved,    ///< tagged: a receive granted ahead; its message is known, but may not use the grant
+    flowing,     ///< passed to the transport
     ended,
   };
   enum class Telling : std::uint8_t { callback, queue, handle };
-  /// By tag, granted ahead.
+  /// State of a tagged operation that is granted ahead.
   struct Ahead {
-    bool is_withdrawn : 1;    ///< a receive, by cancel(): the peer has been asked for the grant
-    bool is_here : 1;         ///< a reserved receive: its message came as EAGER, and is in the buffer
-    bool is_told : 1;         ///< an announced send: the peer has its RTS
-    bool waits_for_told : 1;  ///< ... and has granted without it: its bytes must not get there sooner
-    bool is_marked : 1;       ///< a send that was not announced: the peer has been told by USED
-    std::uint8_t skips : 3;   ///< of a receive: how often its grant has been given back
+    bool is_withdrawn : 1;    ///< receive: cancel() was called, and WITHDRAW is queued or sent
+    bool is_here : 1;         ///< reserved receive: its message arrived as EAGER and is in the buffer
+    bool is_told : 1;         ///< announced send: the peer has received its RTS
+    bool waits_for_told : 1;  ///< ... and granted it before that: the data must wait until is_told
+    bool is_marked : 1;       ///< send without an announcement: USED was sent
+    std::uint8_t skips : 3;   ///< receive: how often its grant was given back
   };
   static_assert(sizeof(Ahead) == 1);
 
-  // What changes hands between threads: the generation above, how far the waiting is below.
+  // Shared between threads: the generation in the upper half, one of these in the lower.
   static constexpr std::uint64_t kPending = 1;
-  static constexpr std::uint64_t kAwaited = 2;  ///< ... and a thread sleeps for it
-  static constexpr std::uint64_t kDone = 3;     ///< `end` may be taken
+  static constexpr std::uint64_t kAwaited = 2;  ///< ... and a thread waits for it
+  static constexpr std::uint64_t kDone = 3;     ///< `end` can be read
   static constexpr std::uint64_t kForgotten = 4;
   std::atomic<std::uint64_t> state{std::uint64_t{1} << 32};
 
-  // To match a message costs three cache lines, however long ago its receive was posted: this one,
+  // Matching a message touches three cache lines, however long ago its receive was posted: this one,
   Kind kind = Kind::send;
-  Stage stage = Stage::ended;  ///< the driver's alone, also of one that is free
+  Stage stage = Stage::ended;  ///< for the driving thread alone, also while the operation is free
   Telling telling = Telling::handle;
   Take take = Take::no;
   bool has_deadline = false;
-  bool is_cancelled = false;  ///< by cancel(): of two ways in which the transport tells of a time limit
+  bool is_cancelled = false;  ///< given up here: by cancel(), or (tagged) by its time limit
   bool has_job = false;
   Ahead ahead{};
   std::uint32_t slot = 0;
@@ -81,29 +81,29 @@ struct alignas(64) Operation {
   std::byte* data = nullptr;
   Bytes length = 0;  ///< of the message, or of the buffer
   std::uint64_t tag = 0;
-  ConnectionHandle connection = 0;  ///< as posted
-  Link* link = nullptr;             ///< whose list it is in, or that carries it
+  ConnectionHandle connection = 0;  ///< as named in the post
+  Link* link = nullptr;             ///< that has it in a list, or carries it
 
   // where the hash finds it,
   alignas(64) HashHook<Operation> in_exact;
 
-  // and what it ends with.
+  // and the one of its completion.
   alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
   std::uint64_t order = 0;            ///< of posted receives
-  std::uint64_t message_tag = 0;      ///< of the message that a receive has got
-  Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
-  Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
-  std::uint64_t grant = 0;            ///< number of its GRANT; 0: none. Of a receive: the transport has the buffer
+  std::uint64_t message_tag = 0;      ///< of the message that a receive has matched
+  Bytes message_bytes = 0;            ///< its length; announced send: the length that the peer requests
+  Nanos time_limit = Nanos::never();  ///< once started: the time at which it ends
+  std::uint64_t grant = 0;  ///< number of its GRANT, 0: none. A receive with one: the transport has its buffer
 
   std::uint64_t mask = 0;
-  std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it; while it is withdrawn: how much had come before
-  MessageHandle message = 0;  ///< of receive_message, or that peek() has taken
+  std::uint64_t peer_id = 0;  ///< tagged: the sender's number; while withdrawn: data_progress() at that time
+  MessageHandle message = 0;  ///< of receive_message, or taken by peek()
   std::uint16_t iteration = 0;
   ListHook<Operation> in_link;
   ListHook<Operation> in_masked;
-  Completion end;  ///< for who asks
+  Completion end;  ///< for test() and wait()
 
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(state.load(std::memory_order_relaxed) >> 32);
@@ -114,7 +114,7 @@ static_assert(offsetof(Operation, in_exact) == 64 && offsetof(Operation, callbac
 
 using OperationList = List<Operation, &Operation::in_link>;
 
-/// Some lie at hand for the thread that drives, without atomic operations; the others are for all.
+/// Some free operations are reserved for the driving thread, without atomic operations; the others are for all threads.
 class OperationPool {
  public:
   OperationPool(std::uint32_t shard, std::uint32_t count)
@@ -137,14 +137,14 @@ class OperationPool {
     std::uint32_t slot = 0;
     return free_.pop(slot) ? &operations_[slot] : nullptr;
   }
-  /// The thread that drives.
+  /// Driving thread only. Null if none is free.
   Operation* take_at_hand() noexcept {
     if (at_hand_.empty()) return take();
     Operation& operation = operations_[at_hand_.back()];
     at_hand_.pop_back();
     return &operation;
   }
-  /// Any thread. Its handle names nothing from here on.
+  /// Any thread. Its handle is invalid from now on.
   void give_back(Operation& operation) noexcept {
     retire(operation);
     free_.push(operation.slot);
@@ -160,7 +160,7 @@ class OperationPool {
   [[nodiscard]] OperationHandle handle(const Operation& operation) const {
     return handle_of(shard_, operation.slot, operation.generation());
   }
-  /// Null unless such a handle was given out and its operation is not gone.
+  /// Null unless the handle was given out and its operation still exists.
   [[nodiscard]] Operation* find(const HandleParts& parts) noexcept {
     if (parts.slot >= count_) return nullptr;
     Operation& operation = operations_[parts.slot];

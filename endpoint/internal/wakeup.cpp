@@ -14,7 +14,8 @@ namespace mltcp::endpoint {
 
 Wakeup::Wakeup() : file_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (file_ < 0)
-    throw RunError(fmt::format("no eventfd: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+    throw RunError(
+        fmt::format("cannot create an eventfd: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
 }
 Wakeup::~Wakeup() { close(file_); }
 
@@ -26,7 +27,7 @@ bool Wakeup::write() noexcept {
 
 void Wakeup::clear() noexcept {
   std::uint64_t count = 0;
-  // Nothing to read: a waker is on its way. Its write will end a sleep at once, for nothing, and is taken then.
+  // If there is nothing to read, a waker is about to write. Its write ends the next sleep early, and is taken then.
   if (read(file_, &count, sizeof count) == sizeof count) taken_ += count;
 }
 

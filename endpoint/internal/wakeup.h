@@ -1,4 +1,4 @@
-// How other threads wake one that sleeps by files: an eventfd that is written only while it is armed, and once.
+// Wakes a thread that sleeps in poll(2): an eventfd that is written at most once, and only while it is armed.
 #pragma once
 
 #include <atomic>
@@ -19,19 +19,19 @@ class Wakeup final : public Waker {
   [[nodiscard]] int file() const override { return file_; }
   void arm() override {
     armed_.store(true, std::memory_order_relaxed);
-    // What the caller looks at next is not older than what a waker that doesn't see this has left.
+    // Either a waker sees `armed_`, or the caller sees what that waker has published.
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
   void disarm() override {
     armed_.store(false, std::memory_order_relaxed);
     if (announced_.load(std::memory_order_acquire) != taken_) clear();
   }
-  /// After what the sleeper is to find has been left for it. True if this has written.
+  /// Call after publishing what the sleeper has to see. True if this has written to the file.
   bool wake() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return wake_unfenced();
   }
-  /// The same for who shares a lock with the sleeper, taken after each armed and each left.
+  /// Likewise, if waker and sleeper share a lock that is taken after each arm() and each publication.
   bool wake_unfenced() noexcept {
     if (!armed_.load(std::memory_order_relaxed)) [[likely]]
       return false;
@@ -44,10 +44,10 @@ class Wakeup final : public Waker {
 
   int file_ = -1;
   std::atomic<bool> armed_{false};
-  // A waker may be held up between announcing and writing, so that a flag won't do: what the file gives is the number
-  // of writes, and as long as it falls short of the announced, there is one to come.
+  // A flag would not do, as a waker may be delayed between announcing and writing. The file returns the number of
+  // writes; while that is below `announced_`, a write is still to come.
   std::atomic<std::uint64_t> announced_{0};
-  std::uint64_t taken_ = 0;  ///< the sleeper's
+  std::uint64_t taken_ = 0;  ///< read by the sleeper
 };
 
 }  // namespace mltcp::endpoint

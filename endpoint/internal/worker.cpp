@@ -1,5 +1,5 @@
 // A worker: how it is driven, and how operations begin and end (see worker.h). Connections are in worker_links.cpp,
-// messages by tag in worker_tagged.cpp.
+// tagged messages in worker_tagged.cpp.
 #include "mltcp/endpoint/internal/worker.h"
 
 #include <algorithm>
@@ -8,18 +8,18 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Rounds of completions within one poll: callbacks post, the transport sends, ends come.
+/// Maximum rounds of completions in one poll: callbacks post, the transport sends, operations end.
 constexpr int kRounds = 4;
-/// Connections that others begin are in the table before it is known whose they are.
+/// Incoming connections take a place before they have introduced themselves.
 std::uint32_t links_for(const EndpointConfig& config) { return config.max_connections * 2 + 16; }
 
 ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   ShardConfig shard;
-  // A tagged connection takes two, and those that have ended answer their peers for a while. Whoever connects from
-  // outside leaves room for those that begin here.
+  // A tagged connection takes two, and ended ones answer their peers for a while. Incoming connections leave room for
+  // those that begin here.
   shard.kept_for_connect = config.max_connections * 2;
   shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
-  // Fewer than there are places for strangers: those whose addresses nobody has proven do not take them all.
+  // Fewer than the places for unintroduced connections, so that unproven addresses cannot take all of them.
   shard.max_half_open = config.max_connections;
   shard.max_accepted_per_address = config.max_accepted_per_address;
   shard.max_jobs = config.max_jobs;
@@ -64,8 +64,8 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
 
 Worker::~Worker() = default;
 
-// Operations lie with their place in the ring of those that are free, and two in that of commands; each has a deadline
-// and may have to be told. Of connections the table has twice as many, with routes, and the shard four times.
+// An operation has a place in the ring of free ones, two in the ring of commands, a deadline and a completion to
+// deliver. The table has twice max_connections, and the routes and the shard four times.
 const Bytes Worker::operation_bytes =
     sizeof(Operation) + sizeof(Told) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
 const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Told) + 3 * sizeof(std::uint64_t)) +
@@ -89,7 +89,7 @@ Nanos Worker::poll(Nanos now) {
     if (!any && !posted_) break;
     if (round == kRounds) return now;
     posted_ = false;
-    // What was sent in the round before may have been acknowledged by now: in no time, if time stood still.
+    // Data sent in the previous round may already be acknowledged; an old `now_` would make its round-trip time 0.
     set_now(shared_.time->now());
     next = shard_->poll(now_);
   }
@@ -98,13 +98,13 @@ Nanos Worker::poll(Nanos now) {
 }
 
 void Worker::drain() noexcept {
-  // No more than what fits: others may go on posting.
+  // Bounded, because other threads may keep posting.
   Command command;
   for (std::size_t i = 0; i < commands_.capacity() && commands_.pop(command); ++i) run(command);
 }
 
 void Worker::run(const Command& command) noexcept {
-  // After the end only what is posted, and who waits for an answer, has to be told.
+  // After the end only posts and calls are answered.
   if (shard_ == nullptr && command.type != Command::Type::start && command.type != Command::Type::call) return;
   switch (command.type) {
     case Command::Type::start:
@@ -126,7 +126,7 @@ void Worker::run(const Command& command) noexcept {
       begin_iteration(command.slot, command.argument, Beginning::guessed);
       return;
     case Command::Type::learn_iterations:
-      if (jobs_[command.slot] != kNoJob) (void)shard_->learn_iterations(jobs_[command.slot]);  // it is there
+      if (jobs_[command.slot] != kNoJob) (void)shard_->learn_iterations(jobs_[command.slot]);  // the job exists
       return;
     case Command::Type::attach:
       if (Link* const link = find(command.argument); link != nullptr) attach(*link);
@@ -158,7 +158,7 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
     return;
   }
   Route& route = routes_[completion.connection & route_mask_];
-  if (route.id != completion.connection) return;  // of one that was turned away at once
+  if (route.id != completion.connection) return;  // of a connection that was turned away at once
   Link& link = links_[route.link];
   const std::uint32_t part = route.part;
   if (completion.kind == mltcp::Completion::Kind::closed) {
@@ -166,7 +166,7 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
     on_transport_closed(link, part, completion.status);
     return;
   }
-  if (completion.kind == mltcp::Completion::Kind::connected) return;  // the hello is what counts
+  if (completion.kind == mltcp::Completion::Kind::connected) return;  // the connection opens with the hello
   const auto what = static_cast<std::uint32_t>(completion.tag);
   switch (static_cast<Cookie>(completion.tag >> 56)) {
     case Cookie::operation:
@@ -210,7 +210,7 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
   operation.message_bytes = completion.bytes;
   operation.link = &link;
   const bool sends = operation.kind == Operation::Kind::send;
-  end(operation, code, cause);  // from here on it may be somebody else's
+  end(operation, code, cause);  // may be reused from now on
   if (!(sends ? link.sends : link.receives).empty()) flush_ordered(link);
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
@@ -278,7 +278,7 @@ void Worker::end_posted_late(Operation& operation, Link* link) noexcept {
   end(operation, is_known ? Face::code(face) : Code::closed, is_known ? Face::cause(face) : Cause::here);
 }
 
-/// False if there is no room for it now, or the connection has ended, which is told next.
+/// False if there is no room now, or if the connection has ended, which the transport reports next.
 bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
   const bool sends = operation.kind == Operation::Kind::send;
   const ConnectionId id = link.transport[Link::kControl];
@@ -291,7 +291,7 @@ bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
     end(operation, Code::too_long, Cause::none);
     return true;
   }
-  if (operation.has_deadline) set_deadline(operation, Nanos::never());  // it is the transport's now
+  if (operation.has_deadline) set_deadline(operation, Nanos::never());  // the transport enforces the limit now
   operation.stage = Operation::Stage::flowing;
   return true;
 }
@@ -349,7 +349,7 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
         operation.kind == Kind::peek)
       completion.tag = operation.message_tag;
   } else if (std::uint64_t face = 0; operation.connection != kAnyConnection) {
-    // Its place may be taken by a thread that connects, but for what only the driver writes.
+    // A thread in connect() may be taking this place; read only what the driver writes.
     if (const Link* const left = find_any_thread(parts_of(operation.connection), face); left != nullptr) {
       completion.connection_kind = Face::kind(face);
       completion.peer = left->remote;
@@ -405,7 +405,7 @@ void Worker::event(Link& link, Completion::Kind kind, Code code, Cause cause) no
 void Worker::deliver() noexcept {
   const Worker* const outer = calling_back_;
   calling_back_ = this;
-  // What callbacks bring about is told in the next round.
+  // Completions that callbacks cause are delivered in the next round.
   for (std::size_t left = telling_.size(); left > 0; --left) {
     const Told told = telling_.front();
     telling_.pop();
@@ -440,7 +440,7 @@ bool Worker::cancel(OperationHandle handle) noexcept {
   return done;
 }
 
-/// Ends what nobody but this endpoint knows of yet. False if it is too late for that.
+/// Ends an operation that the peer does not know of yet. False if it is too late.
 bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
   Link* const link = operation.link;
   switch (operation.stage) {
@@ -474,7 +474,7 @@ bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
 
 // ---- time limits ----------------------------------------------------------------------------------------------------
 
-/// Nanos::never(): none any more.
+/// Nanos::never(): no deadline.
 void Worker::set_deadline(Operation& operation, Nanos limit) noexcept {
   operation.has_deadline = !limit.is_never();
   if (operation.has_deadline)
@@ -491,12 +491,12 @@ void Worker::expire() noexcept {
   while (link_deadlines_.next() <= now_) {
     Link& link = links_[link_deadlines_.top()];
     link_deadlines_.set(link.slot, Nanos::never());
-    if (link.state == Link::State::greeting || link.state == Link::State::unpaired) ++counters_.strangers;
+    if (link.state == Link::State::greeting || link.state == Link::State::unpaired) ++counters_.unintroduced;
     if (link.state == Link::State::ended) {
       for (const ConnectionId id : link.transport)
         if (id != 0) shard_->abort(id, now_);
     } else if (link.state == Link::State::closing) {
-      // One half is closed, and whoever closes ought to have closed the other as well.
+      // Only one half is closed, but the closing end should have closed both.
       end_link(link, Code::closed, link.closes_here ? Cause::here : Cause::peer, true);
     } else {
       end_link(link, Code::unreachable, Cause::no_introduction, true);
@@ -519,7 +519,7 @@ void Worker::expire(Operation& operation) noexcept {
     case Operation::Stage::granted:
     case Operation::Stage::matched:
     case Operation::Stage::flowing: {
-      // Bytes are on their way: there is no way to take back a part.
+      // Bytes are on their way and cannot be taken back, so the connection ends.
       Link& link = *operation.link;
       operation.is_cancelled = true;
       end_link(link, Code::aborted, Cause::here, true);

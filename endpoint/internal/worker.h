@@ -1,6 +1,6 @@
-// A shard of an endpoint and all that hangs on it: its connections, its operations, the matching of tags, what other
-// threads have posted. One thread at a time drives it: who has entered. Everything here but for what says so is that
-// thread's.
+// A shard of an endpoint with its connections, its operations, tag matching, and the commands of other threads. One
+// thread at a time drives it: the one whose enter() succeeded. Only that thread may use the members below, except those
+// marked "any thread".
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@
 
 namespace mltcp::endpoint {
 
-/// What the workers of an endpoint have in common.
+/// State shared by the workers of an endpoint.
 struct Shared {
   const EndpointConfig* config = nullptr;
   EndpointAddress address;
-  ConnectionConfig connection;  ///< the program's, with the limits that follow from peer_timeout
+  ConnectionConfig connection;  ///< the program's settings, with the limits that follow from peer_timeout
   CompletionRing* events = nullptr;
   Gate* gate = nullptr;
   TimeSource* time = nullptr;  ///< the datapath's
@@ -45,28 +45,28 @@ struct Command {
     close,
     abort,
     begin_iteration,
-    guess_iteration,  ///< likewise, by Beginning::guessed
+    guess_iteration,  ///< likewise, with Beginning::guessed
     learn_iterations,
     attach,
     call
   };
   Type type = Type::start;
-  std::uint32_t slot = 0;      ///< start: the operation's; begin_, guess_ and learn_: the job's
-  std::uint64_t argument = 0;  ///< a handle, bytes, or where the Call is
+  std::uint32_t slot = 0;      ///< start: of the operation; begin_, guess_ and learn_: of the job
+  std::uint64_t argument = 0;  ///< a handle, bytes, or the address of a Call
 };
 
-/// What another thread waits for.
+/// Work that another thread waits for.
 struct Call {
   void (*run)(void* what) noexcept = nullptr;
   void* what = nullptr;
-  bool done = false;  ///< under the gate
+  bool done = false;  ///< guarded by the gate
 };
 
 class Worker final : public Pollable {
  public:
   static constexpr JobId kNoJob = ~JobId{0};
 
-  /// Throws InputError or RunError. `io`, `shared` and `wakeup`, which wakes whoever drives it, outlive it.
+  /// Throws InputError or RunError. `io`, `shared` and `wakeup` must outlive it; `wakeup` wakes the driving thread.
   Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeup, Nanos now);
   ~Worker() override;
   Worker(const Worker&) = delete;
@@ -74,10 +74,10 @@ class Worker final : public Pollable {
 
   // ---- Any thread. ----
 
-  /// To drive it from now on. False if somebody does.
+  /// Makes the calling thread the driver. False if another thread drives.
   bool enter() noexcept { return !driven_.exchange(true, std::memory_order_acquire); }
   void leave() noexcept { driven_.store(false, std::memory_order_release); }
-  /// The calling thread is in this worker's poll(), called back from it.
+  /// Whether the calling thread is in a callback from this worker's poll().
   [[nodiscard]] bool is_calling_back() const noexcept { return calling_back_ == this; }
   /// ... or in any worker's.
   [[nodiscard]] static bool in_callback() noexcept { return calling_back_ != nullptr; }
@@ -90,83 +90,83 @@ class Worker final : public Pollable {
   [[nodiscard]] bool has_commands() const noexcept { return commands_.has_some(); }
   [[nodiscard]] OperationPool& operations() noexcept { return operations_; }
   [[nodiscard]] Wakeup& wakeup() noexcept { return wakeup_; }
-  /// Of what a handle says: null if it names nothing, else with its face. Of one that is `left` nothing else counts.
+  /// The connection that a handle names, with its face, or null. If the face has kLeft, only the face is valid.
   [[nodiscard]] Link* find_any_thread(const HandleParts& parts, std::uint64_t& face) noexcept {
     if (parts.slot >= links_.size()) return nullptr;
     Link& link = links_[parts.slot];
     face = link.face.load(std::memory_order_acquire);
     return Face::generation(face) == parts.generation && Face::is_some(face) ? &link : nullptr;
   }
-  /// A connection for connect(), with its handle; null if there is no room. `tells_failure`: see Link.
+  /// Reserves a connection with a handle for connect(); null if there is no room. `tells_failure`: see Link.
   Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
                      bool tells_failure) noexcept;
-  /// One that no operation has begun with.
+  /// Frees a reserved connection that no operation has started.
   void unreserve_link(Link& link) noexcept;
-  /// Tells whoever waits, and frees what nobody asks for.
+  /// Reports to the waiting thread, or frees the operation if it was forgotten.
   void tell_handle(Operation& operation) noexcept;
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(std::memory_order_relaxed); }
 
-  // ---- Who drives. ----
+  // ---- Driving thread. ----
 
   Nanos poll(Nanos now) override;
-  /// What has been posted by others; before anything is done in place, so that order is kept.
+  /// Runs the commands of other threads. Call it before any direct post, so that order is kept.
   void drain() noexcept;
   void start(Operation& operation) noexcept;
-  /// False if it is too late.
+  /// False if it is too late to cancel.
   bool cancel(OperationHandle handle) noexcept;
   void close(ConnectionHandle handle) noexcept;
   void abort(ConnectionHandle handle) noexcept;
-  /// Ends everything with Code::destroyed, once. Poll on until is_quiet().
+  /// Ends everything with Code::destroyed, once. Then call poll() until is_quiet().
   void end_all() noexcept;
-  /// All connections of the transport are over, and everything has been told.
+  /// All connections of the transport have ended, and all completions are delivered.
   [[nodiscard]] bool is_quiet() const { return live_transports_ == 0 && telling_.empty() && !commands_.has_some(); }
-  /// Frees the transport, so that the datapath may go.
+  /// Frees the transport, so that the datapath can be destroyed.
   void drop_shard() { shard_.reset(); }
-  /// After end_all(): what is told then is told now.
+  /// Calls callbacks and events for what has ended; after end_all(), call it directly.
   void deliver() noexcept;
 
   void set_now(Nanos now) { now_ = std::max(now_, now); }
   [[nodiscard]] Shard& shard() { return *shard_; }
   [[nodiscard]] bool has_shard() const { return shard_ != nullptr; }
-  /// Null also of one of which only its face is left.
+  /// Null also for a connection of which only the face is left.
   [[nodiscard]] Link* find(ConnectionHandle handle) noexcept;
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
   void count_in_place() { ++in_place_; }
 
   // Jobs, by the number of their slot.
-  /// `plan`: to be set with the first iteration whose size is named.
+  /// `plan`: to be set at the first iteration whose size is known.
   void set_job(std::uint32_t slot, JobId job, const std::optional<PhasePlan>& plan = std::nullopt) {
     jobs_[slot] = job;
     plans_[slot] = plan;
   }
-  /// That which is to be set with the first iteration: the program has said otherwise.
+  /// Discards the plan that waits for the first iteration: the program has set or cleared one.
   void forget_plan(std::uint32_t slot) { plans_[slot].reset(); }
   void begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept;
   [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
   void attach(Link& link) noexcept;
   void forget_job(std::uint32_t slot) noexcept;
-  /// What the job's connections here say of the path.
+  /// Adds what the job's connections here know of the path.
   void add_to(JobReport& report, std::uint32_t slot) const noexcept;
 
-  /// About what a worker has allocated for each of max_operations and of max_connections, before any connection is made
-  /// (see its constructor, and the shard's).
+  /// Approximate memory of a worker for each of max_operations and max_connections, before any connection is made (see
+  /// its constructor and the shard's).
   static const Bytes operation_bytes;
   static const Bytes connection_bytes;
 
   struct Counters {
     std::uint64_t broken_protocols = 0;
-    std::uint64_t strangers = 0;
+    std::uint64_t unintroduced = 0;
   };
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
 
  private:
-  static constexpr std::size_t kTaken = 32;  ///< completions at a time
-  /// Frames that the program's messages don't take, so that answers are not kept waiting by them.
+  static constexpr std::size_t kTaken = 32;  ///< maximum completions taken at a time
+  /// Frames reserved for answers, so that the program's messages do not delay them.
   static constexpr std::size_t kKeptForAnswers = 2;
 
-  // What the transport's completions are of: the highest byte of their tags.
+  // Type of a transport completion, in the highest byte of its tag.
   enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame, discarded };
   struct Route {
     ConnectionId id = 0;
@@ -176,7 +176,7 @@ class Worker final : public Pollable {
   struct Told {
     Completion completion;
     Callback callback = nullptr;     ///< null: an event for the queue
-    Operation* operation = nullptr;  ///< free once it was told; null: an event
+    Operation* operation = nullptr;  ///< freed once it is reported; null: an event
   };
 
   static std::uint64_t cookie(Cookie type, std::uint64_t what) { return static_cast<std::uint64_t>(type) << 56 | what; }
@@ -187,7 +187,7 @@ class Worker final : public Pollable {
   void on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept;
   void run(const Command& command) noexcept;
   void end(Operation& operation, Code code, Cause cause) noexcept;
-  /// What was posted on a connection that has ended, closes, or (null) is not there any more.
+  /// For an operation on a connection that is closing, has ended, or (null) no longer exists.
   void end_posted_late(Operation& operation, Link* link) noexcept;
   void tell(Operation& operation, const Completion& completion) noexcept;
   void event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept;
@@ -199,7 +199,7 @@ class Worker final : public Pollable {
   void flush_ordered(Link& link) noexcept;
   bool post_ordered(Link& link, Operation& operation) noexcept;
 
-  // worker_links.cpp: from hello to end.
+  // worker_links.cpp: connections from hello to end.
   Link* take_link() noexcept;
   void leave_place(Link& link) noexcept;
   void forget(ConnectionHandle handle) noexcept;
@@ -216,7 +216,7 @@ class Worker final : public Pollable {
   void pair(Link& link, const Hello& hello) noexcept;
   void answer(Link& link, std::uint32_t part) noexcept;
   void turn_away(Link& link, Verdict verdict) noexcept;
-  void drop_stranger(Link& link) noexcept;
+  void drop_unintroduced(Link& link) noexcept;
   void accept(Link& link, const Hello& hello) noexcept;
   void open(Link& link) noexcept;
   void on_transport_closed(Link& link, std::uint32_t part, Status status) noexcept;
@@ -226,10 +226,10 @@ class Worker final : public Pollable {
   void retire(Link& link) noexcept;
   void free_link(Link& link) noexcept;
   [[nodiscard]] static Code code_of(Status status, bool was_open, Cause& cause);
-  /// Of an operation that the transport has ended so.
+  /// For an operation that the transport has ended with `status`.
   [[nodiscard]] static Code code_of(const Link& link, Status status, Cause& cause);
 
-  // worker_tagged.cpp: messages by tag.
+  // worker_tagged.cpp: tagged messages.
   void begin_tagged(Link& link) noexcept;
   void start_send_tagged(Operation& operation) noexcept;
   void start_receive_tagged(Operation& operation) noexcept;
@@ -292,7 +292,7 @@ class Worker final : public Pollable {
   BoundedRing<Command> commands_;
   OperationPool operations_;
   BoundedRing<std::uint32_t> free_links_;
-  std::atomic<std::uint32_t> known_links_{0};  ///< of max_connections
+  std::atomic<std::uint32_t> known_links_{0};  ///< included in max_connections
 
   std::unique_ptr<Shard> shard_;
   Nanos now_;
@@ -302,8 +302,8 @@ class Worker final : public Pollable {
   std::uint64_t in_place_ = 0;
   Counters counters_;
   std::vector<Link> links_;
-  /// That came in and are not accepted, the oldest first. No more than there is room for beside max_connections.
-  List<Link, &Link::among_strangers> strangers_;
+  /// Incoming connections that are not accepted yet, the oldest first. Limited by the places beyond max_connections.
+  List<Link, &Link::among_unintroduced> unintroduced_;
   std::vector<Route> routes_;
   std::uint32_t route_mask_ = 0;
   std::uint32_t live_transports_ = 0;

@@ -1,35 +1,36 @@
-// Receives that are granted ahead: a long message that its receiver waits for goes without being announced, and so
-// without the round trip of RTS and CTS (see worker.h, and frames.h for what is said).
+// Receives that are granted ahead: if the receiver already waits for a long message, its sender sends it without an
+// announcement, which saves the round trip of RTS and CTS (see worker.h; frames.h for the frames).
 //
-// Who receives. The oldest receive that a message of its tag could go to, if it names connection and whole tag and its
-// buffer is longer than what comes as EAGER, is granted as it is posted: the transport gets its buffer as the next of
-// the data connection, and the peer a GRANT. It stays posted. What the data connection then brings for it is its
-// message, or nothing, which gives the grant back. The first message of the tag that is announced or comes as EAGER is
-// its own as always. One that comes as EAGER ends it at once: the peer will not use the grant, and the transport, which
-// keeps a place for what gives it back, leaves the buffer alone. For one that is announced the grant may be used yet:
-// the receive is `reserved` until it has been, or has come back.
+// Receiver. A receive is granted when it is posted, if it names a connection and a whole tag, is the oldest that a
+// message of its tag could match, and its buffer is longer than an EAGER message. The transport gets its buffer as the
+// next one of the data connection, and the peer a GRANT. The receive stays posted. On the data connection, either its
+// message arrives for the buffer, or nothing does, which gives the grant back. The first message of the tag that is
+// announced or arrives as EAGER still matches the receive. EAGER ends it at once: the peer will not use the grant, and
+// the transport leaves the buffer alone but keeps its place in the order. If the message is announced, the peer may
+// still use the grant: the receive is `reserved` until the grant is used or given back.
 //
-// Who sends. Grants are used in their order, since the n-th buffer takes the n-th message: who uses one gives those
-// before it back, and their receives are granted anew, a few times. A message that is posted finds a grant of its tag
-// at hand and goes. A GRANT that comes looks for the first message of its tag that the peer had not seen when it
-// granted, which is the one that it matches there:
+// Sender. Grants are used in their order, since the n-th buffer takes the n-th message. Using a grant gives the earlier
+// ones back; their receives are granted again, a few times. A newly posted message uses a grant of its tag. A new GRANT
+// looks for the first message of its tag that the peer had not seen when it granted, because that is the one that
+// matches there:
 //
-//   announced meanwhile   the grant is its CTS. Its bytes wait until the RTS has got there, or the peer would take them
-//                         for a message of which it will hear again
+//   announced meanwhile   the grant is its CTS. Its data waits until the RTS has arrived; otherwise the peer would take
+//                         it for another message, which is still to be announced
 //   EAGER meanwhile, or taken back, or too far back to be remembered: the grant is given back
-//   held back here        goes now, if it is among the first that are
-//   none                  the grant is kept at hand
+//   held back here        is sent now, if it is among the first of the held ones
+//   none                  the grant is kept
 //
-// What could go wrong is that a message overtakes one of the same tag on the other connection. Of messages for a grant
-// the next of the tag is sent, as EAGER or RTS, behind a USED, by which the peer takes the receive out of matching.
+// A message must not overtake another one of the same tag that is on the other connection. So after a message that used
+// a grant, the next EAGER or RTS of its tag follows a USED, by which the peer takes the receive out of matching.
 //
-// A receive with a time limit is not granted, since its memory has to be the program's at that time, whatever the peer
-// does. cancel() of a granted one asks the peer by WITHDRAW: it is cancelled when the grant has come back, behind all
-// that the data connection brings before. A peer of which nothing comes there for peer_timeout loses the connection.
+// A receive with a time limit is not granted, because the program must have its memory back at that time, whatever the
+// peer does. cancel() of a granted receive asks the peer by WITHDRAW. The receive is cancelled when the grant comes
+// back, after everything earlier on the data connection. If nothing arrives there for peer_timeout, the connection
+// ends.
 //
-// A peer that never uses a grant nor gives it back keeps a buffer from that receive alone. A peer that grants what it
-// has no buffer for gets none of the messages, and has no more than kMaxAhead grants remembered here: those at hand,
-// and those that its transport has taken nothing for.
+// A peer that neither uses a grant nor gives it back blocks only the buffer of that receive. A peer that grants without
+// having buffers gets none of the messages. At most kMaxAhead of its grants are stored here: the unused ones, and those
+// given back for which its transport has no buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -38,15 +39,15 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// A receive whose grant has come back so often waits for its message to be announced.
+/// A receive whose grant was given back this often waits for its message to be announced.
 constexpr std::uint8_t kMaxSkips = 4;
 
-/// Of sends that are held back, so many are looked at for a message of the tag.
+/// Maximum held sends that are searched for a message of the tag.
 constexpr int kMaxLookedAt = 64;
 
-/// Messages of no bytes give grants back; of one that is too long the peer learns the length by its RTS. A short one
-/// does not queue up behind others on the data connection: it goes as EAGER, and the peer, which then has no use for
-/// the grant, does not wait for that to come back.
+/// Whether a send uses the grant. Messages of no bytes would give it back. If a message is too long, the peer learns
+/// its length from the RTS. A short one that would queue behind others on the data connection goes as EAGER instead;
+/// the peer then does not wait until the grant comes back.
 bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
   const bool would_queue = send.length <= tagged.eager_limit && tagged.bytes_under_way > tagged.eager_limit;
   return send.length > 0 && send.length <= granted && !would_queue;
@@ -56,7 +57,7 @@ bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
 
 // ---- who receives ---------------------------------------------------------------------------------------------------
 
-/// If it may be.
+/// Grants the receive, if the conditions above are met.
 void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
   Tagged& tagged = *link.tagged;
   const bool may_be = link.state == Link::State::open && receive.length > tagged.eager_limit &&
@@ -74,7 +75,7 @@ void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
     end_unsaid(link);
 }
 
-/// A message has come for a receive that was granted, and is no longer posted.
+/// The message of a granted receive has arrived or was announced; the receive is no longer posted.
 void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::span<const std::byte> eager) noexcept {
   receive.link = &link;
   receive.stage = Operation::Stage::reserved;
@@ -94,7 +95,7 @@ void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::sp
   if (fits > 0) std::memcpy(receive.data, eager.data(), fits);
 }
 
-/// The transport has done with a receive's buffer.
+/// The transport has finished with the buffer of a granted receive.
 void Worker::on_ahead(Link& link, Operation& receive, const mltcp::Completion& completion) noexcept {
   Tagged& tagged = *link.tagged;
   const std::uint64_t tag = receive.tag;
@@ -131,7 +132,7 @@ void Worker::on_ahead(Link& link, Operation& receive, const mltcp::Completion& c
   pump(link);
 }
 
-/// What the transport kept the place of a buffer for, of which the receive has ended by EAGER: nothing, or a lie.
+/// The transport reports the place of a buffer whose receive ended by EAGER. Anything but an empty message is an error.
 void Worker::on_discarded(Link& link, const mltcp::Completion& completion) noexcept {
   if (link.tagged == nullptr) return;
   --link.tagged->grants_open;
@@ -142,7 +143,7 @@ void Worker::on_discarded(Link& link, const mltcp::Completion& completion) noexc
     pump(link);
 }
 
-/// Its grant has not been used, and will not be.
+/// The grant of `receive` was not used and is closed.
 void Worker::on_given_back(Link& link, Operation& receive) noexcept {
   if (receive.ahead.is_here) {
     end(receive, receive.message_bytes > receive.length ? Code::truncated : Code::ok, Cause::none);
@@ -160,7 +161,7 @@ void Worker::on_given_back(Link& link, Operation& receive) noexcept {
   pump(link);
 }
 
-/// By cancel().
+/// For cancel(): asks the peer for the grant.
 void Worker::ask_back(Operation& receive) noexcept {
   if (receive.ahead.is_withdrawn) return;
   receive.ahead.is_withdrawn = true;
@@ -170,13 +171,14 @@ void Worker::ask_back(Operation& receive) noexcept {
   pump(*receive.link);
 }
 
-/// Changes as long as messages come on the data connection, behind which a grant comes back.
+/// A number that changes while messages arrive on the data connection. The peer may return a grant only after them, so
+/// expire_withdrawal() extends the deadline while the number changes.
 std::uint64_t Worker::data_progress(const Link& link) const noexcept {
   const auto stats = shard_->stats(link.transport[Link::kData]);
   return stats ? stats->messages_received << 40 ^ stats->end_of_next : 0;
 }
 
-/// The grant has not come back: from a peer that is silent, though it may answer all that the transport asks.
+/// The grant has not come back in time. The peer's endpoint is silent, even if its transport still answers.
 void Worker::expire_withdrawal(Operation& receive) noexcept {
   if (receive.grant == 0 || receive.link == nullptr || receive.link->state == Link::State::ended) return;
   const std::uint64_t progress = data_progress(*receive.link);
@@ -192,7 +194,7 @@ Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
   if (frame.id == 0 || frame.id > link.tagged->grants_given || frame.length == 0) return Cause::unasked;
   Operation* const receive = matcher_.receive_for(link.handle, frame.tag);
   if (receive == nullptr || receive->grant != frame.id || receive->link != &link)
-    return Cause::none;  // its message is here
+    return Cause::none;  // its message has already arrived
   unpost(*receive);
   reserve(link, *receive, frame, {});
   return Cause::none;
@@ -204,7 +206,7 @@ Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
   if (tagged.count_at_hand + tagged.given_back >= kMaxAhead) return Cause::beyond_credit;
   if (frame.length == 0 || frame.id > tagged.sent) return Cause::malformed_frame;
-  // Of each tag there is one at a time. A send takes the first of its tag, and so would not find the second.
+  // Each tag has at most one. A send takes the first of its tag, and so would not find a second.
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i)
     if (tagged.at_hand[i].tag == frame.tag) return Cause::malformed_frame;
   const std::uint64_t seen = frame.id;
@@ -254,8 +256,8 @@ Cause Worker::on_withdraw(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-/// For the grant of its tag, if there is one at hand that it fits: what else is at hand before that is given back.
-/// Otherwise false, and none of its tag is at hand any more.
+/// Sends with the grant of its tag, if there is one that fits; earlier grants are given back. Otherwise returns false,
+/// and the grants up to that of its tag are given back.
 bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i) {
     const Tagged::Ahead grant = tagged.at_hand[i];
@@ -273,7 +275,7 @@ bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   return false;
 }
 
-/// Before a message that could overtake another of its tag. False if there is no frame to say so.
+/// Call before sending a message that could overtake another of its tag. False if there is no frame for USED.
 bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
   Tagged& tagged = *link.tagged;
   for (Operation* at = tagged.sent_ahead.first(); at != nullptr; at = tagged.sent_ahead.next(*at)) {
@@ -286,7 +288,7 @@ bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
   return tagged.free_send_frames.size() > kKeptForAnswers;
 }
 
-/// The first `count` at hand.
+/// Gives back the first `count` grants at hand.
 void Worker::give_back_grants(Tagged& tagged, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) tagged.granted.push({.send = nullptr, .gives_back = true});
   tagged.given_back += count;
@@ -294,10 +296,10 @@ void Worker::give_back_grants(Tagged& tagged, std::uint32_t count) noexcept {
   tagged.count_at_hand -= count;
 }
 
-/// The peer has asked for it.
+/// Queues a send that the peer has requested.
 void Worker::obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept {
   send.stage = Operation::Stage::granted;
-  send.is_cancelled = false;  // too late
+  send.is_cancelled = false;  // too late to cancel
   send.message_bytes = wanted;
   tagged.granted.push({.send = &send, .gives_back = false});
   ++tagged.under_way;

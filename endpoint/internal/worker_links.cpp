@@ -1,9 +1,9 @@
-// Connections of a worker, from the hello to the end (see worker.h, and frames.h for what is said).
+// Connections of a worker, from the hello to the end (see worker.h; frames.h for the frames).
 //
-// Who connects sends a hello that names the endpoint it means, and itself; who accepts checks that it is the one, and
-// answers with its own. So both know whom they talk to, and a process that was started anew at the same address is not
-// taken for the one before. A tagged connection is two of the transport, which a random token brings together; both are
-// answered once both have come.
+// The connecting end sends a hello that names the endpoint it means, and itself. The accepting end checks that it is
+// that endpoint, and answers with its own hello. So both ends know each other, and a new process at the same address is
+// not mistaken for the old one. A tagged connection consists of two transport connections with the same random token;
+// both are answered when both have arrived.
 #include <algorithm>
 
 #include "mltcp/base/error.h"
@@ -12,7 +12,7 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// That of a place's next connection: another one than that of which the face is left.
+/// Generation of the place's next connection; differs from that in the face that is left.
 std::uint32_t next_generation(const Link& link) {
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
   return Face::is_some(face) ? Face::next(Face::generation(face)) : Face::generation(face);
@@ -38,7 +38,7 @@ Code code_of(Verdict verdict, Cause& cause) {
   }
 }
 
-/// Places that threads may just be giving back: they are counted as free a moment before they can be had.
+/// Maximum places that are counted as free but still being freed by other threads.
 constexpr std::size_t kBetweenHands = 8;
 
 bool is_shard_of(const EndpointAddress& endpoint, const Address& address) {
@@ -120,22 +120,22 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   return &link;
 }
 
-/// For a connection that came in. It has a handle, and takes the face that an earlier one may have left, when it is
-/// accepted: else a flood of strangers would wash away how connections have ended. Where there are too many that have
-/// not introduced themselves, the oldest gives way: they come from addresses that nobody has proven, so that they must
-/// not keep out who does introduce itself, nor what begins here. Who is honest needs two round trips, and is the oldest
-/// only if so many have come within those.
+/// A place for an incoming connection. It gets a handle, and replaces the face of an earlier connection, only when it
+/// is accepted; otherwise a flood of unintroduced connections would erase how others have ended. If too many
+/// connections have not introduced themselves, the oldest is dropped: their addresses are unproven, so they must not
+/// keep out connections that introduce themselves or begin here. An honest peer needs two round trips; it is dropped
+/// only if that many connections arrive within them.
 Link* Worker::take_link() noexcept {
-  if (strangers_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
-    drop_stranger(*strangers_.first());
+  if (unintroduced_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
+    drop_unintroduced(*unintroduced_.first());
   std::uint32_t slot = 0;
   if (!free_links_.pop(slot)) return nullptr;
   return &links_[slot];
 }
 
-/// At once: what its transport has to say yet is nobody's.
-void Worker::drop_stranger(Link& link) noexcept {
-  ++counters_.strangers;
+/// Drops it at once; later completions of its transport are ignored.
+void Worker::drop_unintroduced(Link& link) noexcept {
+  ++counters_.unintroduced;
   for (ConnectionId& id : link.transport) {
     if (id == 0) continue;
     routes_[id & route_mask_] = {};
@@ -155,12 +155,12 @@ Link* Worker::find(ConnectionHandle handle) noexcept {
   return link != nullptr && (face & Face::kLeft) == 0 ? link : nullptr;
 }
 
-/// Of one that has ended: by who has seen that, and needs its handle no more.
+/// Forgets how a connection has ended, when its handle is no longer needed.
 void Worker::forget(ConnectionHandle handle) noexcept {
   const HandleParts parts = parts_of(handle);
   std::uint64_t face = 0;
   Link* const link = parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
-  // A thread that connects may be taking the place.
+  // A thread in connect() may be taking the place.
   if (link != nullptr && (face & Face::kLeft) != 0)
     link->face.compare_exchange_strong(face, Face::none(Face::next(parts.generation)), std::memory_order_acq_rel);
 }
@@ -169,15 +169,15 @@ void Worker::free_link(Link& link) noexcept {
   link_deadlines_.set(link.slot, Nanos::never());
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
   const bool is_left = Face::is_some(face) && !link.is_forgotten;
-  if (!link.peer.empty()) link.remote = link.peer.base();  // for what is still told of it
+  if (!link.peer.empty()) link.remote = link.peer.base();  // for completions that are still to be delivered
   link.state = Link::State::free;
   link.is_announced = link.closes_here = link.is_forgotten = link.owes_answers_only = false;
   link.connect = nullptr;
-  if (strangers_.holds(link)) strangers_.erase(link);
+  if (unintroduced_.holds(link)) unintroduced_.erase(link);
   link.greeted = {};
   link.tagged.reset();
   if ((face & Face::kLeft) != 0) {
-    // That of an earlier connection: this one was never accepted.
+    // The face of an earlier connection: this one was never accepted.
   } else if (is_left) {
     const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
     link.face.store(over | Face::kLeft, std::memory_order_release);
@@ -195,8 +195,8 @@ void Worker::unreserve_link(Link& link) noexcept {
   leave_place(link);
 }
 
-/// Touches only what reserve_link() does, since who drives may look through the table meanwhile. The places that have
-/// been free for longest are taken first, so that faces are left in them as long as may be.
+/// Changes only what reserve_link() changes, since the driver may read the table meanwhile. Places are reused in the
+/// order in which they were freed, so that faces last as long as possible.
 void Worker::leave_place(Link& link) noexcept {
   if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
   if (link.has_event_place) shared_.events->give_back();
@@ -206,7 +206,7 @@ void Worker::leave_place(Link& link) noexcept {
   free_links_.push(link.slot);
 }
 
-// ---- beginning: who connects ----------------------------------------------------------------------------------------
+// ---- beginning: the connecting end ----------------------------------------------------------------------------------
 
 void Worker::start_connect(Operation& operation) noexcept {
   Link& link = *find(operation.connection);  // its handle was made for this operation
@@ -230,7 +230,7 @@ bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
     // Only shard 0 matches tags.
     const Address remote = link.kind == ConnectionKind::tagged ? link.peer.base() : link.remote;
     add_route(link, part, shard_->connect(remote, config, now_));
-  } catch (const std::exception&) {  // of the settings all is known to be right: there is no room
+  } catch (const std::exception&) {  // the settings are valid, so there is no room
     return false;
   }
   return exchange_hellos(link, part, hello_of(link, part));
@@ -256,7 +256,7 @@ bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello)
          send_hello(link, part, tag);
 }
 
-/// It may be acknowledged when the connection is a job's already, and is none of its bytes.
+/// Its bytes don't count towards an iteration, even if the connection is attached to a job when it is acknowledged.
 bool Worker::send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept {
   return shard_->send(link.transport[part], link.hello_out[part], tag, Nanos::never(), Hello::bytes) == PostResult::ok;
 }
@@ -268,19 +268,19 @@ void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept
   posted_ = true;
 }
 
-// ---- beginning: who accepts -----------------------------------------------------------------------------------------
+// ---- beginning: the accepting end -----------------------------------------------------------------------------------
 
 void Worker::on_accepted(ConnectionId id) noexcept {
   const Address* const remote = shard_->remote(id);
-  if (remote == nullptr) return;  // its peer has started anew within the same burst
+  if (remote == nullptr) return;  // its peer has restarted within the same burst
   Link* const link = is_ending_ ? nullptr : take_link();
   if (link == nullptr) {
-    ++counters_.strangers;
+    ++counters_.unintroduced;
     shard_->abort(id, now_);
     posted_ = true;
     return;
   }
-  strangers_.push(*link);
+  unintroduced_.push(*link);
   link->state = Link::State::greeting;
   link->remote = *remote;
   add_route(*link, Link::kControl, id);
@@ -289,7 +289,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
 }
 
 void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept {
-  // Of another status its connection has ended, and that comes next.
+  // With another status the connection has ended, which the transport reports next.
   const bool came = completion.status == Status::ok || completion.status == Status::truncated;
   if (!came || link.greeted[part]) return;
   Hello hello;
@@ -304,7 +304,7 @@ void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& c
 
 void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexcept {
   if (verdict == Verdict::fine && (hello.verdict != Verdict::fine || !is_shard_of(hello.from, link.remote)))
-    verdict = Verdict::malformed;  // in the name of another machine
+    verdict = Verdict::malformed;  // it claims to be on another machine
   if (verdict == Verdict::fine && hello.meant != shared_.address.id()) verdict = Verdict::wrong_peer;
   if (verdict == Verdict::fine && hello.kind == ConnectionKind::tagged && number_ != 0) verdict = Verdict::malformed;
   if (verdict != Verdict::fine) {
@@ -323,7 +323,7 @@ void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexce
     pair(link, hello);
 }
 
-/// Control and data of a tagged connection come in either order.
+/// Control and data of a tagged connection arrive in either order.
 void Worker::pair(Link& link, const Hello& hello) noexcept {
   link.state = Link::State::unpaired;
   link.unpaired_data = hello.is_data;
@@ -365,21 +365,21 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
   link.face.store(Face::open(generation, hello.kind), std::memory_order_release);
   answer(link, Link::kControl);
   if (hello.kind == ConnectionKind::tagged) answer(link, Link::kData);
-  strangers_.erase(link);
+  unintroduced_.erase(link);
   event(link, Completion::Kind::accepted, Code::ok, Cause::none);
   open(link);
 }
 
 void Worker::answer(Link& link, std::uint32_t part) noexcept {
   write(hello_of(link, part), link.hello_out[part]);
-  // Where it can't be sent the connection is over, which comes next.
+  // If it cannot be sent, the connection has ended, which the transport reports next.
   send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;
 }
 
-/// Tells why, to each of the connections that there are, and closes them.
+/// Reports the reason on each of the link's transport connections, and closes them.
 void Worker::turn_away(Link& link, Verdict verdict) noexcept {
-  ++counters_.strangers;
+  ++counters_.unintroduced;
   Hello hello;
   hello.kind = link.kind;
   hello.verdict = verdict;
@@ -438,14 +438,14 @@ void Worker::attach(Link& link) noexcept {
   const std::uint32_t job = link.job.load(std::memory_order_relaxed);
   if (job == 0 || jobs_[job - 1] == kNoJob) return;
   for (const ConnectionId id : link.transport)
-    if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
+    if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, which the transport reports next
 }
 
 void Worker::begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept {
   if (jobs_[slot] == kNoJob) return;
-  (void)shard_->begin_iteration(jobs_[slot], bytes);  // it is there
+  (void)shard_->begin_iteration(jobs_[slot], bytes);  // the job exists
   if (bytes == 0 || !plans_[slot] || beginning == Beginning::guessed) return;
-  (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports tell what became of it
+  (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports show what became of it
   plans_[slot].reset();
 }
 
@@ -508,16 +508,17 @@ void Worker::close_when_flushed(Link& link) noexcept {
   if (!link.sends.empty()) return;
   if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
     if (!tagged->held.empty() || !tagged->announced.empty()) return;
-    // What is left are answers, which no program waits for. An honest peer has buffers for them; the others' time ends.
+    // Only answers are left, for which no program waits. An honest peer has buffers for them; others run into the
+    // deadline.
     if (tagged->under_way == 0 && tagged->eager_under_way == 0 && !link.owes_answers_only) {
       link.owes_answers_only = true;
       link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
     }
     if (!tagged->granted.empty()) return;
-    // The peer closes the control connection when it sees that of data closed: short messages are there before.
+    // The peer closes control when it sees data closed, so short messages must have arrived by then.
     if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
-  // Data first: who sees the control connection closed has got all that there was.
+  // Data first: when the peer sees control closed, it has received everything.
   shard_->close(link.transport[link.transport[Link::kData] != 0 ? Link::kData : Link::kControl]);
   posted_ = true;
 }
@@ -535,14 +536,14 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   --live_transports_;
   const bool is_open = link.state == Link::State::open || link.state == Link::State::closing;
   if (is_open && part == Link::kData && !link.is_gone() && (status == Status::ok || status == Status::closed)) {
-    // Control follows, from whoever closes.
+    // The closing end closes control next.
     if (link.state == Link::State::open) {
       link.state = Link::State::closing;
       link.face.store(Face::over(parts_of(link.handle).generation, link.kind, Code::closed, Cause::peer),
                       std::memory_order_release);
     }
     link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
-    link.owes_answers_only = true;  // it has its time
+    link.owes_answers_only = true;  // it has its own deadline
     close_when_flushed(link);
     return;
   }
@@ -557,7 +558,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   if (link.is_gone()) retire(link);
 }
 
-/// The connection is over for the program, but for what still comes from the transport; retire() follows that.
+/// Ends the connection for the program. What the transport still reports is handled until retire().
 void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept {
   if (link.state == Link::State::ended || link.state == Link::State::free) return;
   link.state = Link::State::ended;
@@ -565,7 +566,7 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   link.end_cause = cause;
   link_deadlines_.set(link.slot, Nanos::never());
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
-  if (Face::is_some(face) && (face & Face::kLeft) == 0)  // not one that an earlier connection has left
+  if (Face::is_some(face) && (face & Face::kLeft) == 0)  // not the face that an earlier connection has left
     link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
     if (tell_peer && id != 0) shard_->abort(id, now_);
@@ -607,17 +608,17 @@ void Worker::end_operations(Link& link) noexcept {
   drop_messages(link, false);
 }
 
-/// Nothing comes of it from the transport any more.
+/// Call when the transport will report nothing more of the connection.
 void Worker::retire(Link& link) noexcept {
   if (link.is_announced || link.tells_failure) {
     event(link, Completion::Kind::closed, link.end_code, link.end_cause);
     link.is_announced = link.tells_failure = false;
-    link.has_event_place = false;  // the event has it now
+    link.has_event_place = false;  // the event uses it now
   }
   if (link.state == Link::State::ended) settle_ended(link);
 }
 
-/// Its messages that are held here keep it.
+/// Frees the connection, unless unexpected messages of it are still stored.
 void Worker::settle_ended(Link& link) noexcept {
   if (!link.is_gone() || link.is_announced || link.tells_failure) return;
   if (link.tagged != nullptr && !link.tagged->unexpected.empty()) return;

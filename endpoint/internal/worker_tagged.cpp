@@ -1,11 +1,11 @@
-// Messages by tag (see worker.h, matcher.h, and frames.h for what is said).
+// Tagged messages (see worker.h and matcher.h; frames.h for the frames).
 //
-// A sender may have `window` messages at its peer that no receive has asked for, and counts what it has sent against
-// what the peer says that it may have sent in all. So the peer's frames always have a place: they are dealt with at
-// once, in order, and their buffers are posted again. What wants an answer (CTS, credit, CANCELLED) waits for a frame
-// to send it in, of which some are kept from the program's own messages.
+// A sender may have `window` unexpected messages at its peer. It compares the number that it has sent with the total
+// credit that the peer has given. So every frame of the peer has a place: frames are handled at once, in order, and
+// their buffers are posted again. Answers (CTS, credit, CANCELLED) wait for a free frame; some frames are reserved for
+// them.
 //
-// Nothing that a peer says is taken for more than it can be. Whoever says what can't be loses the connection.
+// Everything that a peer sends is checked. A peer that sends something invalid loses the connection.
 #include <algorithm>
 #include <cstring>
 
@@ -14,9 +14,9 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Announced messages that have ended here, of which the peer has said nothing. A peer that lets so many run into their
-/// time limits, and neither asks for them nor gives them back, is not answering. Nor is one that asks for so many which
-/// have ended, and has no buffers for what says so.
+/// Maximum announced messages that have ended here and that the peer has not mentioned. A peer that lets this many run
+/// into their time limits without requesting or cancelling them is not answering. Neither is one that requests this
+/// many ended messages and has no buffers for the answers.
 constexpr std::size_t kMaxZombies = 4096;
 
 }  // namespace
@@ -28,7 +28,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
       credit(link.peers_window) {
   const std::uint32_t frames = config.control_frames;
   const std::uint32_t window = config.unexpected_messages;
-  // Not written to before it is needed, so that memory that no peer fills takes no room.
+  // Left uninitialised, so that pages that no peer fills take no memory.
   receive_memory = std::make_unique_for_overwrite<std::byte[]>((std::size_t{frames} + window) * frame_bytes);
   send_memory = std::make_unique_for_overwrite<std::byte[]>(std::size_t{frames} * frame_bytes);
   for (std::uint32_t i = frames + window; i-- > 0;) free_receive_frames.push_back(i);
@@ -57,7 +57,7 @@ void Worker::begin_tagged(Link& link) noexcept {
     return;
   }
   post_receive_frames(link);
-  // Sends that were posted before stand in the list that there was.
+  // Sends that were posted before are in the link's own list.
   while (Operation* const operation = link.sends.pop()) link.tagged->held.push(*operation);
   pump(link);
 }
@@ -125,8 +125,8 @@ void Worker::unpost(Operation& receive) noexcept {
   if (receive.link != nullptr) --receive.link->posted_receives;
 }
 
-/// Of a connection, or of any. They stand in no list, whose neighbours every match would have to touch: who ends all of
-/// them looks through all operations.
+/// Ends the receives posted to a connection, or to any (null). They are in no list, since every match would touch its
+/// neighbours; so this looks through all operations.
 void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
   for (std::uint32_t slot = 0; slot < operations_.count(); ++slot) {
     Operation& operation = operations_.at(slot);
@@ -134,7 +134,7 @@ void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
     unpost(operation);
     operation.message_tag = operation.tag;
     if (operation.grant != 0)
-      operation.stage = Operation::Stage::flowing;  // the transport has its buffer, and says when not any more
+      operation.stage = Operation::Stage::flowing;  // the transport has its buffer, and reports when it is released
     else
       end(operation, code, cause);
   }
@@ -183,7 +183,7 @@ void Worker::start_receive_message(Operation& operation) noexcept {
   give(operation, *message);
 }
 
-// A handle of a message: its connection's slot in the 18 highest bits, its own in the next 14, its number below.
+// A handle of a message: its connection's slot in the 18 highest bits, its index in the next 14, its generation below.
 MessageHandle Worker::handle_of_message(const Unexpected& message) const {
   return std::uint64_t{message.link->slot} << 46 | std::uint64_t{message.index} << 32 | message.generation;
 }
@@ -198,7 +198,7 @@ Unexpected* Worker::find_message(MessageHandle handle) noexcept {
                                                                                                      : nullptr;
 }
 
-/// Of a message that was unexpected to the receive that has asked for it now.
+/// Gives an unexpected message to the receive that matches it.
 void Worker::give(Operation& receive, Unexpected& message) noexcept {
   Link& link = *message.link;
   if (matcher_.holds(message)) matcher_.erase(message);
@@ -227,7 +227,7 @@ void Worker::finish_eager(Operation& receive, Link& link, std::uint64_t tag,
   end(receive, fits < bytes.size() ? Code::truncated : Code::ok, Cause::none);
 }
 
-/// It is unexpected no more: its place is free, and its sender may send another.
+/// The message is no longer unexpected: frees its place and lets its sender send another.
 void Worker::release(Unexpected& message) noexcept {
   Link& link = *message.link;
   Tagged& tagged = *link.tagged;
@@ -242,7 +242,7 @@ void Worker::release(Unexpected& message) noexcept {
     pump(link);
 }
 
-/// Of a connection that has ended: those that wait at their sender, or all.
+/// For a connection that has ended: drops the messages that wait at their sender, or all.
 void Worker::drop_messages(Link& link, bool all) noexcept {
   if (link.tagged == nullptr) return;
   Tagged& tagged = *link.tagged;
@@ -259,8 +259,7 @@ void Worker::drop_messages(Link& link, bool all) noexcept {
 
 // ---- what comes -----------------------------------------------------------------------------------------------------
 
-/// With many receives posted, each one that is found is a chain of waits for memory: bucket, links, operation. Those of
-/// a batch wait together.
+/// With many receives posted, each match is a chain of cache misses: bucket, links, operation. Batching overlaps them.
 void Worker::prefetch_matches(std::span<const mltcp::Completion> completions) noexcept {
   std::array<std::size_t, kTaken> places;
   std::size_t count = 0;
@@ -282,7 +281,7 @@ void Worker::prefetch_matches(std::span<const mltcp::Completion> completions) no
 
 void Worker::on_frame_arrived(Link& link, const mltcp::Completion& completion) noexcept {
   if (link.tagged == nullptr || link.state == Link::State::ended) return;
-  if (completion.status != Status::ok && completion.status != Status::truncated) return;  // it ends, which comes next
+  if (completion.status != Status::ok && completion.status != Status::truncated) return;  // it ends, as reported next
   Tagged& tagged = *link.tagged;
   auto& posted = tagged.posted;
   const std::uint64_t position = tagged.position_of(completion.tag);
@@ -307,7 +306,7 @@ void Worker::on_frame_arrived(Link& link, const mltcp::Completion& completion) n
   pump(link);
 }
 
-/// What is wrong with it, or Cause::none. The receive frame is free again unless it holds a message.
+/// Returns what is wrong with it, or Cause::none. The receive frame is free again unless it holds a message.
 Cause Worker::on_frame(Link& link, const Frame& frame, std::uint32_t index) noexcept {
   Tagged& tagged = *link.tagged;
   if (const Cause cause = on_credit(tagged, frame.credit); cause != Cause::none) return cause;
@@ -332,7 +331,7 @@ Cause Worker::on_frame(Link& link, const Frame& frame, std::uint32_t index) noex
 }
 
 Cause Worker::on_credit(Tagged& tagged, std::uint32_t credit) noexcept {
-  // Frames come in order, and what the peer has released it has been sent before.
+  // Frames arrive in order, and the peer can only have released messages that were sent to it.
   const std::uint32_t more = credit - static_cast<std::uint32_t>(tagged.credit);
   const std::uint64_t said = tagged.credit + more;
   if (more > tagged.peers_window || said > tagged.sent + tagged.peers_window) return Cause::beyond_credit;
@@ -368,7 +367,7 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
     tagged.matched.push(*receive);
     return Cause::none;
   }
-  Unexpected& message = tagged.entries[tagged.free_entries.back()];  // there is one: the credit says so
+  Unexpected& message = tagged.entries[tagged.free_entries.back()];  // there is one, as credit was checked
   tagged.free_entries.pop_back();
   message.used = true;
   message.announced = !is_eager;
@@ -382,7 +381,7 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
   return Cause::none;
 }
 
-/// The send that the peer calls by `id`, if it may be asked for; null otherwise.
+/// The send with the peer's `id`, if the peer may request it; null otherwise.
 Operation* Worker::announced(Link& link, std::uint64_t id) noexcept {
   const HandleParts parts = parts_of(id);
   Operation* const operation = parts.shard == number_ ? operations_.find(parts) : nullptr;
@@ -422,10 +421,10 @@ Cause Worker::on_cancel(Link& link, const Frame& frame) noexcept {
     tagged.unexpected.erase(*at);
     at->used = false;
     tagged.free_entries.push_back(at->index);
-    tagged.taken_back.push(frame.id);  // released once it was told, so that these are no more than the window
+    tagged.taken_back.push(frame.id);  // released when CANCELLED is sent, so that these stay within the window
     return Cause::none;
   }
-  return Cause::none;  // it was matched: its CTS tells
+  return Cause::none;  // it was matched, as its CTS will show
 }
 
 Cause Worker::on_cancelled(Link& link, const Frame& frame) noexcept {
@@ -443,7 +442,7 @@ Cause Worker::on_cancelled(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-/// Of the data connection.
+/// For a completion of the data connection.
 void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept {
   if (operation.grant != 0) {
     if (operation.kind == Operation::Kind::receive_tagged) {
@@ -506,7 +505,7 @@ bool Worker::pump_replies(Link& link) noexcept {
     const Bytes wanted = std::min<Bytes>(receive.message_bytes, receive.length);
     if (shard_->receive(link.transport[Link::kData], {receive.data, static_cast<std::size_t>(wanted)},
                         cookie(Cookie::operation, receive.slot)) != PostResult::ok)
-      break;  // as many as there may be are under way; the next that ends comes here again
+      break;  // the maximum is posted; the next completion calls this again
     tagged.matched.erase(receive);
     receive.stage = Operation::Stage::flowing;
     if (!send_frame(link, {.type = FrameType::cts, .id = receive.peer_id, .length = wanted}, nullptr)) {
@@ -523,7 +522,8 @@ bool Worker::pump_replies(Link& link) noexcept {
     if (!send_frame(link, {.type = FrameType::cancel, .id = tagged.cancels.front()}, nullptr)) return false;
   for (; !tagged.withdrawals.empty(); tagged.withdrawals.pop())
     if (!send_frame(link, {.type = FrameType::withdraw, .id = tagged.withdrawals.front()}, nullptr)) return false;
-  // Credit goes along with other frames, and by itself when half of it is news, or the peer has none left.
+  // Other frames carry the credit. A separate frame is sent only if the peer has no credit left, or does not yet know
+  // of at least half of the window.
   const std::uint64_t window = shared_.config->unexpected_messages;
   const std::uint64_t news = window + tagged.released - tagged.told;
   if (news > 0 && (news * 2 >= window || tagged.came == tagged.told))
@@ -547,7 +547,7 @@ void Worker::pump_sends(Link& link) noexcept {
     frame.id = is_eager ? 0 : operations_.handle(*send);
     frame.length = send->length;
     if (!send_frame(link, frame, is_eager ? send : nullptr)) {
-      tagged.held.push_front(*send);  // the connection is over, and says so next
+      tagged.held.push_front(*send);  // the connection has ended, which the transport reports next
       return;
     }
     tagged.recent_of(++tagged.sent) = {send->tag, frame.id};
@@ -579,7 +579,7 @@ void Worker::pump_granted(Link& link) noexcept {
   }
 }
 
-/// False if there is no frame, or the connection is over. `eager`: whose bytes go behind.
+/// False if there is no free frame, or the connection has ended. `eager`: the send whose bytes follow the header.
 bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexcept {
   Tagged& tagged = *link.tagged;
   if (tagged.free_send_frames.empty()) return false;
@@ -594,7 +594,7 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
     std::memcpy(memory.data() + size, eager->data, eager->length);
     size += eager->length;
   }
-  // Of an iteration's bytes only what the program has posted counts.
+  // The header does not count towards an iteration's bytes.
   if (shard_->send(link.transport[Link::kControl], memory.first(size), cookie(Cookie::send_frame, index),
                    Nanos::never(), Frame::kHeaderBytes) != PostResult::ok)
     return false;
@@ -607,8 +607,9 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   return true;
 }
 
-/// The transport has got the buffer that a frame speaks of, and not the frame: the peer would use another one. It has
-/// no room for it, or the connection is over already, which comes next.
+/// The transport has the buffer that a frame announces, but the frame could not be sent, so buffers and messages would
+/// no longer agree. Either there is no room for the frame, or the connection has already ended, which the transport
+/// reports next.
 void Worker::end_unsaid(Link& link) noexcept {
   if (shard_->stats(link.transport[Link::kControl])) end_link(link, Code::no_room, Cause::here, true);
 }
@@ -636,7 +637,7 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
   pump(link);
 }
 
-/// Of an announced send: asks the peer to forget it. A time limit does not wait for the answer.
+/// For an announced send: asks the peer to forget it. After a time limit it does not wait for the answer.
 void Worker::take_back(Operation& send, Code code) noexcept {
   Link& link = *send.link;
   Tagged& tagged = *link.tagged;

@@ -52,7 +52,7 @@ class File {
   int file_;
 };
 
-/// Whether the folder is there, this user's and nobody else's. Throws RunError if it is there and is not.
+/// Whether the folder exists. Throws RunError if it exists, but belongs to another user or is open to others.
 bool is_own_folder(const std::string& folder) {
   struct stat status {};
   if (lstat(folder.c_str(), &status) != 0) return false;
@@ -80,7 +80,7 @@ bool is_allowed(int file) {
   return getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/// All of it, or what the other end takes in time.
+/// Sends all of it, or what the other end takes in time.
 void send_all(int file, std::string_view text) {
   const Nanos give_up = monotonic_now() + Nanos(std::int64_t{kSendWithinMs} * 1'000'000);
   while (!text.empty()) {
@@ -109,7 +109,7 @@ std::string run_folder() {
   return fmt::format("/tmp/mltcp-{}", geteuid());
 }
 
-// ---- the end that is asked ------------------------------------------------------------------------------------------
+// ---- the server side ------------------------------------------------------------------------------------------------
 
 struct ControlSocket::Server {
   Look look;
@@ -126,7 +126,7 @@ struct ControlSocket::Server {
       if (files[0].revents == 0) continue;
       const File client(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (client.get() < 0) {
-        // No file is left, say: it may be better soon.
+        // Retry later, e.g. if the process has too many open files.
         if (errno != EINTR && errno != ECONNABORTED) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
       }
@@ -139,15 +139,16 @@ struct ControlSocket::Server {
 ControlSocket::ControlSocket(const std::string& kind, Look look) : server_(std::make_unique<Server>()) {
   const std::string folder = run_folder();
   if (!is_own_folder(folder) && mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    throw RunError(fmt::format("{} can't be made ({}); name another folder in MLTCP_RUN_DIR", one_line(folder),
+    throw RunError(fmt::format("{} cannot be created ({}); name another folder in MLTCP_RUN_DIR", one_line(folder),
                                std::strerror(errno)));
   is_own_folder(folder);
   server_->look = std::move(look);
   server_->listening = File(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   server_->stop = File(eventfd(0, EFD_CLOEXEC));
   if (server_->listening.get() < 0 || server_->stop.get() < 0)
-    throw RunError(fmt::format("no socket ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
-  // Names of processes that are gone are free again.
+    throw RunError(
+        fmt::format("cannot create a socket ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+  // Names of processes that have ended are free again.
   for (int number = 1;; ++number) {
     path_ = number == 1 ? fmt::format("{}/{}-{}{}", folder, kind, getpid(), kEnding)
                         : fmt::format("{}/{}-{}-{}{}", folder, kind, getpid(), number, kEnding);
@@ -155,14 +156,14 @@ ControlSocket::ControlSocket(const std::string& kind, Look look) : server_(std::
     const auto* const name = reinterpret_cast<const sockaddr*>(&address);
     if (bind(server_->listening.get(), name, sizeof address) == 0) break;
     if (errno != EADDRINUSE || number == 1000)
-      throw RunError(fmt::format("{} can't be made ({}); name another folder in MLTCP_RUN_DIR", one_line(path_),
+      throw RunError(fmt::format("{} cannot be created ({}); name another folder in MLTCP_RUN_DIR", one_line(path_),
                                  std::strerror(errno)));
     const File probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connect(probe.get(), name, sizeof address) != 0 && errno == ECONNREFUSED && unlink(path_.c_str()) == 0)
-      --number;  // of an earlier process with this id
+      --number;  // left by an earlier process with this id
   }
   if (listen(server_->listening.get(), kWaiting) != 0)
-    throw RunError(fmt::format("{} can't be listened on ({})", one_line(path_), std::strerror(errno)));
+    throw RunError(fmt::format("cannot listen on {} ({})", one_line(path_), std::strerror(errno)));
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -173,8 +174,8 @@ ControlSocket::ControlSocket(const std::string& kind, Look look) : server_(std::
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     unlink(path_.c_str());
-    throw RunError(
-        fmt::format("no thread for the control socket ({}); raise the limit of processes (ulimit -u)", error.what()));
+    throw RunError(fmt::format(
+        "cannot start a thread for the control socket ({}); raise the limit of processes (ulimit -u)", error.what()));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -185,7 +186,7 @@ ControlSocket::~ControlSocket() {
   if (write(server_->stop.get(), &one, sizeof one) == sizeof one) server_->thread.join();
 }
 
-// ---- the end that asks ----------------------------------------------------------------------------------------------
+// ---- the client side ------------------------------------------------------------------------------------------------
 
 std::vector<Asked> ask_all() {
   const std::string folder = run_folder();
@@ -219,10 +220,10 @@ std::vector<Asked> ask_all() {
         unlink(path.c_str());
         continue;
       }
-      if (error == ENOENT) continue;  // it has just ended
+      if (error == ENOENT) continue;  // the process has just ended
       all.push_back({path, std::nullopt,
-                     error == EAGAIN ? "it is asked by too many at once; try again"
-                                     : fmt::format("it can't be asked ({})", std::strerror(error))});
+                     error == EAGAIN ? "too many programs query it at once; try again"
+                                     : fmt::format("it cannot be queried ({})", std::strerror(error))});
       continue;
     }
     all.push_back({path, std::nullopt, {}});
@@ -259,7 +260,7 @@ std::vector<Asked> ask_all() {
     try {
       asked.snapshot = snapshot_from(answer.text);
     } catch (const InputError& error) {
-      asked.problem = fmt::format("what it answers is {}", error.what());
+      asked.problem = fmt::format("its answer is {}", error.what());
     }
   }
   return all;

@@ -1,6 +1,6 @@
-// Where `mltcp top` finds what runs: a Unix socket for each process in a folder that is its user's alone. Who connects
-// gets one snapshot and nothing else, so that nothing it says has to be understood. The kernel says whose process is at
-// the other end (SO_PEERCRED): only the same user's, and root's, get an answer.
+// `mltcp top` finds running processes here: each has a Unix socket in a folder that only its user can access. A client
+// gets one snapshot on connecting; nothing that it sends is read. Only clients of the same user and of root are
+// answered, as the kernel reports (SO_PEERCRED).
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ namespace mltcp::live {
 /// MLTCP_RUN_DIR, or "mltcp" below XDG_RUNTIME_DIR or /run/user/UID, or /tmp/mltcp-UID.
 std::string run_folder();
 
-/// The other end of run_folder(): answers until it is destroyed.
+/// The server side of run_folder(): answers until it is destroyed.
 class ControlSocket {
  public:
-  /// Called by its thread, for each that connects; nothing if there is no snapshot just now.
+  /// Called by the socket's thread for each client; nothing if there is no snapshot at this time.
   using Look = std::function<std::optional<Snapshot>()>;
 
-  /// "KIND-PID.sock" in run_folder(), which is made if it isn't there. Throws RunError: the folder is somebody else's,
-  /// or open to others, or can't be made.
+  /// Opens "KIND-PID.sock" in run_folder(), which is created if needed. Throws RunError if the folder belongs to
+  /// another user, is open to others, or cannot be created.
   ControlSocket(const std::string& kind, Look look);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
@@ -37,15 +37,15 @@ class ControlSocket {
   std::unique_ptr<Server> server_;
 };
 
-/// A process that was asked.
+/// The answer of a process.
 struct Asked {
   std::string path;
   std::optional<Snapshot> snapshot;  ///< none: it did not answer
   std::string problem;               ///< why not: "cause; cure" in one line
 };
 
-/// Asks every process of this user, side by side, for half a second at most. Sockets of processes that are gone are
-/// removed. Throws RunError if run_folder() is somebody else's.
+/// Asks all processes of this user in parallel, for at most half a second. Removes sockets of processes that have
+/// ended. Throws RunError if run_folder() belongs to another user.
 std::vector<Asked> ask_all();
 
 }  // namespace mltcp::live

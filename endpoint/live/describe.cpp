@@ -17,7 +17,7 @@ void add_claims(const std::vector<JobClaim>& claims, Snapshot& shown) {
     view.progress_bytes = claim.progress_bytes;
     view.mean_progress = claim.mean_progress();
     view.verdict = to_text(claim.verdict());
-    view.is_doubtful = claim.is_doubtful();
+    view.is_overstated = claim.is_overstated();
   }
 }
 

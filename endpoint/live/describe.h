@@ -1,4 +1,4 @@
-// How the transport's counters and claims become rows of a snapshot.
+// Converts the transport's counters and claims to rows of a snapshot.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace mltcp::live {
 
-/// In the order in which they are to be shown.
+/// In the order in which they are shown.
 void add_claims(const std::vector<JobClaim>& claims, Snapshot& shown);
 
 /// Adds a shard's counters to its port's.

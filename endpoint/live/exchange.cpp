@@ -10,7 +10,7 @@ namespace mltcp::live {
 
 std::optional<Snapshot> Exchange::ask(Nanos limit) {
   const std::lock_guard lock(askers_);
-  // One that came too late for who asked before is old by now.
+  // A snapshot that came too late for the previous call is outdated.
   State state = state_.load(std::memory_order_acquire);
   if (state != State::asked) state_.store(State::asked, std::memory_order_release);
   const Nanos give_up = monotonic_now() + limit;

@@ -1,5 +1,5 @@
-// How a thread that must not wait shows what it has to others that may: when somebody asks, it takes a snapshot the
-// next time that it looks, and hands it over. While nobody asks, a look is one load.
+// Passes snapshots from one thread, which must not wait, to other threads, which may. The first thread calls is_asked()
+// again and again; a call costs one load. If another thread has asked, the first thread publishes a snapshot.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace mltcp::live {
 
 class Exchange {
  public:
-  // The thread that is looked at.
+  // The thread whose state is shown.
 
-  /// Somebody waits for publish().
+  /// Whether a thread waits for publish().
   [[nodiscard]] bool is_asked() const noexcept { return state_.load(std::memory_order_acquire) == State::asked; }
   /// Only while is_asked().
   void publish(Snapshot snapshot) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kModule = "libmltcp_metrics.so";
 
-/// Where the module may be: beside what this code is in, the program or the shared library, installed and built.
+/// Possible places of the module: next to the program or shared library that contains this code, installed and built.
 std::vector<std::filesystem::path> places() {
   std::vector<std::filesystem::path> places;
   Dl_info info{};
@@ -33,7 +33,7 @@ std::vector<std::filesystem::path> places() {
     own = info.dli_fname;
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  // A program that was found by PATH does not say where it lies.
+  // A program that was found by PATH has no path in its name.
   if (own.is_relative() && !error) own = program;
   for (const char* const folder : {"mltcp", "../" MLTCP_LIB_FOLDER "/mltcp", "../lib/mltcp"})
     places.push_back((own.parent_path() / folder / kModule).lexically_normal());
@@ -42,7 +42,7 @@ std::vector<std::filesystem::path> places() {
 }
 
 void* load(std::string& why) {
-  why = "it is not there";
+  why = "the file does not exist";
   for (const auto& path : places()) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) continue;
@@ -56,8 +56,9 @@ void* load(std::string& why) {
 
 MetricsAddress MetricsAddress::parse(std::string_view what, std::string_view text) {
   const auto wrong = [&] {
-    return InputError(
-        fmt::format("{}: {} is no port to serve metrics at; write 9470 or 127.0.0.1:9470", what, in_quotes(text)));
+    return InputError(fmt::format(
+        "{}: {} is not a valid address for metrics; write a port or an address, e.g. 9470 or 127.0.0.1:9470", what,
+        in_quotes(text)));
   };
   MetricsAddress address;
   std::string_view port = text;
@@ -100,12 +101,12 @@ MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& addres
   void* const library = load(why);
   if (library == nullptr)
     throw RunError(
-        fmt::format("{}: the module for metrics, {}, can't be loaded ({}); install prometheus-cpp and "
-                    "libmicrohttpd (Debian: prometheus-cpp-dev, libmicrohttpd-dev) and build again, or leave it out",
+        fmt::format("{}: the metrics module, {}, cannot be loaded ({}); install prometheus-cpp and libmicrohttpd "
+                    "(Debian: prometheus-cpp-dev, libmicrohttpd-dev) and build again, or leave it out",
                     what, kModule, why));
   const auto find = [&](auto& function, const char* name) {
     function = std::bit_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (function == nullptr) throw RunError(fmt::format("{}: {} has no {}; build it again", what, kModule, name));
+    if (function == nullptr) throw RunError(fmt::format("{}: {} has no {}; build mltcp again", what, kModule, name));
   };
   find(module_->start, "mltcp_metrics_start");
   find(module_->stop, "mltcp_metrics_stop");
@@ -114,14 +115,14 @@ MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& addres
       const auto snapshot = static_cast<MetricsServer*>(context)->look_();
       return snapshot ? strdup(to_json(*snapshot).c_str()) : nullptr;
     } catch (const std::exception&) {
-      return nullptr;  // as if there were none
+      return nullptr;  // as if there was no snapshot
     }
   };
   std::array<char, 256> error{};
   module_->server = module_->start(address.host.c_str(), address.port, look_in_c, this, error.data(), error.size());
   if (module_->server == nullptr)
     throw RunError(
-        fmt::format("{}: {} can't be served at ({}); name another port", what, address.text(), one_line(error.data())));
+        fmt::format("{}: cannot listen on {} ({}); give another port", what, address.text(), one_line(error.data())));
 }
 
 MetricsServer::~MetricsServer() { module_->stop(module_->server); }

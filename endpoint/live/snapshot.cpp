@@ -24,7 +24,7 @@ const char* shown_name(const Entry& entry) {
   return entry.name;
 }
 
-/// Of a struct within a row, the metrics stand among the row's own members.
+/// Members of a nested struct that are metrics become members of the row itself.
 template <bool only_metrics = false, HasFields T>
 void write_into(Json& json, const T& value) {
   for_each_field<T>([&](const auto& entry) {
@@ -72,10 +72,10 @@ void read_into(T& value, const Json& json) {
       read_into<true>(member, json);
     } else {
       const auto found = json.find(shown_name(entry));
-      if (kIsMetric<decltype(entry)> && found == json.end()) return;  // a process of another version counts others
+      if (kIsMetric<decltype(entry)> && found == json.end()) return;  // a process of another version has other counters
       const Json& from = json.at(shown_name(entry));
       if constexpr (std::is_same_v<Member, std::string>)
-        member = one_line(from.get_ref<const std::string&>());  // somebody else wrote it, and it goes to a terminal
+        member = one_line(from.get_ref<const std::string&>());  // another process wrote it, and it goes to a terminal
       else if constexpr (std::is_same_v<Member, Nanos>)
         member = Nanos::from_seconds(bounded(from, 9e9));
       else if constexpr (std::is_same_v<Member, Rate>)
@@ -99,12 +99,13 @@ std::string to_json(const Snapshot& snapshot) {
 Snapshot snapshot_from(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    if (json.at("schema") != kSchema) throw InputError("of another version of mltcp; use the one that runs there");
+    if (json.at("schema") != kSchema)
+      throw InputError("from another version of mltcp; use the same version as that process");
     Snapshot snapshot;
     read_into(snapshot, json);
     return snapshot;
   } catch (const Json::exception&) {
-    throw InputError("no snapshot of an MLTCP process; use the mltcp that runs there");
+    throw InputError("not a snapshot of an MLTCP process; use the same version as that process");
   }
 }
 

@@ -1,5 +1,5 @@
-// The members of a snapshot: their names in JSON, and what Prometheus is told of them (base/metric.h). Those of
-// "transport" stand among the others, with the names that the transport's lists give them.
+// The members of a snapshot: their names in JSON, and their metrics in Prometheus (base/metric.h). Members of
+// "transport" are listed among the others, with the names that the transport gives them.
 #pragma once
 
 #include "mltcp/base/metric.h"
@@ -33,7 +33,7 @@ constexpr auto fields_of(const ConnectionView* /*type*/) {
                                  field("transport", &ConnectionView::transport));
 }
 
-/// Connections come and go, and may be thousands: Prometheus is told of their sums, by job.
+/// Connections may be thousands and change often, so Prometheus gets their sums by job.
 struct ConnectionSums {
   std::uint64_t open = 0;
   ConnectionStats transport;
@@ -80,8 +80,8 @@ constexpr auto fields_of(const ClaimView* /*type*/) {
             Metric{"progress_bytes_total",
                    "Sum over packets of the progress that they claim, 0 to 1, times their bytes."}),
       field("mean_progress", &ClaimView::mean_progress), field("verdict", &ClaimView::verdict),
-      field("is_doubtful", &ClaimView::is_doubtful,
-            Metric{"doubtful", "1 if the job claims more progress than its bytes account for."}));
+      field("is_overstated", &ClaimView::is_overstated,
+            Metric{"overstated", "1 if the job claims more progress than its bytes account for."}));
 }
 
 constexpr auto fields_of(const Snapshot* /*type*/) {

@@ -1,6 +1,6 @@
-// A program outside of the project that links the installed library: one worker of a training job sends its
-// gradients to another, iteration after iteration, with MLTCP. The network below is the simulator; on a testbed it
-// is any other PacketIo, and the shards and their use stay as they are.
+// A program outside of the project that links the installed library: in each iteration, one worker of a training job
+// sends its gradients to another one with MLTCP. The network is the simulator here; on a testbed it would be another
+// PacketIo, without further changes.
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
 #include <mltcp/base/units.h>

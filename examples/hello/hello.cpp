@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   OperationHandle operation = 0;
   Code code = Code::ok;
   if (argc > 2) {
-    std::vector<std::byte> blob;  // what is no number becomes 0: an address has a checksum
+    std::vector<std::byte> blob;  // invalid digits become 0; the address's checksum detects them
     for (std::string hex = argv[2]; !hex.empty(); hex.erase(0, 2))
       blob.push_back(std::byte(std::strtoul(hex.substr(0, 2).c_str(), nullptr, 16)));
     ConnectionHandle peer = 0;

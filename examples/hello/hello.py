@@ -1,6 +1,6 @@
-"""A first message from one machine to another, in Python: hello.c and hello.cpp are the same, and talk to this one.
+"""A first message from one machine to another, in Python. It can exchange messages with hello.c and hello.cpp.
 
-hello.py 10.0.0.1 waits and prints its address, hello.py 10.0.0.2 ADDRESS connects there; the IPs are the own ones.
+`hello.py 10.0.0.1` waits and prints its address, `hello.py 10.0.0.2 ADDRESS` connects to it. Each IP is the host's own.
 """
 import sys
 

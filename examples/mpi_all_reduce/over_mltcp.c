@@ -1,12 +1,12 @@
-/* The all-reduces of an MPI program over MLTCP, without a change to the program: MPI's profiling interface lets a
- * library stand before MPI's own functions (MPI 4.1, chapter 15).
+/* Carries the all-reduces of an MPI program over MLTCP, without a change to the program: MPI's profiling interface
+ * allows a library to replace MPI's functions (MPI 4.1, chapter 15).
  *
  *   mpirun -n 4 -x LD_PRELOAD=$PWD/libover_mltcp.so -x MLTCP_ADDRESS=... ./train
  *
  * Sums of floats on MPI_COMM_WORLD go around a ring of endpoints (Patarasu and Yuan, J. Parallel Distrib. Comput. 69,
- * 2009), and everything else is MPI's, which also carries the endpoints' addresses. Where iterations begin MLTCP learns
- * from the traffic. MLTCP_ADDRESS is each host's own on the training network; ranks that are all on one machine need
- * none.
+ * 2009). Everything else stays with MPI, which also exchanges the endpoints' addresses. MLTCP learns from the traffic
+ * when iterations begin. MLTCP_ADDRESS is the host's own IP address on the training network; it is not needed if all
+ * ranks run on one machine.
  */
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -16,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE INT64_C(30000000000) /* for a message, or a neighbour, in ns */
+#define PATIENCE INT64_C(30000000000) /* time limit for a message or a connection, in ns */
 
-static mltcp_endpoint* endpoint; /* NULL: all-reduces are MPI's */
+static mltcp_endpoint* endpoint; /* NULL: MPI performs the all-reduces */
 static mltcp_connection next_rank, previous_rank;
 static mltcp_job job;
 static int rank, ranks;
 static float* spare;
 static size_t spare_count;
 
-/* As MPI's own default for errors: the whole program ends, with the cause. */
+/* Ends the whole program with the cause, as MPI does by default. */
 static void must(const char* what, mltcp_code code) {
   if (code == MLTCP_OK) return;
   fprintf(stderr, "rank %d, %s: %s\n", rank, what, mltcp_last_error());
@@ -111,7 +111,7 @@ static void exchange(const float* out, size_t out_count, float* in, size_t in_co
   must_end("send", sending);
 }
 
-/* Of the data, `number` counts around the ring. */
+/* Part `number` of the data, 0 to ranks - 1, begins at begin_of() and has count_of() elements. */
 static size_t begin_of(size_t count, int number) { return count * (size_t)number / (size_t)ranks; }
 static size_t count_of(size_t count, int number) { return begin_of(count, number + 1) - begin_of(count, number); }
 
@@ -127,7 +127,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
     spare = malloc(spare_count * sizeof *spare);
     if (spare == NULL) MPI_Abort(communicator, 1);
   }
-  /* Each part grows by what the ranks add, and is complete at one of them... */
+  /* Each rank adds its data to a part, until one rank has the complete sum of that part... */
   for (int step = 0; step + 1 < ranks; ++step) {
     const int give = (rank + ranks - step) % ranks;
     const int take = (rank + 2 * ranks - step - 1) % ranks;
@@ -135,7 +135,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
     exchange(data + begin_of(total, give), count_of(total, give), spare, count_of(total, take));
     for (size_t i = 0; i < count_of(total, take); ++i) sum[i] += spare[i];
   }
-  /* ... from where it goes to all. */
+  /* ... and passes it on to all others. */
   for (int step = 0; step + 1 < ranks; ++step) {
     const int give = (rank + ranks - step + 1) % ranks;
     const int take = (rank + ranks - step) % ranks;
@@ -146,7 +146,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
 
 int MPI_Finalize(void) {
   if (endpoint != NULL) {
-    /* Nobody sends any more once all are here. */
+    /* After the barrier no rank sends any more. */
     PMPI_Barrier(MPI_COMM_WORLD);
     must("close", mltcp_endpoint_destroy(endpoint));
     endpoint = NULL;

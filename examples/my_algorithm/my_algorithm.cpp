@@ -1,6 +1,6 @@
-// A congestion control in a shared object of its own, for programs that run `--cc ./my_algorithm.so:gaimd`: additive
-// increase and multiplicative decrease with both constants free (GAIMD: Yang and Lam, ICNP 2000). What the parts are:
-// docs/reference/algorithms.md.
+// A congestion control algorithm in a shared object, for `--cc ./my_algorithm.so:gaimd`: additive increase and
+// multiplicative decrease with two free constants (GAIMD: Yang and Lam, ICNP 2000). docs/reference/algorithms.md
+// explains the parts.
 #include <mltcp/cc/registry.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Gaimd {
   void on_ack(const cc::AckSample& ack, cc::Output& out) {
     if (ack.in_recovery || !ack.cwnd_limited) return;
     const auto acked = static_cast<double>(ack.acked_bytes);
-    // The gain goes into the increase, and into nothing else: with that the algorithm is a host of MLTCP.
+    // The gain multiplies the increase and nothing else: this makes the algorithm usable with MLTCP.
     out.cwnd_bytes += slow_start_ ? acked : ack.gain * increase_ * packet_ * acked / out.cwnd_bytes;
   }
   void on_congestion(const cc::CongestionEvent& event, cc::Output& out) {

@@ -1,11 +1,11 @@
 /* A ring all-reduce in C, as data-parallel training sums its gradients: each rank sends to the next one and receives
- * from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Started once a rank, on one machine
- * or several:
+ * from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start it once for each rank, on one
+ * machine or several:
  *
  *   ring RANK RANKS OWN-IP FOLDER
  *
- * FOLDER is a new one that all share; there they leave each other their addresses. Each iteration is announced to
- * MLTCP, which lets jobs that share a link slide out of each other's way.
+ * FOLDER is a new folder that all ranks share, for the exchange of their addresses. Each iteration is announced to
+ * MLTCP, so that jobs that share a link separate.
  *
  *   cc ring.c $(pkg-config --cflags --libs mltcp-c) -o ring
  */
@@ -15,13 +15,13 @@
 #include <time.h>
 
 enum { count = 1 << 20, iterations = 3 };
-static const int64_t patience = 30000000000; /* ns, for a message, a neighbour, the end */
+static const int64_t patience = 30000000000; /* ns: time limit for a message, a neighbour's address, the end */
 
 static void fail(const char* what, const char* why) {
   fprintf(stderr, "ring: %s: %s\n", what, why);
   exit(1);
 }
-/* The number that is all of the text, up to 1000; -1: it is none. */
+/* The number, up to 1000, that the whole text is; -1 if it is not a number. */
 static int number(const char* text) {
   char* end;
   const long value = strtol(text, &end, 10);
@@ -39,17 +39,17 @@ static void must_end(mltcp_endpoint* endpoint, mltcp_operation operation) {
   if (end.code != MLTCP_OK) fail("message", text);
 }
 
-/* Leaves the own address in the folder, under another name first: a file is complete when it is there. */
+/* Writes the own address into the folder, under a temporary name first, so that ranks see only a complete file. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
   must("address", mltcp_endpoint_address(endpoint, blob, &size));
   snprintf(early, sizeof early, "%s/%d.tmp", folder, rank);
   snprintf(name, sizeof name, "%s/%d", folder, rank);
-  remove(early); /* of a run that ended too soon; "x" follows no link that somebody has left there */
+  remove(early); /* left by an aborted run; "x" does not follow a link */
   FILE* file = fopen(early, "wbx");
   if (file == NULL || fwrite(blob, 1, size, file) != size || fclose(file) != 0 || rename(early, name) != 0)
-    fail(name, "it can't be written; give a folder that all ranks share");
+    fail(name, "it cannot be written; give a folder that all ranks share");
 }
 
 static mltcp_connection connect_to(mltcp_endpoint* endpoint, const char* folder, int rank) {
@@ -91,18 +91,18 @@ static void exchange(const struct ring* ring, const float* data, int out, float*
 
 static void all_reduce(const struct ring* ring, float* data, float* spare) {
   const int n = ring->ranks;
-  for (int step = 0; step < n - 1; ++step) { /* each part grows by what the ranks add, and is complete at one of them */
+  for (int step = 0; step < n - 1; ++step) { /* each rank adds its data, until one rank has a part's sum */
     const int out = (ring->rank - step + n) % n, in = (ring->rank - step - 1 + n) % n;
     exchange(ring, data, out, spare, in);
     for (int i = begin_of(ring, in); i < begin_of(ring, in + 1); ++i) data[i] += spare[i - begin_of(ring, in)];
   }
-  for (int step = 0; step < n - 1; ++step) { /* from there it goes to all */
+  for (int step = 0; step < n - 1; ++step) { /* and passes it on to all others */
     const int out = (ring->rank - step + 1 + n) % n, in = (ring->rank - step + n) % n;
     exchange(ring, data, out, data + begin_of(ring, in), in);
   }
 }
 
-/* Whoever sends closes, so that nothing that is still on its way is cut off. */
+/* The sender closes the connection, so that no data in flight is lost. */
 static void leave(const struct ring* ring) {
   mltcp_queue* events;
   mltcp_completion event;

@@ -1,11 +1,11 @@
 // A ring all-reduce in C++, as data-parallel training sums its gradients: each rank sends to the next one and receives
-// from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Started once a rank, on one machine
-// or several:
+// from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start it once for each rank, on one
+// machine or several:
 //
 //   ring RANK RANKS OWN-IP FOLDER
 //
-// FOLDER is a new one that all share; there they leave each other their addresses. Each iteration is announced to
-// MLTCP, which lets jobs that share a link slide out of each other's way. ring.c and ring.py are the same.
+// FOLDER is a new folder that all ranks share, for the exchange of their addresses. Each iteration is announced to
+// MLTCP, so that jobs that share a link separate. ring.c and ring.py do the same.
 #include <fmt/format.h>
 #include <mltcp/endpoint/endpoint.h>
 #include <mltcp/socket/register_datapath.h>
@@ -27,20 +27,20 @@ namespace {
 
 constexpr std::size_t kCount = 1 << 20;
 constexpr std::size_t kIterations = 3;
-constexpr mltcp::Nanos kPatience = 30_s;  // for a message, a neighbour, the end
+constexpr mltcp::Nanos kPatience = 30_s;  // time limit for a message, a neighbour's address, the end
 
 void must(const char* what, Code code) {
   if (code != Code::ok) throw std::runtime_error(fmt::format("{}: {}", what, to_text(code)));
 }
 
-/// The number that is all of the text; SIZE_MAX: it is none.
+/// The number that the whole text is; SIZE_MAX if it is not a number.
 std::size_t number(std::string_view text) {
   std::size_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   return problem == std::errc() && end == text.data() + text.size() ? value : SIZE_MAX;
 }
 
-/// The address that a rank has left in the folder.
+/// The address that a rank has written into the folder.
 std::vector<std::byte> address_in(const std::filesystem::path& file) {
   const auto begun = std::chrono::steady_clock::now();
   while (!std::filesystem::exists(file)) {
@@ -61,11 +61,11 @@ class Ring {
         ranks_(ranks),
         endpoint_({.datapath = {.device = "udp:"}, .address = mltcp::Address::parse(ip)}),
         spare_(kCount) {
-    // Under another name first: a file is complete when it is there.
+    // Under a temporary name first, so that other ranks see only a complete file.
     const auto own = folder / std::to_string(rank);
     const auto blob = endpoint_.address().bytes();
     std::error_code problem;
-    std::filesystem::remove(own.string() + ".tmp", problem);  // of a run that ended too soon, or a link
+    std::filesystem::remove(own.string() + ".tmp", problem);  // left by an aborted run, or a link
     std::ofstream(own.string() + ".tmp", std::ios::binary)
         .write(reinterpret_cast<const char*>(blob.data()), static_cast<std::streamsize>(blob.size()));
     std::filesystem::rename(own.string() + ".tmp", own, problem);
@@ -77,7 +77,7 @@ class Ring {
     must("job", endpoint_.create_job({.augmentation = mltcp::cc::Augmentation::mltcp({})}, job_));
     must("attach", endpoint_.attach(next_, job_));
   }
-  /// Whoever sends closes, so that nothing that is still on its way is cut off.
+  /// The sender closes the connection, so that no data in flight is lost.
   void leave() {
     must("close", endpoint_.close(next_));
     for (int i = 0; i < 2; ++i) event(Completion::Kind::closed);
@@ -85,13 +85,13 @@ class Ring {
 
   void all_reduce(std::vector<float>& data) {
     must("iteration", endpoint_.begin_iteration(job_, kCount * sizeof(float) * 2 * (ranks_ - 1) / ranks_));
-    // Each part grows by what the ranks add, and is complete at one of them...
+    // Each rank adds its data to a part, until one rank has the complete sum of that part...
     for (std::size_t step = 0; step + 1 < ranks_; ++step) {
       const std::span<float> in = part(data, rank_ + 2 * ranks_ - step - 1);
       exchange(part(data, rank_ + ranks_ - step), std::span(spare_).first(in.size()));
       for (std::size_t i = 0; i < in.size(); ++i) in[i] += spare_[i];
     }
-    // ... from where it goes to all.
+    // ... and passes it on to all others.
     for (std::size_t step = 0; step + 1 < ranks_; ++step)
       exchange(part(data, rank_ + ranks_ - step + 1), part(data, rank_ + ranks_ - step));
     must("iteration", endpoint_.end_iteration(job_));

@@ -1,14 +1,14 @@
-/* A training job as the network sees it, for Slurm: each rank computes (sleeps), then sends its gradients to the next
- * rank of a ring while it receives those of the one before, over and over. Started by srun, one task a node:
+/* The traffic of a training job, for Slurm: in each iteration a rank computes (sleeps), then sends its gradients to the
+ * next rank of a ring while it receives those of the rank before. Start it with srun, one task per node:
  *
  *   srun training DEVICE FOLDER COMPUTE-MS BYTES ITERATIONS
  *   srun sh -c './training udp:$(hostname -i) $PWD/ring.$SLURM_JOB_ID 150 1000000 50'
  *
- * FOLDER is a new one that all nodes share; the ranks leave each other their addresses there. What job it is and when
- * its iterations may begin to send, Slurm's plug-in of MLTCP puts into the environment (docs/how-to/slurm.md): MLTCP_JOB,
- * MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS. Without them it runs by congestion control alone. MLTCP_PLAN_FILE names
- * a file with the slots as they are now, since those of other jobs come and go; it is looked at in each iteration. Rank
- * 0 prints a line of JSON: each iteration's length, and how often it began on its slot.
+ * FOLDER is a new folder that all nodes share, for the exchange of the ranks' addresses. MLTCP's plug-in for Slurm
+ * (docs/how-to/slurm.md) sets MLTCP_JOB, the job's number, and MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS, its slots.
+ * Without them, only congestion control separates jobs. MLTCP_PLAN_FILE names a file with the current slots, which
+ * change as other jobs come and go; it is checked in each iteration. Rank 0 prints a line of JSON: the length of each
+ * iteration, and how many iterations began on their slot.
  *
  *   cc training.c $(pkg-config --cflags --libs mltcp-c) -o training
  */
@@ -21,13 +21,13 @@
 #include <time.h>
 
 enum { max_iterations = 100000 };
-static const int64_t patience = 60000000000; /* ns, for a message, a neighbour, the end */
+static const int64_t patience = 60000000000; /* ns: time limit for a message, a neighbour's address, the end */
 
 static void fail(const char* what, const char* why) {
   fprintf(stderr, "training: %s: %s\n", what, why);
   exit(1);
 }
-/* The number that is all of the text, from 0 to `most`; -1: it is none. */
+/* The number, from 0 to `most`, that the whole text is; -1 if it is not a number. */
 static int64_t number(const char* text, int64_t most) {
   char* end;
   if (text == NULL || *text < '0' || *text > '9') return -1;
@@ -55,17 +55,17 @@ static void sleep_ns(int64_t time) {
   nanosleep(&pause, NULL);
 }
 
-/* Leaves the own address in the folder, under another name first: a file is complete when it is there. */
+/* Writes the own address into the folder, under a temporary name first, so that ranks see only a complete file. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
   must("address", mltcp_endpoint_address(endpoint, blob, &size));
   snprintf(early, sizeof early, "%s/%d.tmp", folder, rank);
   snprintf(name, sizeof name, "%s/%d", folder, rank);
-  remove(early); /* of a run that ended too soon; "x" follows no link that somebody has left there */
+  remove(early); /* left by an aborted run; "x" does not follow a link */
   FILE* file = fopen(early, "wbx");
   if (file == NULL || fwrite(blob, 1, size, file) != size || fclose(file) != 0 || rename(early, name) != 0)
-    fail(name, "it can't be written; give a folder that all nodes share");
+    fail(name, "it cannot be written; give a folder that all nodes share");
 }
 
 static mltcp_connection connect_to(mltcp_endpoint* endpoint, const char* folder, int rank) {
@@ -86,7 +86,7 @@ static mltcp_connection connect_to(mltcp_endpoint* endpoint, const char* folder,
   return connection;
 }
 
-/* Holds the job to slots at slot + k * period, of the clock of the day; a period of 0 or less: to none. */
+/* Sets a plan with slots at slot + k * period on CLOCK_REALTIME; with a period of 0 or less, removes the plan. */
 static void hold_to(mltcp_endpoint* endpoint, mltcp_job job, int64_t slot, int64_t period) {
   mltcp_job_plan plan;
   int64_t now;
@@ -97,12 +97,12 @@ static void hold_to(mltcp_endpoint* endpoint, mltcp_job job, int64_t slot, int64
   }
   must("now", mltcp_now(endpoint, &now));
   mltcp_job_plan_init(&plan);
-  plan.slot_ns = slot - (now_ns(CLOCK_REALTIME) - now); /* on the endpoint's clock */
+  plan.slot_ns = slot - (now_ns(CLOCK_REALTIME) - now); /* converted to the endpoint's clock */
   plan.period_ns = period;
   must("plan", mltcp_job_set_plan(endpoint, job, &plan, &state));
 }
 
-/* The job, in the slots that the environment says. */
+/* Creates the job, with the slots of the environment. */
 static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
   mltcp_job job;
   mltcp_job_options options;
@@ -118,13 +118,13 @@ static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
   return job;
 }
 
-/* The number behind "key": in a text of JSON; 0 if there is none. */
+/* The number after "key": in a JSON text; 0 if there is none. */
 static int64_t member(const char* text, const char* key) {
   const char* found = strstr(text, key);
   return found != NULL ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-/* Takes the slots of MLTCP_PLAN_FILE if it has changed since it was `read`. The plug-in writes one job, at offset 0. */
+/* Reads the slots of MLTCP_PLAN_FILE if it has changed since `read`. The plug-in writes one job, at offset 0. */
 static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec* read) {
   const char* path = getenv("MLTCP_PLAN_FILE");
   struct stat now;
@@ -133,14 +133,14 @@ static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec
       (now.st_mtim.tv_sec == read->tv_sec && now.st_mtim.tv_nsec == read->tv_nsec))
     return;
   FILE* file = fopen(path, "r");
-  if (file == NULL) return; /* it is being replaced */
+  if (file == NULL) return; /* the plug-in is replacing it */
   text[fread(text, 1, sizeof text - 1, file)] = '\0';
   fclose(file);
   *read = now.st_mtim;
   hold_to(endpoint, job, member(text, "\"epoch_ns\":"), member(text, "\"period_ns\":"));
 }
 
-/* Whoever sends closes, so that nothing that is still on its way is cut off. */
+/* The sender closes the connection, so that no data in flight is lost. */
 static void leave(mltcp_endpoint* endpoint, mltcp_connection next) {
   mltcp_queue* events;
   mltcp_completion event;

@@ -1,20 +1,20 @@
-// Two processes that talk over ports of any kind: one receives messages, the other sends them. Over the kernel's UDP
-// sockets, which take no privileges, between machines or on one; the addresses are the kernel's:
+// Two processes exchange messages over ports of any kind: one receives, the other sends. Over the kernel's UDP sockets,
+// without privileges, between machines or on one; the addresses belong to the kernel:
 //
 //   two_processes receive udp: 127.0.0.1/8
 //   two_processes send    udp: 127.0.0.2/8 127.0.0.1
 //
-// Over memory that two processes of one machine share, without privileges, too:
+// Over memory shared by two processes of one machine, also without privileges:
 //
 //   two_processes receive memif:/tmp/m.sock,role=server 10.0.0.1/24
 //   two_processes send    memif:/tmp/m.sock,role=client 10.0.0.2/24 10.0.0.1
 //
-// And over interfaces of the kernel by DPDK, as root:
+// Over interfaces of the kernel by DPDK, as root:
 //
 //   two_processes receive af_packet:eth0 10.0.0.1/24
 //   two_processes send    af_packet:eth0 10.0.0.2/24 10.0.0.1
 //
-// But for udp: the kernel must not have these addresses: the program's own transport answers for them.
+// Except for udp:, the kernel must not have these addresses, because the program's own transport uses them.
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
 #include <mltcp/dpdk/register_datapath.h>
@@ -37,10 +37,10 @@ constexpr std::size_t kMessages = 100;
 constexpr std::size_t kMessageBytes = 1'000'000;
 constexpr mltcp::Nanos kPatience = 20_s;
 
-/// The byte at `i` of all messages.
+/// Byte `i` of every message.
 std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i * 131); }
 
-/// What a process runs on its port: poll() is called by the loop, and does all of the program's work.
+/// One end of the connection. The loop calls poll(), which does all of the program's work.
 struct End : mltcp::Pollable {
   explicit End(mltcp::PacketIo& io) : shard(io, {}) {}
 
@@ -52,7 +52,7 @@ struct End : mltcp::Pollable {
       on(completion);
       any = true;
     }
-    return any ? std::min(next, shard.poll(now)) : next;  // what on() has posted goes at once
+    return any ? std::min(next, shard.poll(now)) : next;  // sends at once what on() has posted
   }
   virtual void on(const mltcp::Completion& completion) = 0;
 
@@ -74,7 +74,7 @@ struct Receiver final : End {
       ++done;
       for (std::size_t i = 0; i < buffer.size(); ++i) wrong += buffer[i] == byte_at(i) ? 0U : 1U;
     }
-    // A sender waits until its peer has a buffer, so one after the other is received into the same.
+    // A sender waits until its peer has posted a buffer, so all messages can be received into one.
     if (completion.kind == Kind::accepted || completion.kind == Kind::received)
       shard.receive(completion.connection, buffer, 0);
   }
@@ -86,7 +86,7 @@ struct Receiver final : End {
 struct Sender final : End {
   Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(kMessageBytes) {
     for (std::size_t i = 0; i < message.size(); ++i) message[i] = byte_at(i);
-    connection = shard.connect(peer, {}, now);  // asks for the peer's MAC address by itself
+    connection = shard.connect(peer, {}, now);  // also resolves the peer's MAC address
     for (std::size_t i = 0; i < kMessages; ++i) shard.send(connection, message, i);
   }
 
@@ -103,7 +103,7 @@ struct Sender final : End {
 
 int run(const std::vector<std::string>& arguments) {
   const bool sends = arguments[0] == "send";
-  mltcp::socket::register_datapath();  // kinds of datapaths, by which devices are opened
+  mltcp::socket::register_datapath();  // the kinds of datapaths that can be opened
   mltcp::dpdk::register_datapath();
   mltcp::HostDatapathConfig config;
   config.device = arguments[1];
@@ -132,7 +132,7 @@ int run(const std::vector<std::string>& arguments) {
   fmt::print("ready\n");
   std::fflush(stdout);
   loop.run(end, [&] { return receiver.is_closed; });
-  loop.run(loop.now() + 200_ms);  // the end of the connection is acknowledged, and once more if that is lost
+  loop.run(loop.now() + 200_ms);  // time to acknowledge the end of the connection, also after a loss
   fmt::print("received {} messages, {} bytes of them wrong\n", receiver.done, receiver.wrong);
   return receiver.done == kMessages && receiver.wrong == 0 ? 0 : 1;
 }

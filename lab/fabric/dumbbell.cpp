@@ -1,4 +1,4 @@
-// What all builders of a dumbbell derive from its configuration in the same way (see dumbbell.h).
+// Values that all builders of a dumbbell derive from its configuration (see dumbbell.h).
 #include "mltcp/lab/fabric/dumbbell.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ void check_buffers(const DumbbellConfig& config) {
   for (const auto& [link, name] : {std::pair{&config.bottleneck, std::string_view("bottleneck")},
                                    std::pair{&config.reverse, std::string_view("reverse")}})
     if (link->buffer_bytes != 0 && link->buffer_bytes < least)
-      throw InputError(fmt::format("the buffer of the {} link, {}, holds no packet of the MTU; give at least {} B",
+      throw InputError(fmt::format("the buffer of the {} link, {}, can't hold a packet of the MTU; give at least {} B",
                                    name, bytes_to_text(link->buffer_bytes), least));
 }
 

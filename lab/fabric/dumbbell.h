@@ -17,17 +17,17 @@ namespace mltcp::fabric {
 
 struct DumbbellConfig {
   std::uint32_t pairs = 1;    ///< hosts on each side, 1 to 1000
-  LinkConfig bottleneck;      ///< left to right; its rate, delay, buffer, ECN and faults
+  LinkConfig bottleneck;      ///< left to right: rate, delay, buffer, ECN and faults
   LinkConfig reverse;         ///< right to left
-  Rate access_rate;           ///< of each host's access link; 0 = 10 times the bottleneck's
+  Rate access_rate;           ///< rate of each host's access link; 0 = 10 times the bottleneck's
   Nanos access_delay;         ///< one way
   std::uint32_t mtu = 1500;   ///< IP packet size, 576 to 9000
   std::uint32_t classes = 1;  ///< priority queues at the shared links, 1 to 8; simulator only
 };
 
-/// The access link of each host. Its queue is unlimited in bytes: the hosts' transmit queues limit it in packets.
+/// The access link of each host. Its queue has no limit in bytes: the hosts' transmit queues limit it in packets.
 LinkConfig access_link(const DumbbellConfig& config);
-/// The link from right to left, with a seed derived so that equal seeds of both links still give different faults.
+/// The link from right to left. Its seed is derived so that equal seeds of both links still give different faults.
 LinkConfig reverse_link(const DumbbellConfig& config);
 /// Throws InputError if a shared link's buffer cannot hold one packet of the MTU.
 void check_buffers(const DumbbellConfig& config);

@@ -1,6 +1,6 @@
 // ECN marking by the instantaneous queue length that an arriving packet finds, as in DCTCP (RFC 8257 section 3.1) and
-// RED-like switch configurations: never up to kmin, with a probability that rises linearly to pmax from kmin to kmax,
-// always above kmax.
+// RED-like switch configurations: no packets up to kmin, packets with a probability that rises linearly to pmax from
+// kmin to kmax, and all packets above kmax.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mltcp::fabric {
 struct EcnConfig {
   bool enabled = false;
   Bytes kmin_bytes = 0;
-  /// At least kmin_bytes. Equal to it: a step, as in DCTCP.
+  /// At least kmin_bytes. If equal, the probability is a step, as in DCTCP.
   Bytes kmax_bytes = 0;
   /// Marking probability at kmax, in [0, 1].
   double pmax = 1.0;

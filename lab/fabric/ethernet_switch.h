@@ -1,5 +1,5 @@
 // A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument; frames are
-// opaque handles with the facts that the caller states. It learns source addresses (mac_table.h); a frame to a known
+// opaque handles with properties that the caller states. It learns source addresses (mac_table.h); a frame to a known
 // address leaves by its port, others are flooded to all ports except the ingress port. Each port's output has priority
 // queues, rate, delay, ECN marking and faults: a PriorityLink.
 //
@@ -7,7 +7,7 @@
 // and their priority is used, but VLANs are not separated. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
 // (pause frames, spanning tree, LLDP, LACP) are link-local and are not forwarded.
 //
-// A frame sent to several ports is copied for all but one, since each copy is marked and damaged separately, and a
+// A frame sent to several ports is copied for all but one, because each copy is marked and damaged separately, and a
 // driver that transmits in place must not share a buffer between ports.
 //
 // Each output advances in its own time: events take effect at their exact times even if the caller is late. So uneven
@@ -28,7 +28,7 @@
 
 namespace mltcp::fabric {
 
-/// What the switch needs to know of a frame.
+/// The properties of a frame that the switch needs.
 struct FrameFacts {
   MacNumber destination = 0;
   MacNumber source = 0;     ///< neither 0 nor a group address
@@ -42,13 +42,13 @@ struct SwitchPortConfig {
   std::uint32_t classes = 1;  ///< 1 to 8: see PriorityLink
 };
 
-/// What a port received, and what happened before an output queue; LinkCounters cover the rest.
+/// Counters of received frames, up to the output queues; LinkCounters cover the rest.
 struct SwitchPortCounters {
   std::uint64_t received_frames = 0;
   Bytes received_bytes = 0;
   std::uint64_t flooded_frames = 0;   ///< sent to all other ports: destination is a group address or unknown
   std::uint64_t filtered_frames = 0;  ///< not forwarded: reserved address, or the destination is on the ingress port
-  std::uint64_t learnt = 0;           ///< addresses learnt; counted again when an expired one is heard again
+  std::uint64_t learnt = 0;           ///< addresses learnt; counted again when an expired one is learnt again
   std::uint64_t moved = 0;            ///< addresses that were learnt on another port before
   std::uint64_t table_full = 0;       ///< frames whose source address did not fit into the table
   std::uint64_t no_copy = 0;          ///< copies to this port that failed for lack of memory

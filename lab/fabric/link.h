@@ -1,16 +1,16 @@
 // One direction of a link and the output queue before it: drop-tail, ECN marking, serialisation at the link's rate,
-// propagation delay, and faults. Sans-IO: time is an argument, packets are opaque handles. Used by both the simulator
-// and the real-time software switch.
+// propagation delay, and faults. Sans-IO: time is an argument, packets are opaque handles. The simulator and the
+// real-time software switch use it.
 //
 // The queue is first in, first out at a constant rate, so the departure of a packet is known when it is
 // admitted: max(arrival, departure of its predecessor) + bytes / rate. A packet occupies the buffer until its
-// last bit has left. Fractions of a nanosecond are carried from packet to packet, so that a busy link runs at
-// exactly its rate however short its packets; a single departure is rounded up to the next nanosecond.
+// last bit has left. Fractions of a nanosecond are carried over from packet to packet, so that a busy link runs at
+// exactly its rate even with short packets; a single departure is rounded up to the next nanosecond.
 //
-// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Marking never drops: packets that are not ECN-capable
-// pass unmarked, and only a full buffer drops.
+// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Other packets pass unmarked; only a full buffer drops
+// packets.
 //
-// Faults act on the link, behind the queue: an affected packet has used its time on the link.
+// Faults occur on the link, after the queue: an affected packet has used its time on the link.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct FaultConfig {
   double loss = 0;         ///< probability in [0, 1] that a packet is lost
   double duplication = 0;  ///< probability in [0, 1] that a packet is duplicated
   double corruption = 0;   ///< probability in [0, 1] that bits of a packet are flipped
-  /// Probability in [0, 1] that a packet is delayed by a time uniform in (0, reorder_delay], so that packets that
-  /// follow within that time overtake it.
+  /// Probability in [0, 1] that a packet is delayed by a time that is uniform in (0, reorder_delay], so that packets
+  /// that follow within that time overtake it.
   double reordering = 0;
   Nanos reorder_delay{100'000};  ///< above 0, at most 1000 s
 
@@ -43,19 +43,19 @@ struct LinkConfig {
   Bytes buffer_bytes = 250'000;  ///< maximum bytes waiting or being sent; 0 is unlimited
   EcnConfig ecn;
   FaultConfig faults;
-  std::uint64_t seed = 1;  ///< of two independent streams, for marking and for faults
+  std::uint64_t seed = 1;  ///< seed of two independent random streams, for marking and for faults
 };
 
 /// Counters since the link was created. offered = dropped + sent; of these, sent + duplicated - lost have arrived at
 /// the far end or are on their way.
 struct LinkCounters {
   std::uint64_t offered_packets = 0;
-  std::uint64_t dropped_packets = 0;  ///< the buffer was full
+  std::uint64_t dropped_packets = 0;  ///< because the buffer was full
   std::uint64_t marked_packets = 0;
   std::uint64_t sent_packets = 0;  ///< entered the queue, including those lost later; without duplicates
-  Bytes sent_bytes = 0;            ///< of the same packets, on the wire
+  Bytes sent_bytes = 0;            ///< wire bytes of the same packets
   Bytes max_queue_bytes = 0;
-  std::uint64_t lost_packets = 0;  ///< by the loss fault
+  std::uint64_t lost_packets = 0;  ///< packets lost by the loss fault
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
@@ -65,7 +65,8 @@ struct LinkCounters {
 /// Throws InputError if `config` is out of range.
 void check(const LinkConfig& config);
 
-/// Number of packets that a link can hold, queued and in flight, at 200 bytes on average and within limits.
+/// Number of packets that a link can hold, at 200 bytes on average. At most 8 MiB in the queue and 8 MiB in flight are
+/// counted.
 std::uint32_t packets_in(const LinkConfig& config);
 
 class Link {
@@ -73,10 +74,10 @@ class Link {
   /// Identifies a packet of the caller: a pointer or an index.
   using Handle = std::uint64_t;
 
-  /// Result of offering a packet, and what the caller has to do with it.
+  /// Result of offering a packet, and the actions that the caller must take.
   struct Admission {
-    /// True: the link keeps the packet until pop() returns it. False: it was dropped as the buffer was full, or lost;
-    /// the caller frees it.
+    /// True: the link keeps the packet until pop() returns it. False: it was dropped because the buffer was full, or it
+    /// was lost; the caller frees it.
     bool admitted = false;
     bool lost = false;               ///< with admitted == false: it was sent, but a fault has lost it
     bool mark = false;               ///< set CE in the packet
@@ -94,22 +95,22 @@ class Link {
   /// Throws InputError if `config` is out of range.
   explicit Link(const LinkConfig& config);
 
-  /// Offers a packet of `bytes` (on the wire, above 0) at time `now`, 0 or later, which must not decrease between
+  /// Offers a packet of `bytes` (on the wire, above 0) at time `now`. `now` is 0 or later and must not decrease between
   /// calls.
   Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now);
-  /// Adds the copy that Admission::duplicate of the last offer() asked for; it arrives directly after its original, and
+  /// Adds the copy that Admission::duplicate of the last offer() requested. It arrives directly after its original, and
   /// uses neither buffer nor time on the link.
   void offer_copy(Handle packet);
 
-  /// When the next packet reaches the far end; Nanos::never() if none is on its way. Always later than the `now` of the
-  /// offer() that sent it.
+  /// The time at which the next packet reaches the far end; Nanos::never() if no packet is on its way. It is always
+  /// later than the `now` of the offer() that sent the packet.
   [[nodiscard]] Nanos next_delivery() const {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (held_.empty()) [[likely]]
       return next;
     return held_.front().at < next ? held_.front().at : next;
   }
-  /// Returns the next packet that has reached the far end by `now`, in order of arrival.
+  /// Removes and returns the next packet that has reached the far end by `now`, in order of arrival.
   std::optional<Delivery> pop(Nanos now) {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (!held_.empty() && held_.front().at < next) [[unlikely]]
@@ -123,13 +124,13 @@ class Link {
   /// The packet that pop() will most likely return next, to be prefetched; the link must not be empty.
   [[nodiscard]] Handle next_packet() const { return flying_.empty() ? held_.front().packet : flying_.front().packet; }
 
-  /// Bytes waiting or being sent at `now`, which must not be before that of the last offer(). A packet counts in full
-  /// until its departure.
+  /// Bytes waiting or being sent at `now`, which must not be before the `now` of the last offer(). A packet counts
+  /// fully until its departure.
   Bytes queue_bytes(Nanos now) {
     drain(now);
     return backlog_;
   }
-  /// The same without a change, for whoever only looks: it may be looked at a time after that of a later offer().
+  /// The same for observers: it does not change the link, so `now` may be later than the `now` of later offer() calls.
   [[nodiscard]] Bytes queue_bytes_at(Nanos now) const {
     Bytes bytes = backlog_;
     for (std::uint64_t p = waiting_.begin(); p != waiting_.end() && waiting_[p].departure <= now; ++p)
@@ -144,7 +145,7 @@ class Link {
   /// The earliest time, not before `now`, at which at most `packets` are waiting or being sent if no more are offered.
   Nanos time_of_queue(std::size_t packets, Nanos now);
 
-  /// When everything offered so far has been sent, rounded to the whole nanosecond.
+  /// The time at which everything offered so far has been sent, rounded to whole nanoseconds.
   [[nodiscard]] Nanos free_at() const { return free_at_; }
   /// Packets not yet returned by pop(), duplicates included.
   [[nodiscard]] std::size_t packets_inside() const { return flying_.size() + held_.size(); }
@@ -162,7 +163,7 @@ class Link {
     Handle packet = 0;
   };
 
-  /// Removes what has left the queue by `now`. Evaluated lazily, so that departures need no events.
+  /// Removes the packets that have left the queue by `now`. It is evaluated lazily, so that departures need no events.
   void drain(Nanos now) {
     while (!waiting_.empty() && waiting_.front().departure <= now) {
       backlog_ -= waiting_.front().bytes;

@@ -1,7 +1,7 @@
 // The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): maps MAC addresses to ports. Entries are
-// learnt from source addresses and expire when nothing is heard for the ageing time. A 4-way set-associative hash table
-// of fixed size: if all four ways are occupied by unexpired entries, an address is not learnt and frames to it are
-// flooded, so that a flood of invented addresses cannot evict those in use.
+// learnt from source addresses and expire when no frame from the address arrives for the ageing time. A 4-way
+// set-associative hash table of fixed size: if all four ways are occupied by unexpired entries, an address is not
+// learnt and frames to it are flooded, so that a flood of invented addresses cannot evict those in use.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class MacTable {
   /// Throws InputError if `config` is out of range.
   explicit MacTable(const MacTableConfig& config);
 
-  /// Records that `mac`, not 0, was heard on `port`, below 2^16.
+  /// Records that a frame from `mac` (not 0) arrived on `port` (below 2^16).
   Learnt learn(MacNumber mac, std::uint32_t port, Nanos now);
   /// The port of `mac`; empty if it is unknown or has expired.
   [[nodiscard]] std::optional<std::uint32_t> find(MacNumber mac, Nanos now) const;

@@ -60,7 +60,7 @@ void check(const SwitchedNetworkConfig& config) {
                         links.size(), what, in_quotes(topology.host_name(host))));
   topology.check_all_paths();
   if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + kEthernetBytes)
-    throw InputError(fmt::format("the buffer of a port, {}, holds no packet of the MTU; give at least {} B",
+    throw InputError(fmt::format("the buffer of a port, {}, can't hold a packet of the MTU; give at least {} B",
                                  bytes_to_text(config.buffer_bytes), config.mtu + kEthernetBytes));
   if (config.classes < 1 || config.classes > PriorityLink::kMaxClasses)
     throw InputError(fmt::format("a port has {} classes; give 1 to {}", config.classes, PriorityLink::kMaxClasses));

@@ -1,4 +1,4 @@
-// What networks and their machines are, as the simulator builds them and experiments say it.
+// Configuration of networks and their machines, for the simulator and for experiment files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mltcp::fabric {
 
 /// The model of a polling loop (lab/sim/loop_model.h). All times are from 0 to kLongestLoopTime.
 struct LoopModel {
-  Nanos nap;          ///< maximum sleep while packets come; 0: no model, everything is processed at once
+  Nanos nap;          ///< maximum sleep while packets arrive; 0: no model, everything is processed at once
   Nanos late_min;     ///< minimum lateness of every sleep
   Nanos late_mean;    ///< mean lateness; at least late_min
   Nanos stall_every;  ///< mean time between two stalls; 0: none
@@ -36,19 +36,19 @@ struct MachineModel {
 struct SwitchedNetworkConfig {
   /// Nodes and links with their rates and delays; each host has one link in each direction.
   std::shared_ptr<const Topology> topology;
-  Bytes buffer_bytes = 1'000'000;  ///< of every port of a switch
-  EcnConfig ecn;                   ///< at every port of a switch
+  Bytes buffer_bytes = 1'000'000;  ///< buffer of every port of a switch; 0: unlimited
+  EcnConfig ecn;                   ///< marking at every port of a switch
   std::uint32_t mtu = 1500;        ///< IP packet size, 576 to 9000
-  std::uint64_t seed = 1;          ///< of flow hashing and marking
+  std::uint64_t seed = 1;          ///< seed of flow hashing and marking
   std::uint32_t classes = 1;       ///< priority queues at every port, 1 to 8
   /// Shared memory of every switch, instead of buffer_bytes; none if bytes = 0. With PFC it must hold xoff and headroom
   /// of every class and link, so that nothing is dropped.
   SwitchMemoryConfig memory;
-  /// For PFC, of each class and link; 0 = as much as necessary (pfc_headroom()). Less may lose packets.
+  /// PFC headroom of each class and link; 0: as much as necessary (pfc_headroom()). With less, packets may be lost.
   Bytes pfc_headroom_bytes = 0;
 
   [[nodiscard]] std::uint32_t hosts() const { return topology->hosts(); }
-  /// Rate of the fastest host.
+  /// Maximum rate of a host's outgoing link.
   [[nodiscard]] Rate host_rate() const { return topology->fastest_host(); }
   /// Sum of the link delays of the longest path, both ways.
   [[nodiscard]] Nanos round_trip_delay() const { return topology->longest_delay() * 2; }
@@ -60,10 +60,11 @@ void check(const SwitchedNetworkConfig& config);
 
 /// Time from the decision to pause a link until its sender reacts.
 Nanos pause_time(const LinkConfig& config);
-/// The headroom that a link needs for PFC without loss: the packets of up to `frame_bytes` that arrive after the pause
-/// was triggered and before it takes effect, the one being sent then, and the one that triggered it.
+/// The headroom in bytes that a link needs for PFC without loss: for the packets of up to `frame_bytes` that arrive
+/// after the pause was triggered and before it takes effect, the packet that is being sent then, and the packet that
+/// triggered the pause.
 Bytes pfc_headroom(const LinkConfig& config, std::uint32_t frame_bytes);
-/// That of each class of a link in the memory of its switch.
+/// The headroom of each class of a link, in the memory of the switch at its far end.
 Bytes pfc_headroom(const SwitchedNetworkConfig& config, Topology::Link link);
 
 }  // namespace mltcp::fabric

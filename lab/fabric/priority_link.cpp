@@ -11,7 +11,7 @@
 namespace mltcp::fabric {
 namespace {
 
-/// The part of `config` behind the queues: rate, delay and faults.
+/// The part of `config` after the queues: rate, delay and faults.
 LinkConfig wire_of(LinkConfig config) {
   config.buffer_bytes = 0;
   config.ecn = {};

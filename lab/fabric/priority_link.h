@@ -1,10 +1,10 @@
-// A link whose output port has a queue for each class of packets (IEEE 802.1Q): strict priorities, memory shared by the
-// ports of a switch, and pauses (PFC), which the FIFO queue of link.h lacks. Sans-IO. Whenever the link is free, the
-// first packet of the highest non-empty class that is not paused is passed to an inner Link, which serialises and
-// delays it and applies faults.
+// A link whose output port has a queue for each class of packets (IEEE 802.1Q). It has strict priorities, memory shared
+// by the ports of a switch, and pauses (PFC), which the FIFO queue of link.h lacks. Sans-IO. Whenever the link is free,
+// it passes the first packet of the highest non-empty class that is not paused to an inner Link, which serialises and
+// delays the packet and applies faults.
 //
-// Unlike in Link, a packet's departure is not known when it arrives, so each departure is an event. A packet being sent
-// is never preempted. Its buffer is released at the whole nanosecond before its last bit has left.
+// Unlike in Link, a packet's departure is not known when the packet arrives, so each departure is an event. A packet
+// that is being sent is never preempted. Its buffer is released at the whole nanosecond before its last bit has left.
 //
 // Buffer: each class has a queue of LinkConfig::buffer_bytes, or all share the switch's memory (switch_memory.h). ECN
 // marking uses the queue of the packet's own class.
@@ -29,7 +29,7 @@ class PriorityLink {
   static constexpr std::uint32_t kMaxClasses = SwitchMemory::kClasses;
 
   struct Admission {
-    bool admitted = false;  ///< false: dropped as the buffer was full; the caller frees it
+    bool admitted = false;  ///< false: the packet was dropped because the buffer was full; the caller frees it
     bool mark = false;      ///< set CE in the packet
   };
   /// A packet whose transmission starts now, and its faults: see Link::Admission.
@@ -49,19 +49,19 @@ class PriorityLink {
   /// Releases the buffer of packets that have left by `now`, and starts to send the next packet if the link is free.
   /// Call it until it returns nothing, after each offer() and at next_event().
   std::optional<Start> start(Nanos now);
-  /// See Link; for the packet of the last start().
+  /// Like Link::offer_copy(), for the packet of the last start().
   void offer_copy(Handle packet) { wire_.offer_copy(packet); }
-  /// Class `priority` is paused, or resumed, at `at`, which must not decrease between calls.
+  /// Pauses class `priority` at time `at`, or resumes it. `at` must not decrease between calls.
   void pause(std::uint32_t priority, bool on, Nanos at) { pauses_.push({at, class_of(priority), on}); }
 
-  /// When start() or pop() must be called; never() if nothing is pending.
+  /// The time at which start() or pop() must be called next; never() if nothing is pending.
   [[nodiscard]] Nanos next_event() const {
     Nanos next = wire_.next_delivery();
     if (busy_ && wire_.free_at() < next) next = wire_.free_at();
     if (!pauses_.empty() && pauses_.front().at < next) next = pauses_.front().at;
     return next;
   }
-  /// Returns the next packet that has reached the far end by `now`.
+  /// Removes and returns the next packet that has reached the far end by `now`.
   std::optional<Link::Delivery> pop(Nanos now) { return wire_.pop(now); }
 
   [[nodiscard]] std::uint32_t classes() const { return classes_; }
@@ -72,7 +72,7 @@ class PriorityLink {
   [[nodiscard]] std::uint32_t class_of(std::uint32_t priority) const {
     return priority < classes_ ? priority : classes_ - 1;
   }
-  /// As for a Link; max_queue_bytes is that of the fullest class.
+  /// Counters as for a Link; max_queue_bytes is the maximum of a single class.
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
   /// The maximum queue of any class since the last call, or since the link was created.
   Bytes take_longest_queue() { return std::exchange(longest_queue_, fullest()); }

@@ -5,10 +5,11 @@
 // single busy queue gets alpha / (1 + alpha) of the memory, S busy ones alpha / (1 + S alpha) each; the rest stays free
 // for queues that become busy later.
 //
-// Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): queues do not drop. The memory counts what has
-// arrived over each ingress link and class; above xoff it asks the sender of that link to pause the class, and at xon
-// or below to resume. What arrives before the pause takes effect is stored in the headroom of that link and class, and
-// dropped only beyond that. Pauses last until revoked, as if refreshed before their quanta expire.
+// Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): queues do not drop packets. The memory counts the
+// stored bytes of each ingress link and class. Above xoff it requests the sender of that link to pause the class, and
+// at xon or below to resume. Packets that arrive before the pause takes effect are stored in the headroom of that link
+// and class; only packets beyond it are dropped. Pauses last until they are revoked, as if they were refreshed before
+// their quanta expire.
 #pragma once
 
 #include <array>
@@ -28,14 +29,14 @@ struct PfcConfig {
 
 struct SwitchMemoryConfig {
   Bytes bytes = 0;     ///< 0: no shared memory, each queue has a buffer of its own
-  double alpha = 1.0;  ///< of dynamic thresholds (without PFC): above 0, at most 1000
+  double alpha = 1.0;  ///< factor of dynamic thresholds (without PFC): above 0, at most 1000
   PfcConfig pfc;
 };
 
 class SwitchMemory {
  public:
   static constexpr std::uint32_t kClasses = 8;
-  /// Ingress of packets not subject to PFC.
+  /// Ingress number of packets that are not subject to PFC.
   static constexpr std::uint32_t kNoIngress = 0xFFFFFFFF;
 
   /// A request to the sender of link `ingress` to pause or resume a class.
@@ -51,7 +52,7 @@ class SwitchMemory {
   /// Registers an ingress link with `headroom` bytes for each class; returns its number.
   std::uint32_t add_ingress(Bytes headroom);
 
-  /// The current maximum of a queue in bytes; without PFC.
+  /// The current maximum of a queue in bytes, without PFC.
   [[nodiscard]] Bytes threshold() const {
     return static_cast<Bytes>(config_.alpha * static_cast<double>(config_.bytes - used_));
   }

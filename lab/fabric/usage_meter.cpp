@@ -11,7 +11,7 @@ UsageMeter::UsageMeter(Nanos bin, std::size_t max_bins) : bin_(bin), max_bins_(m
   if (bin <= Nanos(0))
     throw InputError(fmt::format("the bin of a usage meter is {} ns; give a bin above 0", bin.count));
   if (max_bins == 0 || max_bins % 2 != 0)
-    throw InputError(fmt::format("the most bins of a usage meter are {}; give an even number above 0", max_bins));
+    throw InputError(fmt::format("max_bins of a usage meter is {}; give an even number above 0", max_bins));
 }
 
 void UsageMeter::add(std::uint32_t job, Bytes bytes, Nanos now) {

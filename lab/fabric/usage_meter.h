@@ -1,6 +1,5 @@
 // The use of a link over time: bytes per job in time bins of equal width. When a run exceeds the maximum number of
-// bins, the bin width doubles and neighbouring bins are merged, so that memory stays bounded and the whole run is
-// covered.
+// bins, the bin width doubles and neighbouring bins are merged. So memory is limited, and the whole run is covered.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +22,8 @@ class UsageMeter {
   /// `bin` is above 0; `max_bins` is even and above 0. Throws InputError otherwise.
   explicit UsageMeter(Nanos bin = Nanos(1'000'000), std::size_t max_bins = 16384);
 
-  /// `bytes` of job `job` left the queue at `now`, 0 or later, in any order. Allocates only for a new job, and
-  /// increasingly rarely as a job's series grows.
+  /// Counts `bytes` of job `job` that left the queue at `now`, 0 or later; times may come in any order. Allocates only
+  /// for a new job, and increasingly rarely as a job's series grows.
   void add(std::uint32_t job, Bytes bytes, Nanos now);
 
   /// Current bin width: the initial one times a power of two.

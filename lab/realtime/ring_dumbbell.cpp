@@ -58,8 +58,8 @@ std::size_t note_offset() {
   const int offset = rte_mbuf_dynfield_register(&field);
   if (offset < 0) {
     throw RunError(
-        fmt::format("DPDK has no room left in its packet buffers for 8 bytes of notes ({}); use fewer "
-                    "libraries that register some in this process",
+        fmt::format("DPDK has no room left in its packet buffers for 8 bytes of metadata ({}); use fewer libraries "
+                    "that register such fields in this process",
                     rte_strerror(rte_errno)));
   }
   return static_cast<std::size_t>(offset);
@@ -127,7 +127,7 @@ struct Wire {
   PacketRing to_host;
 };
 
-/// A host's wire and its end of it.
+/// A host: its wire, and its end of the wire.
 class Host final : private Wire, public RingIo {
  public:
   Host(const std::string& name, const Address& address, std::uint32_t mtu, const RingOptions& options,
@@ -489,7 +489,7 @@ struct RingDumbbell::Impl {
   const std::size_t offset;
   const std::string prefix;
   PacketPool pool;
-  std::vector<std::unique_ptr<Host>> hosts;  ///< left ones, then right ones; before them the pool they use
+  std::vector<std::unique_ptr<Host>> hosts;  ///< left ones, then right ones; declared after their pool
   std::vector<fabric::Link> access;
   fabric::Link bottleneck;
   fabric::Link reverse;
@@ -508,7 +508,7 @@ struct RingDumbbell::Impl {
   std::atomic<SwitchState> switch_state{SwitchState::stopped};
   /// kBusy, or the number of packets taken from the hosts if all of them have left the switch.
   alignas(64) std::atomic<std::uint64_t> idle_after{kBusy};
-  /// The hosts will send nothing before that time.
+  /// The hosts send nothing before this time.
   alignas(64) std::atomic<std::int64_t> quiet_until{0};
 };
 

@@ -107,7 +107,7 @@ class RingDumbbell {
   /// Bytes on the wire of each job on the bottleneck over time, including lost packets.
   [[nodiscard]] const fabric::UsageMeter& usage() const;
   [[nodiscard]] const SwitchCounters& switch_counters() const;
-  /// Of the thread that drives the hosts, and of the switch's own thread (all zero if it has none).
+  /// Counters of the thread that drives the hosts, and of the switch's own thread (all zero if it has none).
   [[nodiscard]] const LoopCounters& host_loop() const;
   [[nodiscard]] const LoopCounters& switch_loop() const;
 

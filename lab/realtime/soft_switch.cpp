@@ -43,7 +43,7 @@ constexpr std::int64_t kNapPart = 12;
 constexpr Rate kPortsOwn{1'000'000'000'000'000};
 /// For switches that cannot nap: if the next event is closer than this, a sleep would end too late.
 constexpr Nanos kFarAway{150'000};
-/// For so long after the last frame the switch naps even with interrupts, which would otherwise wake it for every
+/// Time after the last frame during which the switch naps even with interrupts, which would otherwise wake it for every
 /// frame.
 constexpr Nanos kAwake{200'000};
 /// Idle rounds before a sleep.
@@ -302,7 +302,7 @@ struct SoftSwitch::Impl {
       const Nanos away = next - latest;
       const bool naps = nap >= kShortestNap;
       const bool awake = interrupts.are_sockets() && latest - moved_at < kAwake;
-      const bool in_vain = woken && moved_at < woken_at;  // by frames for which no buffer is left
+      const bool in_vain = woken && moved_at < woken_at;  // woken by frames for which no buffer is left
       woken = false;
       if (interrupts.are_armed() && !awake && !in_vain && away >= (naps ? nap : kFarAway)) {
         // A switch that cannot nap wakes up early enough for the next event.

@@ -32,7 +32,7 @@ struct SoftSwitchPort {
   std::function<bool()> link_is_up;
   bool has_interrupts = false;     ///< Port::has_interrupts()
   int receive_file = -1;           ///< Port::receive_file(0)
-  encap::FrameTap* tap = nullptr;  ///< sees what the port receives, and what is handed to it; outlives the switch
+  encap::FrameTap* tap = nullptr;  ///< sees frames received from and sent to the port; must outlive the switch
 };
 
 /// What the loop does when idle. A sleep ends when a frame arrives, if nothing is queued in the switch and all ports
@@ -87,8 +87,8 @@ class SoftSwitch {
   /// Time since construction; continues between runs.
   [[nodiscard]] Nanos now() const;
 
-  /// One round at time `now`, not before that of the round before; returns when the next is due for what is inside. For
-  /// tests that keep time themselves.
+  /// One round at time `now`, which must not decrease. Returns when the next round is due for frames inside. For tests
+  /// with their own clock.
   Nanos step(Nanos now);
 
   [[nodiscard]] const SoftSwitchCounters& counters(std::uint32_t port) const;
@@ -97,7 +97,7 @@ class SoftSwitch {
   /// See fabric::PriorityLink.
   Bytes take_longest_queue(std::uint32_t port);
   [[nodiscard]] const LoopCounters& loop() const;
-  /// Copies of frames that are inside.
+  /// Number of copies of frames inside.
   [[nodiscard]] std::uint32_t copies_in_use() const;
 
  private:

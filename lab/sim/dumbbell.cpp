@@ -1,5 +1,5 @@
-// Builds the dumbbell (see dumbbell.h): one switch in the middle, and behind each shared link a switch that hands
-// out packets to the hosts of that side.
+// Builds the dumbbell (see dumbbell.h): one switch in the middle, and after each shared link a switch that delivers
+// packets to the hosts of that side.
 #include "mltcp/lab/sim/dumbbell.h"
 
 #include <fmt/format.h>

@@ -18,7 +18,8 @@ struct DumbbellOptions {
   std::uint32_t transmit_queue_packets = 1024;  ///< see NetworkOptions
   Nanos usage_bin{1'000'000};                   ///< bin width of usage(), see fabric::UsageMeter
   std::size_t usage_bins = 16384;
-  /// If on, the hosts on the right are ports of one machine with one receive loop, and all links belong to one switch.
+  /// Model of polling loops. If it is on, the hosts on the right are ports of one machine with one receive loop, and
+  /// all links belong to one switch.
   fabric::MachineModel machines;
 };
 
@@ -32,17 +33,17 @@ class Dumbbell final : public Network {
   explicit Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& options = {});
 
   [[nodiscard]] std::uint32_t pairs() const { return static_cast<std::uint32_t>(left_.size()); }
-  /// Host number `pair`, below pairs(), of a side. Its address is 10.1.(pair / 250).(pair % 250 + 1) on the left, and
-  /// 10.2... on the right.
+  /// Host number `pair`, below pairs(), on each side. Its address is 10.1.(pair / 250).(pair % 250 + 1) on the left,
+  /// and 10.2... on the right.
   [[nodiscard]] Host& left(std::uint32_t pair) { return *left_[pair]; }
   [[nodiscard]] Host& right(std::uint32_t pair) { return *right_[pair]; }
 
   /// The shared link from left to right.
   [[nodiscard]] LinkId bottleneck_id() const { return bottleneck_; }
-  /// The link itself; only if it has one class.
+  /// The bottleneck itself; only if DumbbellConfig::classes is 1.
   [[nodiscard]] fabric::Link& bottleneck() { return link(bottleneck_); }
   [[nodiscard]] const fabric::Link& bottleneck() const { return link(bottleneck_); }
-  /// The link from right to left.
+  /// The shared link from right to left; only if DumbbellConfig::classes is 1.
   [[nodiscard]] fabric::Link& reverse() { return link(reverse_); }
   [[nodiscard]] const fabric::Link& reverse() const { return link(reverse_); }
   /// Bytes on the wire of each job on the bottleneck over time, including lost packets.

@@ -1,9 +1,9 @@
-// The simulator's event queue. A network has few event sources, each with one next event at a time: a link its next
-// delivery, a host its next poll. So the queue holds sources instead of events: an indexed 4-ary heap (Johnson,
+// The simulator's event queue. A network has few event sources, each with one next event at a time: the next delivery
+// of a link, the next poll of a host. So the queue holds sources instead of events: an indexed 4-ary heap (Johnson,
 // "Priority queues with update and finding minimum spanning trees", IPL 1975) in which a source's time can be changed.
 //
-// Ties are resolved by source number. Numbers come in two ranges, from 0 and from EventQueue::second on, so that two
-// kinds of sources can grow independently and one kind always precedes the other.
+// Ties are resolved by source number. There are two ranges of numbers, from 0 and from EventQueue::kSecond on, so that
+// two kinds of sources can grow independently and one kind always precedes the other.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class EventQueue {
   [[nodiscard]] Source source() const { return static_cast<Source>(heap_[0]); }
   [[nodiscard]] Nanos time() const { return time_of(heap_[0]); }
 
-  /// When `source` is due; never() if it is idle.
+  /// The time of `source`; never() if it is idle.
   [[nodiscard]] Nanos time(Source source) const {
     const std::uint32_t place = places_[slot(source)];
     return place == kAbsent ? Nanos::never() : time_of(heap_[place]);

@@ -35,8 +35,7 @@ Nanos time_after(Nanos now, double amount, double rate) {
 
 FlowNetwork::FlowNetwork(const Options& options) : options_(options) {
   if (options.weight_steps < 1 || options.weight_steps > 65536)
-    throw InputError(
-        fmt::format("weights of a flow network follow progress in {} steps; give 1 to 65536", options.weight_steps));
+    throw InputError(fmt::format("weight_steps of a flow network is {}; give 1 to 65536", options.weight_steps));
 }
 
 // Set-up.
@@ -93,7 +92,7 @@ FlowNetwork::GroupId FlowNetwork::add_group(std::uint32_t job, const cc::Augment
 FlowNetwork::FlowId FlowNetwork::add_flow(GroupId group, std::span<const Hop> path, std::uint32_t connections) {
   if (group >= groups_.size() || groups_[group].removed)
     throw InputError(fmt::format("there is no group {} of flows; add it first", group));
-  if (connections == 0) throw InputError("a flow stands for no connection; give 1 or more");
+  if (connections == 0) throw InputError("a flow has no connections; give 1 or more");
   if (path.empty()) throw InputError("a flow has no path; name at least one link");
   Flow flow;
   flow.group = group;
@@ -221,7 +220,7 @@ void FlowNetwork::leave(FlowId id) {
   flow.contended = false;
 }
 
-/// Accounts for what the flow has sent until now.
+/// Accounts for the bytes that the flow has sent until now.
 void FlowNetwork::settle(Flow& flow) {
   if (flow.state != State::sending || flow.settled == now_) return;
   const double bytes = std::min(flow.left, flow.rate * static_cast<double>((now_ - flow.settled).count));
@@ -237,7 +236,7 @@ void FlowNetwork::settle(Flow& flow) {
   flow.settled = now_;
 }
 
-/// Distributes what the flow has sent since it was last settled over the bins of the link's meter.
+/// Distributes the bytes that the flow has sent since it was last settled over the bins of the link's meter.
 void FlowNetwork::tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const {
   const auto duration = static_cast<double>((now_ - flow.settled).count);
   const std::uint32_t job = groups_[flow.group].job;
@@ -510,7 +509,7 @@ FlowNetwork::LinkUse FlowNetwork::use(LinkId id) {
   return use;
 }
 
-/// What the flow has sent since it was settled.
+/// Bytes that the flow has sent since it was last settled.
 double FlowNetwork::unsettled_at(const Flow& flow, Nanos time) {
   if (flow.state != State::sending) return 0;
   return std::min(flow.left, flow.rate * static_cast<double>((time - flow.settled).count));

@@ -1,8 +1,8 @@
-// A flow-level network in virtual time: instead of packets, flows share links as fluids. At every moment each flow has
+// A flow-level network in virtual time: flows share links like fluids, without packets. At every moment each flow has
 // its weighted max-min fair rate, as if congestion control converged instantly (Bertsekas and Gallager, "Data
 // Networks", section 6.5.2; with weights: Radunovic and Le Boudec, "A unified framework for max-min and min-max
-// fairness with applications", IEEE/ACM Transactions on Networking 15(5), 2007). The cost is one event per start, end
-// and weight change of a flow instead of several per packet.
+// fairness with applications", IEEE/ACM Transactions on Networking 15(5), 2007). The cost is one event for each start,
+// end and weight change of a flow, instead of several for each packet.
 //
 // Weights. A flow's weight is its number of connections times the gain of its group: flows share a bottleneck in the
 // ratio of their gains, as in cc/fluid_model.h. A group is a set of flows with common gain and common progress within
@@ -11,8 +11,8 @@
 // number of steps.
 //
 // Rates. Only links whose flows could together exceed the capacity can limit a flow. All changes at one instant are
-// applied together, and rates are recomputed for the flows connected with them through such links: by progressive
-// filling, in order of increasing rate per weight, using a heap.
+// applied together. Then rates are recomputed for the flows that are connected with the changes through such links: by
+// progressive filling, in order of increasing rate per weight, with a heap.
 //
 // Order. Simultaneous events are processed by flow number, then by group number. Floating-point arithmetic is in a
 // fixed order, so equal calls give equal results. A flow ends at the first whole nanosecond at which its bytes have
@@ -53,8 +53,8 @@ class FlowNetwork {
     std::uint64_t tag = 0;
     Bytes bytes = 0;
   };
-  /// What a link has carried until now(). It is contended while flows of several groups use it that could together
-  /// exceed its capacity.
+  /// The use of a link until now(). A link is contended while flows of several groups use it that could together exceed
+  /// its capacity.
   struct LinkUse {
     double wire_bytes = 0;
     double contended_wire_bytes = 0;  ///< the part of wire_bytes carried while contended
@@ -70,28 +70,29 @@ class FlowNetwork {
   FlowNetwork() : FlowNetwork(Options{}) {}
   explicit FlowNetwork(const Options& options);
 
-  // Set-up, possible at any time. All functions throw InputError for invalid arguments. Numbers of removed items are
-  // reused.
+  // Set-up. These functions may be called at any time, and throw InputError for invalid arguments. Numbers of removed
+  // items are reused.
 
   /// Adds a link of `rate` wire bits per second, above 0.
   LinkId add_link(Rate rate);
-  /// Takes effect for what is sent from now() on.
+  /// Changes the rate of a link for bytes that are sent from now() on.
   void set_rate(LinkId id, Rate rate);
-  /// `job`: number for meters. The gain is that of `augmentation`, whose tracker is ignored.
+  /// Adds a group. `job`: number for meters. The gain is that of `augmentation`, whose tracker is ignored.
   GroupId add_group(std::uint32_t job, const cc::Augmentation& augmentation);
-  /// Adds a flow that stands for `connections` (1 or more) connections of the group on one path of one or more distinct
+  /// Adds a flow that represents `connections` (1 or more) connections of the group on one path of one or more distinct
   /// links.
   FlowId add_flow(GroupId group, std::span<const Hop> path, std::uint32_t connections = 1);
   /// Removes the group and its flows; unsent bytes are discarded.
   void remove_group(GroupId id);
-  /// Counts what each job sends over `link` from now on. The meter belongs to the caller and must outlive its use.
+  /// Counts each job's bytes over `link` from now on. The meter belongs to the caller and must outlive its use.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
   // Traffic; takes effect at now().
 
   /// The group's next iteration begins and will send `bytes` over all its flows; 0: not known, and the gain is 1.
   void begin_iteration(GroupId id, Bytes bytes);
-  /// Appends `bytes`, above 0, to what the flow has to send; if it is idle, it starts no earlier than `not_before`.
+  /// Appends `bytes`, above 0, to the bytes that the flow has to send. An idle flow starts no earlier than
+  /// `not_before`.
   void send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_before = Nanos(0));
   /// Whether the flow has nothing more to send.
   [[nodiscard]] bool idle(FlowId flow) const { return flows_[flow].queue.empty(); }
@@ -113,11 +114,11 @@ class FlowNetwork {
   /// Progress of the latest iteration, from 0 to 1; 0 while not known.
   [[nodiscard]] double bytes_ratio(GroupId id);
   [[nodiscard]] LinkUse use(LinkId id);
-  // The same at `time`, from now() to next_event(), without a change of the state, not even in its rounding: for
-  // whoever only looks. Call next_event() first.
+  // The same at `time`, from now() to next_event(), for observers: does not change the state, not even its rounding.
+  // Call next_event() first.
   [[nodiscard]] double bytes_ratio_at(GroupId id, Nanos time) const;
   [[nodiscard]] double wire_bytes_at(LinkId id, Nanos time) const;
-  /// Bytes of the send() under way that have left.
+  /// Bytes of the current send() that have left the sender.
   [[nodiscard]] double sent_at(FlowId id, Nanos time) const;
   /// The group's current gain.
   [[nodiscard]] double gain(GroupId id) const { return groups_[id].gain; }
@@ -132,10 +133,10 @@ class FlowNetwork {
   struct Link {
     double capacity = 0;  // wire bytes per nanosecond
     std::int64_t rate = 0;
-    std::int64_t demand =
-        0;  // maximum total rate of its flows in bits per second; an integer, so that sums do not drift
+    // Maximum total rate of its flows in bits per second; an integer, so that sums do not drift.
+    std::int64_t demand = 0;
     std::vector<Member> members;
-    bool tight = false;      // demand exceeded rate when rates were last computed
+    bool tight = false;      // demand exceeded the rate when rates were last computed
     bool contended = false;  // tight, and with flows of several groups
     std::uint64_t visit = 0;
     // Used while rates are computed:
@@ -221,7 +222,7 @@ class FlowNetwork {
   std::vector<GroupId> free_groups_;
   std::vector<Finished> finished_;
   Counters counters_;
-  // What has changed since rates were last computed.
+  // Changes since rates were last computed.
   std::vector<LinkId> changed_links_;
   std::vector<FlowId> changed_flows_;
   // Used while rates are computed.

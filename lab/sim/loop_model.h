@@ -1,10 +1,10 @@
-// Model of the polling loops of real hosts and switches. By default the simulator processes packets at once; a real
+// Model of the polling loops of real hosts and switches. By default the simulator processes packets at once. A real
 // loop that shares its CPU sleeps between rounds, and the machine ends each sleep late (transport/poll_loop.h,
-// lab/realtime/soft_switch.h). The model shows in virtual time what that does to packet spacing, round trips and
+// lab/realtime/soft_switch.h). The model shows, in virtual time, the effect on packet spacing, round trips and
 // acknowledgements.
 //
-// After it has moved a packet, a loop keeps polling for a few rounds, and then sleeps until the next deadline, but at
-// most `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
+// After a loop has moved a packet, it polls for a few more rounds, and then sleeps until the next deadline, but at most
+// for `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
 // random time: `late_min` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
 // machine stalls a loop for longer.
 #pragma once
@@ -25,7 +25,7 @@ class Lateness {
  public:
   Lateness(const fabric::LoopModel& model, Random random) : model_(model), random_(random) {}
 
-  /// Lateness of a sleep that should take `wanted`.
+  /// Draws the lateness of a sleep that should take `wanted`.
   Nanos draw(Nanos wanted) {
     Nanos late = model_.late_min + exponential(model_.late_mean - model_.late_min);
     if (model_.stall_every.count > 0 &&
@@ -44,12 +44,13 @@ class Lateness {
   Random random_;
 };
 
-/// The polling times of a loop that always naps: a switch's, whose naps no packet ends.
+/// The polling times of a loop that always naps, as switches do: packets do not end its naps.
 class Looks {
  public:
   Looks(const fabric::LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
 
-  /// The first polling time at or after `time`. Those before `now`, which must not decrease, are forgotten.
+  /// The first polling time at or after `time`. Forgets polling times before `now`, which must not decrease between
+  /// calls.
   Nanos at_or_after(Nanos time, Nanos now) {
     while (!times_.empty() && times_.front() < now) {
       latest_gone_ = times_.front();

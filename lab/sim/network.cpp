@@ -445,7 +445,7 @@ void Network::schedule(LinkId id) {
     next = state.priority->next_event();
   } else {
     next = state.link.next_delivery();
-    // Prefetched some events before its delivery, as many packets may be alive.
+    // Prefetched some events before its delivery, because many packets may be alive.
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
   if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {

@@ -8,25 +8,26 @@
 // hosts that must be polled (in order of creation). A packet sent by a poll arrives later than now, so all packets that
 // reach a host at one instant are available in its first poll of that instant.
 //
-// A host is polled: when it is attached; when packets have arrived; at the deadline that its last poll returned; on
-// wake(); and when its transmit queue, having refused packets, has room for a full burst again. A deadline at or before
-// now means: again at this instant, after the other hosts that are due; so does a poll that took some, but not all, of
-// the packets that had arrived. If a host is polled `kMaxIdlePolls` times at one instant without receiving or sending
-// a packet, or leaves arrived packets unread, run() throws RunError that names the host.
+// A host is polled: when a Pollable is attached; when packets have arrived; at the deadline that its last poll
+// returned; on wake(); and when its transmit queue, after it has refused packets, has room for a full burst again. If
+// the deadline is at or before now, the host is polled again at this instant, after the other hosts that are due. The
+// same holds if a poll took some, but not all, of the packets that had arrived. run() throws RunError that names the
+// host if it is polled `kMaxIdlePolls` times at one instant without receiving or sending a packet, or if it leaves
+// arrived packets unread.
 //
 // If polling loops are modelled (loop_model.h), a host is polled when its machine's loop runs, that is, later.
 //
 // Several paths. A switch with several links toward a destination has a group of them (equal-cost multi-path, RFC 2992)
 // and picks one by a hash of both addresses and the packet's destination connection, which replaces the UDP source port
-// of real networks. So each direction of a connection keeps to one path. Each switch hashes with its own seed, as
-// otherwise all would make the same choice.
+// of real networks. So each direction of a connection stays on one path. Each switch hashes with its own seed;
+// otherwise all switches would make the same choice.
 //
 // Links are fabric::Link or, on request, the slower fabric::PriorityLink with priority classes, memory shared by the
 // links of a switch, and pauses (PFC). A pause takes effect at the far end of a link when a frame of 64 bytes has
-// travelled back: after the link's delay and the frame's serialisation time, not delayed by other packets.
+// travelled back: after the link's delay and the frame's serialisation time. Other packets do not delay it.
 //
-// Faults are decided by fabric::Link: a corrupted packet has one random bit of its real bytes flipped, a duplicate is a
-// separate copy, an ECN-capable packet is set to CE when marked.
+// fabric::Link decides about faults and marks: a corrupted packet has one random bit of its real bytes flipped, a
+// duplicate is a separate copy, a marked ECN-capable packet is set to CE.
 //
 // A network is single-threaded. Several may run in different threads.
 #pragma once
@@ -62,8 +63,8 @@ struct NetworkOptions {
   bool virtual_payload = false;
   /// Maximum number of packets waiting for, or being sent on, a host's link, 32 or more. send() accepts no more.
   std::uint32_t transmit_queue_packets = 1024;
-  /// Model of the polling loops of hosts, and of switches given to set_loop(); off: packets are processed at once. Not
-  /// with links of several classes.
+  /// Model of the polling loops of hosts, and of switches given to set_loop(). Off: packets are processed at once. It
+  /// cannot be combined with links of several classes.
   fabric::MachineModel machines;
 };
 
@@ -72,13 +73,13 @@ struct NetworkCounters {
   std::uint64_t packet_hops = 0;   ///< deliveries by links
   std::uint64_t sent_packets = 0;  ///< accepted by hosts' send(), including those dropped as invalid or undeliverable
   std::uint64_t unknown_destination = 0;  ///< dropped: no host has the address, or no route leads to it
-  std::uint64_t invalid_packets =
-      0;  ///< dropped: longer than the limits, or virtual without NetworkOptions::virtual_payload
+  /// Dropped: longer than the limits, or virtual without NetworkOptions::virtual_payload.
+  std::uint64_t invalid_packets = 0;
   std::uint64_t unattached_host = 0;   ///< dropped on arrival: no Pollable is attached to the host
   std::uint64_t received_packets = 0;  ///< returned by hosts' receive()
 };
 
-/// The hash of a flow, from `source` to connection `connection` at `destination`, by which groups pick a link.
+/// The hash of a flow from `source` to connection `connection` at `destination`; groups pick a link by it.
 std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection);
 /// Index of the link that a group with `seed` and `links` links (above 0) picks for a flow.
 std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links);
@@ -151,54 +152,54 @@ class Network {
 
   // Set-up. Everything created here lives as long as the network. All functions throw InputError for invalid arguments.
 
-  /// The address must not be in use. The reference stays valid.
+  /// Adds a host. The address must not be in use. The reference stays valid.
   Host& add_host(const Address& address);
   Switch add_switch();
-  /// A switch whose outgoing links, to be created by add_priority_link(), share a memory. With PFC its incoming links
-  /// must be created by it, too.
+  /// Adds a switch whose outgoing links share a memory. Create them by add_priority_link(), with PFC the incoming
+  /// links, too.
   Switch add_switch(const fabric::SwitchMemoryConfig& memory);
   /// If loops are modelled: one loop polls `host` and `other`, as ports of one machine.
   void share_loop(Host& host, const Host& other);
-  /// If loops are modelled: a loop forwards the packets of switch `at`. Call it after all its links exist; these must
-  /// have one class. `outgoing`: the switch's outgoing links.
+  /// If loops are modelled: a loop forwards the packets of switch `at`. Call it after all links of the switch exist;
+  /// these must have one class. `outgoing`: the switch's outgoing links.
   void set_loop(Switch at, std::span<const LinkId> outgoing);
-  /// Creates the link on which `host` sends, to `far_end`. One per host.
+  /// Creates the link on which `host` sends, to `far_end`. A host has one such link.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
-  /// Makes `host` send on an existing link, which several hosts may share. Each has its own transmit queue; their
+  /// Makes `host` send on an existing link, which several hosts may share. Each host has its own transmit queue;
   /// packets leave in the order in which they were sent.
   void connect(Host& host, LinkId link);
-  /// Creates a link with its queue to `far_end`. Packets enter it by a route.
+  /// Creates a link with a queue to `far_end`. Packets enter it by a route.
   LinkId add_link(Switch far_end, const fabric::LinkConfig& config);
   /// Creates a link with a queue for each of `classes` (see fabric::PriorityLink) from switch `from`, or from hosts
   /// that connect() joins to it. If `to` has a memory with PFC, `headroom` bytes are reserved there for each class.
   LinkId add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
                            std::uint32_t classes, Bytes headroom = 0);
-  /// Packets for `destination` at switch `at` are forwarded on `link`.
+  /// Forwards packets for `destination` at switch `at` on `link`.
   void route(Switch at, const Host& destination, LinkId link);
   /// Creates a group of one or more links over which flows are spread.
   Group add_group(std::span<const LinkId> links, std::uint64_t seed);
-  /// Packets for `destination` at switch `at` are forwarded on a link of `group`.
+  /// Forwards packets for `destination` at switch `at` on a link of `group`.
   void route_group(Switch at, const Host& destination, Group group);
-  /// Packets for `destination` at switch `at` have arrived.
+  /// Delivers packets at switch `at` to `destination`.
   void route_to_host(Switch at, const Host& destination);
-  /// Counts what each job sends over `link`: wire bytes of packets with a job tag (wire::peek_job_tag), at departure.
-  /// The meter belongs to the caller and must outlive the network's runs.
+  /// Counts each job's bytes over `link`: wire bytes of packets with a job tag (wire::peek_job_tag), at departure. The
+  /// meter belongs to the caller and must outlive the network's runs.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
   /// Runs `pollable` on `host` from now on, in place of any other. It is first polled at now(), and must live until it
-  /// is detached or the network is no longer run.
+  /// is detached or the network no longer runs.
   void attach(Host& host, Pollable& pollable);
-  /// From now on packets for the host are dropped, including those that have arrived.
+  /// Removes the host's Pollable. From now on packets for the host are dropped, including those that have arrived.
   void detach(Host& host);
-  /// Polls `host` at now(), for an external event. May be called from within any host's poll. Does nothing if nothing
-  /// is attached.
+  /// Polls `host` at now(), for an external event. May be called from within any host's poll. Does nothing if no
+  /// Pollable is attached.
   void wake(Host& host);
 
   // Running. Both functions throw RunError if a host makes no progress, and pass on exceptions of a Pollable.
 
-  /// Processes all events up to and including `until`, or up to the poll after which `stop` returns true; `stop` is
-  /// called after every poll of a host, and may be empty. Returns whether it stopped the run. Then now() is `until`,
-  /// the time of that poll, or, for Nanos::never(), the time of the last event.
+  /// Processes all events up to and including `until`, or up to the poll after which `stop` returns true. `stop` is
+  /// called after every poll of a host, and may be empty. Returns whether `stop` ended the run. Afterwards now() is
+  /// `until`, or the time of that poll, or the time of the last event if `until` is Nanos::never().
   bool run(Nanos until, const std::function<bool()>& stop);
   void run_until(Nanos until) { run(until, nullptr); }
 
@@ -211,9 +212,9 @@ class Network {
     return links_[id].priority ? links_[id].priority->counters() : links_[id].link.counters();
   }
   [[nodiscard]] const fabric::LinkConfig& link_config(LinkId id) const { return links_[id].link.config(); }
-  /// A link created by add_priority_link(), to read its queues.
+  /// A link that add_priority_link() created, to read its queues.
   [[nodiscard]] const fabric::PriorityLink& priority_link(LinkId id) const { return *links_[id].priority; }
-  /// Bytes that wait for a link, or are being sent on it, at now(); of all classes together.
+  /// Bytes that wait for a link or are being sent on it at now(), in all classes together.
   [[nodiscard]] Bytes queue_bytes(LinkId id) const;
   /// The memory of a switch that has one.
   [[nodiscard]] const fabric::SwitchMemory& memory(Switch at) const { return *nodes_[at].memory; }
@@ -232,8 +233,8 @@ class Network {
   static constexpr std::uint32_t kNoRoute = 0xFFFFFFFF;
   static constexpr std::uint32_t kNoLoop = 0xFFFFFFFF;
   static constexpr std::uint32_t kHere = 0xFFFFFFFE;  // table entry: the packet has arrived
-  static constexpr std::uint32_t kFirstGroup =
-      0x80000000;  // table entries from here on are groups; lower ones are links
+  // Table entries from here on are groups; lower ones are links.
+  static constexpr std::uint32_t kFirstGroup = 0x80000000;
 
   struct Node {
     std::vector<std::uint32_t> next;  // by destination host: a link, a group, `kHere` or `kNoRoute`
@@ -277,7 +278,7 @@ class Network {
     std::unique_ptr<fabric::PriorityLink> priority;            // used instead of `link`
     Switch near_end = kNoSwitch;                               // sender of a priority link; none: hosts
     std::uint32_t ingress = fabric::SwitchMemory::kNoIngress;  // ingress number in the memory of the far end
-    std::uint32_t near_loop = kNoLoop;                         // of the sending switch
+    std::uint32_t near_loop = kNoLoop;                         // index of the sending switch's loop
   };
 
   void check_switch(Switch at) const;
@@ -320,7 +321,7 @@ class Network {
   std::deque<Host> hosts_;
   std::vector<Machine> machines_;  // empty unless modelled; host loops
   std::vector<SwitchLoop> switch_loops_;
-  std::vector<std::uint64_t> address_hashes_;  // of hosts_
+  std::vector<std::uint64_t> address_hashes_;  // hashes of the addresses of hosts_
   std::vector<std::uint32_t>
       table_;  // hash table of hosts by address: open addressing, a power of two in size, at most half full
 };

@@ -1,8 +1,8 @@
-// The simulator's packets and their pool: slots of two sizes with LIFO free lists, which reuse the slot freed last as
-// it is most likely in the CPU cache. Memory grows to the maximum number of packets alive at once and is never
-// returned.
+// The simulator's packets and their pool: slots of two sizes with LIFO free lists, which reuse the slot freed last,
+// because it is most likely in the CPU cache. Memory grows to the maximum number of packets that exist at once and is
+// never returned.
 //
-// Under AddressSanitizer free slots are poisoned, so that reading a received packet after giving it back is detected.
+// With AddressSanitizer free slots are poisoned, so that it detects reads of a received packet after its release.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ static_assert(sizeof(Packet) == 32, "and its header's beginning lie in one cache
 
 class PacketPool {
  public:
-  /// Packets have at most `max_length` bytes.
+  /// `max_length`: maximum number of bytes of a packet.
   explicit PacketPool(std::size_t max_length);
 
   /// A packet with `length` bytes (at most max_length); nothing else is initialised. The caller owns it until free().
@@ -67,7 +67,7 @@ class PacketPool {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  /// Fits headers without payload, and acknowledgements.
+  /// Enough for headers without payload, and for acknowledgements.
   static constexpr std::size_t kSmallLength = 256 - sizeof(Packet);
   static constexpr std::size_t kAlignment = 64;
 

@@ -10,7 +10,7 @@ namespace mltcp::sim {
 namespace {
 
 // Random streams: below this number for the switches' hashes, from here on for the links' marking. Overlap in networks
-// with more switches is harmless, since a hash stream is only used as a seed to mix with.
+// with more switches is harmless, because a hash stream is only used as a seed to mix with.
 constexpr std::uint64_t kFirstLinkStream = 1024;
 constexpr std::uint32_t kFirstIp = 10U << 24 | 1;
 
@@ -106,8 +106,8 @@ Host& SwitchedNetwork::add_port(std::uint32_t host, std::uint16_t udp_port) {
     throw InputError(fmt::format("there is no host {}; the network has hosts 0 to {}", host, topology().hosts() - 1));
   if (++ports_ * topology().switches() > kMaxRoutes)
     throw InputError(
-        fmt::format("{} switches can't have routes to as many ends of jobs as {}; take a smaller network or fewer "
-                    "workers, or go to flow level",
+        fmt::format("{} switches can't hold routes to {} ends of jobs; use a smaller network or fewer workers, or "
+                    "simulate at flow level",
                     topology().switches(), ports_));
   Host& port = add_host(map_.address(host, udp_port));
   connect(port, topology().out(host).front());

@@ -2,8 +2,8 @@
 // of links.
 //
 // Packets take shortest paths. A switch with several links on shortest paths picks one by the flow's hash with its own
-// seed (equal-cost multi-path, see network.h). So the path of a flow can be computed without running the network:
-// SwitchedNetworkMap.
+// seed (equal-cost multi-path, see network.h). So SwitchedNetworkMap can compute the path of a flow without running the
+// network.
 //
 // A host is a machine with one link to the network and one from it. Each Pollable gets a port of the machine: a
 // sim::Host with the machine's IP address and its own UDP port; all ports of a machine share its links.
@@ -36,8 +36,8 @@ class SwitchedNetworkMap {
   [[nodiscard]] const Topology& topology() const { return *config_.topology; }
   /// The address of a host's port.
   [[nodiscard]] static Address address(std::uint32_t host, std::uint16_t udp_port);
-  /// The links taken by packets from a port of host `from` to connection `connection` at a port of host `to`; both are
-  /// below config().hosts() and different.
+  /// The links that packets take from a port of host `from` to connection `connection` at a port of host `to`. Both
+  /// hosts are below config().hosts() and different.
   [[nodiscard]] std::vector<LinkId> path(std::uint32_t from, std::uint16_t from_port, std::uint32_t to,
                                          std::uint16_t to_port, std::uint32_t connection) const;
   /// Seed of the hash by which a switch picks a link.
@@ -45,12 +45,12 @@ class SwitchedNetworkMap {
 
  private:
   fabric::SwitchedNetworkConfig config_;
-  std::vector<std::uint64_t> group_seeds_;  ///< by switch
+  std::vector<std::uint64_t> group_seeds_;  ///< indexed by switch
 };
 
 struct SwitchedNetworkOptions {
   bool virtual_payload = false;                 ///< see NetworkOptions
-  std::uint32_t transmit_queue_packets = 1024;  ///< of each port of a host, see NetworkOptions
+  std::uint32_t transmit_queue_packets = 1024;  ///< for each port of a host, see NetworkOptions
   bool meters = false;                          ///< count the usage of every link
   Nanos usage_bin{100'000};                     ///< bin width of the meters, see fabric::UsageMeter
   std::size_t usage_bins = 8192;
@@ -74,13 +74,13 @@ class SwitchedNetwork : public Network {
   /// The paths in this network.
   [[nodiscard]] const SwitchedNetworkMap& map() const { return map_; }
   [[nodiscard]] const Topology& topology() const { return map_.topology(); }
-  /// Adds a port to host `host`, below config().hosts(). The first host's address is 10.0.0.1, the others follow.
-  /// Throws InputError if the host does not exist or has the port already, or beyond kMaxRoutes.
+  /// Adds a port to host `host`, below config().hosts(). The first host's address is 10.0.0.1; the others follow.
+  /// Throws InputError if the host does not exist or has the port already, or if kMaxRoutes would be exceeded.
   Host& add_port(std::uint32_t host, std::uint16_t udp_port);
 
   /// All links, in the order of the topology.
   [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
-  /// The switch that is a node of the topology.
+  /// The switch of `node`, a node of the topology.
   [[nodiscard]] Switch switch_at(Topology::Node node) const { return switches_[node - topology().hosts()]; }
 
  private:
@@ -99,7 +99,7 @@ class SwitchedNetwork : public Network {
   Switch ends_ = 0;  ///< far end of the links to hosts: packets there have arrived
   std::uint64_t ports_ = 0;
   std::map<std::uint32_t, std::vector<Route>>
-      routes_;  ///< by rack: routes of the switches not directly connected to a host of it
+      routes_;  ///< indexed by rack: routes of the switches not directly connected to a host of it
   std::map<std::pair<Topology::Node, std::vector<LinkId>>, Group> groups_;
   std::vector<NamedLink> links_;
   std::deque<fabric::UsageMeter> meters_;

@@ -1,4 +1,4 @@
-// Whether a machine had its CPUs for itself (see cpu_time.h).
+// CPU time withheld by a hypervisor (see cpu_time.h).
 #include "mltcp/lab/testbed/cpu_time.h"
 
 #include <fstream>
@@ -15,7 +15,7 @@ CpuTime CpuTime::now() {
 CpuTime CpuTime::from(std::istream& stat) {
   CpuTime time;
   std::string word;
-  stat >> word;  // "cpu": user, nice, system, idle, iowait, irq, softirq, steal; what follows is in user already
+  stat >> word;  // "cpu": user, nice, system, idle, iowait, irq, softirq, steal; later fields are included in user
   std::uint64_t ticks = 0;
   for (int field = 1; field <= 8 && stat >> ticks; ++field) {
     time.all += ticks;

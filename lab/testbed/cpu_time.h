@@ -1,4 +1,4 @@
-// Whether a machine had its CPUs for itself.
+// Measures the CPU time that a hypervisor withheld from this machine.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace mltcp::testbed {
 
-/// Of all CPUs since the machine began, in ticks.
+/// Time of all CPUs since boot, in ticks.
 struct CpuTime {
   static CpuTime now();
   /// From the text of /proc/stat (proc(5)).
   static CpuTime from(std::istream& stat);
 
-  /// What a hypervisor kept from the CPUs when they had something to do, as a share of all time.
+  /// Time that the hypervisor withheld from busy CPUs, as a share of all time since `before`.
   [[nodiscard]] double stolen_since(const CpuTime& before) const;
 
   std::uint64_t all = 0;

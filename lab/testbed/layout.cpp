@@ -34,7 +34,7 @@ std::string link_to_host(const std::string& from, std::uint32_t host) {
   return fmt::format("{} -> host {}", from, host);
 }
 
-/// What lies on a shortest path between two of the hosts, themselves among them.
+/// The nodes on shortest paths between two of the hosts, including the hosts.
 std::vector<bool> nodes_between(const Topology& topology, const std::vector<std::uint32_t>& hosts) {
   std::vector<bool> between(topology.nodes());
   std::vector<Topology::Link> choices;
@@ -58,7 +58,7 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
   const fabric::SwitchedNetworkConfig& config = *experiment.topology;
   const Topology& topology = *config.topology;
   if (config.memory.bytes > 0)
-    refuse(experiment, "a testbed's switch has no memory that its ports share; give buffer instead of shared_buffer");
+    refuse(experiment, "the ports of a testbed's switch do not share memory; give buffer instead of shared_buffer");
   const std::vector<bool> needed = nodes_between(topology, layout.hosts);
   std::map<Node, std::size_t> numbers;
   for (Node node = topology.hosts(); node < topology.nodes(); ++node)
@@ -71,7 +71,7 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
       if (!needed[to]) continue;
       const auto back = topology.out(to);
       if (std::ranges::none_of(back, [&, at = node](auto other) { return topology.to(other) == at; }))
-        refuse(experiment, fmt::format("link {} leads one way, and a cable both; give both directions",
+        refuse(experiment, fmt::format("link {} has one direction, but a cable has both; give both directions",
                                        in_quotes(topology.link_name(link))));
       auto& port = made.ports.emplace_back();
       port.link = topology.link_name(link);
@@ -87,14 +87,15 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
       }
     }
     if (made.ports.size() > kMaxPorts)
-      refuse(experiment, fmt::format("switch {} would have {} ports, and mltcp switch has {} at most",
-                                     in_quotes(made.name), made.ports.size(), kMaxPorts));
+      refuse(experiment,
+             fmt::format("switch {} would have {} ports, but mltcp switch has at most {}; use more switches",
+                         in_quotes(made.name), made.ports.size(), kMaxPorts));
   }
   // Every host has a path to every other, so it is a tree exactly if it has one cable less than nodes.
   if (between / 2 + 1 != numbers.size())
     refuse(experiment,
-           "its switches have several paths between them, and mltcp switch has no spanning tree; give one that is "
-           "loop-free, such as kind \"single-switch\", or \"leaf-spine\" with spines = 1");
+           "its switches have several paths between them, but mltcp switch has no spanning tree; give a topology "
+           "without loops, such as kind \"single-switch\", or \"leaf-spine\" with spines = 1");
 }
 
 }  // namespace
@@ -103,9 +104,11 @@ TestbedLayout testbed_layout(const Experiment& experiment) {
   TestbedLayout layout;
   layout.hosts = host_layout(experiment).hosts;
   if (layout.hosts.size() > TestbedLayout::kMaxHosts)
-    refuse(experiment, fmt::format("its jobs run on {} hosts, and a testbed has {} at most; take some jobs out, or run "
-                                   "it on datapath \"sim\"",
-                                   layout.hosts.size(), TestbedLayout::kMaxHosts));
+    refuse(
+        experiment,
+        fmt::format(
+            "its jobs run on {} hosts, but a testbed has at most {}; take some jobs out, or run it on datapath \"sim\"",
+            layout.hosts.size(), TestbedLayout::kMaxHosts));
   if (experiment.topology) {
     layout.mtu = experiment.topology->mtu;
     add_switches(layout, experiment);
@@ -146,7 +149,7 @@ TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu) {
 std::string switch_words(const TestbedLayout::Port& port, std::string_view kind) {
   const fabric::LinkConfig& output = port.config.output;
   std::string words = fmt::format("{}:{}", kind, port.interface);
-  if (output.rate.bits_per_second > 0)  // without one there is no queue
+  if (output.rate.bits_per_second > 0)  // without a rate there is no queue
     words += fmt::format(",rate={}bps,buffer={}B", output.rate.bits_per_second, output.buffer_bytes);
   if (output.delay.count > 0) words += fmt::format(",delay={}ns", output.delay.count);
   if (output.ecn.enabled)

@@ -1,10 +1,10 @@
-// The network of an experiment as a testbed on one machine builds it: hosts and software switches joined by cables, and
-// what `mltcp switch` does at each of its ports. Hosts are those of host_layout.h; of a topology only those that take
-// part are built, and only the switches between them.
+// The network of an experiment as built by a testbed on one machine: hosts and software switches connected by cables,
+// and the settings of `mltcp switch` for each port. Hosts are those of host_layout.h. Of a topology, only hosts that
+// take part and the switches between them are built.
 //
-// Rates, delays, buffers, marks and faults are those of switches' outputs. A bottleneck is the output towards the host
-// that receives for all; the other outputs have its delay and no rate, as the sender's NIC does what a job's `rate`
-// says. A host's way to its switch is as fast as the machine.
+// Rates, delays, buffers, marks and faults apply to the outputs of switches. A bottleneck is the output to the host
+// that receives for all. The other outputs have its delay but no rate, since senders themselves limit a job to its
+// `rate`. The link from a host to its switch is as fast as the machine.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct TestbedLayout {
   struct Port {
     /// The switch's end of the cable, unique in the testbed: "h3", or "s0-1" of switch 0 to switch 1.
     std::string interface;
-    std::optional<std::uint32_t> host;  ///< its number, if that is the other end
+    std::optional<std::uint32_t> host;  ///< number of the host at the other end, if any
     std::string peer;                   ///< otherwise the other end's interface
-    /// Of the link behind its output, as on every other datapath: Topology::link_name() or "bottleneck", or "switch 0
-    /// -> host 3" where these have no such link.
+    /// Name of the link behind its output, as on every other datapath: Topology::link_name() or "bottleneck". If these
+    /// have no such link, "switch 0 -> host 3".
     std::string link;
-    fabric::SwitchPortConfig config;  ///< the rate is 0 where it has none
+    fabric::SwitchPortConfig config;  ///< rate 0: not limited
   };
   struct Switch {
     std::string name;
@@ -37,18 +37,18 @@ struct TestbedLayout {
   std::vector<Switch> switches;      ///< at least one
   std::uint32_t mtu = 1500;
 
-  /// Most hosts of a testbed, each of which is a process.
+  /// Maximum number of hosts of a testbed, each of which is a process.
   static constexpr std::uint32_t kMaxHosts = 63;
 };
 
-/// Throws InputError "FILE: cause; cure" for what a testbed can't be: networks with loops or one-way cables, memory
-/// that a switch's ports share, more than kMaxHosts hosts.
+/// Throws InputError "FILE: cause; cure" if a testbed cannot build the network: loops, one-way cables, memory shared by
+/// the ports of a switch, or more than kMaxHosts hosts.
 TestbedLayout testbed_layout(const experiment::Experiment& experiment);
-/// Hosts 0 to `hosts` - 1 on one switch whose outputs are left to the switch's options. Throws InputError unless there
+/// Hosts 0 to `hosts` - 1 on one switch, whose outputs are set by the switch's options. Throws InputError unless there
 /// are 2 to kMaxHosts.
 TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu);
 
-/// The port in the words of `mltcp switch --port`: "af_xdp:h0,rate=1000000000bps,delay=10000ns,...".
+/// The port as the value of `mltcp switch --port`: "af_xdp:h0,rate=1000000000bps,delay=10000ns,...".
 std::string switch_words(const TestbedLayout::Port& port, std::string_view kind);
 
 }  // namespace mltcp::testbed

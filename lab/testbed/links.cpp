@@ -26,7 +26,7 @@ struct Span {
   std::size_t last = 0;
 };
 
-/// The last entry before the run, during which hosts were connected and silent, and the first one behind it.
+/// The last entry before the run, when hosts were connected and silent, and the first one after it.
 std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to) {
   if (times.empty() || to <= from) return std::nullopt;
   const auto after = std::ranges::upper_bound(times, from);
@@ -35,7 +35,7 @@ std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t
               std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1)};
 }
 
-/// An entry of what a switch has counted at a port. Throws RunError or Json::exception where there is none.
+/// An entry of a switch's counter at a port. Throws RunError or Json::exception if there is none.
 std::uint64_t entry_of(const Json& counts, const char* key, std::size_t index) {
   const Json& value = counts.at(key).at(index);
   if (!value.is_number_integer() || value < 0) throw RunError(fmt::format("\"{}\" is {}", key, one_line(value.dump())));
@@ -46,7 +46,7 @@ Json link_of(const TestbedLayout::Port& port, const Json& counts, const Span& sp
   const auto grown = [&](const char* key) {
     const std::uint64_t first = entry_of(counts, key, span.first);
     const std::uint64_t last = entry_of(counts, key, span.last);
-    if (last < first) throw RunError(fmt::format("\"{}\" falls from {} to {}", key, first, last));
+    if (last < first) throw RunError(fmt::format("\"{}\" decreases from {} to {}", key, first, last));
     return last - first;
   };
   Bytes longest = 0;
@@ -80,13 +80,14 @@ void each_switch(const TestbedLayout& layout, const Json& switches, Take&& take)
     const auto told = one.find("number");
     const std::size_t number =
         told != one.end() && told->is_number_integer() ? told->get<std::size_t>() : layout.switches.size();
-    if (number >= layout.switches.size()) throw RunError("a switch has counted that the testbed does not have");
+    if (number >= layout.switches.size())
+      throw RunError("there are counters of a switch that the testbed does not have");
     const auto& made = layout.switches[number];
     try {
       take(made, one.at("series"));
     } catch (const std::exception& error) {
       throw RunError(
-          fmt::format("what {} has counted can't be ({}); see what it says, with --log-dir, and run it again",
+          fmt::format("the counters of {} are invalid ({}); read its output with --log-dir, and run the testbed again",
                       made.name, one_line(error.what())));
     }
   }
@@ -97,7 +98,7 @@ std::pair<std::int64_t, std::int64_t> time_of(const Json& run) {
   return {run.value("begun_ns", std::int64_t{0}), run.value("ended_ns", std::int64_t{0})};
 }
 
-/// Of outputs that carried something; totals are those since the last entry before `from`, which is time 0.
+/// Series of the outputs that carried something. Time 0 is `from`; totals count from the last entry before it.
 experiment::RunSeries link_series(const TestbedLayout::Switch& made, const Json& counted, std::int64_t from,
                                   std::int64_t to) {
   experiment::RunSeries part;
@@ -119,7 +120,7 @@ experiment::RunSeries link_series(const TestbedLayout::Switch& made, const Json&
       const auto grown = [&](const char* key) {
         const std::uint64_t first = entry_of(counts, key, span->first);
         const std::uint64_t now = entry_of(counts, key, entry);
-        if (now < first) throw RunError(fmt::format("\"{}\" falls from {} to {}", key, first, now));
+        if (now < first) throw RunError(fmt::format("\"{}\" decreases from {} to {}", key, first, now));
         return now - first;
       };
       part.link_states.push_back({.queue_bytes = entry_of(counts, "queue_bytes", entry),
@@ -154,7 +155,7 @@ void add_links(Json& run, const TestbedLayout& layout, const Json& switches) {
       busiest = &link;
   if (busiest != nullptr) {
     run["bottleneck"] = *busiest;
-    // The only one needs no name.
+    // A single bottleneck needs no name.
     if (layout.switches.size() == 1 &&
         std::ranges::count_if(links, [](const Json& link) { return link["rate_bps"] > 0; }) == 1)
       run["bottleneck"].erase("name");

@@ -1,5 +1,4 @@
-// The links of a testbed in the results of an experiment and in its series: what its switches counted while a run took
-// place.
+// Adds the links of a testbed to the results and the series of an experiment: what its switches counted during a run.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,9 +8,10 @@
 
 namespace mltcp::testbed {
 
-/// Gives `run`, of mltcp.results/1 with begun_ns and ended_ns, `links`, the outputs of the switches in its time, and
-/// `bottleneck`, that with a rate which was used most. `switches` has what each of them counted (mltcp.switch/1 with a
-/// series), and its `number` in the layout. Throws RunError that names a switch whose counters can't be.
+/// Adds `links` and `bottleneck` to `run`, which is of mltcp.results/1 with begun_ns and ended_ns. `links` are the
+/// outputs of the switches during the run, `bottleneck` is the most used one with a rate. `switches` has the counters
+/// of each switch (mltcp.switch/1 with a series), and its `number` in the layout. Throws RunError that names a switch
+/// whose counters are invalid.
 void add_links(nlohmann::ordered_json& run, const TestbedLayout& layout, const nlohmann::ordered_json& switches);
 
 /// Adds the links that carried something to the series of `run`, in its rows. `switches` as above. Throws RunError.

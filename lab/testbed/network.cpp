@@ -22,21 +22,21 @@
 namespace mltcp::testbed {
 namespace {
 
-/// Opens the namespace that this process is in as file `number`, which programs that it starts can use by that number.
+/// Opens the current namespace as file descriptor `number`, which programs started by this process inherit.
 void open_namespace(int number) {
   const int file = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   if (file < 0 || dup2(file, number) < 0)
-    throw RunError(fmt::format("/proc/self/ns/net can't be opened: {}; mount /proc, and raise the limit of open files",
+    throw RunError(fmt::format("/proc/self/ns/net cannot be opened: {}; mount /proc, and raise the limit of open files",
                                std::strerror(errno)));
   close(file);
 }
 
 void enter(int number) {
   if (setns(number, CLONE_NEWNET) != 0)
-    throw RunError(fmt::format("a network namespace can't be entered: {}", std::strerror(errno)));
+    throw RunError(fmt::format("a network namespace cannot be entered: {}", std::strerror(errno)));
 }
 
-/// Checksums and segments are left to a NIC, and behind veth there is none: ethtool -K eth0 tx off tso off gso off.
+/// Offloads leave checksums and segmentation to a NIC, which veth lacks: ethtool -K eth0 tx off tso off gso off.
 void switch_offloads_off() {
   const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   for (const unsigned command : {unsigned{ETHTOOL_STSO}, unsigned{ETHTOOL_SGSO}, unsigned{ETHTOOL_STXCSUM}}) {
@@ -47,7 +47,7 @@ void switch_offloads_off() {
     if (ioctl(file, SIOCETHTOOL, &request) != 0) {
       const int error = errno;
       close(file);
-      throw RunError(fmt::format("offloads of a host's interface can't be switched off: {}", std::strerror(error)));
+      throw RunError(fmt::format("offloads of a host's interface cannot be switched off: {}", std::strerror(error)));
     }
   }
   close(file);
@@ -64,12 +64,13 @@ std::string TestbedNetwork::kernel_address(std::uint32_t host) { return address(
 std::string TestbedNetwork::port_address(std::uint32_t host) { return address(0x0A5D0000, host); }
 
 std::string TestbedNetwork::cables(const TestbedLayout& layout, std::uint32_t mtu) {
-  // One queue, as AF_XDP hears those only that a port was given; no IPv6 addresses, whose detection would be traffic.
+  // One queue, since AF_XDP receives only from the queues given to a port. No IPv6 addresses, since the detection of
+  // duplicates would be traffic.
   const auto end = [mtu](const std::string& name) {
     return fmt::format("name {} mtu {} numrxqueues 1 numtxqueues 1", name, mtu);
   };
-  // DPDK's af_packet numbers the groups of its sockets by the exclusive or of process and interface, and the kernel
-  // refuses equal numbers in a namespace: those of different switches differ in bits that their process numbers lack.
+  // DPDK's af_packet numbers its groups of sockets by process id XOR interface index, and the kernel refuses equal
+  // numbers in a namespace. So indices of different switches differ in bits that are 0 in their process ids.
   std::map<std::string, std::size_t> index;
   constexpr std::size_t apart = 1024;
   for (std::size_t i = 0; i < layout.switches.size(); ++i)
@@ -104,10 +105,9 @@ TestbedNetwork::TestbedNetwork(const TestbedLayout& layout, std::uint32_t mtu) {
   open_namespace(switches());
   for (std::size_t i = 0; i < layout.hosts.size(); ++i) {
     if (unshare(CLONE_NEWNET) != 0)
-      throw RunError(
-          fmt::format("the kernel makes no network namespace for host {} ({}); raise "
-                      "/proc/sys/user/max_net_namespaces",
-                      layout.hosts[i], std::strerror(errno)));
+      throw RunError(fmt::format(
+          "the kernel refuses a network namespace for host {} ({}); raise /proc/sys/user/max_net_namespaces",
+          layout.hosts[i], std::strerror(errno)));
     open_namespace(host(i));
   }
   enter(switches());

@@ -1,4 +1,4 @@
-// Who waits is told (see readiness.h).
+// Reports of readiness (see readiness.h).
 #include "mltcp/lab/testbed/readiness.h"
 
 #include <fmt/format.h>
@@ -22,15 +22,15 @@ namespace {
 constexpr const char* kVariable = "NOTIFY_SOCKET";
 constexpr std::string_view kReady = "READY=1";
 
-/// A path, or "@NAME" for an abstract one, as NOTIFY_SOCKET has it.
+/// A path, or "@NAME" for an abstract name, as in NOTIFY_SOCKET.
 class Address {
  public:
-  /// Leaves valid() false where the name is too long or neither of both.
+  /// valid() is false if the name is too long or neither of both.
   explicit Address(std::string_view name) {
     if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
     name.copy(address_.sun_path, name.size());
     if (name[0] == '@') address_.sun_path[0] = '\0';
-    // An abstract name has no end but this.
+    // An abstract name ends with the size.
     size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
   }
   [[nodiscard]] bool valid() const { return size_ > 0; }
@@ -42,7 +42,7 @@ class Address {
   socklen_t size_ = 0;
 };
 
-/// A message has lines, of which systemd knows others, too.
+/// Whether a line of the message reports readiness; other lines are for systemd.
 bool says_ready(std::string_view message) {
   while (!message.empty()) {
     const std::size_t end = message.find('\n');
@@ -60,7 +60,8 @@ Readiness::Readiness(const std::string& name)
   if (socket_ >= 0 && address.valid() && bind(socket_, address.get(), address.size()) == 0) return;
   const std::string reason = address.valid() ? std::strerror(errno) : "its name is too long";
   if (socket_ >= 0) close(socket_);
-  throw RunError(fmt::format("no socket {} can be made for a program to say that it is ready: {}", name_, reason));
+  throw RunError(
+      fmt::format("cannot create socket {}, on which a program reports that it is ready: {}", name_, reason));
 }
 
 Readiness::~Readiness() { close(socket_); }
@@ -78,14 +79,15 @@ std::string tell_ready() {
   const char* const name = std::getenv(kVariable);
   if (name == nullptr) return "";
   const Address address(name);
-  if (!address.valid()) return fmt::format("{} is {}, neither /PATH nor @NAME of a socket", kVariable, in_quotes(name));
+  if (!address.valid())
+    return fmt::format("{} is {}, which is neither /PATH nor @NAME of a socket", kVariable, in_quotes(name));
   const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const bool sent = file >= 0 && sendto(file, kReady.data(), kReady.size(), MSG_NOSIGNAL, address.get(),
                                         address.size()) == static_cast<ssize_t>(kReady.size());
   const int error = errno;
   if (file >= 0) close(file);
   return sent ? ""
-              : fmt::format("{} {} can't be told that this is ready: {}", kVariable, in_quotes(name),
+              : fmt::format("{} {} cannot be notified that this program is ready: {}", kVariable, in_quotes(name),
                             std::strerror(error));
 }
 

@@ -1,5 +1,5 @@
-// How a program tells the one that has started it that it is ready: by the datagram "READY=1" to the socket that
-// NOTIFY_SOCKET names, the protocol of systemd's services (sd_notify(3)). What it prints stays for people.
+// Reports that a program is ready to the process that started it: by the datagram "READY=1" to the socket that
+// NOTIFY_SOCKET names, the protocol of systemd's services (sd_notify(3)). So the program's output is for people only.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace mltcp::testbed {
 
-/// Waits for one program. Its socket has an abstract name (unix(7)): it is in the network namespace that this process
-/// was in, and leaves no file.
+/// Waits for one program. Its socket has an abstract name (unix(7)): it belongs to the network namespace in which it
+/// was made, and leaves no file.
 class Readiness {
  public:
-  /// `name` is no other's in the namespace; up to 100 characters. Throws RunError.
+  /// `name` must be unique in the namespace; up to 100 characters. Throws RunError.
   explicit Readiness(const std::string& name);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  /// What the program needs in its environment.
+  /// The environment variable that the program needs.
   [[nodiscard]] std::pair<std::string, std::string> environment() const;
-  /// Whether it has said so. Does not wait.
+  /// Whether the program is ready. Does not wait.
   [[nodiscard]] bool told();
 
  private:
@@ -28,7 +28,7 @@ class Readiness {
   bool told_ = false;
 };
 
-/// Tells it, where NOTIFY_SOCKET is set. Returns what is wrong if nobody could be told, otherwise nothing.
+/// Reports that this program is ready, if NOTIFY_SOCKET is set. Returns the error if that failed, otherwise nothing.
 std::string tell_ready();
 
 }  // namespace mltcp::testbed

@@ -1,4 +1,4 @@
-// A place for programs that leaves nothing behind (see sandbox.h).
+// A sandbox that leaves nothing behind (see sandbox.h).
 #include "mltcp/lab/testbed/sandbox.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ std::string reason() { return std::strerror(errno); }
 
 constexpr std::array<int, 3> kEndingSignals{SIGINT, SIGTERM, SIGHUP};
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler can use nothing else
 volatile pid_t supervisor = 0;
 volatile std::sig_atomic_t asked = 0;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
@@ -89,7 +89,7 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-/// Tries for a second: after a kill, processes of the namespace may write there a moment longer than the guard waits.
+/// Tries for a second: killed processes of the namespace may write there for a moment after the guard has noticed.
 void remove_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -99,8 +99,8 @@ void remove_folder(const std::filesystem::path& folder) {
   }
 }
 
-/// Removes `folder` when nobody holds the other end of the pipe any more. Of a session of its own, so that what ends
-/// the caller's whole group, as Ctrl-C and a closed terminal do, leaves it to its work.
+/// Starts a process that removes `folder` when all other ends of the pipe are closed. It has a session of its own, so
+/// that it survives signals to the caller's process group, such as Ctrl-C or a closed terminal.
 pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end) {
   const pid_t guard = fork();
   if (guard != 0) return guard;
@@ -108,7 +108,7 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   set_handlers(SIG_IGN);
   prctl(PR_SET_NAME, "mltcp-guard");
   close(other_end);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // who reads the caller's output to its end waits for us
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // readers of the caller's output must not wait for the guard
   for (int file = 0; file <= 2 && null >= 0; ++file) dup2(null, file);
   char byte = 0;
   while (read(leash, &byte, 1) != 0 && errno == EINTR) continue;
@@ -122,8 +122,8 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
                             int leash) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd caller{leash, POLLIN, 0};
-  if (poll(&caller, 1, 0) == 1) _exit(1);  // it was gone before that
-  // Of the caller's handlers. A SIGTERM that waits would go with SIG_IGN.
+  if (poll(&caller, 1, 0) == 1) _exit(1);  // the caller ended before prctl()
+  // Replaces the caller's handlers. SIG_IGN would discard a pending SIGTERM.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGTERM, SIG_DFL);
@@ -131,7 +131,7 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   try {
     if (unshare(CLONE_NEWNET) != 0)
       throw RunError(
-          fmt::format("the kernel makes no network namespaces ({}); it needs CONFIG_NET_NS, and room in "
+          fmt::format("the kernel refuses network namespaces ({}); use one with CONFIG_NET_NS, and raise "
                       "/proc/sys/user/max_net_namespaces",
                       reason()));
     status = work(folder);
@@ -150,7 +150,7 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
 class Pipe {
  public:
   Pipe() {
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw RunError(fmt::format("no pipe can be made: {}", reason()));
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw RunError(fmt::format("cannot create a pipe: {}", reason()));
   }
   ~Pipe() {
     close_end(0);
@@ -176,8 +176,8 @@ std::string become_root_of_own() {
     const std::string why = std::strerror(error);
     if (error == ENOSPC)
       return fmt::format(
-          "users may make no user namespaces here ({}); let them, as root: sysctl "
-          "user.max_user_namespaces=1000; or run it with sudo",
+          "users may not create user namespaces here ({}); allow it as root: sysctl user.max_user_namespaces=1000; or "
+          "run it with sudo",
           why);
     if (error == EINVAL || error == ENOSYS)
       return fmt::format(
@@ -185,22 +185,20 @@ std::string become_root_of_own() {
           "CONFIG_USER_NS=y",
           why);
     return fmt::format(
-        "users may make no user namespaces here ({}); let them, as root: sysctl "
-        "kernel.unprivileged_userns_clone=1 where there is such a setting, and outside of containers that "
-        "forbid it; or run it with sudo",
+        "users may not create user namespaces here ({}); allow it as root: sysctl kernel.unprivileged_userns_clone=1 "
+        "where there is such a setting, and outside of containers that forbid it; or run it with sudo",
         why);
   }
-  // user_namespaces(7): a user may map himself, and his group once he has given up setgroups(2).
+  // user_namespaces(7): a process may map its own user, and its group after giving up setgroups(2).
   if (!write_to("/proc/self/setgroups", "deny") || !write_to("/proc/self/uid_map", fmt::format("0 {} 1", user)) ||
       !write_to("/proc/self/gid_map", fmt::format("0 {} 1", group)))
     return fmt::format(
-        "the user can't be mapped in a user namespace ({}); run it with sudo, and see that /proc is "
-        "mounted",
+        "the user cannot be mapped in a user namespace ({}); run it with sudo, and check that /proc is mounted",
         reason());
-  // AppArmor lets users make a namespace, and then gives them no right in it.
+  // AppArmor may let users make a namespace but give them no rights in it.
   if (unshare(CLONE_NEWUTS) != 0)
     return fmt::format(
-        "a user namespace gives no rights here ({}); let it, as root: sysctl "
+        "a user namespace gives no rights here ({}); allow it as root: sysctl "
         "kernel.apparmor_restrict_unprivileged_userns=0; or run it with sudo",
         reason());
   return "";
@@ -211,13 +209,13 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
   std::error_code no_folder;
   std::string pattern = (std::filesystem::temp_directory_path(no_folder) / "mltcp-testbed-XXXXXX").string();
   if (no_folder || mkdtemp(pattern.data()) == nullptr)
-    throw RunError(fmt::format("no folder for temporary files can be made ({}); make room, or set TMPDIR",
+    throw RunError(fmt::format("cannot create a folder for temporary files ({}); free some space, or set TMPDIR",
                                no_folder ? no_folder.message() : reason()));
   const std::filesystem::path folder = pattern;
   std::fflush(nullptr);
-  Pipe held;  // by everybody here and in the namespace; the guard waits for its end
+  Pipe held;  // open in all processes here and in the namespace; the guard waits until it is closed
   const pid_t guard = start_guard(folder, held.ends[0], held.ends[1]);
-  Pipe alive;  // the caller is, as long as its end of it is open
+  Pipe alive;  // the caller's end is open while it is alive
   asked = 0;
   const PassOn pass;
   if (const std::string why = become_root_of_own(); !why.empty()) {
@@ -226,10 +224,8 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
   }
   if (guard < 0 || unshare(CLONE_NEWPID) != 0) {
     remove_folder(folder);
-    throw RunError(
-        fmt::format("the kernel makes no PID namespace ({}); run it as root, outside of containers that "
-                    "forbid it",
-                    reason()));
+    throw RunError(fmt::format(
+        "the kernel refuses a PID namespace ({}); run it as root, outside of containers that forbid it", reason()));
   }
   // The child is the first process of its namespace, which loses signals that it neither handles nor blocks.
   const sigset_t signals = awaited_signals();
@@ -252,11 +248,11 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
   remove_folder(folder);
   held.close_end(1);
   while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) continue;
-  if (child < 0) throw RunError(fmt::format("no process can be started: {}", reason()));
+  if (child < 0) throw RunError(fmt::format("cannot start a process: {}", reason()));
   if (WIFSIGNALED(status))
-    throw RunError(asked != 0
-                       ? std::string("stopped at once; the testbed is removed")
-                       : fmt::format("the testbed was ended by signal {}; what it made is removed", WTERMSIG(status)));
+    throw RunError(asked != 0 ? std::string("stopped at once; the testbed is removed")
+                              : fmt::format("the testbed was ended by signal {}; its hosts and links are removed",
+                                            WTERMSIG(status)));
   return WEXITSTATUS(status);
 }
 
@@ -268,9 +264,9 @@ Programs::Number Programs::start(Program program) {
   Pipe secret;
   if (!program.secret.empty() &&
       write(secret.ends[1], program.secret.data(), program.secret.size()) != std::ssize(program.secret))
-    throw RunError(fmt::format("{} can't be given what it needs: {}", program.name, reason()));
+    throw RunError(fmt::format("{} cannot be given its input: {}", program.name, reason()));
   const pid_t child = fork();
-  if (child < 0) throw RunError(fmt::format("{} can't be started: {}", program.name, reason()));
+  if (child < 0) throw RunError(fmt::format("{} cannot be started: {}", program.name, reason()));
   if (child == 0) {
     int told_to = failure.ends[1];
     const auto fail = [&] {
@@ -294,10 +290,10 @@ Programs::Number Programs::start(Program program) {
       dup2(2, 1);
     }
     if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
-    // As well as it may: neither is needed for what is done to be right.
+    // Errors are ignored: neither is needed for correctness.
     if (program.nice != 0) {
       setpriority(PRIO_PROCESS, 0, program.nice);
-      // Where the kernel groups sessions (sched(7), "The autogroup feature"), this counts against other sessions.
+      // If the kernel groups sessions (sched(7), "The autogroup feature"), this is the priority among sessions.
       if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
         std::array<char, 16> text{};
         const int length = std::snprintf(text.data(), text.size(), "%d", program.nice);
@@ -309,7 +305,7 @@ Programs::Number Programs::start(Program program) {
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     if (!program.secret.empty()) {
-      // Of the files that are open here, only this one and that of a failure are still needed.
+      // Of the open files, only this one and the one that reports a failure are still needed.
       told_to = fcntl(told_to, F_DUPFD_CLOEXEC, kSecretFile + 1);
       const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
       if (told_to < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
@@ -324,7 +320,7 @@ Programs::Number Programs::start(Program program) {
   if (got == sizeof error) {
     waitpid(child, nullptr, 0);
     throw RunError(
-        fmt::format("{} can't be started ({}): {}", program.name, one_line(program.words[0]), std::strerror(error)));
+        fmt::format("{} cannot be started ({}): {}", program.name, one_line(program.words[0]), std::strerror(error)));
   }
   programs_.push_back(std::move(program));
   running_.emplace(child, programs_.size() - 1);
@@ -341,7 +337,7 @@ std::optional<Programs::End> Programs::reap() {
   int status = 0;
   for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
     const auto found = running_.find(process);
-    if (found == running_.end()) continue;  // an orphan of one of them
+    if (found == running_.end()) continue;  // an orphan of a program
     if (WIFSTOPPED(status)) {
       if (!programs_[found->second].on_terminal)
         stops_.insert_or_assign(process, Stop{steady_clock::now(), WSTOPSIG(status)});
@@ -367,7 +363,7 @@ std::optional<Programs::End> Programs::stopped_too_long() {
     stop.told = true;
     End end;
     end.number = running_.at(process);
-    end.text = fmt::format("was stopped by signal {}, and has not gone on for {}", stop.signal,
+    end.text = fmt::format("was stopped by signal {} and has not continued for {}", stop.signal,
                            to_text(Nanos(std::chrono::nanoseconds(stop_limit_).count())));
     end.stopped = true;
     return end;
@@ -397,7 +393,7 @@ std::optional<Programs::End> Programs::end(Number number, milliseconds grace) {
     for (const auto& [process, running] : running_) {
       if (running != number) continue;
       kill(process, signal);
-      kill(process, SIGCONT);  // who is stopped hears of nothing
+      kill(process, SIGCONT);  // a stopped process does not handle signals
     }
     const auto until = steady_clock::now() + grace;
     while (runs(number)) {
@@ -441,7 +437,7 @@ void run_program(const std::vector<std::string>& words, const std::string& input
   Pipe in;
   Pipe out;
   const pid_t child = fork();
-  if (child < 0) throw RunError(fmt::format("{} can't be started: {}", words[0], reason()));
+  if (child < 0) throw RunError(fmt::format("{} cannot be started: {}", words[0], reason()));
   if (child == 0) {
     sigset_t none;
     sigemptyset(&none);
@@ -450,7 +446,8 @@ void run_program(const std::vector<std::string>& words, const std::string& input
     dup2(out.ends[1], 1);
     dup2(out.ends[1], 2);
     std::vector<char*> arguments;
-    for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execvp(3) leaves it
+    for (const auto& word : words)
+      arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execvp(3) does not change it
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
     dprintf(1, "%s", std::strerror(errno));
@@ -458,7 +455,7 @@ void run_program(const std::vector<std::string>& words, const std::string& input
   }
   in.close_end(0);
   out.close_end(1);
-  // It says little, so neither pipe fills up before the other is read.
+  // The program prints little, so neither pipe fills up before the other is read.
   for (std::size_t at = 0; at < input.size();) {
     const ssize_t count = write(in.ends[1], input.data() + at, input.size() - at);
     if (count <= 0) break;

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of a switch's time; above, what is measured through it is the machine's.
+/// Maximum share of a switch's time in which it is delayed; above it, measurements depend on the machine.
 constexpr double kMaxHeldUp = 0.02;
 
 constexpr std::string_view kOffloadsCure =
@@ -27,10 +27,11 @@ std::string of_port(const dpdk::Port& port, const std::string& text) {
 }
 
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
-  return fmt::format(
-      "at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}", plural(frames, "frame"),
-      port.is_of_kernel() ? fmt::format("if the sender left it to a NIC, switch that off {}", kOffloadsCure)
-                          : "its sender leaves it to a NIC that isn't there");
+  return fmt::format("at least {} arrived with a wrong TCP or UDP checksum, and receivers drop such frames; {}",
+                     plural(frames, "frame"),
+                     port.is_of_kernel()
+                         ? fmt::format("if the sender leaves checksums to a NIC, switch that off {}", kOffloadsCure)
+                         : "switch checksum offloading off at its sender, as no NIC calculates them");
 }
 
 realtime::SwitchIdle idle_of(const std::string& word) {
@@ -88,13 +89,13 @@ Json port_to_json(const OpenedSwitch& opened, std::uint32_t i) {
 
 OpenedSwitch open_switch(experiment::SwitchSettings settings, const SwitchOptions& wanted) {
   OpenedSwitch opened;
-  // A file that can't be written is told before the ports are opened.
+  // Reports a file that cannot be written before the ports are opened.
   if (wanted.capture) opened.capture = std::make_unique<capture::Capture>(*wanted.capture);
   if (wanted.claims) opened.claims = std::make_unique<JobClaims>();
   opened.settings = std::move(settings);
   const auto& given = opened.settings.ports;
   std::vector<realtime::SoftSwitchPort> ends;
-  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as it is known yet
+  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as known by now
   constexpr std::uint32_t max_spare = 16384;
   const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, max_spare);
   std::vector<dpdk::PortConfig> configs;
@@ -119,7 +120,7 @@ OpenedSwitch open_switch(experiment::SwitchSettings settings, const SwitchOption
     auto& port = *opened.ports.emplace_back(std::make_unique<dpdk::Port>(*opened.eal, configs[i]));
     const Bytes buffer = given[i].config.output.buffer_bytes;
     if (buffer < port.frame_bytes())
-      throw InputError(fmt::format("port {}: its buffer, {}, holds no frame of its MTU; give at least {} B",
+      throw InputError(fmt::format("port {}: its buffer, {}, is smaller than a frame of its MTU; give at least {} B",
                                    in_quotes(port.name()), bytes_to_text(buffer), port.frame_bytes()));
     ends[i].id = port.id();
     ends[i].frame_bytes = port.frame_bytes();
@@ -188,7 +189,7 @@ void SwitchSeries::look(Nanos now) {
   if (times_.size() < max_)
     add(now);
   else
-    thin();  // and the next entry is twice as far from the last as before
+    thin();  // the next entry follows after twice the interval
 }
 
 void SwitchSeries::add(Nanos now) {
@@ -243,8 +244,8 @@ experiment::RunSeries SwitchSeries::links() const {
   return series;
 }
 
-/// Leaves the second of each two out, and its queue is then that of the next one, too: the first entry, at the
-/// beginning, stays, and so does the last.
+/// Removes every other entry, but neither the first nor the last. The longest queue of a removed entry is merged into
+/// the next entry.
 void SwitchSeries::thin() {
   const std::size_t ports = opened_.size();
   const std::size_t left = (max_ + 1) / 2;
@@ -274,22 +275,22 @@ std::vector<std::string> warnings_of(const OpenedSwitch& opened, Nanos duration)
   std::vector<std::string> warnings;
   const LoopCounters& loop = opened.bridge->loop();
   if (const double share = loop.stalled.seconds() / duration.seconds(); share > kMaxHeldUp)
-    warnings.push_back(fmt::format(
-        "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
-        "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
-        share * 100));
+    warnings.push_back(
+        fmt::format("the machine delayed the switch for {:.1f}% of its time: frames waited longer than the ports' "
+                    "settings require; give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
+                    share * 100));
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
     if (own.bad_checksums > 0) warnings.push_back(of_port(port, bad_checksums_text(port, own.bad_checksums)));
     if (own.cut_short + own.oversized > 0)
       warnings.push_back(of_port(
-          port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+          port, fmt::format("{} exceeded its MTU of {} and were dropped; {}",
                             plural(own.cut_short + own.oversized, "frame"), port.mtu(),
                             port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", kOffloadsCure)
                                                 : "lower the MTU of the hosts, or raise the port's")));
     if (own.transmit_full > 0)
-      warnings.push_back(of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
+      warnings.push_back(of_port(port, fmt::format("it did not accept {} in time; give it a rate that it can carry",
                                                    plural(own.transmit_full, "frame"))));
   }
   return warnings;

@@ -1,5 +1,5 @@
-// The software switch as the bottleneck of a testbed: its ports, opened; its counters as a series, as JSON
-// (mltcp.switch/1) and as warnings of what goes wrong with traffic that nobody sees.
+// The software switch as the bottleneck of a testbed: opens its ports, and reports its counters as a series, as JSON
+// (mltcp.switch/1), and as warnings of problems that are visible nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace mltcp::testbed {
 
 struct SwitchOptions {
   std::string cores;                               ///< empty: the first that may be used
-  std::optional<std::uint32_t> memory_mb;          ///< of DPDK; nothing: what the ports need
+  std::optional<std::uint32_t> memory_mb;          ///< of DPDK; empty: what the ports need
   std::optional<capture::CaptureOptions> capture;  ///< of the frames of all ports
-  bool claims = false;                             ///< sum what jobs claim of their iterations
+  bool claims = false;                             ///< sum the jobs' claims about their iterations
 };
 
 struct OpenedSwitch {
@@ -34,8 +34,8 @@ struct OpenedSwitch {
   std::vector<std::unique_ptr<dpdk::Port>> ports;
   std::unique_ptr<capture::Capture> capture;
   std::unique_ptr<JobClaims> claims;                     ///< null: not summed
-  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< of each port at its claims
-  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< ends before all of these do
+  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< by port: reads its claims
+  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< destroyed before all of these
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
@@ -51,14 +51,14 @@ Bytes queue_of(const OpenedSwitch& opened, std::uint32_t port);
 /// For `mltcp top` and Prometheus.
 live::Snapshot snapshot_of(const OpenedSwitch& opened);
 
-/// What outputs had counted, every so often; half as often each time that there are too many entries.
+/// The counters of outputs at regular times. When there are too many entries, the interval doubles.
 class SwitchSeries {
  public:
   SwitchSeries(OpenedSwitch& opened, Nanos every);
 
-  /// For an entry, if it is time for one.
+  /// Adds an entry if one is due.
   void look(Nanos now);
-  /// Now, whatever the time.
+  /// Adds an entry now.
   void add(Nanos now);
   [[nodiscard]] nlohmann::ordered_json to_json() const;
   /// The same as series of links, from the first entry on.
@@ -71,14 +71,14 @@ class SwitchSeries {
     std::uint64_t dropped_frames = 0;
     std::uint64_t marked_frames = 0;
     std::uint64_t bad_checksums = 0;  ///< of frames received
-    Bytes longest_queue = 0;          ///< since the entry before
+    Bytes longest_queue = 0;          ///< since the previous entry
     Bytes queue = 0;
   };
 
   void thin();
 
   OpenedSwitch& opened_;
-  const std::size_t max_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
+  const std::size_t max_;  ///< odd; smaller for many ports, since thinning must not delay the switch
   Nanos every_;
   Nanos next_;
   Nanos begun_;  ///< time of the first entry
@@ -86,8 +86,8 @@ class SwitchSeries {
   std::vector<Counts> counts_;  ///< by entry and port
 };
 
-/// Tells once of each port, while it runs, that wrong checksums come in there: whoever waits for a connection that does
-/// not come to be would otherwise hear it when he has given up.
+/// Warns once per port during the run if wrong checksums arrive there. Otherwise a user who waits for a connection
+/// would learn of them only after giving up.
 class ChecksumWatch {
  public:
   explicit ChecksumWatch(const OpenedSwitch& opened) : opened_(opened), told_(opened.size()) {}
@@ -99,7 +99,7 @@ class ChecksumWatch {
   std::vector<bool> told_;
 };
 
-/// Faults of the traffic that show in counters only, each with its cure.
+/// Problems of the traffic that only counters show, each with its cure.
 std::vector<std::string> warnings_of(const OpenedSwitch& opened, Nanos duration);
 
 /// All counters, of mltcp.switch/1.

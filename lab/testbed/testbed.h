@@ -1,5 +1,5 @@
-// The processes of a testbed: switches in a namespace, on each host what a job runs there, and what a user does with
-// them. It lives in a sandbox (sandbox.h), so that nothing is left of it whatever happens.
+// The processes of a testbed: switches in one namespace, a process of the jobs on each host, and the user's shell or
+// command. They run in a sandbox (sandbox.h), so that nothing is left of them whatever happens.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,37 @@ namespace mltcp::testbed {
 
 struct TestbedOptions {
   std::uint32_t mtu = 1500;
-  bool realtime = false;         ///< switches, and below them hosts, take precedence over all else on the machine
+  bool realtime = false;         ///< switches, and after them hosts, take precedence over all else on the machine
   std::filesystem::path folder;  ///< of the sandbox
-  std::filesystem::path logs;    ///< a folder for what switches and hosts say
+  std::filesystem::path logs;    ///< folder for the output of switches and hosts
   bool output_is_error = false;  ///< the coordinator's output goes to standard error
-  std::string log_hint;          ///< where logs are, for the message that something failed
-  std::string secret;            ///< that the coordinator and hosts are given (sandbox.h); empty: none
-  std::function<void(const std::string& what)> stage;  ///< told what begins
-  /// Told the last of what a program said that ended when it should not have; a RunError follows.
+  std::string log_hint;          ///< where logs are, for messages of failures
+  std::string secret;            ///< for the coordinator and hosts (sandbox.h); empty: none
+  std::function<void(const std::string& what)> stage;  ///< called with what begins
+  /// Called with the last output of a program that ended unexpectedly; a RunError follows.
   std::function<void(const std::string& program, const std::vector<std::string>& lines)> last_words;
 };
 
-/// For the first process in the sandbox, in the order of its members. What waits throws RunError when a process ends
-/// that should not, or is stopped and does not go on, and Stopped.
+/// For the first process in the sandbox. Call the members in their order. Functions that wait throw RunError if a
+/// process ends unexpectedly or stays stopped, and Stopped.
 class Testbed {
  public:
   using Words = std::vector<std::string>;  ///< of a command; the first is the program
 
-  /// Makes the network, and in the folder the script `on`. The layout outlives it.
+  /// Makes the network, and the script `on` in the folder. `layout` must outlive this.
   Testbed(const TestbedLayout& layout, TestbedOptions options);
 
-  /// Starts one for each switch of the layout, and returns when all have said that they are ready (readiness.h).
+  /// Starts a program for each switch of the layout, and returns when all have reported that they are ready
+  /// (readiness.h).
   void start_switches(const std::vector<Words>& commands);
-  /// Runs a coordinator, and a process on each host of the layout, until the coordinator ends; its exit status.
+  /// Runs a coordinator, and a process on each host of the layout, until the coordinator ends. Returns its exit status.
   int run_jobs(const Words& coordinator, const std::vector<Words>& hosts);
-  /// Runs it in a shell among the switches. Throws RunError unless it succeeds.
+  /// Runs a command in a shell, in the namespace of the switches. Throws RunError unless it succeeds.
   void run_command(const std::string& command);
-  /// Waits for a shell of the user's, if there is to be one, or for ever. Returns the exit status of the shell: 128 and
-  /// its number if a signal ended it, as shells have it.
+  /// Runs a shell for the user if `shell`; otherwise waits for ever. Returns the exit status of the shell: 128 + N if
+  /// signal N ended it, as in shells.
   int stay(bool shell);
-  /// Ends all, the coordinator first and the switches last. Stopped is not thrown any more.
+  /// Ends all processes, the coordinator first and the switches last. Stopped is not thrown any more.
   void end_all();
 
   /// The script by which a user enters a host.

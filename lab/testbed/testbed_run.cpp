@@ -1,4 +1,4 @@
-// One testbed from its making to its results (see testbed_run.h).
+// The run of one testbed (see testbed_run.h).
 #include "mltcp/lab/testbed/testbed_run.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void add_capture(Words& words, const TestbedPlan& plan, const std::string& who) 
   words.push_back(capture_file(plan, who) + plan.pcap->substr(std::min(plan.pcap->find(','), plan.pcap->size())));
 }
 
-/// Those who are told this are given the key (sandbox.h): what was read from a descriptor can't be read again.
+/// Makes a program read the key from its descriptor (sandbox.h), which can be read only once.
 void add_key(Words& words, const TestbedPlan& plan) {
   if (!plan.key) return;
   words.emplace_back("--key");
@@ -73,7 +73,7 @@ class TestbedRun {
       throw;
     }
     testbed_.end_all();
-    if (status != 2) finish(status == 0);  // after wrong usage there is nothing to tell
+    if (status != 2) finish(status == 0);  // wrong usage has no results
     return status != 0 ? status : shell_status;
   }
 
@@ -89,7 +89,7 @@ class TestbedRun {
     return testbed_.run_jobs(coordinator_command(plan_, self_, server, files_in(folder_, plan_)), hosts);
   }
 
-  /// Whether there are results to write; those of policies that had been run before a failure may be `needed` or not.
+  /// Whether there are results to write. If not `needed`, the coordinator may have failed before it wrote any.
   [[nodiscard]] bool has_results(bool needed) const {
     return (plan_.results || plan_.series) && !plan_.experiment.empty() &&
            (needed || read_json(folder_ / "results.json").is_object());
@@ -100,7 +100,7 @@ class TestbedRun {
     if (has_results(needed)) write_results();
   }
 
-  /// The results of policies that had been run when it failed, or when the user had enough.
+  /// Keeps the results of policies that had completed before a failure or a stop.
   void rescue() {
     try {
       testbed_.end_all();
@@ -129,18 +129,18 @@ class TestbedRun {
 
   void write_results() {
     Json results = read_json(folder_ / "results.json");
-    if (!results.is_object()) throw RunError("mltcp gen left no results");
+    if (!results.is_object()) throw RunError("mltcp gen wrote no results");
     results["testbed"] = {{"device", plan_.host_device},  {"mtu", plan_.mtu},
                           {"idle", plan_.idle},           {"hosts", plan_.layout.hosts},
                           {"host_cpus", plan_.host_cpus}, {"switch_cpus", plan_.switch_cpus},
                           {"stolen", counters_.stolen}};
-    std::exception_ptr wrong;  // told when all that can be kept is written
+    std::exception_ptr wrong;  // rethrown when all that can be kept is written
     if (plan_.results) wrong = write_json(results);
     if (plan_.series && fs::exists(folder_ / "series.json")) write_series(results);
     if (wrong) std::rethrow_exception(wrong);
   }
 
-  /// Returns what is wrong with the switches' counters, if anything: then results are without links.
+  /// Returns the error in the switches' counters, if any; then results have no links.
   std::exception_ptr write_json(Json results) {
     std::exception_ptr wrong;
     try {
@@ -150,12 +150,13 @@ class TestbedRun {
     }
     Json& switches = results["switches"] = counters_.switches;
     for (Json& one : switches)
-      for (const char* key : {"series", "number", "provenance"}) one.erase(key);  // that of all stands beside
+      for (const char* key : {"series", "number", "provenance"})
+        one.erase(key);  // the results have a provenance of their own
     observer_.write(results);
     return wrong;
   }
 
-  /// What hosts have recorded, and switches counted meanwhile.
+  /// Adds the switches' links to the series of the hosts, and writes them.
   void write_series(const Json& results) {
     experiment::SeriesFile series = experiment::read_series(folder_ / "series.json");
     const Json& runs = results.at("runs");
@@ -219,7 +220,7 @@ Words host_command(const TestbedPlan& plan, std::size_t index, const std::string
   add_key(words, plan);
   if (plan.protection == security::Protection::authenticate) words.emplace_back("--authenticate");
   add_capture(words, plan, fmt::format("host-{}", host));
-  // What the experiment has loaded, its hosts have to load.
+  // Hosts must load the libraries that the experiment has loaded.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
     const std::string library = cc::library_file(*algorithm).string();
     if (library.empty()) continue;

@@ -29,9 +29,9 @@ class ArrivalReader {
     if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with arrival,job,workers,iterations");
     csv_.read_columns(
         kKnown, kNeeded,
-        "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
+        "the columns are arrival (times with their unit, e.g. 1.5 s), job, workers, iterations and batch");
     while (csv_.next()) read_row();
-    if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
+    if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line, e.g. 0 s,VGG16,8,500");
     std::ranges::stable_sort(result_.rows, [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
     return std::move(result_);
   }
@@ -62,10 +62,10 @@ class ArrivalReader {
   }
 
   [[nodiscard]] Nanos time(std::string_view field) const {
-    // parse_duration() takes a bare 0, next to which a bare 5 would look like a time, too.
+    // parse_duration() accepts a bare 0. A unit is required here, or a bare 5 would look valid, too.
     if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
       csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
-                "write one of the units ns, us, ms, s, min, as in 1.5 s");
+                "write one of the units ns, us, ms, s, min, e.g. 1.5 s");
     const Nanos result = csv_.parsed("arrival", field, parse_duration);
     if (result > kLatest)
       csv_.fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(kLatest));

@@ -3,8 +3,8 @@
 // Random: a Poisson process (independent exponential gaps), the usual model of independent users. Each job's type is
 // drawn by weight, its numbers of workers and batch size from lists, and its iterations log-uniformly, since durations
 // in clusters span orders of magnitude (Hu et al., "Characterization and prediction of deep learning workloads in
-// large-scale GPU datacenters", SC 2021). Jobs and arrival times are drawn from different streams, so that another
-// arrival rate brings the same jobs.
+// large-scale GPU datacenters", SC 2021). Jobs and arrival times are drawn from different streams, so that the jobs do
+// not depend on the arrival rate.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct Arrival {
   std::uint32_t type = 0;        ///< index in the mix, or in ArrivalFile::jobs
   std::uint32_t workers = 2;     ///< hosts; a job of one uses no network
   std::uint32_t batch = 0;       ///< batch size in samples; 0 = the type's default
-  std::uint32_t iterations = 1;  ///< 0 of a job of one host
+  std::uint32_t iterations = 1;  ///< 0 for a job on one host
   std::uint32_t gpus = 0;        ///< on all its hosts together; 0 = one each
-  Nanos length{};                ///< of a table's job: how long it ran
+  Nanos length{};                ///< for a job of a table (job_table.h): how long it ran
 
   [[nodiscard]] std::uint32_t all_gpus() const { return gpus == 0 ? workers : gpus; }
-  /// On each of its hosts; what does not divide evenly is rounded up.
+  /// GPUs on each of its hosts, rounded up.
   [[nodiscard]] std::uint32_t gpus_per_worker() const { return (all_gpus() + workers - 1) / workers; }
   bool operator==(const Arrival&) const = default;
 };
@@ -49,17 +49,17 @@ struct TypeChoices {
 std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
                                    Nanos gap, std::uint64_t seed);
 
-/// A type and a batch size for each job of a table that has neither, drawn in the order of `jobs`, from streams of
-/// their own.
+/// Draws a type and a batch size for each job of a table, which has neither: in the order of `jobs`, from separate
+/// random streams.
 void draw_types(std::span<const TypeChoices> mix, std::uint64_t seed, std::span<Arrival> jobs);
 
 /// A file of arrivals, CSV with a line of column names, in any order of columns and of lines:
 ///
-///   arrival,job,workers,iterations,batch        arrival: a time with its unit; job: what the caller makes of the text
+///   arrival,job,workers,iterations,batch        arrival: a time with its unit; job: text for the caller to interpret
 ///   0 s,VGG16,8,500,128                         batch may be left out, as a column or in a line: the default
 ///   1.5 s,traces/resnet50.txt,4,200,
 ///
-/// Empty lines and what follows a # are skipped.
+/// Empty lines and text after a # are skipped.
 struct ArrivalFile {
   struct Row {
     Arrival arrival;  ///< its type is an index in `jobs`

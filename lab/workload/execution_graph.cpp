@@ -1,7 +1,7 @@
-// What an ExecutionGraph must hold (see execution_graph.h).
+// Checks an ExecutionGraph (see execution_graph.h).
 //
-// That it comes to an end is seen by running it without time (Kahn, CACM 5(11), 1962): what is left when nothing is
-// ready any more waits in a circle, be it through dependencies, collectives or messages.
+// Runs the graph without time to check that it ends (Kahn, CACM 5(11), 1962). Nodes that are left when none is ready
+// wait in a circle of dependencies, collectives or messages.
 #include "mltcp/lab/workload/execution_graph.h"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ class Checker {
     }
     auto sorted = graph_.groups;
     std::ranges::sort(sorted);
-    if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("a group is there twice", kReadAgain);
+    if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("a group is given twice", kReadAgain);
   }
 
   void check_rank(std::uint32_t number) const {
@@ -82,30 +82,30 @@ class Checker {
         fail(fmt::format("node {} of {}: {}", index, shown(number), cause), kReadAgain);
       };
       if (node.name >= graph_.names.size() || node.lane >= graph_.lanes.size() || node.step >= graph_.steps.size())
-        wrong("its name, lane or step is not there");
-      if (node.step < step) wrong("it is of an earlier step than the node before it");
+        wrong("its name, lane or step does not exist");
+      if (node.step < step) wrong("it belongs to an earlier step than the node before it");
       step = node.step;
-      if (node.length.count < 0 || node.length.is_never()) wrong("its length is negative or endless");
+      if (node.length.count < 0 || node.length.is_never()) wrong("its length is negative or infinite");
       if (node.first_wait > rank.waits.size() || node.waits > rank.waits.size() - node.first_wait)
-        wrong("what it waits for is not there");
+        wrong("it waits for a node that does not exist");
       for (std::uint32_t wait = 0; wait < node.waits; ++wait)
         if (rank.waits[node.first_wait + wait] >= index) wrong("it waits for itself or a later one");
       if ((node.kind == Kind::collective) != (node.collective != Collective::none))
         wrong("a collective without a kind, or a kind without a collective");
       if (node.kind == Kind::collective) {
-        if (node.group >= graph_.groups.size()) wrong("its group is not there");
+        if (node.group >= graph_.groups.size()) wrong("its group does not exist");
         const auto& group = graph_.groups[node.group];
-        if (!std::ranges::binary_search(group, number)) wrong("its group is one of other ranks");
+        if (!std::ranges::binary_search(group, number)) wrong("its rank is not in its group");
         if (node.collective == Collective::broadcast && !std::ranges::binary_search(group, node.peer))
           wrong("the root of a broadcast is not in its group");
       } else if (node.kind != Kind::compute) {
-        if (node.peer >= graph_.ranks.size() || node.peer == number) wrong("a message to a rank that is not there");
+        if (node.peer >= graph_.ranks.size() || node.peer == number) wrong("a message to a rank that does not exist");
         if (node.bytes == 0) wrong("a message without bytes");
       }
     }
   }
 
-  // Of each group, the collectives of its ranks, in order.
+  // Ranks of a group must run the same collectives in the same order.
   void check_collectives() {
     std::vector<std::map<std::uint32_t, std::vector<std::uint32_t>>> of_group(graph_.groups.size());
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -220,7 +220,7 @@ class Checker {
     if (done < units) fail_by_circle(blocked, first, followers, place);
   }
 
-  /// Every unit that is left has one before it that is left: going back from any ends in a circle.
+  /// Every remaining unit waits for another remaining one, so following them backwards from any unit finds a circle.
   [[noreturn]] void fail_by_circle(const std::vector<std::uint32_t>& blocked, const std::vector<std::size_t>& first,
                                    const std::vector<std::uint32_t>& followers, const std::vector<Place>& place) const {
     constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -241,7 +241,7 @@ class Checker {
 
   const ExecutionGraph& graph_;
   std::vector<std::size_t> first_;                 ///< number of each rank's first node among all
-  std::vector<std::vector<Place>> together_;       ///< of each collective, its nodes
+  std::vector<std::vector<Place>> together_;       ///< the nodes of each collective
   std::vector<std::pair<Place, Place>> messages_;  ///< send and receive
 };
 

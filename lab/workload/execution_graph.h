@@ -1,6 +1,6 @@
-// What the ranks of a job did, as a graph: computations, collectives, sends and receives, each with the nodes that it
-// depends on. It is what readers of recorded traces yield (lab/workload/traces/), and what is replayed, summarised as
-// phases and drawn; which format it came from matters no more.
+// The work of a job's ranks as a graph: computations, collectives, sends and receives, each with the nodes that it
+// depends on. Readers of recorded traces (lab/workload/traces/) make it; it is then replayed, summarised as phases and
+// drawn in the same way for all formats.
 //
 // The model is that of execution traces (Sridharan et al., Chakra, 2023, arXiv 2305.14516): nodes of a rank with
 // dependencies among them. Ranks are connected by collectives and messages only.
@@ -16,7 +16,7 @@
 
 namespace mltcp::workload {
 
-/// Format of the graphs of traces in 12 columns, which are of a training loop rather than of a recording.
+/// ExecutionGraph::format of traces in 12 columns, which describe a training loop and are not recordings.
 inline constexpr std::string_view kTwelveColumns = "ASTRA-sim text";
 
 struct GraphNode {
@@ -27,7 +27,7 @@ struct GraphNode {
     receive,     ///< `bytes` from `peer`
   };
   Kind kind = Kind::compute;
-  Collective collective = Collective::none;  ///< kind collective: not none. Of 0 bytes: a barrier
+  Collective collective = Collective::none;  ///< kind collective: not none; a barrier if of 0 bytes
   std::uint32_t name = 0;                    ///< index in ExecutionGraph::names
   std::uint32_t lane = 0;        ///< index in ExecutionGraph::lanes: the stream or thread that it was recorded on
   std::uint32_t step = 0;        ///< index in ExecutionGraph::steps; ascending in a rank
@@ -35,12 +35,12 @@ struct GraphNode {
   std::uint32_t peer = 0;        ///< send, receive: the other rank. Broadcast: its root, a rank of the group
   std::uint32_t first_wait = 0;  ///< index in RankGraph::waits
   std::uint32_t waits = 0;
-  /// Send and receive: of the message, above 0. Collective: S of collective.h, an all-gather's being the total that
+  /// Send and receive: size of the message, above 0. Collective: S of collective.h; for an all-gather, the total that
   /// each rank holds at its end.
   Bytes bytes = 0;
-  std::uint64_t tag = 0;  ///< send, receive: the n-th send of a tag to a rank is what the n-th receive of it there gets
-  Nanos start;            ///< as recorded, relative to the graph's beginning; never() if that is not known
-  Nanos length;           ///< as recorded: a communication's includes waiting for others; 0 if that is not known
+  std::uint64_t tag = 0;  ///< send, receive: a rank's n-th receive of a tag matches the n-th send of that tag to it
+  Nanos start;            ///< as recorded, relative to the graph's beginning; never() if unknown
+  Nanos length;           ///< as recorded; for a communication, including the wait for others; 0 if unknown
 };
 
 /// Nodes depend on earlier ones in the list only. Collectives of one group are in the same order in all of its ranks.
@@ -53,8 +53,8 @@ struct ExecutionGraph {
   /// An iteration of training as the trace marks it. A trace that marks none is one step.
   struct Step {
     std::string name;  ///< "ProfilerStep#10"; may be empty
-    Nanos start;       ///< the earliest of any rank, relative to the graph's beginning; never() if that is not known
-    Nanos length;      ///< to the latest end of any rank; 0 if that is not known
+    Nanos start;       ///< the earliest of any rank, relative to the graph's beginning; never() if unknown
+    Nanos length;      ///< to the latest end of any rank; 0 if unknown
   };
 
   std::string format;                              ///< "Kineto" and so on, for people
@@ -64,13 +64,13 @@ struct ExecutionGraph {
   std::vector<std::vector<std::uint32_t>> groups;  ///< ranks that run collectives together, ascending; no two are equal
   std::vector<std::string> names;                  ///< of nodes
   std::vector<std::string> lanes;
-  /// The numbers that ranks had in the trace, by rank, if those were others (a subset of a larger job).
+  /// The ranks' numbers in the trace, by rank, if they differ (a subset of a larger job).
   std::vector<std::uint32_t> recorded_ranks;
-  /// What was left out, guessed or simplified: one line each, which begins with the file.
+  /// Parts of the trace that were left out, guessed or simplified: one line each, which begins with the file.
   std::vector<std::string> warnings;
 };
 
-inline constexpr std::size_t kMaxGraphNodes = 16'000'000;  ///< of all ranks; a replay takes no more
+inline constexpr std::size_t kMaxGraphNodes = 16'000'000;  ///< of all ranks together; the limit of a replay
 
 /// Throws InputError "SOURCE: cause; cure" unless the graph is as described above: indices in range, nodes that depend
 /// on earlier ones, groups that list their node's rank, collectives that agree among their ranks in kind, bytes and

@@ -20,13 +20,13 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-constexpr double kAlike = 0.9;                     // share of pairs that a period needs
-constexpr std::size_t kMaxSearched = 200'000;      // communications
-constexpr std::size_t kMaxCompared = 200'000'000;  // pairs of them, in all: what repeats itself is found long before
-constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // of what is laid out
+constexpr double kAlike = 0.9;                         // minimum share of equal pairs in a period
+constexpr std::size_t kMaxSearched = 200'000;          // communications
+constexpr std::size_t kMaxCompared = 200'000'000;      // pairs of them; a period is found long before
+constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // of nodes that are laid out
 constexpr Bytes kMaxSent = std::uint64_t{1} << 62;
 
-/// A part of time in which something is done.
+/// An interval of time.
 struct Span {
   Nanos from;
   Nanos to;
@@ -50,7 +50,8 @@ Nanos length_of(const std::vector<Span>& spans) {
   for (const Span& span : spans) sum += span.to - span.from;
   return sum;
 }
-/// Of two lists of disjoint, ascending parts. `a` may be much longer, and is not gone over from its beginning.
+/// Length of the intersection of two lists of disjoint, ascending spans. `a` may be much longer, and is searched from
+/// the first span that matters.
 Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   Nanos sum;
   if (b.empty()) return sum;
@@ -67,7 +68,7 @@ Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   }
   return sum;
 }
-/// Of `spans`, disjoint and ascending, how much is in `where`.
+/// How much of `spans`, disjoint and ascending, lies in `where`.
 Nanos within(const std::vector<Span>& spans, const Span& where) {
   auto at = std::lower_bound(spans.begin(), spans.end(), where.from,
                              [](const Span& span, Nanos time) { return span.to <= time; });
@@ -77,7 +78,7 @@ Nanos within(const std::vector<Span>& spans, const Span& where) {
   return sum;
 }
 
-/// Standard deviation by mean; 0 of fewer than two.
+/// Standard deviation divided by mean; 0 for fewer than two.
 double spread(const std::vector<Nanos>& lengths) {
   if (lengths.size() < 2) return 0;
   double mean = 0;
@@ -150,13 +151,13 @@ class Summary {
           node.collective, node.bytes,
           options_.workers > 0 ? options_.workers : static_cast<std::uint32_t>(graph_.groups[node.group].size()));
     if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMaxSent), kMaxSent);
-    // Rounded up: something is sent as long as there is something to send.
+    // Rounded up, so that it stays above 0.
     const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMaxSent)) * options_.bytes_scale);
     return scaled < static_cast<double>(kMaxSent) ? static_cast<Bytes>(scaled) : kMaxSent;
   }
 
   void lay_out() {
-    // Communications that all take no time have lengths that nobody recorded.
+    // If all communications have length 0, their lengths were not recorded.
     const bool communicates =
         std::ranges::any_of(rank_.nodes, [](const GraphNode& node) { return node.kind != Kind::compute; });
     result_.recorded = options_.compute_scale == 1 &&
@@ -166,7 +167,7 @@ class Summary {
                        });
     Nanos computed;
     Nanos sent;
-    // Of computations so far: scaled as a sum, or many short ones would vanish.
+    // Computations so far. The sum is scaled, or many short ones would round to 0.
     long double unscaled = 0;
     Nanos scaled;
     for (std::size_t i = 0; i < rank_.nodes.size(); ++i) {
@@ -189,7 +190,7 @@ class Summary {
         const Nanos before = scaled;
         scaled = Nanos(std::llround(std::min(unscaled * static_cast<long double>(options_.compute_scale), 4e18L)));
         const Nanos length = scaled - before;
-        // What takes no time does not wait for its turn.
+        // A computation of length 0 does not wait for the one before.
         if (length.count > 0) from = computed = std::max(from, computed);
         times_.push_back({from, from + length});
         computed = std::max(computed, from + length);
@@ -238,7 +239,7 @@ class Summary {
       if (!used[i]) continue;
       const auto& step = graph_.steps[i];
       of[i].name = step.name;
-      // Recorded steps are as long as they were; what overlaps with the next one is not counted twice.
+      // Recorded steps keep their length; an overlap with the next step is not counted twice.
       if (result_.recorded && !step.start.is_never() && step.length.count > 0)
         of[i].time = {step.start, step.start + step.length};
       else
@@ -297,7 +298,7 @@ class Summary {
         one.time = {from, next < count ? times_[all[next]].from : to};
         iterations_.push_back(std::move(one));
       }
-      // The last one has no end, but for the trace's.
+      // The last one would only end with the trace.
       if (repetitions > 1 && count == repetitions * period) iterations_.pop_back();
       result_.period = GraphSummary::Period::repeated;
       result_.confidence = static_cast<double>(pairs - others) / static_cast<double>(pairs) *
@@ -309,8 +310,8 @@ class Summary {
 
   bool give_up() {
     result_.warnings.push_back(
-        fmt::format("{}: whether it repeats itself takes too long to find out, and it is taken for one iteration: mark "
-                    "steps, or give a part of it",
+        fmt::format("{}: the search for repetitions takes too long, so the trace is taken as one iteration; mark "
+                    "steps, or give a part of the trace",
                     graph_.sources.empty() ? "a graph" : graph_.sources.front()));
     return false;
   }
@@ -332,18 +333,18 @@ class Summary {
     return step;
   }
 
-  /// What goes on in a ring at the same time.
+  /// Whether the two run at the same time in a ring.
   static bool two_ends(const GraphNode& a, const GraphNode& b) {
     return a.bytes == b.bytes &&
            ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
   }
 
-  /// Of recorded times, what lies between communications is compute time, and a communication beside which the rank
-  /// computes, for half of it at least, delays nothing. Where nodes were laid out by what they wait for, compute time
-  /// is what computes, as the rest is waiting for the link, and a communication delays what begins at its end if
-  /// nothing was computed until then. What was computed beside the first part of it stays beside that part.
+  /// With recorded times, the time between communications is compute time, and a communication delays nothing if the
+  /// rank computes during at least half of it. If nodes were laid out by their dependencies, only computations are
+  /// compute time, since the rest is waiting for the link; a communication delays the computation that begins at its
+  /// end, if the rank was idle just before. Computation during its first part stays parallel to that part.
   void phases_of(const Iteration& one) {
-    constexpr double least = 0.01;  // of a communication: a smaller part is not worth a phase of its own
+    constexpr double least = 0.01;  // share of a communication; a smaller part gets no phase of its own
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
@@ -386,7 +387,7 @@ class Summary {
     compute_until(one.time.to);
   }
 
-  /// Since when the rank computed nothing, if it begins to at `time`, before `end`.
+  /// If the rank begins to compute at `time`, before `end`: since when it has computed nothing.
   [[nodiscard]] std::optional<Nanos> idle_before(Nanos time, Nanos end) const {
     const auto next = std::lower_bound(computing_.begin(), computing_.end(), time,
                                        [](const Span& span, Nanos when) { return span.from < when; });
@@ -400,7 +401,7 @@ class Summary {
   GraphSummary result_;
   std::vector<Bytes> sent_;  ///< of each node
   std::vector<Span> times_;
-  std::vector<Nanos> ready_;  ///< when all computations were over that a node waits for, directly or behind others
+  std::vector<Nanos> ready_;  ///< by node: when all computations ended that it waits for, directly or indirectly
   std::vector<Iteration> iterations_;
   std::vector<Span> computing_;
 };

@@ -1,17 +1,17 @@
-// What an execution graph says about its job: the steps of one rank, what it computes and sends in them, how much of
-// both goes on at once, how sure the period is, and a step as the phases of a job.
+// Summarises an execution graph: the steps of one rank, its computation and communication in each step, how much of
+// both overlaps, how certain the period is, and one step as the phases of a job.
 //
-// Times are those recorded, if the trace has a start for every node of the rank. Else nodes are laid out as early as
-// their dependencies allow, computations one at a time, communications one at a time too, at the rate of the link.
+// Times are those recorded, if the trace has a start for every node of the rank. Otherwise nodes are laid out as early
+// as their dependencies allow: one computation at a time, and one communication at a time, at the rate of the link.
 //
-// The period. Steps that the trace marks are iterations. A trace that marks none is searched for the shortest sequence
-// of communications (kind, bytes, group) that repeats itself: of all pairs that are that far apart nine in ten have to
-// be the same, and it has to have two different ones, or every sequence of equal ones would be a period. Confidence is
-// from 0 to 1:
+// The period. If the trace marks steps, they are the iterations. Otherwise the shortest sequence of communications
+// (kind, bytes, group) that repeats is the period. At least nine in ten of all pairs of communications at that distance
+// must be equal, and the sequence must contain two different ones, or any run of equal ones would be periodic.
+// Confidence is from 0 to 1:
 //
-//   marked      1 / (1 + v), v being the standard deviation of the steps' lengths by their mean; half, if there is one
-//   only repeated    m (1 - 1/k) / (1 + v) with k repetitions, a share m of pairs the same, v of the repetitions'
-//   lengths single      0: the whole trace is taken as one iteration
+//   marked      1 / (1 + v), or 0.5 if there is only one step; v: standard deviation / mean of the steps' lengths
+//   repeated    m (1 - 1/k) / (1 + v) for k repetitions and a share m of equal pairs; v: of the repetitions' lengths
+//   single      0: the whole trace is taken as one iteration
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ struct PhaseOptions {
   double compute_scale = 1;   ///< factor on recorded times of computations
   double bytes_scale = 1;     ///< factor on bytes sent
   std::uint32_t workers = 0;  ///< of each collective; 0: those of its group
-  /// Where nodes are laid out: whether phases are for links of any rate, so that what waits for `link` goes where it is
-  /// ready, and not where `link` would be free.
+  /// Only if nodes are laid out: the phases are for links of any rate, so a communication is placed when it is ready,
+  /// not when `link` would be free.
   bool any_link = false;
 };
 
@@ -43,9 +43,9 @@ struct GraphSummary {
   struct Step {
     std::string name;
     Nanos length;
-    Nanos compute;      ///< in which the rank computes
-    Nanos communicate;  ///< in which it communicates
-    Nanos both;         ///< in which it does both
+    Nanos compute;      ///< time in which the rank computes
+    Nanos communicate;  ///< time in which it communicates
+    Nanos both;         ///< time in which it does both
     Bytes sent = 0;     ///< by the rank, as in collective.h
     std::size_t communications = 0;
   };
@@ -59,7 +59,7 @@ struct GraphSummary {
   std::string format;
   std::vector<std::string> sources;
   std::size_t ranks = 0;
-  std::uint32_t rank = 0;  ///< that was looked at, as recorded
+  std::uint32_t rank = 0;  ///< the rank summarised, as numbered in the trace
   bool recorded = false;   ///< whether times are those of the trace
   bool computes = false;   ///< whether the trace has computations that take time
   Period period = Period::single;
@@ -79,14 +79,15 @@ std::string_view key_of(GraphSummary::Period period);
 /// Throws InputError if the rank has no nodes.
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options = {});
 
-/// Whether it is of a trace in 12 columns, which leaves open what crosses the network, and among how many workers.
+/// Whether the trace has 12 columns. Such a trace does not say which collectives cross the network, or among how many
+/// workers.
 bool is_training_loop(const GraphSummary& summary);
 
 /// A job of the typical step. Throws InputError if it sends nothing.
 Job to_job(const GraphSummary& summary, const std::string& job_name);
 
-/// The summary as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`, and where on
-/// the circle of an iteration the link is busy.
+/// The summary as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`, and when in
+/// an iteration the link is busy.
 std::string describe(const GraphSummary& summary, Rate link);
 
 }  // namespace mltcp::workload

@@ -1,4 +1,4 @@
-// From recorded graphs to programs of ranks (see graph_program.h).
+// Turns recorded graphs into programs of ranks (see graph_program.h).
 #include "mltcp/lab/workload/graph_program.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ using Kind = GraphNode::Kind;
 
 constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
 
-// Ends of a collective differ by less on clocks that agree.
+// If clocks agree, ends of a collective differ by less.
 constexpr Nanos kMinClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
@@ -45,14 +45,14 @@ Nanos scaled(Nanos time, double scale) {
   return Nanos(std::llround(std::min(static_cast<double>(time.count) * scale, most)));
 }
 
-/// The ranks of an island that take part, and those of the same place in each island.
+/// The participating ranks of an island, and the ranks of the same place in each island.
 struct Split {
   Group locals;
   Group peers;
   std::uint32_t islands = 0;
 };
 
-/// Programs of the ranks of a group, ascending, once for all of them: a list for each would grow with their square.
+/// Programs of the ranks of a group, ascending. All ranks share one list: a list for each would take quadratic memory.
 struct GroupMembers {
   Members all;
   std::vector<std::uint32_t> islands;  ///< ascending; empty if they have different numbers of the group's ranks
@@ -88,16 +88,17 @@ class Maker {
   }
 
  private:
-  /// What is done at once: a node, or all of a collective's.
+  /// Nodes that run together: one node, or all nodes of a collective.
   struct Joint {
-    std::uint32_t rank = 0;  ///< of a program; collective: of its first member
+    std::uint32_t rank = 0;  ///< number of a program; for a collective, that of its first member
     std::uint32_t node = 0;
     std::uint32_t waits = 0;
     std::uint32_t collective = kNone;  ///< index in collectives_
-    std::uint32_t begin = kNone;       ///< index in begins_; it has no node then
+    std::uint32_t begin = kNone;       ///< index in begins_; if set, there is no node
     Nanos ready;
   };
-  /// Of a step on a rank, when the step before is over: what its nodes wait for that wait for nothing else.
+  /// The beginning of a step on a rank, when the step before has ended. Nodes of the step that wait for nothing else
+  /// wait for it.
   struct Begin {
     std::vector<std::uint32_t> ends;  ///< nodes
     Waits done;
@@ -108,7 +109,7 @@ class Maker {
   };
   /// A message between two ranks.
   struct Message {
-    std::uint32_t receiver_node = kNone;  ///< of the peer's
+    std::uint32_t receiver_node = kNone;  ///< the peer's node
     Waits arrived;
   };
   struct Sequence {
@@ -116,9 +117,9 @@ class Maker {
     std::vector<std::uint32_t> joints;  ///< in order
   };
   struct OfNode {
-    std::uint32_t joint = kNone;    ///< none: it isn't replayed
+    std::uint32_t joint = kNone;    ///< kNone: not replayed
     std::uint32_t message = kNone;  ///< of sends and receives
-    bool dropped = false;           ///< it waits, and does nothing
+    bool dropped = false;           ///< it waits, but does nothing
     Nanos delay;                    ///< before it, scaled
     Nanos compute;                  ///< scaled
     Waits done;
@@ -143,11 +144,11 @@ class Maker {
                            : "",
                        recorded(result_.graph_rank[rank]));
   }
-  /// The number that people know a rank of the graph by.
+  /// The number of a rank of the graph in the trace, for messages.
   [[nodiscard]] std::uint32_t recorded(std::uint32_t graph_rank) const {
     return graph_rank < graph_.recorded_ranks.size() ? graph_.recorded_ranks[graph_rank] : graph_rank;
   }
-  /// A subset of the recorded ranks is still on their islands.
+  /// By recorded number: a subset of the ranks stays on its islands.
   [[nodiscard]] std::uint32_t island_of(std::uint32_t program) const {
     return recorded(result_.graph_rank[program]) / options_.islands;
   }
@@ -191,12 +192,13 @@ class Maker {
     const auto all = static_cast<std::uint32_t>(graph_.steps.size());
     const auto [first, last] = options_.steps.value_or(std::pair(0U, std::max(all, 1U) - 1));
     if (first > last || last >= all)
-      refuse(fmt::format("there are no steps {} to {}; the trace has {}, from 0", first, last, plural(all, "step")));
+      refuse(fmt::format("there are no steps {} to {}; the trace has {}, numbered from 0", first, last,
+                         plural(all, "step")));
     result_.first_step = first;
     result_.last_step = last;
   }
 
-  // ---- What there is to do ------------------------------------------------------------------------------------------
+  // ---- Nodes to run -------------------------------------------------------------------------------------------------
 
   void collect_nodes() {
     nodes_.resize(ranks_);
@@ -246,7 +248,7 @@ class Maker {
     return joint;
   }
 
-  /// The n-th collective of a group on a rank belongs to the n-th on the others.
+  /// The n-th collective of a group on a rank is the n-th of that group on the other ranks.
   void add_collective(std::uint32_t rank, std::uint32_t index) {
     const GraphNode& node = this->node(rank, index);
     if (node.group >= graph_.groups.size())
@@ -255,8 +257,8 @@ class Maker {
     const std::vector<std::uint32_t>& group = graph_.groups[node.group];
     const auto member = std::ranges::lower_bound(group, result_.graph_rank[rank]);
     if (member == group.end() || *member != result_.graph_rank[rank])
-      refuse(
-          fmt::format("{} is of a group without its rank; the trace is damaged, record it again", called(rank, index)));
+      refuse(fmt::format("{} has a group that its rank is not in; the trace is damaged, record it again",
+                         called(rank, index)));
     if (sequence.next.empty()) sequence.next.resize(group.size());
     const std::uint32_t number = sequence.next[static_cast<std::size_t>(member - group.begin())]++;
     if (number == sequence.joints.size()) {
@@ -294,7 +296,7 @@ class Maker {
     }
   }
 
-  /// The n-th send of a tag is what the n-th receive gets.
+  /// The n-th receive of a tag matches the n-th send.
   void match_messages() {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> sends;  // messages
     for (std::uint32_t rank = 0; rank < ranks_; ++rank)
@@ -341,17 +343,17 @@ class Maker {
 
   // ---- When ---------------------------------------------------------------------------------------------------------
 
-  /// Whether all ranks are done with it at about the same time.
+  /// Whether the collective ends on all ranks at about the same time.
   static bool ends_together(workload::Collective kind) {
     using workload::Collective;
     return kind == Collective::all_reduce || kind == Collective::all_gather || kind == Collective::reduce_scatter ||
            kind == Collective::all_to_all || kind == Collective::all_reduce_all_to_all;
   }
 
-  /// By member of a group: how much later its clock says that collectives end than the first member's; the median.
-  /// Empty if that is not known.
+  /// By member of a group: the median of how much later collectives end on its clock than on the first member's. Empty
+  /// if unknown.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
-    constexpr std::size_t most = 1'000;  // that are looked at
+    constexpr std::size_t most = 1'000;  // collectives compared
     std::map<std::uint32_t, std::vector<Nanos>> later;
     const std::size_t stride = sequence.joints.size() / most + 1;
     for (std::size_t i = 0; i < sequence.joints.size(); i += stride) {
@@ -372,11 +374,10 @@ class Maker {
     return result;
   }
 
-  /// Hosts' clocks differ, and ends of their collectives hardly do: what they differ by systematically is their
-  /// clocks'.
+  /// Collectives end at nearly the same time on all ranks, so systematic differences are errors of the hosts' clocks.
   void find_clock_errors() {
     result_.clock_error.resize(ranks_);
-    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);  // how much later is that rank's clock
+    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);  // difference of that rank's clock
     for (const auto& [group, sequence] : sequences_) {
       const auto clocks = compare_clocks(sequence);
       for (std::size_t i = 1; i < clocks.size(); ++i) {
@@ -412,15 +413,16 @@ class Maker {
     }
     if (wrong == 0) return;
     warn(
-        fmt::format("the clock of rank {} is {} {} the others', going by the ends of their collectives; the clocks of "
-                    "{} are corrected",
+        fmt::format("the clock of rank {} is {} {} the others', according to the ends of their collectives; the clocks "
+                    "of {} are corrected",
                     recorded(result_.graph_rank[worst]), to_text(magnitude(error[worst])),
                     error[worst].count > 0 ? "ahead of" : "behind", plural(wrong, "rank")));
   }
 
   static Nanos magnitude(Nanos time) { return Nanos(std::abs(time.count)); }
 
-  /// When the first node begins, by corrected clocks, and what the first step takes before it.
+  /// The beginning of the first step by corrected clocks: the start of the first node, minus the time of the step
+  /// before it.
   [[nodiscard]] Nanos find_origin() const {
     const Nanos step_start = graph_.steps[result_.first_step].start;
     Nanos as_recorded = Nanos::never();
@@ -435,7 +437,7 @@ class Maker {
     return corrected - (as_recorded - step_start);
   }
 
-  /// Behind the last node of each rank, the last step goes on as long as it did, on the host.
+  /// After the last node of each rank, the last step continues on the host for as long as recorded.
   void find_rests(const std::vector<Nanos>& last_ends) {
     rests_.assign(ranks_, Nanos());
     const ExecutionGraph::Step& step = graph_.steps[result_.last_step];
@@ -465,7 +467,7 @@ class Maker {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
       std::vector<OfNode>& own = nodes_[rank];
-      std::vector<std::uint32_t> order;  // of what has a time
+      std::vector<std::uint32_t> order;  // nodes with a start
       for (std::uint32_t i = 0; i < own.size(); ++i) {
         if (own[i].joint == kNone) continue;
         if (of_rank.nodes[i].kind == Kind::compute) own[i].compute = of_rank.nodes[i].length;
@@ -473,7 +475,7 @@ class Maker {
       }
       std::ranges::stable_sort(
           order, [&](std::uint32_t a, std::uint32_t b) { return of_rank.nodes[a].start < of_rank.nodes[b].start; });
-      // By the rank's own clock, as are all of its times.
+      // On the rank's own clock, like all of its times.
       const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
       for (const std::uint32_t i : order)
@@ -521,11 +523,11 @@ class Maker {
       warn(fmt::format("computations of a rank run one at a time; {} in which they overlapped count once",
                        to_text(Nanos(overlapped.count / ranks_))));
     if (delayed.count > 0)
-      warn(fmt::format("each rank waits {} in all that no dependency explains, as recorded",
+      warn(fmt::format("each rank waits {} in total for reasons that no dependency explains, as recorded",
                        to_text(Nanos(delayed.count / ranks_))));
   }
 
-  /// Of times of all ranks; programs and sums of them can't overflow then.
+  /// Adds up times of all ranks, with a limit below which programs and their sums cannot overflow.
   void sum_up(Nanos& sum, Nanos time) const {
     if (time.count > kMaxInAll - sum.count)
       refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
@@ -563,7 +565,7 @@ class Maker {
           awaited[wait] = true;
         }
       }
-      // Of a step, what waits for nothing waits for the end of the step before.
+      // Nodes of a step that wait for nothing wait for the end of the step before.
       std::vector<std::uint32_t> ends;
       std::vector<std::uint32_t> ends_before;
       std::uint32_t begin = kNone;  // joint: of this step
@@ -603,7 +605,7 @@ class Maker {
     std::ranges::sort(edges_);
   }
 
-  /// How long it takes at most, more or less.
+  /// A rough estimate of the node's duration.
   [[nodiscard]] Nanos guess(const GraphNode& node) const {
     return options_.rate.time_for(std::min(bytes_of(node), std::numeric_limits<Bytes>::max() / 16));
   }
@@ -711,7 +713,7 @@ class Maker {
     note(peer, message.receiver_node);
   }
 
-  /// What its operations wait for, behind its delay.
+  /// Operations that the node's operations wait for, after its delay.
   Waits waits_of(std::uint32_t rank, std::uint32_t index) {
     const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
     const GraphNode& given = of_rank.nodes[index];
@@ -725,21 +727,20 @@ class Maker {
     return waits;
   }
 
-  /// What has been written belongs to that node.
+  /// Assigns the operations written since the last call to that node.
   void note(std::uint32_t rank, std::uint32_t index) {
     std::vector<std::uint32_t>& of = result_.node_of[rank];
     const auto delayed_until = waiting_until_.find(rank);
-    // A delay, or a join, is not what the node does.
+    // A delay or a join is no operation of the node itself.
     if (delayed_until != waiting_until_.end())
       of.resize(std::max<std::size_t>(of.size(), delayed_until->second), kNone);
     of.resize(writers_[rank].operations(), index);
     total_ = total_ + of.size() - counted_[rank];
     counted_[rank] = of.size();
     if (total_ > kMaxOperationsInAll)
-      refuse(
-          fmt::format("its ranks have more than {} operations; replay fewer steps or ranks, or whole rings in place "
-                      "of their steps",
-                      kMaxOperationsInAll));
+      refuse(fmt::format(
+          "its ranks have more than {} operations; replay fewer steps or ranks, or whole rings instead of their steps",
+          kMaxOperationsInAll));
   }
 
   void write_collective(std::uint32_t number, std::uint32_t joint) {
@@ -798,7 +799,7 @@ class Maker {
     return members;
   }
 
-  /// Empty unless every island has the same number of ranks of the group.
+  /// The group divided by islands; empty unless every island has the same number of its ranks.
   [[nodiscard]] std::optional<Split> split(const Group& group, std::uint32_t number) {
     const GroupMembers& members = members_of(number);
     if (members.islands.empty()) return std::nullopt;
@@ -838,7 +839,7 @@ class Maker {
     return std::ranges::binary_search(*group.members, root) ? place_in(*group.members, root) : 0;
   }
 
-  /// Over the network alone.
+  /// Writes a collective over the network, without islands.
   Waits flat(ProgramWriter& writer, Group& group, workload::Collective collective, Bytes bytes, std::uint32_t root,
              const Waits& waits) {
     using workload::Collective;
@@ -873,7 +874,7 @@ class Maker {
         return writer.broadcast(group, bytes, waits, root);
       case Collective::all_reduce_all_to_all: {
         const Waits reduced = by_algorithm(writer, group, Collective::all_reduce, bytes, 0, waits);
-        group.sequence += std::uint64_t{1} << 31U;  // of its own
+        group.sequence += std::uint64_t{1} << 31U;  // separate from other collectives
         return writer.all_to_all(group, bytes, reduced);
       }
       case Collective::none:
@@ -921,8 +922,7 @@ class Maker {
       warn(
           "halving-doubling is for powers of two; collectives of other numbers of ranks are rings, in one message of "
           "each rank");
-    if (options_.islands > 1)
-      warn("ranks of an island tell each other that they have come so far by messages of one byte over the network");
+    if (options_.islands > 1) warn("ranks of an island synchronise by messages of one byte over the network");
     bool sends = false;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       if (rests_[rank].count > 0) {
@@ -948,13 +948,13 @@ class Maker {
   const ExecutionGraph& graph_;
   const GraphOptions& options_;
   GraphPrograms result_;
-  std::uint32_t ranks_ = 0;                ///< that are replayed
+  std::uint32_t ranks_ = 0;                ///< ranks replayed
   std::vector<std::uint32_t> program_of_;  ///< by rank of the graph
   std::vector<std::vector<OfNode>> nodes_;
   std::vector<Begin> begins_;
   std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;  ///< by program and node: index in begins_
-  std::vector<Nanos> rests_;                      ///< by program: of the last step, behind its last node
-  std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: what nothing waits for, of the last step
+  std::vector<Nanos> rests_;                                      ///< by program: of the last step, after its last node
+  std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: nodes of the last step for which no node waits
   std::vector<Joint> joints_;
   std::vector<Collective> collectives_;
   std::map<std::uint32_t, Sequence> sequences_;  ///< by group

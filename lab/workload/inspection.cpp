@@ -59,8 +59,7 @@ std::string value_toml(const T& value) {
   } else if constexpr (std::is_same_v<T, Nanos> || std::is_same_v<T, Rate>) {
     return fmt::format("\"{}\"", to_text(value));
   } else if constexpr (std::is_same_v<T, double>) {
-    // The shortest decimal that reads back as the same double, with a point or an exponent so that TOML takes it for
-    // one.
+    // The shortest decimal that reads back as the same double, with a point or an exponent so that it is a TOML float.
     const std::string text = fmt::format("{}", value);
     return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
   } else {
@@ -80,7 +79,7 @@ constexpr Nanos kLatest(std::int64_t{1} << 62);  // 146 years; sums stay in rang
 
 Rate bounded(const Job& job, Rate link) { return job.rate.is_zero() ? link : std::min(link, job.rate); }
 
-// Goes through an iteration that has the link for itself, tells `each` transfer, and returns how long it takes.
+// Runs an iteration alone on the link, calls `each` for every transfer, and returns the iteration's length.
 template <typename Each>
 Nanos walk(const std::vector<Phase>& phases, Rate link, Each each) {
   Nanos now;

@@ -57,9 +57,9 @@ struct Job {
   /// Communication pattern of its ranks, one on each of `hosts`. `phases` then only summarise it: maximum compute time,
   /// and maximum bytes sent or received, of any rank.
   std::optional<Pattern> pattern{};
-  /// In place of a pattern, the programs of its ranks, as recorded (graph_program.h); `phases` summarise them likewise.
+  /// The recorded programs of its ranks, in place of a pattern (graph_program.h); `phases` summarise them likewise.
   std::shared_ptr<const Programs> programs{};
-  /// Of how many of the latest recorded iterations drivers keep when each operation began and ended.
+  /// Number of the latest recorded iterations of which drivers keep the begin and the end of each operation.
   std::uint32_t timeline = 0;
   std::uint32_t priority = 0;  ///< for policy priority: priority of its packets, 0 to 7, higher first
 

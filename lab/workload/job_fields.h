@@ -47,7 +47,7 @@ constexpr auto fields_of(const Job* /*type*/) {
       field("weight", &T::weight, FactorKey{kMaxWeight}), field("priority", &T::priority, WholeKey{0, kMaxPriority}),
       field("rate", &T::rate, RateKey{}), field("iterations", &T::iterations, WholeKey{1, kMaxIterations}),
       field("unaware", &T::unaware, TruthKey{}), field("cc", &T::cc), field("hosts", &T::hosts),
-      field("pattern", &T::pattern), left_out(&T::programs),  // large, and told otherwise
+      field("pattern", &T::pattern), left_out(&T::programs),  // large; no text format has them
       left_out(&T::timeline));
 }
 

@@ -34,9 +34,10 @@ constexpr Model language(std::string_view name, std::uint64_t parameters, std::u
           0,    configuration,  source};
 }
 
-// Of DLRM, the layers of 2048 and of 4096 neurons, and what joins them: 64 looked-up rows of 128 and the 2048.
+// DLRM: the layers of 2048 and of 4096 neurons, and the layer between, with 64 looked-up rows of 128 and the 2048 as
+// input.
 constexpr std::uint64_t kDlrmDense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
-// Of GPT-3 XL, per sample at the boundary of two layers.
+// GPT-3 XL, per sample at the boundary of two layers.
 constexpr std::uint64_t kGpt3Tokens = 2048;
 constexpr std::uint64_t kGpt3Width = 2048;
 

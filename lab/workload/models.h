@@ -38,8 +38,8 @@ std::string_view name(Strategy strategy);
 struct Model {
   std::string_view name;
   Strategy strategy = Strategy::data;
-  std::uint64_t parameters =
-      0;  ///< number of parameters with gradients to reduce; of Strategy::embedding only the dense ones
+  /// Number of parameters with gradients to reduce; of Strategy::embedding only the dense ones.
+  std::uint64_t parameters = 0;
   double forward_operations = 0;   ///< floating-point operations of the forward pass per sample
   std::uint32_t batch = 0;         ///< default samples per worker and iteration; Strategy::pipeline: per replica
   std::uint64_t exchanged = 0;     ///< values per sample that a stage passes on, or that a worker looks up

@@ -14,7 +14,7 @@
 namespace mltcp::workload {
 namespace {
 
-/// Makes the program of a rank, operation after operation.
+/// Builds the program of a rank, operation by operation.
 class Builder {
  public:
   Builder(std::uint32_t rank, std::uint32_t ranks) {
@@ -28,7 +28,7 @@ class Builder {
     before_ = {add(operation, before_)};
   }
 
-  /// What the phase adds. Unless it overlaps, what follows waits for it.
+  /// Adds the operations of a phase. Later operations wait for it unless it overlaps.
   void communicate(const Phase& phase, std::uint64_t tag, bool sends, bool receives) {
     Operation operation;
     operation.bytes = phase.bytes;
@@ -41,7 +41,7 @@ class Builder {
     if (!phase.overlap) before_ = added;
   }
 
-  /// What follows waits until all ranks have come here. `tags`: of its messages, from there on.
+  /// Later operations wait until all ranks have reached the barrier. Its messages have tags from `tags` on.
   void barrier(std::uint64_t tags) {
     Operation operation;
     operation.bytes = 1;
@@ -53,7 +53,7 @@ class Builder {
     }
   }
 
-  /// Behind all that has been sent and received so far.
+  /// Later operations wait for all sends and receives so far.
   void wait_for_all() {
     before_.insert(before_.end(), unfinished_.begin(), unfinished_.end());
     std::ranges::sort(before_);
@@ -82,8 +82,8 @@ class Builder {
   }
 
   RankProgram program_;
-  std::vector<std::uint32_t> before_;      ///< what the next operation waits for
-  std::vector<std::uint32_t> unfinished_;  ///< all that has been sent and received
+  std::vector<std::uint32_t> before_;      ///< the next operation waits for these
+  std::vector<std::uint32_t> unfinished_;  ///< all sends and receives so far
 };
 
 }  // namespace
@@ -111,7 +111,7 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
   const std::uint32_t ranks = ranks_of(job);
   const bool sends = !job.hosts.empty() || rank == 0;
   const bool receives = !job.hosts.empty() || rank == 1;
-  const bool barriers = ranks > 2;  // two know of each other
+  const bool barriers = ranks > 2;  // two ranks observe each other directly
   const auto rounds = static_cast<std::uint64_t>(barriers ? std::bit_width(ranks - 1) : 0);
   if ((job.phases.size() + 1) * (2 + 2 * rounds) > kMaxOperations)
     throw InputError(fmt::format("{} phases of {} ranks are more than {} operations of a rank; give fewer phases",

@@ -14,7 +14,7 @@
 
 namespace mltcp::workload {
 
-/// The job as a single rank: computations, and a send for each communicating phase, which stands for all workers.
+/// The job as a single rank, which represents all workers: computations, and a send for each communicating phase.
 RankProgram phase_program(const Job& job);
 
 /// Number of ranks of a job, with or without a pattern.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr TextFile kProfileFile{"a demand profile", 16U << 20};
 constexpr double kLongestPeriod = 86'400e9;  // ns, a day
-constexpr double kLowestRate = 1e3;          // as of every rate of an experiment file
+constexpr double kLowestRate = 1e3;          // the limit of all rates in experiment files
 constexpr double kHighestRate = 1e14;
 constexpr std::array<std::pair<std::string_view, double>, 4> kTimes{
     {{"time_ns", 1}, {"time_us", 1e3}, {"time_ms", 1e6}, {"time_s", 1e9}}};
@@ -44,7 +44,8 @@ class ProfileReader {
 
  private:
   void take(const std::vector<std::string_view>& fields) {
-    if (fields.size() != 2) csv_.fail("row", "it has not two columns", "write time and rate with a comma between them");
+    if (fields.size() != 2)
+      csv_.fail("row", "it does not have two columns", "write time and rate with a comma between them");
     if (unit_ <= 0)
       header(fields[0], fields[1]);
     else
@@ -55,17 +56,17 @@ class ProfileReader {
     for (const auto& [name, nanos] : kTimes)
       if (time == name) unit_ = nanos;
     if (unit_ <= 0)
-      csv_.fail("header", fmt::format("{} is no time with its unit", in_quotes(time)),
+      csv_.fail("header", fmt::format("{} is not a time with its unit", in_quotes(time)),
                 "write time_ns, time_us, time_ms or time_s, and rate_bps");
     if (rate != "rate_bps")
-      csv_.fail("header", fmt::format("{} is no rate in bits per second", in_quotes(rate)), "write rate_bps");
+      csv_.fail("header", fmt::format("{} is not a rate in bits per second", in_quotes(rate)), "write rate_bps");
   }
 
   [[nodiscard]] double number(std::string_view column, std::string_view text) const {
     const auto value = number_from<double>(text);
     if (!value || !std::isfinite(*value))
-      csv_.fail(column, fmt::format("{} is no number", in_quotes(text)),
-                "write a decimal number alone, as in 150.5 or 1e9; its unit stands in the header");
+      csv_.fail(column, fmt::format("{} is not a number", in_quotes(text)),
+                "write only a decimal number, e.g. 150.5 or 1e9; its unit is in the header");
     if (*value < 0) csv_.fail(column, fmt::format("{} is below 0", *value), "write 0 or more");
     return *value;
   }
@@ -83,7 +84,7 @@ class ProfileReader {
       csv_.fail("time", fmt::format("the first is {}", in_quotes(time)), "begin with a row at time 0");
     if (!profile_.steps.empty() && step.from <= profile_.steps.back().from)
       csv_.fail("time", fmt::format("{} is not after the row before it, to the nanosecond", in_quotes(time)),
-                "write times that rise");
+                "write times in ascending order");
     profile_.steps.push_back(step);
   }
 
@@ -103,14 +104,14 @@ Profile parse_profile(std::string_view text, const std::string& file) { return P
 
 std::vector<Phase> to_phases(const Profile& profile) {
   std::vector<Phase> phases;
-  Uint128 bit_nanos = 0;  // what was not sent yet, in bits times 1e9
+  Uint128 bit_nanos = 0;  // not sent yet, in bits times 1e9
   constexpr Uint128 byte = 8'000'000'000;
   Nanos silence;
   for (std::size_t i = 0; i < profile.steps.size(); ++i) {
     const Profile::Step& step = profile.steps[i];
     const Nanos time = (i + 1 < profile.steps.size() ? profile.steps[i + 1].from : profile.period) - step.from;
     bit_nanos += static_cast<Uint128>(step.rate.bits_per_second) * static_cast<std::uint64_t>(time.count);
-    // A remainder of silence alone has no rate to go at.
+    // A silent step has no rate at which to send a remainder.
     const auto bytes = step.rate.is_zero() ? 0 : static_cast<Bytes>(bit_nanos / byte);
     if (bytes == 0) {
       silence += time;
@@ -151,7 +152,7 @@ std::string describe(const Profile& profile, Rate link) {
     Rate peak;
     double bits = 0;
   };
-  constexpr std::size_t most = 20;  // of the bursts that are listed
+  constexpr std::size_t most = 20;  // bursts listed
   std::vector<Burst> bursts;
   Nanos sending;
   Rate peak;

@@ -33,7 +33,7 @@ struct Profile {
 /// Maximum number of steps of a profile.
 inline constexpr std::size_t kMaxProfileSteps = 10'000;
 
-/// Judged by the first line that is no comment: a column of times or of rates, even if the other one is wrong.
+/// Whether the first line that is no comment names a column of times or of rates, even if the other one is wrong.
 bool is_profile(std::string_view text);
 
 /// Reads a profile. Throws InputError "FILE:LINE: COLUMN: cause; cure".

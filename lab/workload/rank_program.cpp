@@ -1,4 +1,4 @@
-// From a pattern of communication to the programs of its ranks (see rank_program.h).
+// Makes the programs of ranks from a communication pattern (see rank_program.h).
 #include "mltcp/lab/workload/rank_program.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ class Training {
     previous_ = rank - t * d;
   }
 
-  // 1F1B: as many forward passes first as there are stages behind this one.
+  // 1F1B: first as many forward passes as there are stages after this one.
   void write() {
     const std::uint32_t all = training_.micro_batches;
     const std::uint32_t first = std::min(training_.pipeline - 1 - stage_, all);
@@ -65,7 +65,7 @@ class Training {
     return result;
   }
 
-  /// What block `block` of the pass over a micro-batch computes.
+  /// Compute time of block `block` in a pass over a micro-batch.
   [[nodiscard]] Nanos compute(std::uint32_t micro_batch, bool is_backward, std::uint64_t block) const {
     const Nanos both_passes = part(pattern_.compute, training_.micro_batches, micro_batch);
     const Nanos forward_pass = both_passes / 3;
@@ -101,7 +101,7 @@ class Training {
     if (stage_ > 0) writer_.send(previous_, {0, training_.activations}, tag_of(m, 1), at_);
   }
 
-  /// All-reduces the buckets that are full with the gradients of so many layers.
+  /// All-reduces the buckets that the gradients of `layers` layers have filled.
   void reduce_gradients(std::uint64_t layers) {
     const std::uint64_t buckets = training_.buckets;
     for (; bucket_ < buckets && layers * buckets >= (bucket_ + 1) * training_.layers; ++bucket_)
@@ -116,7 +116,7 @@ class Training {
   Group data_;
   std::uint32_t next_ = 0;
   std::uint32_t previous_ = 0;
-  Waits at_;  ///< what the next computation waits for
+  Waits at_;  ///< the next computation waits for these
   std::uint64_t bucket_ = 0;
 };
 
@@ -126,7 +126,7 @@ void write_parameter_server(const Pattern& pattern, std::uint32_t rank, ProgramW
   const Slice all{0, pattern.size};
   if (rank < workers) {
     const Waits computed = writer.compute(pattern.compute, {});
-    // Workers don't all begin with the same server.
+    // Each worker begins with another server.
     for (const unsigned step : {0U, 1U})
       for (std::uint32_t i = 0; i < servers; ++i) {
         const std::uint32_t server = (rank + i) % servers;
@@ -148,8 +148,7 @@ void write_parameter_server(const Pattern& pattern, std::uint32_t rank, ProgramW
 void need_power_of_two(std::uint32_t ranks, std::string_view what) {
   if (!std::has_single_bit(ranks))
     throw InputError(
-        fmt::format("halving-doubling is for powers of two, and there are {} {}; take another number, or "
-                    "ring or tree",
+        fmt::format("halving-doubling needs a power of two, but there are {} {}; give another number, or ring or tree",
                     ranks, what));
 }
 
@@ -162,18 +161,18 @@ void check_training(const Pattern& pattern) {
       throw InputError(fmt::format("{} is {}; write 1 to {}", what, count, kMaxOperations));
   const std::uint64_t groups = std::uint64_t{training.tensor} * training.pipeline;
   if (pattern.ranks % groups != 0)
-    throw InputError(fmt::format("tensor times pipeline, {}, doesn't divide the {} ranks; take other numbers", groups,
+    throw InputError(fmt::format("tensor times pipeline, {}, does not divide the {} ranks; give other numbers", groups,
                                  pattern.ranks));
   if (training.buckets > training.layers)
     throw InputError(fmt::format("there are {} buckets for the gradients of {} layers; write at most as many buckets",
                                  training.buckets, training.layers));
   if (groups > 1 && training.activations == 0)
     throw InputError(
-        "tensor ranks and stages exchange activations, and these have no size; add activations = \"4 MB\"");
+        "tensor ranks and stages exchange activations, but these have no size; add activations = \"4 MB\"");
   if (pattern.data() > 1 && pattern.size == 0)
-    throw InputError("data-parallel ranks exchange gradients, and these have no size; add gradients = \"100 MB\"");
+    throw InputError("data-parallel ranks exchange gradients, but these have no size; add gradients = \"100 MB\"");
   if (pattern.data() == 1 && training.experts > 0)
-    throw InputError("experts are spread over data-parallel ranks, and there is one of them; leave experts out");
+    throw InputError("experts are spread over data-parallel ranks, but there is only one; leave experts out");
   if (pattern.algorithm == Algorithm::halving_doubling) {
     need_power_of_two(training.tensor, "tensor ranks");
     need_power_of_two(pattern.data(), "data-parallel ranks");
@@ -217,7 +216,7 @@ bool RankProgram::communicates() const {
 void check(const Pattern& pattern) {
   using Kind = Pattern::Kind;
   if (pattern.ranks < 2 || pattern.ranks > kMaxRanks)
-    throw InputError(fmt::format("there are {} ranks; take 2 to {}", pattern.ranks, kMaxRanks));
+    throw InputError(fmt::format("there are {} ranks; give 2 to {}", pattern.ranks, kMaxRanks));
   if (pattern.compute.count < 0) throw InputError("the compute time is below 0; write 0 or more");
   if (pattern.kind == Kind::training) return check_training(pattern);
   if (pattern.size == 0)
@@ -230,7 +229,7 @@ void check(const Pattern& pattern) {
   const bool splits = pattern.kind == Kind::reduce_scatter || pattern.kind == Kind::all_gather;
   if ((splits && pattern.algorithm == Algorithm::tree) ||
       (pattern.kind == Kind::broadcast && pattern.algorithm == Algorithm::halving_doubling))
-    throw InputError(fmt::format("{} has no algorithm {}; take ring or {}", name(pattern.kind), name(pattern.algorithm),
+    throw InputError(fmt::format("{} has no algorithm {}; give ring or {}", name(pattern.kind), name(pattern.algorithm),
                                  name(splits ? Algorithm::halving_doubling : Algorithm::tree)));
   if (pattern.algorithm == Algorithm::halving_doubling && (splits || pattern.kind == Kind::all_reduce))
     need_power_of_two(pattern.ranks, "ranks");

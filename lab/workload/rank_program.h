@@ -1,6 +1,6 @@
 // The program of each rank of a job in an iteration: computations, sends and receives, each with the operations that it
-// depends on. It is determined by the communication pattern and the rank's number, so hosts that know the pattern need
-// not exchange programs.
+// depends on. The communication pattern and the rank's number determine it, so hosts that know the pattern need not
+// exchange programs.
 //
 // The algorithms, for n ranks and S bytes, blocks being n-ths of S:
 //
@@ -92,7 +92,7 @@ struct Operation {
     compute,  ///< one at a time in a rank
     send,
     receive,
-    delay,  ///< takes time beside computations: what happens elsewhere in the machine
+    delay,  ///< takes time in parallel with computations: work elsewhere in the machine
   };
   Kind kind = Kind::compute;
   bool reduce = false;           ///< receive: the data is added to what is there
@@ -101,10 +101,10 @@ struct Operation {
   std::uint32_t first_wait = 0;  ///< index in RankProgram::waits
   std::uint32_t waits = 0;
   Bytes bytes = 0;  ///< send, receive: above 0
-  Bytes offset =
-      0;  ///< send, receive: offset in the collective's buffer (all-to-all has separate send and receive buffers)
-  std::uint64_t tag =
-      0;          ///< send, receive: equal at both ends; identifies a message between two ranks within an iteration
+  /// Send, receive: offset in the collective's buffer (all-to-all has separate send and receive buffers).
+  Bytes offset = 0;
+  /// Send, receive: equal at both ends; identifies a message between two ranks within an iteration.
+  std::uint64_t tag = 0;
   Nanos compute;  ///< compute, delay: duration; a pattern's are above 0
   Rate rate;      ///< send: maximum rate of the rank from then on; 0: the job's rate
 
@@ -130,7 +130,7 @@ struct RankProgram {
   [[nodiscard]] bool communicates() const;
 };
 
-/// Of all ranks of a job. Operations of ranks fit together: what one sends is received, in the same order.
+/// The programs of all ranks of a job. They match: every send has a receive, in the same order.
 struct Programs {
   std::vector<RankProgram> ranks;
 };

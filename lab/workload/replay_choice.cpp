@@ -1,4 +1,4 @@
-// Steps and ranks of graphs as people write them (see replay_choice.h).
+// Choices of steps and ranks as text (see replay_choice.h).
 #include "mltcp/lab/workload/replay_choice.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ StepChoice StepChoice::from_text(const std::string& text) {
     return steps;
   }
   steps.range = range_in(text);
-  if (!steps.range) throw InputError(fmt::format("{} are no steps; write all, typical, 2 or 1-3", in_quotes(text)));
+  if (!steps.range)
+    throw InputError(fmt::format("{} are not steps; write e.g. all, typical, 2 or 1-3", in_quotes(text)));
   return steps;
 }
 
@@ -43,7 +44,7 @@ std::vector<std::uint32_t> ranks_from_text(const std::string& text) {
   for (const std::string_view part : parts_of(text, ',')) {
     const auto own = range_in(part);
     if (!own || own->second - own->first >= kMaxListed)
-      throw InputError(fmt::format("{} are no ranks; write numbers in ascending order, as in 0-3,6", in_quotes(text)));
+      throw InputError(fmt::format("{} are not ranks; write numbers in ascending order, e.g. 0-3,6", in_quotes(text)));
     for (std::uint32_t rank = own->first; rank <= own->second; ++rank) ranks.push_back(rank);
   }
   return ranks;

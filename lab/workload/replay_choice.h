@@ -1,4 +1,4 @@
-// Which steps and ranks of a recorded graph are replayed, as people write it.
+// The choice of steps and ranks of a recorded graph to replay, as text.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Gloo over MLTCP: a gloo::transport::Device on an endpoint, for Gloo's own collectives and for what is built on them.
+// Gloo over MLTCP: a gloo::transport::Device on an endpoint, for Gloo's collectives and for programs built on them.
 //
 //   gloo::transport::mltcp::attr attr;
 //   attr.iface = "eth0";
@@ -6,14 +6,13 @@
 //   context->connectFullMesh(store, device);               // as with Gloo's own devices
 //   device->beginIteration(bytes);                         // if the program knows where its iterations begin
 //
-// A device may serve several contexts, several devices may be in a process, and several processes on a host. All of a
-// device's connections belong to one job of the transport, whose increase step follows the job's iterations.
+// A device may serve several contexts, a process may have several devices, and a host several processes. All
+// connections of a device belong to one job of the transport; the job's iterations control its increase step.
 //
-// Errors are exceptions of Gloo's own types, with one line "cause; cure": gloo::InvalidOperationException and
-// gloo::EnforceNotMet for what the caller has wrong, gloo::IoException for what has failed, peers that have died, and
-// times that are over.
+// Errors are exceptions of Gloo's types, with one line "cause; cure": gloo::InvalidOperationException and
+// gloo::EnforceNotMet for errors of the caller, gloo::IoException for failures, dead peers and timeouts.
 //
-// The header needs those of Gloo alone.
+// This header needs only those of Gloo.
 #pragma once
 
 #include <chrono>
@@ -34,72 +33,73 @@
 
 namespace gloo::transport::mltcp {
 
-/// What is empty (or 0) is taken from the environment, and else chosen.
+/// An empty member (or 0) is taken from the environment; if that is not set, the default applies.
 struct attr {
   /// The port as docs/how-to/ports.md writes it: "udp:", "udp:eth0", "af_packet:eth0". MLTCP_DEVICE; else "udp:".
   std::string device;
   /// The interface, for ports on the kernel's sockets: the same as device = "udp:" + iface.
   std::string iface;
-  /// Name or IP address of this host on the training network. MLTCP_ADDRESS; else the interface's, and without one what
-  /// the host's name stands for.
+  /// Name or IP address of this host on the training network. MLTCP_ADDRESS; else the interface's address; without an
+  /// interface, the address of the host's name.
   std::string hostname;
   /// Congestion control: a name, or FILE.so:NAME (docs/reference/algorithms.md). MLTCP_CC; else "reno".
   std::string cc;
   /// The number of the job, carried in packets. MLTCP_JOB; else 0.
   std::uint32_t job = 0;
-  /// What scales the increase step: "F1" to "F6", "polynomial A B C", "fair", or a constant above 0 such as "0.5".
+  /// Scales the increase step: "F1" to "F6", "polynomial A B C", "fair", or a constant above 0 such as "0.5".
   /// MLTCP_JOB_FUNCTION; else "F1".
   std::string job_function;
-  /// A peer that was not heard for so long is gone, 10 ms to 1 h. MLTCP_PEER_TIMEOUT_MS; else 10 s.
+  /// A peer is considered dead after this time without a packet, 10 ms to 1 h. MLTCP_PEER_TIMEOUT_MS; else 10 s.
   std::chrono::milliseconds peer_timeout{0};
-  /// For so long waits, and the device's thread after a packet, look again and again before they sleep: less delay for
-  /// processor time. For hosts with processors to spare, up to 1 s. MLTCP_SPIN_US; else 0.
+  /// How long waits, and the device's thread after a packet, poll before they sleep, up to 1 s. This lowers latency and
+  /// uses processor time, so set it only on hosts with idle processors. MLTCP_SPIN_US; else 0.
   std::chrono::microseconds spin{0};
 };
 
-/// Who says where the iterations of a device's job begin. Who stands further below goes before those above.
+/// What determines the beginnings of iterations of a device's job. A later value has priority over an earlier one.
 enum class IterationsBy : std::uint8_t {
-  none = 0,     ///< nobody: the job's function has no iterations
-  traffic,      ///< found in the bytes and silences of the traffic
-  collectives,  ///< found in the order and sizes of the collectives, and exact while these repeat
+  none = 0,     ///< nothing: the job's function has no iterations
+  traffic,      ///< learned from the bytes and pauses of the traffic
+  collectives,  ///< learned from the order and sizes of the collectives; exact while these repeat
   hook,         ///< beginIterationByHook()
   program,      ///< beginIteration()
 };
 
-/// What the congestion control sees of the device's job.
+/// The state of the device's job as congestion control sees it.
 struct JobState {
-  std::uint64_t iteration = 0;            ///< begun, or found in the traffic
-  std::uint64_t bytes_sent = 0;           ///< delivered in it
+  std::uint64_t iteration = 0;            ///< begun, or learned from the traffic
+  std::uint64_t bytes_sent = 0;           ///< delivered in this iteration
   std::uint64_t bytes_per_iteration = 0;  ///< 0: not known
   double bytes_ratio = 0;                 ///< 0 to 1
   double gain = 1;                        ///< of the increase step
-  std::uint32_t connections = 0;          ///< of the transport: two a pair
+  std::uint32_t connections = 0;          ///< of the transport: two per pair
   IterationsBy iterations_by = IterationsBy::none;
-  std::uint64_t bytes_posted = 0;  ///< by unbound buffers, since the device was made: payload of collectives
-  std::uint64_t packets_sent = 0;  ///< of the job's connections that are there, like the next
+  std::uint64_t bytes_posted = 0;  ///< by unbound buffers, since the device was created: payload of collectives
+  std::uint64_t packets_sent = 0;  ///< by the job's open connections, like the next members
   std::uint64_t lost_packets = 0;
   std::uint64_t retransmitted_packets = 0;
-  std::int64_t smoothed_rtt_ns = 0;  ///< the highest
+  std::int64_t smoothed_rtt_ns = 0;  ///< maximum over connections
 };
 
 class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
  public:
   ~Device() override;
 
-  /// The next iteration begins, and will send `bytes` to all peers together; 0: not known. From the first call with a
-  /// size on, iterations are no longer looked for in the traffic. Any thread; does not wait. Throws IoException.
+  /// The next iteration begins and will send `bytes` in total, to all peers; 0: not known. After the first call with a
+  /// size, iterations are no longer learned from the traffic. Any thread; does not wait. Throws IoException.
   virtual void beginIteration(std::uint64_t bytes) = 0;
-  /// All has been sent, and the job computes. Throws IoException.
+  /// The iteration's data is sent, and the job computes. Throws IoException.
   virtual void endIteration() = 0;
-  /// The same for a framework's hook, which leaves precedence to the program. `expected` bytes, until an iteration has
-  /// been sent from begin to end; from then on what the one before has sent. Throws IoException.
+  /// Likewise for a framework's hook; calls of the program have priority. `expected` is the number of bytes until one
+  /// iteration has been sent from begin to end; afterwards the bytes of the previous iteration are used. Throws
+  /// IoException.
   virtual void beginIterationByHook(std::uint64_t expected) = 0;
   virtual void endIterationByHook() = 0;
-  /// Any thread but those of Gloo's callbacks. Throws IoException.
+  /// Any thread except those of Gloo's callbacks. Throws IoException.
   [[nodiscard]] virtual JobState jobState() const = 0;
 };
 
-/// Layout of Gloo's types, as the headers that a file is compiled with have it.
+/// Layout of Gloo's types in the headers with which a file is compiled.
 struct GlooLayout {
   std::uint32_t version = GLOO_VERSION;
   std::uint32_t device = sizeof(::gloo::transport::Device);
@@ -110,12 +110,12 @@ struct GlooLayout {
   std::uint32_t address_bytes = ::gloo::transport::Address::kMaxByteSize;
 };
 
-/// CreateDevice() for a caller whose headers of Gloo are `caller`: throws InvalidOperationException where these are not
-/// those that this library was built with, or the Gloo that is loaded lays its types out in another way.
+/// CreateDevice() for a caller with the headers of Gloo that `caller` describes. Throws InvalidOperationException if
+/// this library was built with other headers, or if the loaded Gloo has another layout.
 MLTCP_GLOO_API std::shared_ptr<Device> CreateDeviceFor(const GlooLayout& caller, const attr& attributes);
 
-/// Opens a device. Throws InvalidOperationException for what is wrong with the attributes or the environment,
-/// IoException for what is wrong with the machine.
+/// Opens a device. Throws InvalidOperationException if the attributes or the environment are wrong, IoException if the
+/// machine is not ready.
 inline std::shared_ptr<Device> CreateDevice(const attr& attributes = {}) {
   return CreateDeviceFor(GlooLayout{}, attributes);
 }

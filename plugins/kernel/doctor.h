@@ -1,4 +1,4 @@
-// Whether this machine can have MLTCP for kernel TCP, or has it, for `mltcp doctor`.
+// For `mltcp doctor`: whether this machine can run MLTCP for kernel TCP, or does.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Examination {
   std::string cure;    ///< one line, empty if and only if it works
 };
 
-/// Changes nothing, and never throws for what it finds. Of anybody but root it tells what root can do.
+/// Changes nothing; problems are not thrown but returned. Without root's rights it reports what root can do.
 Examination examine();
 
 }  // namespace mltcp::kernel

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Iterations of a job and the gain of its connections, in integers: what BPF programs and the command `mltcp kernel`
- * both have to know. Plain C, compiled for the kernel's BPF machine and, for status and tests, for the host.
+ * Iterations of a job and the gain of its connections, in integers, for the BPF programs and the command `mltcp
+ * kernel`. Plain C, compiled for the kernel's BPF machine and, for status and tests, for the host.
  *
- * All connections of a job on this machine share one account of acknowledged bytes. A burst begins when a connection
- * sends while none of the job has data in flight; the silence before it, since the last acknowledgement, is a gap. A
- * gap that is long enough separates iterations. Data that has stood still for three timeouts does not count as in
- * flight, until it goes on: then the iteration that it is of goes on, too:
+ * All connections of a job on this machine share one count of acknowledged bytes. A burst begins when a connection
+ * sends while no connection of the job has data in flight. The silence before it, since the last acknowledgement, is
+ * a gap; a long enough gap separates iterations. After three timeouts a connection's data no longer counts as in
+ * flight. If it is acknowledged later, its iteration continues.
  *
- *   threshold   given, or half of the usual gap between iterations, the longest that keeps coming back: three that
- *               are more than twice as long, close together, take its place, and it is halved when none came for 16
- *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
- *               compute gap, as the application cannot continue before its gradients have arrived
- *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
- *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32. A given one
- *               is not believed while iterations differ from it by more than a quarter, twice in a row; a multiple of
- *               the true one is not noticed, as gaps before it is reached do not count
- *   prediction  with a known size, a quarter of the usual gap suffices near the predicted end
- *   failure     an iteration that exceeds its size by more than 1/32, a given one by half, or differs from it, has the
- *               gain 1. A size that held for eight iterations is taken up again as soon as one fits; four misfits in a
- *               row make it forgotten
+ *   threshold   given, or half of the usual gap between iterations, which is the longest that keeps recurring: three
+ *               gaps of more than twice its length, close together, replace it. It is halved if none came for 16
+ *               times its length, or, before it has recurred, at any shorter one. Congestion cannot close a compute
+ *               gap, as the application cannot continue before its gradients have arrived
+ *   control     bursts below 1/256 of a large one (heartbeats) do not end a silence
+ *   size        bytes per iteration, given or learned. A learned size is known after three equal ones in a row
+ *               (within 1/32). A given one is ignored after two iterations in a row that differ from it by more than a
+ *               quarter, until one fits. A multiple of the true size is not noticed, as gaps before it do not count
+ *   prediction  with a known size, a quarter of the usual gap is enough near the predicted end
+ *   failure     the gain is 1 in an iteration that exceeds its size by more than 1/32 (a given one by half) or differs
+ *               from it. A size that held for eight iterations is used again at the first match; four misfits in a row
+ *               discard it
  *
- * This is a small relative of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
+ * This is a simpler form of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */
 #ifndef MLTCP_KERNEL_ITERATIONS_H
 #define MLTCP_KERNEL_ITERATIONS_H
@@ -33,12 +33,12 @@ enum {
   MLTCP_GAIN_BITS = 16,      /* gains are fixed point: 1 is 1 << 16 */
   MLTCP_GAIN_SEGMENTS = 128, /* the function F over bytes_ratio is piecewise linear; a power of two */
   MLTCP_MOST_JOBS = 1024,
-  MLTCP_MOST_LEVELS = 16, /* of cgroups, from the root down */
+  MLTCP_MOST_LEVELS = 16, /* depth of cgroups, from the root down */
   MLTCP_FUNCTION_TEXT = 256,
-  MLTCP_LAYOUT = 1, /* of what maps hold: one more with each change of the structs below */
+  MLTCP_LAYOUT = 1, /* of the maps' contents: add 1 with each change of the structs below */
 };
 
-/* A job is what sockets with one mark send, or those of one cgroup and of all below it. */
+/* A job is all sockets with one mark, or those of one cgroup and of all below it. */
 enum { MLTCP_JOB_NONE = 0, MLTCP_JOB_MARK = 1, MLTCP_JOB_CGROUP = 2 };
 
 struct mltcp_job_key {
@@ -51,43 +51,43 @@ struct mltcp_settings {
   __u64 gap_ns;                        /* silence that separates iterations; 0: learned */
   __u64 iteration_bytes;               /* 0: learned */
   __u32 gain[MLTCP_GAIN_SEGMENTS + 1]; /* F at bytes_ratio 0, 1/128, ... 1, all above 0 */
-  __u32 iteration_aware;               /* otherwise gain[0] holds always */
-  char function[MLTCP_FUNCTION_TEXT];  /* as it was written, for people */
+  __u32 iteration_aware;               /* otherwise gain[0] always applies */
+  char function[MLTCP_FUNCTION_TEXT];  /* the text that was given, for people */
 };
 
-/* Of all jobs: the only value of its map. */
+/* Common to all jobs: the only value of its map. */
 struct mltcp_common {
-  __u32 layout; /* MLTCP_LAYOUT of the program that loaded it */
+  __u32 layout; /* MLTCP_LAYOUT of the loading program */
   __u32 zero;
-  struct mltcp_settings settings; /* of jobs that have none of their own */
+  struct mltcp_settings settings; /* for jobs without their own */
   __u64 tick_ns;                  /* length of the kernel's tick, 1 / HZ */
-  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0: marks mean nothing */
-  __u32 generation;               /* counts the changes of what names jobs */
+  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0: marks are ignored */
+  __u32 generation;               /* incremented when the naming of jobs changes */
 };
 
 struct mltcp_iterations {
-  __u64 position;      /* bytes acknowledged, of all connections */
+  __u64 position;      /* bytes acknowledged, over all connections */
   __u64 begin;         /* position at which the iteration began */
-  __u64 begun_ns;      /* and when */
+  __u64 begun_ns;      /* its time */
   __u64 size;          /* bytes per iteration; 0: none yet */
   __u64 iterations;    /* begun so far */
   __u64 delivered_ns;  /* time of the latest acknowledgement */
   __u64 gap_ns;        /* usual silence between iterations; 0: none yet */
   __u64 burst_begin;   /* position at which the latest burst of data began */
   __u64 burst_gap_ns;  /* silence before it */
-  __u64 burst_ns;      /* and when */
-  __u64 joined_ns;     /* when the latest connection came */
-  __u64 largest_burst; /* fades */
-  __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual */
+  __u64 burst_ns;      /* its time */
+  __u64 joined_ns;     /* when the latest connection joined */
+  __u64 largest_burst; /* decreases slowly */
+  __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual one */
   __u64 longer_at_ns;  /* when the latest of them ended */
-  __u64 longer_at;     /* and which iteration then began */
-  __u32 longer;        /* how many came close together */
-  __u32 alike;         /* iterations in a row that had this size */
-  __u32 misfits;       /* iterations in a row that had not */
+  __u64 longer_at;     /* number of the iteration that then began */
+  __u32 longer;        /* number of them close together */
+  __u32 alike;         /* consecutive iterations that had this size */
+  __u32 misfits;       /* consecutive iterations that had another size */
   __u32 connections;   /* open ones */
-  __u32 sending;       /* of them, those with data in flight */
-  __u32 trusted;       /* gap_ns kept coming */
-  __u32 off;           /* iterations in a row that were far from the given size */
+  __u32 sending;       /* of these, with data in flight */
+  __u32 trusted;       /* gap_ns has recurred */
+  __u32 off;           /* consecutive iterations far from the given size */
   __u32 zero;
 };
 
@@ -97,7 +97,7 @@ struct mltcp_job {
   struct mltcp_iterations iterations;
 };
 
-/* BPF programs and the command are compiled by different compilers. */
+/* BPF programs and the command are built by different compilers. */
 #ifdef __cplusplus
 #define MLTCP_ASSERT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "layout")
 #else
@@ -108,7 +108,7 @@ MLTCP_ASSERT_SIZE(struct mltcp_common, 816);
 MLTCP_ASSERT_SIZE(struct mltcp_job, 160);
 
 #define MLTCP_GAIN_ONE (1ULL << MLTCP_GAIN_BITS)
-/* An iteration that fits into a few initial windows ends before congestion control has any effect. */
+/* An iteration of at most a few initial windows ends before congestion control has any effect. */
 #define MLTCP_SMALLEST_ITERATION 16384ULL
 #define MLTCP_LEAST_GAP_NS 1000000ULL
 #define MLTCP_FORGET_AFTER_GAPS 16ULL
@@ -148,7 +148,7 @@ MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struc
   const __u64 size = given > 0 ? given : mltcp_known_size(job, settings);
   if (gap_ns < MLTCP_LEAST_GAP_NS && settings->gap_ns == 0) return 0;
   if (size > 0 && mltcp_distance(sent, size) <= mltcp_tolerance(size) && gap_ns >= threshold / 2) return 1;
-  /* Where the size is stated, gaps before it is reached are those between buckets. */
+  /* With a given size, gaps before it is reached are those between buckets. */
   if (given > 0 && job->iterations > 0 && sent < given) return 0;
   return gap_ns >= threshold;
 }
@@ -168,7 +168,7 @@ MLTCP_INLINE void mltcp_learn_size(struct mltcp_iterations* job, __u64 sent) {
   }
 }
 
-/* An iteration of `sent` bytes has ended that was to have `given`, 0 if nothing was said. */
+/* An iteration of `sent` bytes has ended. `given`: its expected size; 0: not given. */
 MLTCP_INLINE void mltcp_compare_given(struct mltcp_iterations* job, __u64 sent, __u64 given) {
   if (given == 0 || mltcp_distance(sent, given) <= given / 4)
     job->off = 0;
@@ -176,7 +176,7 @@ MLTCP_INLINE void mltcp_compare_given(struct mltcp_iterations* job, __u64 sent, 
     ++job->off;
 }
 
-/* A gap between iterations that took `gap_ns`. */
+/* Learns from a gap between iterations of `gap_ns`. */
 MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __u64 now) {
   int close;
   if (gap_ns <= job->gap_ns) {
@@ -187,7 +187,7 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
     job->gap_ns = gap_ns;
     return;
   }
-  /* A straggler, a pause, or, where it keeps coming, the true gap, and what was between were buckets. */
+  /* A straggler, a pause, or the true gap if it recurs; then the shorter ones were between buckets. */
   close = job->longer > 0 && now - job->longer_at_ns <= MLTCP_FORGET_AFTER_GAPS * gap_ns &&
           job->iterations - job->longer_at <= MLTCP_MOST_BUCKETS && gap_ns / 4 <= job->longer_ns &&
           job->longer_ns / 4 <= gap_ns;
@@ -207,18 +207,18 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
   job->longer_at = job->iterations;
 }
 
-/* Data is sent after nothing was in flight. */
+/* Data is sent while nothing was in flight. */
 MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltcp_settings* settings, __u64 now) {
   const int first = job->delivered_ns == 0;
   const __u64 burst = job->position - job->burst_begin;
-  /* Nothing of the latest burst may have been acknowledged: the silence before it is in burst_gap_ns already. */
+  /* If nothing of the latest burst has been acknowledged, burst_gap_ns already contains the silence before it. */
   const __u64 since = job->burst_ns > job->delivered_ns ? job->burst_ns : job->delivered_ns;
   __u64 gap = now > since ? now - since : 0;
   __u64 patience;
   if (first) {
     job->burst_begin = job->begin = job->position;
     job->begun_ns = job->burst_ns = now;
-    return; /* how long it was silent is not known, nor whether this is a whole iteration */
+    return; /* neither the silence before nor the size of this iteration is known */
   }
   if (burst == 0 || burst < job->largest_burst / 256) {
     gap += job->burst_gap_ns;
@@ -236,7 +236,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   }
   if (!mltcp_separates(job, settings, gap)) return;
   mltcp_learn_gap(job, gap, now);
-  if (job->iterations > 0 && job->burst_begin == job->begin) return; /* began with what turned out to be a heartbeat */
+  if (job->iterations > 0 && job->burst_begin == job->begin) return; /* its beginning turned out to be a heartbeat */
   if (job->iterations > 0) {
     mltcp_compare_given(job, job->burst_begin - job->begin, settings->iteration_bytes);
     mltcp_learn_size(job, job->burst_begin - job->begin);
@@ -252,7 +252,7 @@ MLTCP_INLINE void mltcp_on_delivered(struct mltcp_iterations* job, __u64 bytes, 
   job->delivered_ns = now;
 }
 
-/* F at sent / size, with sent at most size and size above 0. */
+/* F at sent / size; sent is at most size, size above 0. */
 MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
   __u64 at;
   __u64 segment;
@@ -263,12 +263,12 @@ MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 se
   at = sent * MLTCP_GAIN_SEGMENTS * MLTCP_GAIN_ONE / size;
   segment = at >> MLTCP_GAIN_BITS;
   if (segment >= MLTCP_GAIN_SEGMENTS) return settings->gain[MLTCP_GAIN_SEGMENTS];
-  segment &= MLTCP_GAIN_SEGMENTS - 1; /* tells BPF's verifier the same */
+  segment &= MLTCP_GAIN_SEGMENTS - 1; /* shows the bound to BPF's verifier */
   at &= MLTCP_GAIN_ONE - 1;
   return (settings->gain[segment] * (MLTCP_GAIN_ONE - at) + settings->gain[segment + 1] * at) >> MLTCP_GAIN_BITS;
 }
 
-/* What an increase step is multiplied by after `sent` of `size` bytes; 1 while the size is not known, 0. */
+/* Factor of an increase step after `sent` of `size` bytes; 1 if `size` is 0 (not known). */
 MLTCP_INLINE __u64 mltcp_gain_after(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
   if (!settings->iteration_aware) return settings->gain[0];
   if (size == 0) return MLTCP_GAIN_ONE;
@@ -279,7 +279,7 @@ MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct m
   return mltcp_gain_after(settings, mltcp_sent(job), mltcp_known_size(job, settings));
 }
 
-/* The whole packets of `acked` times `gain`, with the rest of earlier ones in `carry`. */
+/* The whole packets of `acked` times `gain`; the remainder is kept in `carry`. */
 MLTCP_INLINE __u64 mltcp_scaled(__u64 acked, __u64 gain, __u64* carry) {
   const __u64 exact = acked * gain + *carry;
   *carry = exact & (MLTCP_GAIN_ONE - 1);

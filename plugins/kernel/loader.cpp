@@ -1,4 +1,4 @@
-// Loading, pinning and asking, by libbpf (see loader.h).
+// Loading, pinning and status, by libbpf (see loader.h).
 #include "mltcp/plugins/kernel/loader.h"
 
 #include <bpf/bpf.h>
@@ -49,8 +49,9 @@ constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
 constexpr const char* kAvailable = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 constexpr const char* kModprobe = "/proc/sys/kernel/modprobe";
-constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
-constexpr const char* kOtherVersion = "what is loaded is of another version of mltcp; mltcp kernel unload, then load";
+constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; to load it: mltcp kernel load";
+constexpr const char* kOtherVersion =
+    "the loaded algorithms are from another version of mltcp; run mltcp kernel unload, then load";
 constexpr std::uint32_t kOldest[] = {6, 1};
 
 class Descriptor {
@@ -88,7 +89,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 void check_known(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (!contains(algorithm_names(), name))
-      throw InputError(fmt::format("{} is not one of the kernel's that MLTCP goes with; there are {}", in_quotes(name),
+      throw InputError(fmt::format("{} is not a kernel algorithm that MLTCP supports; give one of {}", in_quotes(name),
                                    fmt::join(algorithm_names(), ", ")));
 }
 
@@ -97,7 +98,7 @@ constexpr unsigned kSysAdmin = 21;
 constexpr unsigned kPerfmon = 38;
 constexpr unsigned kBpf = 39;
 
-// The capabilities of this process, a bit each; all where the kernel doesn't say.
+// The capabilities of this process, one bit each; all if the kernel does not report them.
 std::uint64_t held_rights() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -110,18 +111,19 @@ std::uint64_t held_rights() {
   return ~std::uint64_t{0};
 }
 
-// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
+// Loading needs the rights to use BPF, to configure the network, to see kernel memory, and to find the types of
+// modules.
 void check_rights() {
   constexpr std::pair<unsigned, const char*> needed[] = {
       {kNetAdmin, "CAP_NET_ADMIN"}, {kSysAdmin, "CAP_SYS_ADMIN"}, {kPerfmon, "CAP_PERFMON"}, {kBpf, "CAP_BPF"}};
   const std::uint64_t held = held_rights();
   for (const auto& [bit, name] : needed)
     if ((held >> bit & 1) == 0)
-      throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
+      throw RunError(fmt::format("{} is missing, which is needed to change kernel TCP; run mltcp as root", name));
 }
 
-// From some later kernel on (7.1, by its sources) the start of sending is not told by cwnd_event() any more, and no
-// iteration would ever be seen.
+// Later kernels (from 7.1, by their sources) do not report the start of sending by cwnd_event(), so no iteration would
+// ever be seen.
 void check_events(std::string_view release) {
   struct FreeTypes {
     void operator()(btf* types) const { btf__free(types); }
@@ -135,10 +137,10 @@ void check_events(std::string_view release) {
   for (std::uint32_t i = 0; i < BTF_INFO_VLEN(operations->info); ++i) {
     const char* const name = btf__name_by_offset(types.get(), members[i].name_off);
     if (name != nullptr && std::string_view(name) == "cwnd_event_tx_start")
-      throw RunError(fmt::format(
-          "this is Linux {}, which tells algorithms in a new way that sending begins; boot one of 6.1 to 7.0 for "
-          "MLTCP for kernel TCP",
-          one_line(release)));
+      throw RunError(
+          fmt::format("this is Linux {}, whose interface for congestion control is too new; for MLTCP for kernel TCP, "
+                      "boot Linux 6.1 to 7.0",
+                      one_line(release)));
   }
 }
 
@@ -155,8 +157,8 @@ void check_kernel() {
                                one_line(release), kOldest[0], kOldest[1]));
   if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
     throw RunError(
-        "this kernel doesn't tell its types: there is no /sys/kernel/btf/vmlinux; boot one that was built with "
-        "CONFIG_DEBUG_INFO_BTF, as Debian's is");
+        "this kernel has no type information: there is no /sys/kernel/btf/vmlinux; boot a kernel with "
+        "CONFIG_DEBUG_INFO_BTF, e.g. Debian's");
   if (version[0] >= 7) check_events(release);  // reading all types takes a while
 }
 
@@ -167,9 +169,9 @@ bool has_file_system() {
 
 void check_file_system() {
   if (!has_file_system())
-    throw RunError(
-        fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf -o mode=0700 bpf {0}",
-                    kFileSystem));
+    throw RunError(fmt::format(
+        "{0} is not a BPF file system, which keeps the loaded algorithms; mount -t bpf -o mode=0700 bpf {0}",
+        kFileSystem));
 }
 
 void check_machine() {
@@ -178,7 +180,8 @@ void check_machine() {
   check_file_system();
 }
 
-// Commands that change what is loaded follow each other. The file is root's only: nobody else can hold the lock.
+// Commands that change what is loaded run one after another. Only root can open the file, so no other user can hold the
+// lock.
 Descriptor lock() {
   Descriptor file(open(kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (!file.open())
@@ -190,27 +193,27 @@ Descriptor lock() {
     if (errno != EWOULDBLOCK && errno != EINTR)
       throw RunError(fmt::format("{} can't be locked: {}; run it as root", kLock, why(errno)));
     if (std::chrono::steady_clock::now() >= end)
-      throw RunError(
-          fmt::format("another mltcp kernel has been at work for {} s; try again when it has ended", patience.count()));
+      throw RunError(fmt::format("another mltcp kernel command has been running for {} s; try again when it has ended",
+                                 patience.count()));
     std::this_thread::sleep_for(pause);
   }
   return file;
 }
 
-// The folder of the pins: root's only, or what lies in it could be anybody's.
+// The folder of the pins must be root's only; otherwise another user could have created its contents.
 void check_folder() {
   struct stat found {};
   if (lstat(kFolder, &found) != 0) {
     if (errno == ENOENT) return;
-    throw RunError(fmt::format("{} can't be looked into: {}; run it as root", kFolder, why(errno)));
+    throw RunError(fmt::format("{} cannot be listed: {}; run mltcp as root", kFolder, why(errno)));
   }
   if (!S_ISDIR(found.st_mode) || found.st_uid != 0 || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    throw RunError(fmt::format("{} is not root's alone; remove it, with what is in it", kFolder));
+    throw RunError(fmt::format("{} is open to users other than root; remove it and its contents", kFolder));
 }
 
 void make_folder() {
   if (mkdir(kFolder, S_IRWXU) != 0 && errno != EEXIST)
-    throw RunError(fmt::format("{} can't be made: {}; run it as root", kFolder, why(errno)));
+    throw RunError(fmt::format("{} cannot be created: {}; run mltcp as root", kFolder, why(errno)));
   check_folder();
 }
 
@@ -228,12 +231,13 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-// What connections may choose of MLTCP's, whoever brought it. All users are told.
+// The registered congestion controls of MLTCP, whichever program loaded them. Visible to all users.
 std::vector<std::string> registered_algorithms() {
   std::ifstream file(kAvailable);
   if (!file)
-    throw RunError(fmt::format("{} can't be read, so what is loaded can't be known: {}; run it where /proc is mounted",
-                               kAvailable, why(errno)));
+    throw RunError(
+        fmt::format("{} cannot be read, so the loaded algorithms are unknown: {}; run mltcp where /proc is mounted",
+                    kAvailable, why(errno)));
   std::vector<std::string> found;
   for (std::string name; file >> name;)
     for (const std::string& algorithm : algorithm_names())
@@ -250,7 +254,7 @@ std::string joined(const std::vector<std::string>& algorithms) {
   return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? "is" : "are");
 }
 
-// A pin alone is what a command that was killed has left.
+// A pin alone was left by a command that was killed.
 bool is_loaded(const std::string& algorithm) {
   return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0 && is_registered(algorithm);
 }
@@ -262,13 +266,13 @@ std::vector<std::string> loaded_algorithms() {
   return found;
 }
 
-// Whether what is pinned can't be seen, which is not that nothing is.
+// Whether the pins cannot be read, as opposed to missing.
 bool is_hidden() {
   if (!has_file_system()) return (held_rights() & (std::uint64_t{1} << kBpf | std::uint64_t{1} << kSysAdmin)) == 0;
   return access(pin_of("mltcp_common").c_str(), R_OK) != 0 && errno != ENOENT;
 }
 
-// The shared maps, while something is loaded.
+// The shared maps, while an algorithm is loaded.
 struct Maps {
   Descriptor jobs = open_pin(pin_of("mltcp_jobs"));
   Descriptor settings = open_pin(pin_of("mltcp_settings"));
@@ -285,14 +289,14 @@ struct Maps {
     const std::uint32_t zero = 0;
     mltcp_common value{};
     if (bpf_map_lookup_elem(common.get(), &zero, &value) != 0)
-      throw RunError(
-          fmt::format("the kernel doesn't tell what is set: {}; mltcp kernel unload, then load", why(errno)));
+      throw RunError(fmt::format("the settings cannot be read from the kernel: {}; run mltcp kernel unload, then load",
+                                 why(errno)));
     return value;
   }
   void put_common(const mltcp_common& value) const {
     const std::uint32_t zero = 0;
     if (bpf_map_update_elem(common.get(), &zero, &value, BPF_ANY) != 0)
-      throw RunError(fmt::format("the kernel doesn't take settings: {}; {}", why(errno), cure_of(errno)));
+      throw RunError(fmt::format("the kernel refuses settings: {}; {}", why(errno), cure_of(errno)));
   }
 
  private:
@@ -304,7 +308,7 @@ struct Maps {
   }
 };
 
-// What libbpf says while an object is loaded; the first line of it names the cause.
+// Messages of libbpf while an object is loaded; the first line names the cause.
 std::string& complaint() {
   static std::string text;
   return text;
@@ -324,8 +328,8 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Why it hasn't it now,
-// or nothing.
+// Makes the kernel load the module of its own algorithm, as for a socket that selects it. Returns why it is still
+// missing, or nothing.
 std::string lack_of(const std::string& algorithm) {
   const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!any.open()) return fmt::format("no socket can be opened: {}; raise the limit of open files", why(errno));
@@ -349,14 +353,14 @@ std::string lack_of(const std::string& algorithm) {
       option);
 }
 
-// Registers an algorithm and pins what is needed of it. Returns why not, or nothing.
+// Registers an algorithm and pins its parts. Returns why this failed, or nothing.
 std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   if (std::string lack = lack_of(algorithm); !lack.empty()) return lack;
   complaint().clear();
   const auto refused = [&](const char* what, int error) {
-    return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),
-                       complaint().empty() ? "" : ": ", complaint(),
-                       error == EPERM ? "run it as root, outside of containers" : "tell us, with the kernel's version");
+    return fmt::format(
+        "the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error), complaint().empty() ? "" : ": ",
+        complaint(), error == EPERM ? "run it as root, outside of containers" : "report it, with the kernel's version");
   };
   const std::span<const unsigned char> bytes = internal::object_of(algorithm);
   bpf_object_open_opts options{};
@@ -373,7 +377,7 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   const std::uint32_t zero = 0;
   if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
     return refused("its settings can't be written", errno);
-  // Pinned first: if this process is killed, what is registered can be found.
+  // Pinned first: if this process is killed, the registered algorithm can be found.
   const auto pin = [](const bpf_map* map, const std::string& path) {
     unlink(path.c_str());
     return bpf_obj_pin(bpf_map__fd(map), path.c_str()) == 0 ? 0 : errno;
@@ -393,13 +397,13 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
     unpin();
     return refused("it can't be registered", error);
   }
-  // It stays when this process ends, and goes when its map's value is deleted.
+  // It stays when this process ends, and is removed when its map's value is deleted.
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
   return "";
 }
 
-// Takes an algorithm out of the kernel, by the map that registered it.
+// Removes an algorithm from the kernel, by the map that registered it.
 void unregister(const std::string& algorithm, const Descriptor& map) {
   const std::uint32_t zero = 0;
   if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
@@ -409,7 +413,7 @@ void unregister(const std::string& algorithm, const Descriptor& map) {
                                    : fmt::format("rm -r {}, then mltcp kernel unload", kFolder)));
 }
 
-// One that no pin is of any more: where the file system of the pins was mounted anew.
+// Removes an algorithm that has no pin any more, because the file system of the pins was mounted anew.
 void unregister_unpinned(const std::string& algorithm) {
   for (std::uint32_t id = 0; is_registered(algorithm) && bpf_map_get_next_id(id, &id) == 0;) {
     const Descriptor map(bpf_map_get_fd_by_id(id));
@@ -429,7 +433,7 @@ void unload_one(const std::string& algorithm) {
   unlink(pin_of_users(algorithm).c_str());
 }
 
-// The pins of the maps that all algorithms share; connections that still use them keep them.
+// Removes the pins of the shared maps; connections that still use the maps keep them.
 void unpin_shared() {
   for (const char* name : kShared) unlink(pin_of(name).c_str());
   rmdir(kFolder);
@@ -451,14 +455,14 @@ std::uint64_t tick_ns() {
 
 mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
 
-// A cgroup by its number: where it is, or that it is gone. Neither where the kernel doesn't tell, as without the right
-// CAP_DAC_READ_SEARCH, or where cgroups of version 2 are mounted elsewhere: then it may live.
+// A cgroup by its number: its path, or that it is gone. Neither if the kernel does not tell (without
+// CAP_DAC_READ_SEARCH, or if cgroup v2 is mounted elsewhere); then it may exist.
 struct Cgroup {
   std::optional<std::string> path;
   bool is_gone = false;
 };
 
-// The handles of cgroups are their numbers (name_to_handle_at(2)).
+// Handles of cgroups contain their numbers (name_to_handle_at(2)).
 Cgroup find_cgroup(std::uint64_t id) {
   constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS of the kernel's exportfs.h
   alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> room{};
@@ -489,7 +493,7 @@ template <typename Value, typename Take>
 void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   mltcp_job_key key{};
   mltcp_job_key next{};
-  // A job that is deleted meanwhile has the walk begin anew: it is bounded.
+  // If a job is deleted meanwhile, the walk begins anew, so it is bounded.
   std::size_t left = std::size_t{4} * MLTCP_MOST_JOBS;
   for (const void* from = nullptr; left > 0 && bpf_map_get_next_key(map.get(), from, &next) == 0; --left) {
     Value value{};
@@ -499,7 +503,7 @@ void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   }
 }
 
-// Takes the settings of cgroups away that are surely gone.
+// Removes the settings of cgroups that are certainly gone.
 void forget_gone(const Descriptor& settings) {
   std::vector<mltcp_job_key> gone;
   for_each<mltcp_settings>(settings, 0, [&](const mltcp_job_key& key, const mltcp_settings&) {
@@ -523,12 +527,12 @@ JobName JobName::cgroup(const std::string& folder) {
                                  in_quotes(folder), why(errno), kCgroups));
   if (statfs(folder.c_str(), &system) != 0 || system.f_type != CGROUP2_SUPER_MAGIC)
     throw InputError(
-        fmt::format("--cgroup: {} is no folder of cgroup v2; give one below {}", in_quotes(folder), kCgroups));
+        fmt::format("--cgroup: {} is not a folder of cgroup v2; give one below {}", in_quotes(folder), kCgroups));
   constexpr ino_t root = 1;
   if (found.st_ino == root)
     throw InputError(
-        fmt::format("--cgroup: {} is the root, which has all there is; give one below it", in_quotes(folder)));
-  // Up to the root, or to what a namespace has for it.
+        fmt::format("--cgroup: {} is the root, which contains all sockets; give a folder below it", in_quotes(folder)));
+  // Up to the root, or to the root of the namespace.
   std::string above = folder;
   struct stat parent = found;
   for (int depth = 0; parent.st_ino != root && parent.st_dev == found.st_dev; ++depth) {
@@ -560,24 +564,23 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
   for (const std::string& name : names.empty() ? algorithm_names() : names)
     if (!contains(there, name) && !contains(wanted, name)) wanted.push_back(name);
   if (wanted.empty())
-    throw RunError(
-        fmt::format("{} loaded; change what jobs go by with mltcp kernel set, or unload first", joined(there)));
+    throw RunError(fmt::format("{} loaded; change settings by mltcp kernel set, or unload first", joined(there)));
   for (const std::string& name : algorithm_names())
     if (!contains(there, name) && is_registered(name))
       throw RunError(
-          fmt::format("mltcp_{} is registered, but not pinned in {}, which was mounted anew since; mltcp "
+          fmt::format("mltcp_{} is registered, but not pinned in {}, which has been mounted again since; run mltcp "
                       "kernel unload first",
                       name, kFolder));
-  // Beside what is loaded it goes by the same settings and accounts.
+  // An algorithm that is added to loaded ones shares their settings and jobs.
   if (!there.empty()) {
     if (!change.empty() || mark_mask)
       throw RunError(
-          fmt::format("{} loaded, and what is loaded beside goes by the same settings; load it without --function, "
-                      "--gap, --bytes and --marks, and change them by mltcp kernel set, or unload all first",
+          fmt::format("{} loaded, and all loaded algorithms share their settings; load without --function, --gap, "
+                      "--bytes and --marks, and change settings by mltcp kernel set, or unload all first",
                       joined(there)));
     common = Maps().get_common();
   }
-  // What a command that was killed has left behind.
+  // Left by a command that was killed.
   for (const std::string& name : algorithm_names()) {
     if (contains(there, name)) continue;
     unlink(pin_of_algorithm(name).c_str());
@@ -601,7 +604,7 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
   if (loaded.empty() || (!names.empty() && !left_out.empty())) {
     for (const std::string& name : loaded) unload_one(name);
     if (there.empty()) unpin_shared();
-    throw RunError((names.empty() && !there.empty() ? joined(there) + " loaded, and no more can be: " : "") +
+    throw RunError((names.empty() && !there.empty() ? joined(there) + " loaded, but no more can be: " : "") +
                    left_out.front().reason);
   }
   return left_out;
@@ -640,11 +643,11 @@ void set_job(const JobName& job, const SettingsChange& change) {
     error = put();
   }
   if (error != 0)
-    throw RunError(error == E2BIG
-                       ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
-                                     "one away",
-                                     int{MLTCP_MOST_JOBS})
-                       : fmt::format("the kernel doesn't take settings: {}; {}", why(error), cure_of(error)));
+    throw RunError(
+        error == E2BIG
+            ? fmt::format("{} jobs have settings, which is the maximum; remove one by mltcp kernel set --forget",
+                          int{MLTCP_MOST_JOBS})
+            : fmt::format("the kernel refuses settings: {}; {}", why(error), cure_of(error)));
   if (!is_new) return;
   ++common.generation;
   maps.put_common(common);
@@ -657,7 +660,7 @@ void forget_job(const JobName& job) {
   const Maps maps;
   const mltcp_job_key key = key_of(job);
   if (bpf_map_delete_elem(maps.settings.get(), &key) != 0)
-    throw InputError("this job has no settings of its own; mltcp kernel status shows those that have");
+    throw InputError("this job has no settings of its own; for jobs that have, see mltcp kernel status");
   mltcp_common common = maps.get_common();
   ++common.generation;
   maps.put_common(common);
@@ -671,16 +674,16 @@ std::uint64_t unload(const std::vector<std::string>& names) {
   std::vector<std::string> there;
   for (const std::string& name : algorithm_names())
     if (is_registered(name) || access(pin_of_algorithm(name).c_str(), F_OK) == 0) there.push_back(name);
-  if (there.empty() && access(kFolder, F_OK) != 0) throw RunError("nothing is loaded, so nothing is unloaded");
+  if (there.empty() && access(kFolder, F_OK) != 0) throw RunError("nothing is loaded, so there is nothing to unload");
   const std::vector<std::string>& wanted = names.empty() ? there : names;
   const std::string by_default = default_algorithm();
   for (const std::string& name : wanted) {
     if (std::find(there.begin(), there.end(), name) == there.end())
-      throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
+      throw RunError(fmt::format("mltcp_{} is not loaded; for loaded algorithms, see mltcp kernel status", name));
     if (by_default == mltcp_name(name))
       throw RunError(
-          fmt::format("mltcp_{0} is what new connections get by default; sysctl -w net.ipv4.tcp_congestion_control={0} "
-                      "first, and unload then",
+          fmt::format("mltcp_{0} is the default of new connections; run sysctl -w net.ipv4.tcp_congestion_control={0} "
+                      "first, then unload",
                       name));
   }
   std::uint64_t users = 0;
@@ -698,7 +701,7 @@ Status status() {
   const std::vector<std::string> registered = registered_algorithms();
   if (!registered.empty() && is_hidden())
     throw RunError(
-        fmt::format("{} loaded, whose jobs and connections root alone is shown; run it as root", joined(registered)));
+        fmt::format("{} loaded, but only root can see jobs and connections; run mltcp as root", joined(registered)));
   for (const std::string& name : algorithm_names()) {
     AlgorithmStatus algorithm{mltcp_name(name), is_loaded(name), false, 0};
     algorithm.lost = !algorithm.loaded && contains(registered, name);
@@ -753,7 +756,9 @@ Examination examine() {
     if (geteuid() == 0) check_rights();
     utsname name{};
     uname(&name);
-    return {true, fmt::format("not loaded; Linux {} has what it takes: sudo mltcp kernel load", one_line(name.release)),
+    return {true,
+            fmt::format("not loaded, but supported by Linux {}; to load it: sudo mltcp kernel load",
+                        one_line(name.release)),
             ""};
   } catch (const RunError& error) {
     const std::string_view line = error.what();

@@ -1,4 +1,4 @@
-// From functions to tables in fixed point (see settings.h).
+// Converts functions to fixed-point tables (see settings.h).
 #include "mltcp/plugins/kernel/settings.h"
 
 #include <fmt/format.h>

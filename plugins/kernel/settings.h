@@ -1,5 +1,5 @@
-// What a job of kernel TCP is told: its function of aggressiveness, as the table that BPF programs interpolate, and
-// what is known of its iterations.
+// The settings of a job of kernel TCP: its bandwidth function, as the table that BPF programs interpolate, and the
+// known facts about its iterations.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace mltcp::kernel {
 
-/// What is to be changed; the rest stays as it is.
+/// Changes of settings; absent members stay as they are.
 struct SettingsChange {
-  std::optional<std::string> function;   ///< as cc::Augmentation::read() has it: "F1", "0.5", "fair", ...
+  std::optional<std::string> function;   ///< as cc::Augmentation::read() accepts it: "F1", "0.5", "fair", ...
   std::optional<Nanos> gap;              ///< silence that separates iterations; 0: learned
   std::optional<Bytes> iteration_bytes;  ///< 0: learned
 
@@ -22,10 +22,10 @@ struct SettingsChange {
 /// F1, iterations learned.
 mltcp_settings default_settings();
 
-/// Throws InputError for what is no function, or one whose gains are not from 1/1024 to 1024.
+/// Throws InputError if it is not a function, or if its gains are not from 1/1024 to 1024.
 void apply(const SettingsChange& change, mltcp_settings& settings);
 
-/// As it was written.
+/// The text that was given.
 std::string function_of(const mltcp_settings& settings);
 
 }  // namespace mltcp::kernel

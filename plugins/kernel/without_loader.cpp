@@ -1,4 +1,4 @@
-// Says that the loader was left out, and why (see doctor.h).
+// Reports that the loader was not built, and why (see doctor.h).
 #include "mltcp/plugins/kernel/doctor.h"
 
 namespace mltcp::kernel {

@@ -1,8 +1,8 @@
-// A communicator of NCCL's: one direction of one connection, with a place for each request that may be under way. An
-// ordered connection does what NCCL wants by itself: messages land in the order in which both sides posted, and one for
-// which there is no buffer yet waits at its sender.
+// A communicator of NCCL: one direction of one connection, with a place for each request in progress. An ordered
+// connection already does what NCCL needs: messages arrive in the order in which both sides posted, and a message
+// without a buffer waits at its sender.
 //
-// A request ends on the endpoint's thread, by a callback that writes to its place; test() reads that and asks nobody.
+// A request ends on the endpoint's thread, by a callback that writes to its place; test() only reads the place.
 #pragma once
 
 #include <array>
@@ -25,47 +25,47 @@ struct Request {
   enum class State : std::uint8_t { free, pending, done };
   std::atomic<State> state{State::free};
   Comm* comm = nullptr;
-  endpoint::Completion end;  ///< once done; of ends that are ok, code and bytes alone
+  endpoint::Completion end;  ///< once done; if the code is ok, only code and bytes are set
 };
 
 enum class Direction : std::uint8_t { send, receive };
 
-/// Used by one thread at a time, as NCCL does.
+/// Used by one thread at a time, as NCCL guarantees.
 class Comm {
  public:
   Comm(Device& device, endpoint::Endpoint& endpoint, Direction direction);
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  /// Posts a message or a buffer of at most 2^31 - 1 bytes, which is NCCL's again when the request has ended. Null in
-  /// `request`: as many are under way as may be, try again later. Success also where the connection has ended: then
-  /// the request tells.
+  /// Posts a message or a buffer of at most 2^31 - 1 bytes, which NCCL may reuse when the request has ended. Null in
+  /// `request`: the maximum is in progress; try again later. Returns success also if the connection has ended; then the
+  /// request reports it.
   Result post(std::span<std::byte> bytes, void** request) noexcept;
-  /// Ends the connection, and waits until nothing of NCCL's memory is used any more, 5 s at most; where it isn't even
-  /// then, false, and the object has to stay.
+  /// Ends the connection and waits until NCCL's memory is no longer used, at most 5 s. False if it still is: then the
+  /// object must stay.
   bool close() noexcept;
 
-  /// Whether the end is there. A failure is told in one line and by the return value; the request's place is free then.
+  /// Whether the request has ended. A failure is logged in one line and returned; the request's place is then free.
   static Result test(Request& request, int* done, int* sizes) noexcept;
 
   [[nodiscard]] Device& device() noexcept { return device_; }
   [[nodiscard]] endpoint::ConnectionHandle connection() const noexcept { return connection_; }
 
-  // ---- While it is being connected ----------------------------------------------------------------------------------
+  // ---- During connection set-up -------------------------------------------------------------------------------------
 
-  /// Begins to connect to `peer` and to tell it `token`; connected() says what has become of it.
+  /// Begins to connect to `peer` and to send it `token`; connected() reports the result.
   void connect(const endpoint::EndpointAddress& peer, std::uint64_t token) noexcept;
   [[nodiscard]] bool is_to(const endpoint::EndpointAddress& peer, std::uint64_t token) const noexcept {
     return peer_ == peer && token_ == token;
   }
-  /// How it ended that the listener named by the first message has answered; null: it has not. That the message has
-  /// come says nothing of the listener, which may be gone.
+  /// The result once the listener named by the first message has answered; null before. Arrival of that message alone
+  /// proves nothing, as the listener may be gone.
   [[nodiscard]] const endpoint::Completion* connected() const noexcept;
   void accepted(endpoint::ConnectionHandle connection) noexcept { connection_ = connection; }
 
  private:
   static void on_end(void* context, const endpoint::Completion& end) noexcept;
-  /// Of what can't be posted.
+  /// For a request that cannot be posted.
   void end_at_once(Request& request, endpoint::Code code, Bytes bytes) const noexcept;
   [[nodiscard]] bool any_pending() const noexcept;
   /// False after `limit`.
@@ -77,7 +77,7 @@ class Comm {
   const Direction direction_;
   endpoint::ConnectionHandle connection_ = 0;
   bool told_failure_ = false;
-  std::uint32_t next_ = 0;  ///< place that is looked at first
+  std::uint32_t next_ = 0;  ///< place to look at first
   std::array<Request, kRequests> requests_;
 
   endpoint::EndpointAddress peer_;
@@ -89,7 +89,7 @@ class Comm {
   std::array<std::byte, 1> answer_{};
 };
 
-/// What NCCL is told of an end that is not ok.
+/// The result that NCCL gets for an end that is not ok.
 Result result_of(endpoint::Code code) noexcept;
 
 }  // namespace mltcp::nccl

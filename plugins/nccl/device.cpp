@@ -41,7 +41,7 @@ endpoint::EndpointConfig Device::config() const {
 }
 
 void Device::open() {
-  // Held while the endpoint is made, for its thread may tell of a connection before the constructor has returned.
+  // Held while the endpoint is created, since its thread may report a connection before the constructor returns.
   const std::lock_guard lock(guard_);
   if (endpoint_ != nullptr) return;
   endpoint::EndpointConfig wanted = config();
@@ -53,7 +53,7 @@ void Device::open() {
   job.learn_iterations = true;
   if (settings_.plan) job.plan = endpoint::on_clock_of(*made, *settings_.plan);
   if (const Code code = made->create_job(job, job_); code != Code::ok)
-    throw RunError(fmt::format("the job can't be made: {}", endpoint::to_text(code)));
+    throw RunError(fmt::format("the job cannot be created: {}", endpoint::to_text(code)));
   endpoint_ = std::move(made);
 }
 
@@ -65,7 +65,7 @@ void Device::close() noexcept {
     if (comms_ > 0 || !listeners_.empty() || !attempts_.empty()) return;
     gone = std::move(endpoint_);
   }
-  // Here, without the lock: its thread ends what is left, and calls back.
+  // The endpoint is destroyed here, without the lock: its thread ends the remaining operations and calls back.
 }
 
 void Device::linger(ConnectionHandle connection) noexcept {
@@ -89,7 +89,7 @@ void Device::wait_for_lingering(Nanos limit) noexcept {
   }
 }
 
-// ---- Who connects to this one
+// ---- Incoming connections
 // ------------------------------------------------------------------------------------------
 
 void Device::on_event(void* context, const Completion& event) noexcept {
@@ -100,41 +100,42 @@ void Device::on_event(void* context, const Completion& event) noexcept {
 
 void Device::take(ConnectionHandle connection) noexcept {
   Endpoint* endpoint = nullptr;
-  Stranger* stranger = nullptr;
+  Introduction* introduction = nullptr;
   try {
-    auto made = std::make_unique<Stranger>();
+    auto made = std::make_unique<Introduction>();
     made->device = this;
     made->connection = connection;
     const std::lock_guard lock(guard_);
     endpoint = endpoint_.get();
-    stranger = made.get();
-    if (endpoint != nullptr) strangers_[connection] = std::move(made);
+    introduction = made.get();
+    if (endpoint != nullptr) introductions_[connection] = std::move(made);
   } catch (const std::bad_alloc&) {
-    return;  // it waits for a buffer until it gives up
+    return;  // the connection waits for a buffer until its time limit
   }
   if (endpoint == nullptr) return;
   endpoint::OperationHandle operation = 0;
-  const endpoint::PostOptions options{.callback = &on_hello, .context = stranger, .time_limit = settings_.peer_timeout};
-  if (endpoint->receive(connection, stranger->hello, 0, options, operation) == Code::ok) return;
+  const endpoint::PostOptions options{
+      .callback = &on_hello, .context = introduction, .time_limit = settings_.peer_timeout};
+  if (endpoint->receive(connection, introduction->hello, 0, options, operation) == Code::ok) return;
   endpoint->abort(connection);
   const std::lock_guard lock(guard_);
-  strangers_.erase(connection);
+  introductions_.erase(connection);
 }
 
 void Device::on_hello(void* context, const Completion& end) noexcept {
-  const Stranger& stranger = *static_cast<Stranger*>(context);
-  stranger.device->introduce(stranger, end);
+  const Introduction& introduction = *static_cast<Introduction*>(context);
+  introduction.device->introduce(introduction, end);
 }
 
-void Device::introduce(const Stranger& stranger, const Completion& end) noexcept {
+void Device::introduce(const Introduction& introduction, const Completion& end) noexcept {
   std::uint64_t token = 0;
-  const bool understood = end.code == Code::ok && end.bytes == kHelloBytes && read_hello(stranger.hello, token);
-  const ConnectionHandle connection = stranger.connection;
+  const bool understood = end.code == Code::ok && end.bytes == kHelloBytes && read_hello(introduction.hello, token);
+  const ConnectionHandle connection = introduction.connection;
   Endpoint* endpoint = nullptr;
   bool taken = false;
   {
     const std::lock_guard lock(guard_);
-    strangers_.erase(connection);
+    introductions_.erase(connection);
     endpoint = endpoint_.get();
     if (const auto found = listeners_.find(token); understood && found != listeners_.end()) {
       found->second->ready.push_back(connection);
@@ -154,7 +155,7 @@ Result Device::listen(std::span<std::byte, kHandleBytes> handle, Listener** out)
   open();
   auto listener = std::make_unique<Listener>();
   listener->device = this;
-  // Not to be guessed: whoever knows it is taken for the peer.
+  // Must be unpredictable: a process that knows it is accepted as the peer.
   listener->token = SystemRandom().next();
   *out = listener.get();
   const std::lock_guard lock(guard_);
@@ -199,7 +200,7 @@ Result Device::accept(Listener& listener, Comm** out) {
   return Result::success;
 }
 
-// ---- To whom this one connects
+// ---- Outgoing connections
 // -----------------------------------------------------------------------------------------
 
 Result Device::begin(std::span<std::byte, kHandleBytes> handle, const endpoint::EndpointAddress& peer,
@@ -250,7 +251,7 @@ Result Device::connect(std::span<std::byte, kHandleBytes> handle, Comm** out) {
 void Device::close_comm(Comm* comm) noexcept {
   std::unique_ptr<Comm> gone(comm);
   if (!gone->close()) {
-    // Its memory is still written to by the endpoint's thread.
+    // The endpoint's thread still writes to its memory.
     gone.release();
     return;
   }
@@ -272,7 +273,7 @@ void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
     try {
       log_info(begins ? fmt::format("an iteration begins; the one before sent {} bytes", bytes)
                       : "iterations are not known any more: the job's collectives have changed");
-    } catch (...) {  // there is no memory for the line
+    } catch (...) {  // out of memory for the line
     }
   }
   if (begins)

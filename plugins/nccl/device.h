@@ -1,8 +1,9 @@
-// A device of the plug-in: an endpoint, its job, who listens on it, and what is being connected.
+// A device of the plug-in: an endpoint, its job, its listeners, and connections in set-up.
 //
-// The endpoint has a thread of its own. NCCL's proxy thread could drive it from test(), and would save the wake-up of
-// another thread. But it sleeps while the GPU computes, for seconds at times, and nobody would answer peers meanwhile,
-// who take silence for death; and connections, which other threads of NCCL's make, would get on only while it is awake.
+// The endpoint has a thread of its own. NCCL's proxy thread could drive it from test(), which would save the wake-up of
+// another thread. But the proxy thread sleeps while the GPU computes, sometimes for seconds. Meanwhile no thread would
+// answer peers, which would consider this process dead, and connections, which other threads of NCCL create, would not
+// progress.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,7 @@
 
 namespace mltcp::nccl {
 
-/// Connections that a device may have, and of an endpoint's places.
+/// Maximum connections of a device, and size of the endpoint's tables.
 inline constexpr std::uint32_t kMaxComms = 1024;
 
 class Device;
@@ -33,41 +34,41 @@ class Device;
 struct Listener {
   Device* device = nullptr;
   std::uint64_t token = 0;
-  std::deque<endpoint::ConnectionHandle> ready;  ///< have said that they are for it, in order
+  std::deque<endpoint::ConnectionHandle> ready;  ///< connections that have named this listener, in order
 };
 
-/// All functions may be called from any thread, those of one communicator by one at a time.
+/// Any thread may call these functions; those of one communicator are called by one thread at a time.
 class Device {
  public:
   Device(const DevicePlan& plan, const Settings& settings);
-  /// As close(), without waiting for what lingers.
+  /// Like close(), without waiting for lingering connections.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   /// Opens the endpoint unless it is open. Throws InputError, RunError.
   void open();
-  /// Closes the endpoint if nothing uses it, once peers have been told the ends of connections, 1 s at most.
+  /// Closes the endpoint if nothing uses it, after peers were informed of the ends of connections, at most 1 s.
   void close() noexcept;
 
-  // Of NCCL's calls of these names. They throw what open() does, and std::bad_alloc.
+  // NCCL's calls of these names. They throw the exceptions of open(), and std::bad_alloc.
 
   Result listen(std::span<std::byte, kHandleBytes> handle, Listener** out);
   void close_listen(Listener* listener) noexcept;
-  /// Null in `out` as long as it takes. Notes in `handle` which attempt it is.
+  /// Null in `out` while it is in progress. Stores the number of the attempt in `handle`.
   Result connect(std::span<std::byte, kHandleBytes> handle, Comm** out);
-  /// Null in `out` as long as nobody has connected.
+  /// Null in `out` until a peer has connected.
   Result accept(Listener& listener, Comm** out);
   void close_comm(Comm* comm) noexcept;
 
-  /// As Plugin::mark_iteration().
+  /// Like Plugin::mark_iteration().
   void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
   void count(std::size_t bytes) noexcept { posted_.fetch_add(bytes, std::memory_order_relaxed); }
 
   /// The connection is closing: close() and the end of the process wait for it.
   void linger(endpoint::ConnectionHandle connection) noexcept;
   void forget(endpoint::ConnectionHandle connection) noexcept;
-  /// Waits until none lingers.
+  /// Waits until no connection lingers.
   void wait_for_lingering(Nanos limit) noexcept;
 
   [[nodiscard]] const DevicePlan& plan() const { return plan_; }
@@ -75,8 +76,8 @@ class Device {
   [[nodiscard]] int speed() const { return speed_; }
 
  private:
-  /// Has connected, and has yet to say to whom.
-  struct Stranger {
+  /// An incoming connection that has not named its listener yet.
+  struct Introduction {
     Device* device = nullptr;
     endpoint::ConnectionHandle connection = 0;
     Hello hello{};
@@ -84,7 +85,7 @@ class Device {
   static void on_event(void* context, const endpoint::Completion& event) noexcept;
   static void on_hello(void* context, const endpoint::Completion& end) noexcept;
   void take(endpoint::ConnectionHandle connection) noexcept;
-  void introduce(const Stranger& stranger, const endpoint::Completion& end) noexcept;
+  void introduce(const Introduction& introduction, const endpoint::Completion& end) noexcept;
   endpoint::EndpointConfig config() const;
   Result begin(std::span<std::byte, kHandleBytes> handle, const endpoint::EndpointAddress& peer, std::uint64_t token);
 
@@ -93,18 +94,18 @@ class Device {
   const std::string pci_;
   const int speed_;
 
-  std::mutex guard_;  ///< of all below; not held in calls of the endpoint that may call back
+  std::mutex guard_;  ///< guards all members below; not held in calls of the endpoint that may call back
   std::unique_ptr<endpoint::Endpoint> endpoint_;
   endpoint::JobHandle job_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Listener>> listeners_;
-  std::unordered_map<endpoint::ConnectionHandle, std::unique_ptr<Stranger>> strangers_;
+  std::unordered_map<endpoint::ConnectionHandle, std::unique_ptr<Introduction>> introductions_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Comm>> attempts_;
   std::unordered_set<endpoint::ConnectionHandle> lingering_;
   std::uint64_t next_attempt_ = 1;
   std::uint32_t comms_ = 0;
 
-  std::atomic<std::uint64_t> posted_{0};  ///< bytes, all in all
-  std::atomic<std::uint64_t> marked_{0};  ///< of these, at the last mark
+  std::atomic<std::uint64_t> posted_{0};  ///< bytes in total
+  std::atomic<std::uint64_t> marked_{0};  ///< of these, before the last mark
 };
 
 }  // namespace mltcp::nccl

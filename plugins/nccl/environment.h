@@ -1,5 +1,5 @@
-// What users set for the plug-in by environment variables: those of all plug-ins (endpoint/environment.h), and two of
-// its own.
+// Settings of the plug-in from environment variables: those of all plug-ins (endpoint/environment.h), and two of its
+// own.
 #pragma once
 
 #include "mltcp/endpoint/environment.h"
@@ -7,8 +7,8 @@
 namespace mltcp::nccl {
 
 struct Settings : endpoint::Environment {
-  /// MLTCP_REQUIRED, or a key: what makes the plug-in unusable is an error of the job's. Who gives a key doesn't want
-  /// another network that sends in the clear.
+  /// MLTCP_REQUIRED is set, or a key is given: if the plug-in is unusable, the job fails. With a key, falling back to
+  /// another network would send in the clear.
   bool required = false;
   bool verbose = false;  ///< MLTCP_DEBUG: a line for each connection
 };
@@ -16,9 +16,9 @@ struct Settings : endpoint::Environment {
 /// Throws InputError that names the variable.
 Settings read_environment(endpoint::ReadVariable read);
 
-/// Settings::required alone, where the others can't be read; never throws.
+/// Only Settings::required, if the others cannot be read; never throws.
 bool is_required(endpoint::ReadVariable read) noexcept;
-/// Whether a variable that is 0 or 1 is given and not 0; also where it is wrong.
+/// Whether a 0-or-1 variable is set and not 0; also true if its value is wrong.
 bool is_on(endpoint::ReadVariable read, const char* name) noexcept;
 /// Whether MLTCP_KEY_FILE is set.
 bool has_key(endpoint::ReadVariable read) noexcept;

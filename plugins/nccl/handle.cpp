@@ -47,14 +47,13 @@ void write_handle(std::span<std::byte, kHandleBytes> out, const endpoint::Endpoi
 
 const char* read_handle(std::span<const std::byte, kHandleBytes> handle, endpoint::EndpointAddress& address,
                         std::uint64_t& token) {
-  if (!has_magic(handle))
-    return "the peer's handle is none of MLTCP's; have all ranks use this plug-in (NCCL_NET=MLTCP)";
+  if (!has_magic(handle)) return "the peer's handle is not from MLTCP; let all ranks use this plug-in (NCCL_NET=MLTCP)";
   if (handle[kVersionAt] != kBegin[kVersionAt])
-    return "the peer's handle is of another version of the plug-in; install the same on all hosts";
+    return "the peer's handle is from another version of the plug-in; install the same version on all hosts";
   const std::size_t length = get(handle.subspan(kLengthAt, 2));
   if (get(handle.subspan(kChecksumAt, 4)) != crc32c(0, handle.first(kChecksumAt)) ||
       length > endpoint::EndpointAddress::kMaxBytes)
-    return "the peer's handle was damaged on its way; report it, with NCCL_DEBUG=INFO";
+    return "the peer's handle was damaged in transit; report it, with the log of NCCL_DEBUG=INFO";
   const endpoint::Code code = endpoint::EndpointAddress::parse(handle.subspan(kAddressAt, length), address);
   if (code != endpoint::Code::ok)
     return "the address in the peer's handle can't be read; install the same version on all hosts";

@@ -24,7 +24,7 @@ DevicePlan plan_of(std::string device, const Address& address, std::string inter
   return plan;
 }
 
-/// Of what stands behind "udp:" without MLTCP_ADDRESS: an interface, or an address.
+/// Device for the text after "udp:" if MLTCP_ADDRESS is not set: an interface or an address.
 DevicePlan kernel_device(const std::string& device, const std::vector<Interface>& interfaces) {
   const std::string where = device.substr(device.find(':') + 1);
   try {
@@ -48,8 +48,8 @@ DevicePlan named_device(const Settings& settings, const std::vector<Interface>& 
   }
   if (device.starts_with("udp:")) return kernel_device(device, interfaces);
   throw InputError(
-      fmt::format("MLTCP_DEVICE is {}, which has no address of its own; write udp:IFACE or udp:IP, or set "
-                  "MLTCP_ADDRESS, too, to the one that peers reach it at",
+      fmt::format("MLTCP_DEVICE is {}, which has no address of its own; write udp:IFACE or udp:IP, or also set "
+                  "MLTCP_ADDRESS to an address that peers can reach",
                   in_quotes(device)));
 }
 

@@ -1,4 +1,4 @@
-// Lines in NCCL's log, by the function that NCCL gave; without one they are dropped. Not for the data path.
+// Lines in NCCL's log, by the function that NCCL gave; dropped without one. Not for the data path.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace mltcp::nccl {
 
-/// Of the process; null: none.
+/// Sets the logger of the process; null: none.
 void set_logger(Logger logger) noexcept;
 void log_info(const std::string& line) noexcept;
-/// Shown with NCCL_DEBUG=WARN, too.
+/// Also shown with NCCL_DEBUG=WARN.
 void log_warning(const std::string& line) noexcept;
 
 }  // namespace mltcp::nccl

@@ -1,5 +1,5 @@
-// What NCCL looks up: a table for each version of the interface, all of them around the same functions. Those of
-// version 8 and of version 11 differ in what init() and connect() are given; 7, 9 and 10 lie between.
+// The tables that NCCL looks up, one for each version of the interface, all with the same functions. Versions 8 and 11
+// differ in the arguments of init() and connect(); 7, 9 and 10 lie between.
 #include <fmt/format.h>
 
 #include <climits>
@@ -11,10 +11,10 @@
 namespace mltcp::nccl {
 namespace {
 
-// By which NCCL_NET names it.
+// The name for NCCL_NET.
 constexpr const char* kName = "MLTCP";
 
-/// `call`, of which no exception gets out.
+/// Calls `call`; an exception becomes a Result.
 template <typename Call>
 Result guarded(Call call) noexcept {
   try {
@@ -33,7 +33,7 @@ Result init(Logger logger) {
   return guarded([&] { return Plugin::of_process().init(logger, version); });
 }
 Result init_v10(Logger logger, ProfilerCallback /*profiler*/) { return init<10>(logger); }
-/// Communicators have nothing of their own, but NCCL hands what it gets here to finalize().
+/// Communicators need no context, but NCCL passes this one to finalize().
 Result init_v11(void** context, std::uint64_t /*comm*/, CommConfig* /*config*/, Logger logger,
                 ProfilerCallback /*profiler*/) {
   const Result result = init<11>(logger);
@@ -56,7 +56,7 @@ Result properties(int device, Out* out) {
     Properties from;
     if (const Result result = Plugin::of_process().properties(device, from); result != Result::success) return result;
     *out = {};
-    // NCCL doesn't write to them.
+    // NCCL does not write to it.
     out->name = const_cast<char*>(from.name);
     out->pci_path = const_cast<char*>(from.pci_path);
     out->guid = static_cast<std::uint64_t>(from.number);
@@ -140,12 +140,12 @@ Result close_listen(void* listen_comm) {
 // ---- Data
 // --------------------------------------------------------------------------------------------------------------
 
-/// Datapaths read memory where it lies, or copy.
+/// Nothing to register: datapaths read memory in place or copy it.
 template <typename Size>
 Result add_memory(void* /*comm*/, void* /*data*/, Size /*size*/, int type, void** memory) {
   *memory = nullptr;
   if (type == kHostPointers) return Result::success;
-  log_warning("memory of a GPU can't be sent from where it lies; leave NCCL_NET_GDR_LEVEL alone, this is a fault");
+  log_warning("GPU memory cannot be sent directly; unset NCCL_NET_GDR_LEVEL, and report this error");
   return Result::internal_error;
 }
 Result remove_memory(void* /*comm*/, void* /*memory*/) { return Result::success; }
@@ -176,7 +176,7 @@ Result receive_profiled(void* comm, int count, void** data, std::size_t* sizes, 
   return receive<std::size_t>(comm, count, data, sizes, tags, memory, request);
 }
 
-/// What the CPU has written is visible to it.
+/// Nothing to flush: the CPU has written the data.
 Result flush(void* /*comm*/, int /*count*/, void** /*data*/, int* /*sizes*/, void** /*memory*/, void** request) {
   *request = nullptr;
   return Result::success;

@@ -23,7 +23,7 @@ const char* why_required() {
 
 Plugin& Plugin::of_process() {
   static Plugin* const plugin = [] {
-    // A process that ends without closing its communicators, or just after, still tells its peers.
+    // A process that ends without closing its communicators, or just after, still informs its peers.
     std::atexit([] {
       for (const auto& device : of_process().devices_) device->wait_for_lingering(Nanos(1'000'000'000));
     });
@@ -43,7 +43,7 @@ void Plugin::set_up() {
   std::vector<std::unique_ptr<Device>> found;
   for (const DevicePlan& plan : choose_devices(settings_, endpoint::list_interfaces()))
     found.push_back(std::make_unique<Device>(plan, settings_));
-  // One that was named has to work; of many, those that NCCL takes are opened as it takes them.
+  // A single device must work, so it is opened now; of several, each is opened when NCCL uses it.
   if (found.size() == 1) found.front()->open();
   devices_ = std::move(found);
 }
@@ -76,10 +76,10 @@ Result Plugin::init(Logger logger, int version) {
     }
     if (failed != Result::success) {
       if (!is_required(&endpoint::process_variable)) {
-        log_warning(fmt::format("{}. NCCL goes on without MLTCP", why));
+        log_warning(fmt::format("{}. NCCL continues without MLTCP", why));
         return failed;
       }
-      log_warning(fmt::format("{}. {} is set: what needs the network will fail", why, why_required()));
+      log_warning(fmt::format("{}. {} is set, so operations that need the network will fail", why, why_required()));
       broken_ = why;
     }
   }
@@ -106,7 +106,7 @@ Result Plugin::properties(int device, Properties& out) {
   const std::lock_guard lock(guard_);
   out.number = device;
   out.max_comms = static_cast<int>(kMaxComms);
-  // The longest power of two whose length test() can tell, in an int.
+  // The longest power of two that test() can report in an int.
   out.max_bytes = std::size_t{1} << 30;
   out.name = "unusable";
   out.speed_mbps = 1;
@@ -122,12 +122,13 @@ Result Plugin::properties(int device, Properties& out) {
 Device* Plugin::device(int number) {
   const std::lock_guard lock(guard_);
   if (!broken_.empty()) {
-    log_warning(fmt::format("{}. {} is set: no other network is taken", broken_, why_required()));
+    log_warning(fmt::format("{}. {} is set, so NCCL uses no other network", broken_, why_required()));
     return nullptr;
   }
   if (number >= 0 && number < static_cast<int>(devices_.size()))
     return devices_[static_cast<std::size_t>(number)].get();
-  log_warning(fmt::format("NCCL asks for device {}, of {}; report it, with NCCL_DEBUG=INFO", number, devices_.size()));
+  log_warning(fmt::format("NCCL requests device {}, of {}; report it, with the log of NCCL_DEBUG=INFO", number,
+                          devices_.size()));
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// The plug-in, whatever the version of the interface: one a process.
+// The plug-in, for all versions of the interface; one per process.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,33 @@
 
 namespace mltcp::nccl {
 
-/// What all versions' properties are made of.
+/// The source of all versions' properties.
 struct Properties {
   const char* name = nullptr;
   const char* pci_path = nullptr;
   int number = 0;
   int speed_mbps = 0;
   int max_comms = 0;
-  std::size_t max_bytes = 0;  ///< of a message
+  std::size_t max_bytes = 0;  ///< maximum of a message
 };
 
-/// Functions do what NCCL's of the same names do; they throw as Device's.
+/// The functions do what NCCL's functions of the same names do, and throw like Device's.
 class Plugin {
  public:
-  /// Made with the first call, and never destroyed: threads of NCCL's may be in it until the process has ended.
+  /// Created at the first call and never destroyed: threads of NCCL may use it until the process ends.
   static Plugin& of_process();
 
-  /// Reads the environment, finds devices, and tells of them in one line. `version` is that of the interface. Where
-  /// that fails NCCL takes another network, unless MLTCP_REQUIRED is set: then success, and whatever uses the device
-  /// that there is then fails.
+  /// Reads the environment, finds devices, and logs them in one line. `version` is that of the interface. If it fails,
+  /// NCCL takes another network. With MLTCP_REQUIRED it returns success instead, and uses of its device fail.
   Result init(Logger logger, int version);
-  /// Of each init() of version 11.
+  /// For each init() of version 11.
   void finalize() noexcept;
   Result devices(int* count);
   Result properties(int device, Properties& out);
-  /// Null where there is no such device, or none that is usable; it has been told then.
+  /// Null if there is no such device, or if it is unusable, which is then logged.
   Device* device(int number);
-  /// Of all devices' jobs, as the sequence of collectives says: an iteration begins, and will send what the one before
-  /// did, or they are not known any more. Does nothing before init().
+  /// Reports a step of the collective sequence to the jobs of all devices: an iteration begins and will send as much as
+  /// the previous one, or iterations are no longer known. Does nothing before init().
   void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
 
  private:
@@ -51,9 +50,9 @@ class Plugin {
   std::mutex guard_;
   Settings settings_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::string broken_;  ///< why nothing is usable, with MLTCP_REQUIRED
+  std::string broken_;  ///< why nothing is usable, if MLTCP_REQUIRED
   int contexts_ = 0;
-  std::uint64_t told_versions_ = 0;  ///< a bit each
+  std::uint64_t told_versions_ = 0;  ///< versions already logged, one bit each
 };
 
 }  // namespace mltcp::nccl

@@ -1,7 +1,7 @@
-// The profiler that NCCL finds in the same object: it tells the job of the devices where its iterations begin.
+// A profiler that NCCL finds in the same object. It reports the beginnings of iterations to the devices' jobs.
 //
-// A collective's own event comes when the program calls it, long before the GPU gets there. What marks an iteration
-// here is the first operation of NCCL's proxy thread for a collective, which begins as its traffic does.
+// The event of a collective comes when the program calls it, long before the GPU executes it. So an iteration begins
+// here with the first operation of NCCL's proxy thread for the collective, which begins together with its traffic.
 #include <unistd.h>
 
 #include <array>
@@ -18,21 +18,21 @@
 namespace mltcp::nccl {
 namespace {
 
-/// A collective that was called. Proxy operations may name it after it has ended: places are used again in turn.
+/// A called collective. Proxy operations may name it after it has ended, so entries are reused in turn.
 struct Called {
   std::atomic<std::uint64_t> signature{0};
   std::atomic<bool> has_begun{false};
 };
 
-/// Of one of NCCL's communicators.
+/// State of one of NCCL's communicators.
 struct Context {
   std::array<Called, 4096> called;
   std::atomic<std::uint32_t> next{0};
-  std::mutex guard;  ///< of the sequence: taken once a collective
+  std::mutex guard;  ///< of the sequence; locked once per collective
   endpoint::CollectiveSequence sequence;
 };
 
-/// Whose iterations count: one communicator's, the first that has some, since several of a job's have them at once.
+/// The communicator whose iterations count: the first that has some, since several of a job may have them at once.
 std::atomic<Context*> leader{nullptr};
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9E37'79B9'7F4A'7C15U; }
@@ -65,7 +65,7 @@ void on_begin(Context& context, Called& called) {
     leader.compare_exchange_strong(leading, &context);
     leading = leader.load(std::memory_order_acquire);
   }
-  // Before one leads, all candidates are looked at: the last before the first iteration is its beginning.
+  // Until one leads, all candidates count: the last beginning before the first iteration is its beginning.
   if (leading != nullptr && leading != &context) return;
   Plugin::of_process().mark_iteration(step);
   if (step == endpoint::CollectiveSequence::Step::lost) leader.store(nullptr, std::memory_order_release);

@@ -1,18 +1,19 @@
--- Slurm's job_submit/lua plug-in: jobs that name a profile are checked, held while the scheduler's service is alive, and
--- marked for it in their AdminComment; all others are left alone. Runs in slurmctld, whose Lua is 5.1.
+-- Slurm's job_submit/lua plug-in. It checks jobs that name a profile, holds them while the scheduler's service is
+-- alive, and marks them for it in their AdminComment. It leaves all other jobs alone. Runs in slurmctld, whose Lua is
+-- 5.1.
 --
--- A profile comes from --mltcp-profile (spank_mltcp.c, which hands it over as MLTCP_PROFILE of the job's control
--- environment) or, for sbatch, from --comment='mltcp:{...}'. It is JSON in one line, as `mltcp profile FILE` prints it:
+-- A profile comes from --mltcp-profile (spank_mltcp.c passes it as MLTCP_PROFILE in the job's control environment) or,
+-- with sbatch, from --comment='mltcp:{...}'. It is JSON in one line, as `mltcp profile FILE` prints it:
 --
 --   {"phases":[{"compute_ns":150000000},{"communicate_bytes":13500000}],"rate_bps":1000000000,"flows":4}
 --   {"compute_ns":150000000,"communicate_bytes":13500000}
 --
--- The mark is mltcp:{"profile":{...}}, with "reason":"..." where the job is not held, and "held":true where its user
--- has held it; `mltcp scheduler --slurm` adds the plan and releases the job (docs/how-to/slurm.md).
+-- The mark is mltcp:{"profile":{...}}, with "reason":"..." if the job is not held, and "held":true if its user has held
+-- it; `mltcp scheduler --slurm` adds the plan and releases the job (docs/how-to/slurm.md).
 --
--- A site with a script of its own has it call this one:
+-- A site that has its own script calls this one from it:
 --
---   mltcp_heartbeat = "/run/mltcp/slurm.heartbeat"      -- where --slurm-heartbeat differs from that
+--   mltcp_heartbeat = "/run/mltcp/slurm.heartbeat"      -- if --slurm-heartbeat is another file
 --   dofile("/usr/share/mltcp/slurm/job_submit.lua")
 --   local mltcp_submit = slurm_job_submit
 --   function slurm_job_submit(job, partitions, user)
@@ -24,10 +25,10 @@
 local heartbeat_file = mltcp_heartbeat or "/run/mltcp/slurm.heartbeat"
 local longest_profile = 32768
 local max_phases = 1000
-local max_parts = 1000000 -- of heterogeneous jobs; beyond it there are Slurm's NO_VAL and INFINITE
+local max_parts = 1000000 -- of heterogeneous jobs; larger numbers are Slurm's NO_VAL and INFINITE
 
--- Reading JSON: objects, arrays, whole numbers, true and strings without escapes; more is in no profile. Errors are
--- tables with a text, so that they come without a place in this file.
+-- Reads JSON: objects, arrays, whole numbers, true, and strings without escapes; profiles contain nothing else. Errors
+-- are tables with a text, so that Lua does not add a position in this file.
 
 local function refuse(text) error({text = text}, 0) end
 
@@ -44,7 +45,7 @@ local function read_list(text, position, closing, read_entry)
     position = expect(text, read_entry(position))
     local sign = string.sub(text, position, position)
     if sign == closing then return position + 1 end
-    if sign ~= "," then refuse("it is no JSON at character " .. position) end
+    if sign ~= "," then refuse("it is not JSON at character " .. position) end
     position = expect(text, position + 1)
   end
 end
@@ -57,7 +58,7 @@ function read_value(text, position, depth)
     local object = {}
     position = read_list(text, position, "}", function(at)
       local _, stop, key = string.find(text, '^"([%w_]+)"[ \t\r\n]*:', at)
-      if not key then refuse("it is no JSON at character " .. at) end
+      if not key then refuse("it is not JSON at character " .. at) end
       if object[key] ~= nil then refuse('it has "' .. key .. '" twice') end
       object[key], stop = read_value(text, stop + 1, depth + 1)
       return stop
@@ -79,10 +80,10 @@ function read_value(text, position, depth)
   if digits then refuse("a number in it is not whole, or too large") end
   if string.find(text, "^true", position) then return true, position + 4 end
   if string.find(text, "^false", position) then return false, position + 5 end
-  refuse("it is no JSON at character " .. position)
+  refuse("it is not JSON at character " .. position)
 end
 
--- What a profile may have, and in which order it is written.
+-- The permitted keys of a profile, in the order in which they are written.
 
 local times = {least = 0, most = 3600e9}
 local phase_keys = {
@@ -103,13 +104,13 @@ local profile_keys = {
 local write_phases
 
 local function write(object, keys, what)
-  if type(object) ~= "table" or object.is_array then refuse(what .. " is no object") end
+  if type(object) ~= "table" or object.is_array then refuse(what .. " is not an object") end
   local words, known = {}, {}
   for _, entry in ipairs(keys) do
     local key, kind = entry[1], entry[2]
     local value = object[key]
     known[key] = true
-    if value == nil then -- is left out
+    if value == nil then -- is omitted
     elseif kind == "array" then
       words[#words + 1] = '"' .. key .. '":' .. write_phases(value)
     elseif kind == "boolean" then
@@ -117,24 +118,24 @@ local function write(object, keys, what)
       words[#words + 1] = '"' .. key .. '":' .. tostring(value)
     else
       if type(value) ~= "number" or value < kind.least or value > kind.most then
-        refuse(string.format('%s: "%s" is no whole number from %.0f to %.0f', what, key, kind.least, kind.most))
+        refuse(string.format('%s: "%s" is not a whole number from %.0f to %.0f', what, key, kind.least, kind.most))
       end
       words[#words + 1] = string.format('"%s":%.0f', key, value)
     end
   end
   for key in pairs(object) do
-    if not known[key] then refuse(what .. ': "' .. key .. '" is no key of it') end
+    if not known[key] then refuse(what .. ': "' .. key .. '" is not a known key') end
   end
   return "{" .. table.concat(words, ",") .. "}"
 end
 
 function write_phases(array)
-  if type(array) ~= "table" or not array.is_array or #array == 0 then refuse('"phases" is no array with a phase') end
+  if type(array) ~= "table" or not array.is_array or #array == 0 then refuse('"phases" is not an array of phases') end
   local words, sends = {}, false
   for number, phase in ipairs(array) do
     words[number] = write(phase, phase_keys, "phase " .. number)
     if (phase.compute_ns == nil) == (phase.communicate_bytes == nil) then
-      refuse("phase " .. number .. ' has to have one of "compute_ns" and "communicate_bytes"')
+      refuse("phase " .. number .. ' needs one of "compute_ns" and "communicate_bytes"')
     end
     sends = sends or phase.communicate_bytes ~= nil
   end
@@ -142,24 +143,24 @@ function write_phases(array)
   return "[" .. table.concat(words, ",") .. "]"
 end
 
--- The profile in the form in which it is marked; nil and why it is none.
+-- The profile in its marked form; or nil and the reason why it is invalid.
 local function checked(text)
   if #text > longest_profile then return nil, "it is longer than " .. longest_profile .. " bytes" end
   local fine, result = pcall(function()
     local object, stop = read_value(text, 1, 0)
-    if string.find(text, "[^ \t\r\n]", stop) then refuse("it goes on behind its end") end
+    if string.find(text, "[^ \t\r\n]", stop) then refuse("it has text after its end") end
     local written = write(object, profile_keys, "the profile")
     if (object.phases == nil) == (object.communicate_bytes == nil) then
-      refuse('it has to have "phases", or "compute_ns" and "communicate_bytes"')
+      refuse('it needs "phases", or "compute_ns" and "communicate_bytes"')
     end
-    if object.phases ~= nil and object.compute_ns ~= nil then refuse('"compute_ns" is that of its phases') end
+    if object.phases ~= nil and object.compute_ns ~= nil then refuse('"compute_ns" must be in its phases') end
     return written
   end)
   if fine then return result end
   return nil, type(result) == "table" and result.text or "it is not understood"
 end
 
--- The text of a profile that a job names; nil: none.
+-- The text of the profile that a job names; nil: none.
 local function profile_of(job)
   local environment = job.spank_job_env
   if type(environment) == "table" then
@@ -169,11 +170,12 @@ local function profile_of(job)
     end
   end
   if type(job.comment) ~= "string" then return nil end
-  -- Up to the last brace, behind which a site may have words of its own; without one it is refused, not overlooked.
+  -- Up to the last brace, after which a site may have its own text. Without a closing brace it is refused, not ignored.
   return string.match(job.comment, "^mltcp:({.*})") or string.match(job.comment, "^mltcp:({.*)")
 end
 
--- Why jobs can't be planned now; nil: they can. The file has the Unix time of its writing and for how long that holds.
+-- Why jobs cannot be planned now; nil: they can. The file contains the Unix time of its writing and its validity
+-- period.
 local function trouble()
   local file = io.open(heartbeat_file, "r")
   local written, holds
@@ -192,7 +194,7 @@ function slurm_job_submit(job, _, _)
   if not text then return slurm.SUCCESS end
   local profile, objection = checked(text)
   if not profile then
-    slurm.log_user("MLTCP: this is no job's profile: %s; see what `mltcp profile FILE` says of it", objection)
+    slurm.log_user("MLTCP: this is not a job's profile: %s; to check it, run `mltcp profile FILE`", objection)
     return slurm.ERROR
   end
   local reason
@@ -206,15 +208,15 @@ function slurm_job_submit(job, _, _)
   local held = job.priority == 0 -- by the user: sbatch -H
   local mark = '{"profile":' .. profile .. (held and ',"held":true' or "")
     .. (reason and ',"reason":"' .. reason .. '"}' or "}")
-  -- An older mark is of another profile.
+  -- An older mark belongs to another profile.
   local others = string.gsub(job.admin_comment or "", "%s*mltcp:%b{}", "")
   job.admin_comment = (others ~= "" and others .. " " or "") .. "mltcp:" .. mark
-  -- What spank_mltcp.c goes by in jobs whose profile came as a comment.
+  -- Marks jobs whose profile came as a comment for spank_mltcp.c.
   if job.environment ~= nil then job.environment["MLTCP_SLURM"] = "1" end
   if reason then
     slurm.log_user("MLTCP: the job runs without time slots: %s", reason)
   elseif held then
-    slurm.log_user("MLTCP: the job is held as asked for, and not placed; once released it gets a plan where it starts")
+    slurm.log_user("MLTCP: the job is held by its user, and not placed; when released, it gets a plan for the nodes where it starts")
   else
     job.priority = 0
   end

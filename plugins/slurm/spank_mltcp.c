@@ -1,21 +1,21 @@
-/* Slurm's SPANK plug-in (spank(7)): options by which a job names its profile, and the job's plan in the environment of
- * its tasks.
+/* Slurm's SPANK plug-in (spank(7)): options by which a job names its profile, and the job's plan in the environment
+ * of its tasks.
  *
- *   --mltcp-profile=FILE     what the job does in an iteration; `mltcp scheduler --slurm` places it by that
- *   --mltcp-shift=TIME[/PERIOD]  a time shift by hand, without a service
+ *   --mltcp-profile=FILE     the phases of an iteration; `mltcp scheduler --slurm` plans the job by them
+ *   --mltcp-shift=TIME[/PERIOD]  a time shift set by hand, without a service
  *
- * Where jobs are submitted (srun, sbatch, salloc) the profile is read by the command `mltcp profile`, which has the
- * reader of such files, and handed to job_submit.lua in the job's control environment as MLTCP_PROFILE. Where tasks are
- * started (slurmstepd) the plan is read from the job's AdminComment, into which the service has written it before it
- * released the job: nothing but Slurm itself carries it. While tasks run it is read again, and MLTCP_PLAN_FILE names a
- * file that follows it. docs/how-to/slurm.md has the variables and the comment's form.
+ * On submission (srun, sbatch, salloc) the command `mltcp profile` reads the profile. It is passed to job_submit.lua
+ * in the job's control environment as MLTCP_PROFILE. When tasks start (in slurmstepd), the plan is read from the
+ * job's AdminComment, where the service has written it before it released the job; only Slurm itself carries it.
+ * While tasks run it is read again, and MLTCP_PLAN_FILE names a file that follows it. docs/how-to/slurm.md describes
+ * the variables and the form of the comment.
  *
- * C and no library but libc, since it is loaded into daemons that run as root. slurm_load_job() is that of the program
- * that has loaded it.
+ * C without any library but libc, since it is loaded into daemons that run as root. The loading program provides
+ * slurm_load_job().
  *
  * Arguments in plugstack.conf: wait=SECONDS (how long a task waits for a plan that comes at its start, 0 to 600,
- * default 10), refresh=SECONDS (how often the plan is read again, 1 to 3600, default 10; 0: never), plans=FOLDER (of
- * the files, default /run/mltcp/plans), mltcp=PATH (default: mltcp in the user's PATH). */
+ * default 10), refresh=SECONDS (interval at which the plan is read again, 1 to 3600, default 10; 0: never),
+ * plans=FOLDER (of the files, default /run/mltcp/plans), mltcp=PATH (default: mltcp in the user's PATH). */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -42,19 +42,19 @@ SPANK_PLUGIN(mltcp, 1)
 extern char** environ;
 
 enum {
-  longest_file = 1 << 20,  /* of a profile as the user has it */
-  longest_profile = 32768, /* as it travels: in the environment, and in AdminComment */
+  longest_file = 1 << 20,  /* of the user's profile file */
+  longest_profile = 32768, /* of a profile in the environment and in AdminComment */
   longest_reason = 200,
   max_wait_s = 600,
   max_refresh_s = 3600,
   reading_ms = 10000, /* for `mltcp profile` */
 };
 
-/* ---- What was asked for ----------------------------------------------------------------------------------------- */
+/* ---- The options ------------------------------------------------------------------------------------------------ */
 
 static struct {
   bool profile; /* --mltcp-profile was given */
-  char* text;   /* and what is in the file, where it was read */
+  char* text;   /* and the file's contents, if it was read */
   bool shift;   /* --mltcp-shift was given */
   int64_t shift_ns;
   int64_t period_ns; /* 0: none */
@@ -64,11 +64,11 @@ static struct {
   const char* plans;
   const char* mltcp;
 } settings = {.wait_s = 10, .refresh_s = 10, .plans = "/run/mltcp/plans", .mltcp = "mltcp"};
-static const char not_in_time[] = "the scheduler's service has not planned it in time";
-/* For the task's standard error; "" if there is nothing to say. */
+static const char not_in_time[] = "the scheduler service has made no plan for it in time";
+/* Message for the task's standard error; "" if there is none. */
 static char to_say[longest_reason + 64];
 
-/* "12ms", up to `end`, in nanoseconds; -1 for anything else. */
+/* Parses "12ms", up to `end`, to nanoseconds; -1 for anything else. */
 static int64_t duration(const char* text, const char* end) {
   static const struct {
     const char* name;
@@ -94,13 +94,13 @@ static int take_shift(int value, const char* argument, int remote) {
   asked.period_ns = slash != NULL ? duration(slash + 1, argument + strlen(argument)) : 0;
   if (asked.shift_ns >= 0 && (slash == NULL || asked.period_ns > 0)) return 0;
   slurm_error(
-      "--mltcp-shift: \"%.60s\" is no time; give a number and ns, us, ms or s, as in 12ms, or 12ms/200ms with "
-      "the period of slots",
+      "--mltcp-shift: \"%.60s\" is not a time; give a number and ns, us, ms or s, e.g. 12ms, or 12ms/200ms with the "
+      "period of slots",
       argument);
   return -1;
 }
 
-/* All of a file, with an end; NULL and a line if there is none that can be read. */
+/* Contents of a file, with a terminating zero; NULL and an error line if it cannot be read. */
 static char* content(const char* file) {
   const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
   char* text = descriptor >= 0 ? malloc(longest_file + 1) : NULL;
@@ -113,7 +113,7 @@ static char* content(const char* file) {
   else if (size > longest_file)
     slurm_error("--mltcp-profile: %s is longer than 1 MiB; give a job's profile, not its trace", file);
   else if (memchr(text, 0, size) != NULL)
-    slurm_error("--mltcp-profile: %s has bytes of 0 and is no text; give a job's profile", file);
+    slurm_error("--mltcp-profile: %s has bytes of value 0, so it is not text; give a job's profile", file);
   else
     text[size] = '\0';
   if (descriptor >= 0) close(descriptor);
@@ -124,7 +124,7 @@ static char* content(const char* file) {
   return text;
 }
 
-/* Reads what comes until its end, `milliseconds` or the room is over. */
+/* Reads until the end of the data, for at most `milliseconds`, or until the room is used. */
 static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
   size_t size = 0;
   struct timespec begun, now;
@@ -142,18 +142,18 @@ static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
   return size;
 }
 
-/* The profile in a line, from `mltcp profile FILE`. 1: there is no such program. -1: it has been said what is wrong. */
+/* The profile in one line, from `mltcp profile FILE`. 1: there is no such program. -1: the error has been printed. */
 static int read_by_command(const char* file, char* text, size_t room) {
   int output[2];
   if (pipe2(output, O_CLOEXEC) != 0) {
-    slurm_error("--mltcp-profile: no pipe can be made: %s", strerror(errno));
+    slurm_error("--mltcp-profile: cannot create a pipe: %s", strerror(errno));
     return -1;
   }
   char* words[] = {(char*)settings.mltcp, "profile", "--", (char*)file, NULL};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output[1], 1); /* what is wrong it says on standard error, in a line */
+  posix_spawn_file_actions_adddup2(&actions, output[1], 1); /* it prints errors on standard error, in one line */
   pid_t process = 0;
   const int problem = posix_spawnp(&process, settings.mltcp, &actions, NULL, words, environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -177,14 +177,14 @@ static int read_by_command(const char* file, char* text, size_t room) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? 1 : -1;
   if (size == 0 || size + 1 == room) {
-    slurm_error("--mltcp-profile: %s takes more than %d bytes in a line; give fewer phases", file, longest_profile);
+    slurm_error("--mltcp-profile: %s needs more than %d bytes as one line; give fewer phases", file, longest_profile);
     return -1;
   }
   text[strcspn(text, "\n")] = '\0';
   return 0;
 }
 
-/* Removes white space, of which a profile's strings have none that matters: there are no strings but keys in it. */
+/* Removes white space. The only strings of a profile are its keys, which contain none. */
 static void squeeze(char* text) {
   char* to = text;
   for (const char* from = text; *from != '\0'; ++from)
@@ -195,7 +195,7 @@ static void squeeze(char* text) {
 static int take_profile(int value, const char* argument, int remote) {
   (void)value;
   asked.profile = true;
-  /* Steps inherit the option of their job, whose file may not be here. */
+  /* Steps inherit the option of their job, whose file may not exist here. */
   if (remote || (spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID") != NULL)) return 0;
   char* file = content(argument);
   if (file == NULL) return -1;
@@ -206,7 +206,7 @@ static int take_profile(int value, const char* argument, int remote) {
     squeeze(file);
     result = *file == '{' && strlen(file) <= longest_profile ? 0 : -1;
     if (result == 0)
-      strcpy(asked.text, file); /* job_submit.lua looks at it */
+      strcpy(asked.text, file); /* job_submit.lua checks it */
     else
       slurm_error(
           "--mltcp-profile: there is no program \"%s\" to read %s with; install mltcp-tools here, or give a "
@@ -219,16 +219,16 @@ static int take_profile(int value, const char* argument, int remote) {
 
 static struct spank_option options[] = {
     {"mltcp-profile", "FILE",
-     "MLTCP: what the job does in an iteration, as `mltcp inspect --toml` prints it, or JSON; it is placed beside jobs "
-     "that it goes with, and gets slots for its bursts",
+     "MLTCP: the job's profile, as `mltcp inspect --toml` prints it, or JSON; the scheduler places the job on links "
+     "with compatible jobs, and gives it slots for its bursts",
      1, 1, take_profile},
-    {"mltcp-shift", "TIME[/PERIOD]", "MLTCP: when iterations begin, as in 12ms/200ms; without the scheduler's service",
-     1, 2, take_shift},
+    {"mltcp-shift", "TIME[/PERIOD]",
+     "MLTCP: start time of iterations, e.g. 12ms/200ms; for use without the scheduler service", 1, 2, take_shift},
 };
 
 /* ---- The plan --------------------------------------------------------------------------------------------------- */
 
-/* What AdminComment says of the job: mltcp:{"profile":{...},"plan":{"number":3,...}} or ... "reason":"..."}. The
+/* The job's entry in AdminComment: mltcp:{"profile":{...},"plan":{"number":3,...}} or ... "reason":"..."}. The
  * service and job_submit.lua write it without spaces, and without braces or escapes in strings. */
 struct plan {
   bool marked;
@@ -239,7 +239,7 @@ struct plan {
   char reason[longest_reason];
 };
 
-/* The number behind "key": within [from, to). */
+/* The number after "key": within [from, to). */
 static bool number_of(const char* from, const char* to, const char* key, int64_t* number) {
   char pattern[40];
   snprintf(pattern, sizeof pattern, "\"%s\":", key);
@@ -280,7 +280,7 @@ static struct plan parse(const char* comment) {
   return plan;
 }
 
-/* Asks slurmctld. False: it does not answer. */
+/* Asks slurmctld. False if it does not answer. */
 static bool load(uint32_t job, struct plan* plan) {
   job_info_msg_t* answer = NULL;
   if (slurm_load_job(&answer, job, 0) != SLURM_SUCCESS || answer == NULL) return false;
@@ -290,22 +290,23 @@ static bool load(uint32_t job, struct plan* plan) {
   return true;
 }
 
-/* ---- The file that follows it ----------------------------------------------------------------------------------- */
+/* ---- The plan file ---------------------------------------------------------------------------------------------- */
 
 static struct {
-  char path[300];  /* "": there is none */
-  char early[310]; /* under this name it is written */
+  char path[300];  /* "": none */
+  char early[310]; /* it is written under this name first */
   uint32_t job;
-  int64_t revision; /* of what is in it */
+  int64_t revision; /* of the plan in the file */
   bool started, stop;
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t stopped;
 } follower = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stopped = PTHREAD_COND_INITIALIZER};
 
-/* A plan file "mltcp.plan/1" (docs/explanation/plans.md) of this job alone, which replaces the one before at once. */
+/* Writes a plan file "mltcp.plan/1" (docs/reference/plan-file.md) of this job alone; replaces the previous one
+ * atomically. */
 static bool write_plan(const struct plan* plan) {
-  /* Anew, so that no link that stands there is followed. */
+  /* Created anew, so that no existing link is followed. */
   if (unlink(follower.early) != 0 && errno != ENOENT) return false;
   const int opened = open(follower.early, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   FILE* file = opened >= 0 ? fdopen(opened, "w") : NULL;
@@ -326,7 +327,7 @@ static bool write_plan(const struct plan* plan) {
   return fclose(file) == 0 && written && rename(follower.early, follower.path) == 0;
 }
 
-/* Makes the file; without one its tasks keep what is in their environment. */
+/* Creates the file; if this fails, tasks only have their environment. */
 static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
   char parent[256];
   uint32_t step = 0, node = 0;
@@ -341,14 +342,14 @@ static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
   struct stat folder;
   if (stat(settings.plans, &folder) == 0 && S_ISDIR(folder.st_mode) &&
       ((folder.st_uid != 0 && folder.st_uid != geteuid()) || (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
-    slurm_error("mltcp: %s: others may write in it; give plans= a folder of root's, of mode 0755", settings.plans);
+    slurm_error("mltcp: %s: other users can write in it; give plans= a folder of root with mode 0755", settings.plans);
     return;
   }
   snprintf(follower.path, sizeof follower.path, "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32, settings.plans, job, step, node);
   snprintf(follower.early, sizeof follower.early, "%s.new", follower.path);
   follower.job = job;
   if (write_plan(plan)) return;
-  slurm_error("mltcp: %s can't be written: %s; jobs keep the slots that they started with", follower.path,
+  slurm_error("mltcp: %s cannot be written: %s; jobs keep the slots that they started with", follower.path,
               strerror(errno));
   follower.path[0] = '\0';
 }
@@ -364,7 +365,7 @@ static void* follow(void* nothing) {
     if (follower.stop) break;
     pthread_mutex_unlock(&follower.mutex);
     struct plan plan = {.marked = false};
-    /* When slurmctld is down, or the comment was cleared, what was planned last holds. */
+    /* If slurmctld is down or the comment was cleared, the last plan remains valid. */
     if (load(follower.job, &plan) && plan.planned && plan.revision != follower.revision) write_plan(&plan);
     clock_gettime(CLOCK_REALTIME, &next);
     pthread_mutex_lock(&follower.mutex);
@@ -385,7 +386,7 @@ static void set(spank_t spank, const char* name, const char* format, ...) {
   spank_setenv(spank, name, value, 1);
 }
 
-/* All of a plan. */
+/* Removes all variables of a plan. */
 static void unset_plan(spank_t spank) {
   static const char* const names[] = {"MLTCP_JOB",           "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS",
                                       "MLTCP_TIME_SHIFT_NS", "MLTCP_PLAN_FILE",    "MLTCP_PLAN_REASON"};
@@ -393,9 +394,8 @@ static void unset_plan(spank_t spank) {
 }
 
 /* Whether job_submit.lua has marked this job: MLTCP_SLURM is 1, or the job's number once a step has been given its
- * plan. Of a job that was submitted from within another one it may be that one's number, and the plan in its
- * environment that one's, too: that is removed. A plan without MLTCP_SLURM is one that users have set by hand, and
- * stays. */
+ * plan. In a job that was submitted from within another job, both the number and the plan in its environment may be
+ * the other job's; they are removed. A plan without MLTCP_SLURM was set by the user, and stays. */
 static bool marked_here(spank_t spank, uint32_t job) {
   char value[16], own[16];
   if (spank_getenv(spank, "MLTCP_SLURM", value, sizeof value) != ESPANK_SUCCESS) return false;
@@ -418,7 +418,7 @@ static void hand_over(spank_t spank, uint32_t job) {
   unset_plan(spank);
   set(spank, "MLTCP_SLURM", "%" PRIu32, job);
 
-  /* Numbers of jobs without a plan have the highest bit set: the service gives small ones. */
+  /* Numbers of jobs without a plan have the highest bit set; the service assigns small ones. */
   struct plan plan = {.number = (int64_t)(job | UINT32_C(0x80000000))};
   if (asked.shift) {
     plan.slots = asked.period_ns > 0;
@@ -430,9 +430,8 @@ static void hand_over(spank_t spank, uint32_t job) {
     struct plan loaded = {.marked = false};
     bool answered = false;
     const struct timespec pause = {.tv_nsec = 500000000};
-    /* One that was started before it had a plan gets it within a moment: the service sees it start. */
-    /* A step of one that has waited in vain does not wait again. */
-    /* By a clock: slurmctld may take long to answer, or not to. */
+    /* A job that was started without a plan gets one within a moment, when the service sees it start. A step does
+     * not wait if an earlier one waited in vain. Measured by a clock, as slurmctld may answer late or never. */
     const int64_t until = monotonic_ns() + (strcmp(said, not_in_time) == 0 ? 0 : settings.wait_s * INT64_C(1000000000));
     for (;;) {
       answered = load(job, &loaded) || answered;
@@ -461,7 +460,7 @@ static void hand_over(spank_t spank, uint32_t job) {
   }
 }
 
-/* ---- What Slurm calls ------------------------------------------------------------------------------------------- */
+/* ---- The functions that Slurm calls ----------------------------------------------------------------------------- */
 
 int slurm_spank_init(spank_t spank, int count, char* words[]) {
   for (int i = 0; i < count; ++i) {
@@ -517,23 +516,23 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char* words[]) {
   }
   uint32_t job = 0;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return 0;
-  /* Jobs that have neither option cost nothing. */
+  /* Return early for jobs that use neither option. */
   if (!marked_here(spank, job) && !asked.profile && !asked.shift) return 0;
   hand_over(spank, job);
   return 0;
 }
 
-/* In the task, whose standard error this is. */
+/* In the task, to which this standard error belongs. */
 int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
   (void)count;
   (void)words;
   uint32_t task = 0;
   if (to_say[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
-    if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* then nobody reads it */
+    if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* then no process reads it */
   return 0;
 }
 
-/* In slurmstepd, when a task is there: threads don't survive the forks before. */
+/* In slurmstepd, after the fork of a task, since threads do not survive forks. */
 int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
   (void)spank;
   (void)count;
@@ -544,7 +543,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the step's signals are not for this thread */
   follower.started = pthread_create(&follower.thread, NULL, follow, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!follower.started) slurm_error("mltcp: no thread can be made; the job keeps the slots that it started with");
+  if (!follower.started) slurm_error("mltcp: cannot start a thread; the job keeps the slots that it started with");
   return 0;
 }
 

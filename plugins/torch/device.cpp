@@ -1,14 +1,14 @@
-// PyTorch over MLTCP: the device of plugins/gloo, registered as "MLTCP" with torch.distributed, which takes it where
-// GLOO_DEVICE_TRANSPORT=MLTCP says so, and handed to Python, for the backend "mltcp" that `import mltcp.torch`
+// PyTorch over MLTCP: the device of plugins/gloo. It is registered as "MLTCP" with torch.distributed, which uses it if
+// GLOO_DEVICE_TRANSPORT=MLTCP is set. It is also passed to Python, for the backend "mltcp" that `import mltcp.torch`
 // registers.
 //
-// The functions are for that module. They speak of devices that PyTorch has made and that are still there, one for each
-// process group, or one for all; each has a number of its own.
+// The functions are for that module. They apply to devices that PyTorch has created and that still exist, one for each
+// process group or one for all; each has its own number.
 //
-// A device goes to Python as an object of PyTorch's own class of devices, ProcessGroupGloo.Device, by the types that
-// PyTorch's pybind11 knows. Python itself is not linked: who loads this is a Python.
+// Python gets a device as an object of PyTorch's own class ProcessGroupGloo.Device, by the types that PyTorch's
+// pybind11 knows. Python itself is not linked, because the loading process is Python.
 #include <pybind11/pybind11.h>
-// The first of all, as Python wants.
+// Python requires this to be the first header.
 #include <c10/util/Registry.h>
 #include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
@@ -45,7 +45,7 @@ struct Devices {
   std::vector<One> all;
   std::uint64_t made = 0;
 
-  /// Those of `numbers`; without any, all. After fork(2), none of the parent's.
+  /// The existing devices with these numbers; all, if there are none. After fork(2), none of the parent's.
   std::vector<std::shared_ptr<Device>> alive(std::span<const std::uint64_t> numbers = {}) {
     const std::lock_guard lock(mutex);
     std::vector<std::shared_ptr<Device>> found;
@@ -64,7 +64,7 @@ Devices& devices() {
   return *instance;
 }
 
-/// PyTorch gives one of both: GLOO_SOCKET_IFNAME, or this host's name or address.
+/// PyTorch gives one of the two: GLOO_SOCKET_IFNAME, or this host's name or address.
 std::shared_ptr<gloo::transport::Device> make(const std::string& interface, const std::string& hostname) {
   gloo::transport::mltcp::attr attributes;
   attributes.iface = interface;
@@ -79,13 +79,14 @@ std::shared_ptr<gloo::transport::Device> make(const std::string& interface, cons
   return device;
 }
 
-/// Whether this copy of the library is the one that PyTorch asks.
+/// Whether this copy of the library is the one that PyTorch uses.
 bool is_registered = false;
 
-/// Why the latest call of this thread has failed.
+/// Why the latest call of this thread failed.
 thread_local std::string failure;
 
-/// Of those that are numbered, or without any of all. 0, or 1 where one of them says no: the others are told as well.
+/// Calls `what` for the devices with these numbers, or for all without any. 0, or 1 if one call fails; the others are
+/// still made.
 template <typename What>
 int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept {
   int failed = 0;
@@ -109,7 +110,7 @@ int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept 
 
 /// The PyTorch that this was built with: "1.13.0".
 MLTCP_TORCH_API const char* mltcp_torch_built_with() { return TORCH_VERSION; }
-/// Registers the device, once. 1: another copy of this library has done so before.
+/// Registers the device, once. 1: another copy of this library has already done so.
 MLTCP_TORCH_API int mltcp_torch_register() {
   if (is_registered) return 0;
   if (c10d::GlooDeviceRegistry()->Has("MLTCP")) return 1;
@@ -117,13 +118,13 @@ MLTCP_TORCH_API int mltcp_torch_register() {
   is_registered = true;
   return 0;
 }
-/// A new device as a ProcessGroupGloo.Device, to a caller that holds Python's lock; one of both texts is empty, or both
-/// are. Null: an exception is set.
+/// Returns a new device as a ProcessGroupGloo.Device. At most one of both texts is not empty. The caller holds Python's
+/// lock. Null: an exception is set.
 MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const char* hostname) {
   try {
     std::shared_ptr<gloo::transport::Device> device;
     {
-      const pybind11::gil_scoped_release unlocked;  // a host's name may take its time
+      const pybind11::gil_scoped_release unlocked;  // looking up a host's name may take time
       device = make(interface, hostname);
     }
     return pybind11::cast(std::move(device)).release().ptr();
@@ -134,9 +135,9 @@ MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const c
   }
   return nullptr;
 }
-/// Devices that are there, of this process.
+/// Number of existing devices of this process.
 MLTCP_TORCH_API std::uint32_t mltcp_torch_devices() { return static_cast<std::uint32_t>(devices().alive().size()); }
-/// The number of a ProcessGroupGloo.Device, from 1, to a caller that holds Python's lock; 0: it is not one of these.
+/// The number of a ProcessGroupGloo.Device, from 1; 0 if it is not one of these. The caller holds Python's lock.
 MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
   try {
     const auto device = pybind11::cast<std::shared_ptr<gloo::transport::Device>>(pybind11::handle(object));
@@ -144,13 +145,13 @@ MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
     const std::lock_guard lock(known.mutex);
     for (const auto& one : known.all)
       if (device != nullptr && one.device.lock() == device) return one.number;
-  } catch (const std::exception&) {  // another class's
+  } catch (const std::exception&) {  // an object of another class
   }
   return 0;
 }
-/// What the latest call of this thread that returned 1 has failed by.
+/// Error text of this thread's latest call that returned 1.
 MLTCP_TORCH_API const char* mltcp_torch_failure() { return failure.c_str(); }
-// Of the devices with these numbers; of all, if `count` is 0.
+// For the devices with these numbers; for all, if `count` is 0.
 MLTCP_TORCH_API int mltcp_torch_begin_iteration(const std::uint64_t* numbers, std::uint32_t count,
                                                 std::uint64_t bytes) {
   return each(numbers, count, [&](Device& device) { device.beginIteration(bytes); });
@@ -165,8 +166,9 @@ MLTCP_TORCH_API int mltcp_torch_begin_by_hook(const std::uint64_t* numbers, std:
 MLTCP_TORCH_API int mltcp_torch_end_by_hook(const std::uint64_t* numbers, std::uint32_t count) {
   return each(numbers, count, [](Device& device) { device.endIterationByHook(); });
 }
-/// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy, bytes_posted,
-/// packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no such device.
+/// State of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy,
+/// bytes_posted, packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no
+/// such device.
 MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[10], double shares[2]) {
   try {
     const auto alive = devices().alive();

@@ -1,4 +1,4 @@
-"""MLTCP for programs in Python: endpoints that exchange messages, and what experiments have measured.
+"""MLTCP for programs in Python: endpoints that exchange messages, and the results of experiments.
 
     import mltcp
 
@@ -7,12 +7,11 @@
         peer.send(gradient, tag=7)                        # bytes, bytearray, memoryview, numpy: no copy
         peer.receive_into(other, tag=7, timeout=10)
 
-Times are seconds, addresses are the bytes of Endpoint.address, or their hexadecimal text. What goes wrong is an Error,
+Times are in seconds. Addresses are the bytes of Endpoint.address, or their hexadecimal text. Failures raise an Error,
 which has a code and a text "cause; cure". docs/reference/python.md is the guide.
 
-The library behind it, libmltcp.so.1, is loaded with the first endpoint: MLTCP_LIBRARY names it; else it is that of the
-source tree that this package lies in, if it was built, that of the prefix below which the package is installed, or that
-of the system.
+The library libmltcp.so.1 is loaded with the first endpoint. MLTCP_LIBRARY names it; else it is the one built in this
+package's source tree, the one below the prefix where the package is installed, or the system's.
 """
 
 from ._errors import (BadAddressError, Code, ConnectionEndedError, Error, InvalidError, LibraryError, TimedOutError,
@@ -30,6 +29,6 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-#: Masks of receives by tag: every bit of the tag counts, or none.
+#: Masks of tagged receives: compare every bit of the tag, or none.
 WHOLE_TAG = (1 << 64) - 1
 ANY_TAG = 0

@@ -1,4 +1,4 @@
-"""Codes of the library, and the exceptions that they become."""
+"""Codes of the library, and their exceptions."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Code(enum.IntEnum):
 
 
 class Error(Exception):
-    """What the library says went wrong."""
+    """A failure that the library reports."""
 
     def __init__(self, code: int, text: str, completion: Any = None) -> None:
         super().__init__(text)
-        #: The Code; a plain int for one of a newer library.
+        #: The Code; a plain int if a newer library has added it.
         self.code = Code(code) if code in Code.__members__.values() else code
         self.text = text
-        #: The Completion, where an operation ended so; else None.
+        #: The Completion, if an operation ended with it; else None.
         self.completion = completion
 
     def __reduce__(self):
@@ -51,15 +51,15 @@ class Error(Exception):
 
 
 class TimedOutError(Error, TimeoutError):
-    """The time limit was there first."""
+    """The time limit has passed."""
 
 
 class ConnectionEndedError(Error, ConnectionError):
-    """The peer has gone, closed, refused, or is another one."""
+    """The peer is gone, has closed or refused the connection, or is another endpoint."""
 
 
 class TruncatedError(Error):
-    """The message was longer than the buffer, which has its beginning."""
+    """The message was longer than the buffer, which contains its beginning."""
 
 
 class InvalidError(Error, ValueError):
@@ -67,11 +67,11 @@ class InvalidError(Error, ValueError):
 
 
 class BadAddressError(InvalidError):
-    """The bytes are no address of an endpoint."""
+    """The bytes are not the address of an endpoint."""
 
 
 class LibraryError(ImportError):
-    """libmltcp.so.1 is not there, or is another version."""
+    """libmltcp.so.1 is missing, or has another version."""
 
 
 _KINDS = {

@@ -1,4 +1,4 @@
-"""libmltcp.so.1 through ctypes: where it is, and its functions and structs (endpoint/mltcp.h)."""
+"""libmltcp.so.1 through ctypes: its path, and its functions and structs (endpoint/mltcp.h)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HEADER = re.sub(r"/\*.*?\*/", "", (Path(__file__).resolve().parent / "mltcp.h")
 
 
 def _members(name: str) -> list:
-    """Of a struct, as mltcp.h has them."""
+    """The members of a struct in mltcp.h."""
     members = []
     for const, kind, pointer, member, count in re.findall(
             r"(const )?(\w+)(\*?) (\w+)(?:\[(\d+)\])?;", re.search(r"struct %s {(.*?)}" % name, _HEADER, re.DOTALL)[1]):
@@ -91,7 +91,7 @@ _END = POINTER(CompletionStruct)
 _POST = POINTER(PostOptions)
 _POINTER = POINTER(c_void_p)
 
-# What each function takes; they return a code, unless a type stands first.
+# Arguments of each function. Functions return a code, unless a type is first.
 _FUNCTIONS = {
     "endpoint_options_init_sized": [POINTER(EndpointOptions), c_size_t],
     "endpoint_open": [POINTER(EndpointOptions), _POINTER],
@@ -138,7 +138,7 @@ _FUNCTIONS = {
 
 
 class Library:
-    """The functions, without their mltcp_."""
+    """The functions, without the prefix mltcp_."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -156,7 +156,7 @@ class Library:
                 function.restype = c_int32
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:
-            raise LibraryError(f"{path} can't be used: {error}; build the project (ninja -C build mltcp_c), install it, "
+            raise LibraryError(f"{path} cannot be loaded: {error}; build the project (ninja -C build mltcp_c), install it, "
                                f"or set MLTCP_LIBRARY to its {NAME}") from error
         if self.version >> 16 != MAJOR:
             raise LibraryError(f"{path} has interface {self.version >> 16}.{self.version & 0xFFFF}, and this package "
@@ -172,7 +172,7 @@ class Library:
         return self._dll.mltcp_last_error().decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raises for a call's code."""
+        """Raises the error of a code, unless that is 0."""
         if code != 0:
             raise error_of(code, self.last_error())
 
@@ -183,8 +183,8 @@ class Library:
 
 
 def find(name: str, variable: str) -> str:
-    """Where library `name` is: what `variable` says, the build of the source tree, this package's own prefix, or the
-    dynamic linker's business."""
+    """The path of library `name`: from `variable`, from the build of the source tree, or from this package's prefix;
+    else the name, which the dynamic linker looks up."""
     named = os.environ.get(variable)
     if named:
         return named
@@ -194,7 +194,7 @@ def find(name: str, variable: str) -> str:
     built = tree / "build" / "lib" / name
     if (tree / "endpoint" / "mltcp.h").exists() and built.exists():
         return str(built)
-    # lib/python3/dist-packages/mltcp/ of an installation: the library that was installed with it.
+    # lib/python3/dist-packages/mltcp/ of an installation: the library that was installed with this package.
     libraries = package.parent.parent.parent
     for place in (libraries, libraries / (sysconfig.get_config_var("MULTIARCH") or "."), libraries.parent / "lib64"):
         if (place / name).exists():
@@ -211,7 +211,7 @@ _library: Optional[Library] = None
 
 
 def load() -> Library:
-    """Loads it with the first call. LibraryError."""
+    """Loads the library at the first call. Raises LibraryError."""
     global _library
     with _lock:
         if _library is None:
@@ -220,12 +220,12 @@ def load() -> Library:
 
 
 def library_path() -> str:
-    """Of the library that is used."""
+    """The path of the loaded library."""
     return load().path
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.4"."""
+    """For example "mltcp 0.1.0, interface 1.4"."""
     return load().version_text()
 
 
@@ -251,8 +251,8 @@ _release_buffer.restype = None
 
 
 class Pinned:
-    """The memory of an object with the buffer protocol, where it lies. It stays there until release(): a bytearray
-    can't be resized meanwhile."""
+    """The memory of an object with the buffer protocol, in place. It stays there until release(): a bytearray cannot be
+    resized meanwhile."""
 
     def __init__(self, thing: Any, writable: bool) -> None:
         self._view = _PyBuffer()

@@ -1,4 +1,4 @@
-"""Connections, what is posted on them, and how that ends."""
+"""Connections, their operations, and the results of these."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from .endpoint import Endpoint
 
 _WHOLE_TAG = (1 << 64) - 1
-#: For so long a thread is within the library, and does not see Ctrl-C.
+#: Maximum time that a thread spends in one call of the library, during which Ctrl-C has no effect.
 _SLICE_NS = 200_000_000
 
 
 def nanoseconds(seconds: Optional[float]) -> int:
-    """None: for ever."""
+    """Converts seconds; None: for ever."""
     if seconds is None:
         return lib.FOREVER
     if not isinstance(seconds, numbers.Real):
-        raise TypeError(f"a time is a number of seconds, and {seconds!r} is none; give 0 or more, or None for no limit")
+        raise TypeError(f"{seconds!r} is not a number of seconds; give 0 or more, or None for no limit")
     if seconds != seconds or seconds < 0:
         raise ValueError(f"a time of {seconds} s; give 0 or more, or None for no limit")
     return lib.FOREVER if seconds * 1e9 >= lib.FOREVER else int(seconds * 1e9)
 
 
 class Completion(NamedTuple):
-    """How an operation ended, where it ended well."""
+    """The result of a successful operation."""
 
     code: int
-    #: Length of the message, also where it was longer than the buffer.
+    #: Length of the message, even if the buffer was shorter.
     size: int
     tag: int
-    #: Of receives from any connection: the handle of that of the message.
+    #: Handle of the message's connection, for receives from any connection.
     connection: int
-    #: Shard 0 of the peer's endpoint, as ("10.0.0.2", 62400); None where it is not known.
+    #: Shard 0 of the peer's endpoint, as ("10.0.0.2", 62400); None if it is not known.
     peer: Optional[Tuple[str, int]]
-    #: The sender's number of its job, if the message was one's.
+    #: The job's number at the sender, if the message belongs to a job.
     job: Optional[int]
 
 
@@ -55,7 +55,7 @@ def completion_of(end: lib.CompletionStruct) -> Completion:
 
 
 class Operation:
-    """Something that was begun. Keeps its memory in place until it has ended, even if nobody asks for it any more."""
+    """A started operation. Keeps its memory in place until it has ended, even if the program drops the Operation."""
 
     def __init__(self, endpoint: "Endpoint", handle: int, pinned: Optional[lib.Pinned]) -> None:
         self._endpoint = endpoint
@@ -95,13 +95,13 @@ class Operation:
         return self._look(0)
 
     def wait(self, timeout: Optional[float] = None) -> Completion:
-        """Waits for the end. TimedOutError: it goes on, and may be waited for again. Any other Error: it has ended so.
+        """Waits for the end. TimedOutError: it continues; wait again or cancel it. Any other Error: it ended with that.
         """
         limit = nanoseconds(timeout)
         end = time.monotonic_ns() + limit
         while not self._look(min(_SLICE_NS, max(end - time.monotonic_ns(), 0))):
             if limit != lib.FOREVER and time.monotonic_ns() >= end:
-                raise error_of(Code.TIMED_OUT, f"it has not ended within {timeout} s and goes on; wait again, or "
+                raise error_of(Code.TIMED_OUT, f"it is not complete after {timeout} s and continues; wait again, or "
                                                    "cancel it")
         return self._outcome()
 
@@ -113,7 +113,7 @@ class Operation:
         return completion
 
     def cancel(self) -> None:
-        """Asks for its end; wait() tells whether that was Code.CANCELLED. Nothing, where it has ended."""
+        """Requests its end; wait() shows whether it ended with Code.CANCELLED. No effect if it has ended."""
         if self._end is None:
             code = self._endpoint._lib.cancel(self._endpoint._pointer, self._handle)
             if code not in (Code.OK, Code.UNKNOWN):
@@ -121,7 +121,7 @@ class Operation:
 
 
 class PeekedMessage:
-    """A message that Connection.take() has taken out of matching: for receive() here, or drop()."""
+    """A message that Connection.take() has taken, so that no other receive matches it. Call receive() or drop()."""
 
     def __init__(self, endpoint: "Endpoint", end: lib.CompletionStruct) -> None:
         self._endpoint = endpoint
@@ -130,7 +130,7 @@ class PeekedMessage:
         self.tag: int = end.tag
 
     def receive_into(self, buffer: Any, timeout: Optional[float] = None) -> Completion:
-        """Into an object with the buffer protocol."""
+        """Receives it into an object with the buffer protocol."""
         return self._endpoint._run("receive_message", buffer, True, timeout, self._message)
 
     def receive(self, timeout: Optional[float] = None) -> bytes:
@@ -139,7 +139,7 @@ class PeekedMessage:
         return bytes(buffer)
 
     def drop(self) -> None:
-        """Nobody wants it."""
+        """Discards it."""
         try:
             self.receive_into(bytearray())
         except TruncatedError:
@@ -149,15 +149,15 @@ class PeekedMessage:
 class Connection:
     """A connection, made by Endpoint.connect() or accept().
 
-    A tagged one matches messages with receives by their tags. On an ordered one the n-th message lands in the n-th
-    receive; tags stay on their own side.
+    A tagged connection matches messages with receives by tag. On an ordered one the n-th message arrives in the n-th
+    receive; tags are not sent.
     """
 
     def __init__(self, endpoint: "Endpoint", handle: int, kind: int) -> None:
         self._endpoint = endpoint
         self.handle = handle
         self.tagged = kind == lib.TAGGED
-        #: Whether its end has been seen, by accept(), connect() or finish() of the endpoint.
+        #: Whether accept(), connect() or finish() has seen the connection's end.
         self.ended = False
         endpoint._know(self)
 
@@ -168,7 +168,7 @@ class Connection:
         try:
             self.close() if kind is None else self.abort()
         except Error:
-            pass  # it is over
+            pass  # it has ended
 
     def __repr__(self) -> str:
         return f"<mltcp.Connection {self.handle:#x}, {'tagged' if self.tagged else 'ordered'}>"
@@ -177,30 +177,30 @@ class Connection:
 
     def send(self, message: Any, tag: int = 0, timeout: Optional[float] = None) -> None:
         """Sends the bytes of any object with the buffer protocol, without a copy, and waits until they are in the
-        peer's buffer (by tag: there, or held by the peer). TimedOutError: it has not happened; where the message had
-        begun, an ordered connection ends with that."""
+        peer's buffer (tagged: or stored by the peer). TimedOutError: the message was not delivered; an ordered
+        connection ends if part of it had been sent."""
         self._endpoint._run(self._name("send"), message, False, timeout, self.handle, after=(tag,))
 
     def receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG,
                      timeout: Optional[float] = None) -> Completion:
-        """Receives into a writable object with the buffer protocol; Completion.size says how much. TruncatedError:
+        """Receives into a writable object with the buffer protocol; Completion.size is the length. TruncatedError:
         the message was longer."""
         return self._endpoint._run(self._name("receive"), buffer, True, timeout, self.handle, after=self._match(tag, mask))
 
     def receive(self, most: int, tag: int = 0, mask: int = _WHOLE_TAG, timeout: Optional[float] = None) -> bytes:
-        """A message of at most so many bytes."""
+        """Receives a message of at most `most` bytes."""
         buffer = bytearray(most)
         return bytes(memoryview(buffer)[:self.receive_into(buffer, tag, mask, timeout).size])
 
     def begin_send(self, message: Any, tag: int = 0) -> Operation:
-        """As send(), without waiting. The message is to stay as it is until the operation has ended."""
+        """Like send(), without waiting. Do not change the message until the operation has ended."""
         return self._endpoint._begin(self._name("send"), message, False, None, self.handle, after=(tag,))
 
     def begin_receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Operation:
         return self._endpoint._begin(self._name("receive"), buffer, True, None, self.handle, after=self._match(tag, mask))
 
     async def send_async(self, message: Any, tag: int = 0) -> None:
-        """As send(), for asyncio; to be given a limit by asyncio.wait_for()."""
+        """Like send(), for asyncio; asyncio.wait_for() sets a time limit."""
         await self._endpoint._run_async(self._name("send"), message, False, self.handle, after=(tag,))
 
     async def receive_into_async(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Completion:
@@ -212,42 +212,42 @@ class Connection:
         return bytes(memoryview(buffer)[:(await self.receive_into_async(buffer, tag, mask)).size])
 
     def peek(self, tag: int = 0, mask: int = _WHOLE_TAG) -> Optional[Completion]:
-        """The message that such a receive would take now; None if there is none. Tagged connections."""
+        """The message that a receive with this tag and mask would take; None if there is none. Tagged connections."""
         end = self._endpoint._peek(self.handle, tag, mask, 0)
         return None if end is None else completion_of(end)
 
     def take(self, tag: int = 0, mask: int = _WHOLE_TAG) -> Optional[PeekedMessage]:
-        """The same, and takes it out of matching (MPI_Mprobe)."""
+        """Likewise, but takes the message, so that no other receive matches it (MPI_Mprobe)."""
         end = self._endpoint._peek(self.handle, tag, mask, 1)
         return None if end is None else PeekedMessage(self._endpoint, end)
 
     # ---- The connection ----
 
     def close(self) -> None:
-        """Ends once what was sent is in the peer's buffers, or held by the peer. Does not wait for that."""
+        """Ends the connection when sent messages are in the peer's buffers or stored by the peer. Does not wait."""
         code = self._endpoint._lib.close(self._endpoint._pointer, self.handle)
-        if code != Code.UNKNOWN:  # it was over before
+        if code != Code.UNKNOWN:  # it had already ended
             self._endpoint._lib.check(code)
 
     def finish(self, timeout: Optional[float] = None) -> None:
-        """close(), and waits for the end. TimedOutError: the peer does not take what was sent."""
+        """Calls close() and waits for the end. TimedOutError: the peer does not take the sent messages."""
         self.close()
         self.wait_ended(timeout)
 
     def wait_ended(self, timeout: Optional[float] = None) -> None:
-        """Until it is over, by whichever end."""
-        self._endpoint._wait_for_event(lambda: self.ended, timeout, "the connection has not ended; see what the peer "
-                                                                    "waits for, or abort()")
+        """Waits until either end has closed it."""
+        self._endpoint._wait_for_event(lambda: self.ended, timeout, "the connection has not ended; check why the "
+                                                                    "peer is late, or abort()")
 
     def abort(self) -> None:
-        """Ends at once, here and at the peer."""
+        """Ends the connection at once, here and at the peer."""
         code = self._endpoint._lib.abort(self._endpoint._pointer, self.handle)
         if code != Code.UNKNOWN:
             self._endpoint._lib.check(code)
 
     @property
     def peer(self) -> Optional[bytes]:
-        """The address of the peer's endpoint; None as long as it has not introduced itself."""
+        """The address of the peer's endpoint; None until it has introduced itself."""
         blob = ctypes.create_string_buffer(64)
         size = ctypes.c_size_t(64)
         code = self._endpoint._lib.peer(self._endpoint._pointer, self.handle, blob, ctypes.byref(size))
@@ -257,7 +257,7 @@ class Connection:
         return blob.raw[:size.value]
 
     def report(self) -> dict:
-        """Counters and what congestion control sees, by their names in mltcp.h."""
+        """Counters and the state of congestion control, by their names in mltcp.h."""
         report = lib.ConnectionReport()
         self._endpoint._lib.check(
             self._endpoint._lib.report_connection(self._endpoint._pointer, self.handle, ctypes.byref(report)))

@@ -1,4 +1,4 @@
-"""Endpoints: opening them, connecting, accepting, and how that goes along with asyncio."""
+"""Endpoints: opening, connecting, accepting, and their use with asyncio."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def _bytes_of(address: Address) -> bytes:
         try:
             return bytes.fromhex(address.strip())
         except ValueError:
-            raise error_of(Code.BAD_ADDRESS, "the text is no address in hexadecimal; copy all of it, and nothing else"
+            raise error_of(Code.BAD_ADDRESS, "the text is not a hexadecimal address; copy all of it, and nothing else"
                            ) from None
     return bytes(address)
 
 
 def _option(name: str, kind: Any, value: Any) -> Any:
-    """The value of an option as its member of the C struct has it: text, or a whole number. TypeError, ValueError."""
+    """Converts an option to the type of its member in the C struct: text or a whole number. TypeError, ValueError."""
     if kind is ctypes.c_char_p:
         if not isinstance(value, str):
-            raise TypeError(f"{name} is a text, and {value!r} is none; write it as in {name}=\"...\"")
+            raise TypeError(f"{name} must be a text, but is {value!r}; write e.g. {name}=\"...\"")
         return value.encode()
     try:
         value = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is a whole number, and {value!r} is none; write it as in {name}=1") from None
-    if kind(value).value != value:  # ctypes would take the low bits
+        raise TypeError(f"{name} must be a whole number, but is {value!r}; write e.g. {name}=1") from None
+    if kind(value).value != value:  # ctypes would keep only the low bits
         raise ValueError(f"{name} is {value}, which is out of range; see mltcp_endpoint_options in mltcp.h")
     return value
 
 
 class _Async:
-    """What an event loop of asyncio waits for: a queue of completions with a file, and the file of events."""
+    """The connection to an event loop of asyncio: a queue of completions with a file, and the file of events."""
 
     PLACES = 1 << 12
 
@@ -65,11 +65,11 @@ class _Async:
         file = ctypes.c_int()
         self.endpoint._lib.check(self.endpoint._lib.queue_file(queue, ctypes.byref(file)))
         self.loop.add_reader(file.value, call)
-        self.loop.call_soon(call)  # which arms it
+        self.loop.call_soon(call)  # it arms the file
         return file.value
 
     def post(self, begin: Any, pinned: Optional[lib.Pinned]) -> Tuple[asyncio.Future, int]:
-        """begin(options, operation) posts."""
+        """Calls begin(options, operation), which posts."""
         token = self.next_token
         self.next_token += 1
         options = lib.PostOptions(queue=self.queue, context=token)
@@ -129,7 +129,7 @@ class _Async:
                 return
 
     def end(self) -> None:
-        """With the endpoint, once it is closed: in the loop's thread, or when the loop runs no more."""
+        """Call when the endpoint is closed, in the loop's thread, or after the loop has stopped."""
         self._on_ends()
         for future in self.accepting:
             if not future.done():
@@ -141,18 +141,18 @@ class _Async:
 
 
 class Endpoint:
-    """A place on the network that others connect to, with threads of its own that drive it.
+    """A place on the network that peers connect to, driven by its own threads.
 
-    `address` is one of this machine's that the peers reach, "10.0.0.1", or with a UDP port, "10.0.0.1:62400"; `device`
-    how to get there: "udp:" are the kernel's sockets. `peer_timeout` is after how many seconds of silence a peer is
-    gone. Further options are the members of mltcp_endpoint_options: congestion_control="cubic", shards=2,
-    eager_limit=8192, ...
+    `address` is an address of this machine that the peers can reach, "10.0.0.1", or with a UDP port, "10.0.0.1:62400".
+    `device` is the port: "udp:" uses the kernel's sockets. `peer_timeout` is the time in seconds without a packet after
+    which a peer is considered dead. Further options are the members of mltcp_endpoint_options:
+    congestion_control="cubic", shards=2, eager_limit=8192, ...
 
-    `key` is the job's, without which nobody takes part: the path of a key file (`mltcp key FILE` makes one), "fd:3" for a
-    descriptor, or 32 random bytes that the program has got itself. Without one, MLTCP_KEY_FILE may name it. With
-    authenticate=1, at both ends, packets are authenticated with it and not encrypted.
+    `key` is the job's key, which every peer must have: the path of a key file (made by `mltcp key FILE`), "fd:3" for a
+    descriptor, or 32 random bytes. Without `key`, MLTCP_KEY_FILE may name the file. With authenticate=1, at both ends,
+    packets are authenticated with the key but not encrypted.
 
-    Any thread may call everything. A context manager closes it.
+    Any thread may call any method. A context manager closes the endpoint.
     """
 
     def __init__(self, address: Optional[str] = None, *, device: str = "udp:", peer_timeout: float = 10.0,
@@ -182,7 +182,7 @@ class Endpoint:
         self._accepted: Deque[Connection] = collections.deque()
         self._loops: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Async]" = weakref.WeakKeyDictionary()
         self._connections: "weakref.WeakValueDictionary[int, Connection]" = weakref.WeakValueDictionary()
-        #: Handles whose end came before somebody had the Connection.
+        #: Handles of connections that ended before their Connection object existed.
         self._ended: Deque[int] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()
         self._events = ctypes.c_void_p()
@@ -192,7 +192,7 @@ class Endpoint:
         blob = ctypes.create_string_buffer(64)
         size = ctypes.c_size_t(64)
         self._lib.check(self._lib.endpoint_address(self._pointer, blob, ctypes.byref(size)))
-        #: What others connect by. Constant.
+        #: The address that peers connect to. Constant.
         self.address: bytes = blob.raw[:size.value]
 
     def __enter__(self) -> "Endpoint":
@@ -210,13 +210,13 @@ class Endpoint:
         return text.value.decode()
 
     def __del__(self) -> None:
-        # Nobody else has it any more, so that nobody is within a call.
+        # No other reference exists, so no thread is inside a call.
         if getattr(self, "_pointer", None):
             self._lib.endpoint_destroy(self._pointer)
 
     @property
     def description(self) -> str:
-        """Of the datapath, for people."""
+        """The datapath, for people."""
         text = ctypes.create_string_buffer(512)
         self._lib.endpoint_description(self._pointer, text, len(text))
         return text.value.decode(errors="replace")
@@ -228,13 +228,13 @@ class Endpoint:
         return now.value * 1e-9
 
     def close(self) -> None:
-        """Ends all connections at once, and with them all operations, with Code.DESTROYED. May be called again."""
+        """Ends all connections and operations at once, with Code.DESTROYED. May be called again."""
         if self.closed:
             return
         self.closed = True
         code = self._lib.endpoint_close(self._pointer)
         if code == Code.FORKED:
-            return  # all of it is the parent's
+            return  # after a fork: everything belongs to the parent
         self._lib.check(code)
         for operation in list(self._pending.values()):
             operation._look(0)
@@ -245,18 +245,18 @@ class Endpoint:
     # ---- Connections ----
 
     def connect(self, address: Address, *, ordered: bool = False, timeout: Optional[float] = None) -> Connection:
-        """Connects to an endpoint by its address, bytes or hexadecimal text, and waits until both know each other."""
+        """Connects to an endpoint by its address, bytes or hexadecimal text, and waits until both are introduced."""
         connection, operation = self._begin_connect(address, ordered, timeout)
         self._finish(operation)
         return connection
 
     def accept(self, timeout: Optional[float] = None) -> Connection:
-        """The next connection that others have made. TimedOutError."""
+        """Returns the next incoming connection. TimedOutError."""
         self._wait_for_event(lambda: self._accepted, timeout, "nobody has connected; see that peers have the address")
         return self._accepted.popleft()
 
     async def connect_async(self, address: Address, *, ordered: bool = False) -> Connection:
-        """As connect(), for asyncio."""
+        """Like connect(), for asyncio."""
         blob = _bytes_of(address)
         handle = ctypes.c_uint64()
         kind = lib.ORDERED if ordered else lib.TAGGED
@@ -267,14 +267,14 @@ class Endpoint:
         return Connection(self, handle.value, kind)
 
     async def accept_async(self) -> Connection:
-        """As accept(), for asyncio."""
+        """Like accept(), for asyncio."""
         return await self._bridge().accept()
 
-    # ---- Messages by tag, from any connection ----
+    # ---- Tagged messages, from any connection ----
 
     def receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG,
                      timeout: Optional[float] = None) -> Completion:
-        """As Connection.receive_into(), of whichever tagged connection."""
+        """Like Connection.receive_into(), from any tagged connection."""
         return self._run("receive_tagged", buffer, True, timeout, lib.ANY_CONNECTION, after=(tag, mask))
 
     def begin_receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Operation:
@@ -291,8 +291,8 @@ class Endpoint:
 
     def job(self, number: int = 0, *, function: Optional[str] = None, weight: Optional[float] = None, max_rate: int = 0,
             learn_iterations: bool = False) -> Job:
-        """A training job. `function` is MLTCP's, "F1" to "F6", or `weight` a constant, 1 for plain fairness; without
-        either it is "F1"."""
+        """Creates a training job. `function` is one of MLTCP's, "F1" to "F6"; instead `weight` is a constant, 1 for
+        plain fairness. Without either, "F1"."""
         if function is None and weight is None:
             function = "F1"
         options = lib.JobOptions(number=number, function=None if function is None else function.encode(),
@@ -307,12 +307,12 @@ class Endpoint:
         self._lib.check(self._lib.report_endpoint(self._pointer, ctypes.byref(report)))
         return lib.report_of(report)
 
-    # ---- Within ----
+    # ---- Internal ----
 
     def _begin_connect(self, address: Address, ordered: bool, timeout: Optional[float]
                        ) -> Tuple[Connection, Operation]:
         blob = _bytes_of(address)
-        self._take_events()  # each connection needs a place there
+        self._take_events()  # a new connection needs a free place in the queue
         handle = ctypes.c_uint64()
         operation = ctypes.c_uint64()
         options = lib.PostOptions(time_limit_ns=max(nanoseconds(timeout), 1))
@@ -349,9 +349,9 @@ class Endpoint:
         return self._keep(operation.value, pinned)
 
     def _refuse(self, code: int, connection: int) -> None:
-        """Raises for what a posting call has returned."""
+        """Raises the error that a posting call has returned."""
         if code == Code.UNKNOWN and connection != lib.ANY_CONNECTION:
-            raise ConnectionEndedError(code, "the connection is over; connect again")
+            raise ConnectionEndedError(code, "the connection has ended; connect again")
         self._lib.check(code)
 
     def _run(self, name: str, buffer: Any, writable: bool, timeout: Optional[float], first: int,
@@ -378,7 +378,7 @@ class Endpoint:
                 self._connections[connection.handle] = connection
 
     def _wait_for_event(self, there: Callable[[], Any], timeout: Optional[float], why: str) -> None:
-        """Until there() is true. TimedOutError."""
+        """Waits until there() is true. TimedOutError."""
         limit = nanoseconds(timeout)
         end = time.monotonic_ns() + limit
         event = lib.CompletionStruct()

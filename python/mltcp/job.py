@@ -17,7 +17,7 @@ _PLAN_STATES = ("none", "active", "removed", "stale", "invalid", "misfit", "no_i
 
 
 class Job:
-    """Made by Endpoint.job(). As a context manager it is removed in the end; its connections go on without a job."""
+    """Made by Endpoint.job(). A context manager removes the job at its end; the connections continue without a job."""
 
     def __init__(self, endpoint: "Endpoint", handle: int) -> None:
         self._endpoint = endpoint
@@ -34,21 +34,21 @@ class Job:
             self.remove()
 
     def attach(self, *connections: Connection) -> None:
-        """What is sent on them from now on is the job's."""
+        """Messages sent on these connections from now on belong to the job."""
         for connection in connections:
             self._call("job_attach", connection.handle)
 
     def begin_iteration(self, size: int = 0) -> None:
-        """The next iteration begins, and will send so many bytes on the job's connections together; 0: not known."""
+        """The next iteration begins and will send `size` bytes in total on the job's connections; 0: not known."""
         self._call("job_begin_iteration", size)
 
     def end_iteration(self) -> None:
-        """It has sent what it wanted to, and computes."""
+        """The iteration has sent its data, and the job computes."""
         self._call("job_end_iteration")
 
     @contextlib.contextmanager
     def iteration(self, size: int = 0) -> Iterator[None]:
-        """Around what an iteration sends."""
+        """Context manager around the sends of an iteration."""
         self.begin_iteration(size)
         try:
             yield
@@ -56,13 +56,13 @@ class Job:
             self.end_iteration()
 
     def set_rate(self, bits_per_second: int) -> None:
-        """The most that it sends, on the wire; 0: no limit."""
+        """Sets the job's maximum rate on the wire; 0: no limit."""
         self._call("job_set_rate", bits_per_second)
 
     def set_plan(self, slot: float, period: float, *, tolerance: float = 0.05, gradual: bool = False,
                  gradual_step: float = 0.1, valid_until: Optional[float] = None, clock_bound: float = 0) -> str:
-        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/explanation/plans.md). Returns
-        "active", or why there is no plan."""
+        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/explanation/plans.md).
+        Returns "active", or why there is no plan."""
         plan = lib.JobPlan()
         plan.slot_ns = round(slot * 1e9)
         plan.period_ns = round(period * 1e9)
@@ -74,8 +74,8 @@ class Job:
         return self._set(plan)
 
     def set_plan_from_environment(self) -> str:
-        """The slots that a cluster's scheduler hands to programs by the environment (docs/reference/environment.md). "none" if there
-        are no such, else as set_plan()."""
+        """Sets the plan that a cluster's scheduler passes in the environment (docs/reference/environment.md). Returns
+        "none" if there is none, else like set_plan()."""
         plan = lib.JobPlan(struct_size=ctypes.sizeof(lib.JobPlan))
         library = self._endpoint._lib
         code = library.plan_from_environment(self._endpoint._pointer, ctypes.byref(plan))
@@ -93,7 +93,7 @@ class Job:
         self._call("job_clear_plan")
 
     def report(self) -> dict:
-        """What congestion control sees of the job, by the names in mltcp.h."""
+        """The job's state as congestion control sees it, by the names in mltcp.h."""
         report = lib.JobReport()
         self._call("report_job", ctypes.byref(report))
         return lib.report_of(report)

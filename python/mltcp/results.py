@@ -1,5 +1,5 @@
-"""What experiments have measured: files of schema mltcp.results/1, written by `mltcp run --json` and its like
-(docs/reference/results-file.md), as plain dicts and lists, or as data frames where pandas is installed."""
+"""Results of experiments: files of schema mltcp.results/1, written by `mltcp run --json` and similar commands
+(docs/reference/results-file.md), as plain dicts and lists, or as data frames if pandas is installed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import os
 from typing import Any, Dict, List, Union
 
 SCHEMA = "mltcp.results/1"
-# What a job is told by its iterations, or has as a list or an object: not in its row.
+# Fields of a run that are copied to the rows of its jobs.
 _RUN_FIELDS = ("policy", "cc", "datapath", "seed")
 
 
 class Results:
-    """A results file. `data` is all that it says."""
+    """A results file. `data` is its whole contents."""
 
     def __init__(self, data: Dict[str, Any], name: str = "the results") -> None:
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
-            raise ValueError(f"{name}: its schema is {schema!r}, and {SCHEMA!r} is read here; give a file that mltcp run, "
+            raise ValueError(f"{name}: its schema is {schema!r}, but {SCHEMA!r} is needed; give a file that mltcp run, "
                              "gen or testbed has written by --json")
         self.data = data
 
@@ -28,11 +28,11 @@ class Results:
 
     @property
     def runs(self) -> List[Dict[str, Any]]:
-        """One a policy."""
+        """The runs, one per policy."""
         return self.data["runs"]
 
     def jobs(self) -> List[Dict[str, Any]]:
-        """A row for each job of each run: what the file says of it in numbers and words."""
+        """A row for each job of each run, with its numbers and texts in the file."""
         rows = []
         for run in self.runs:
             head = {"experiment": self.experiment, **{name: run.get(name) for name in _RUN_FIELDS}}
@@ -77,5 +77,5 @@ def load_results(file: Union[str, "os.PathLike[str]"]) -> Results:
         try:
             data = json.load(stream)
         except ValueError as error:
-            raise ValueError(f"{os.fspath(file)}: is no JSON: {error}; give a file that --json has written") from None
+            raise ValueError(f"{os.fspath(file)}: is not JSON: {error}; give a file that --json has written") from None
     return Results(data, os.fspath(file))

@@ -1,12 +1,12 @@
 """PyTorch over MLTCP. Importing this registers backend "mltcp" with torch.distributed:
 
     import mltcp.torch
-    torch.distributed.init_process_group("mltcp")       # the rest as ever
+    torch.distributed.init_process_group("mltcp")       # the rest is unchanged
 
-It is PyTorch's own backend "gloo" on another transport. That backend itself goes over MLTCP, too, where the environment has
+It is PyTorch's own backend "gloo" on another transport. Backend "gloo" itself uses MLTCP if the environment has
 GLOO_DEVICE_TRANSPORT=MLTCP.
 
-The rest is for programs that know where their iterations begin, or want to see what the congestion control does.
+The functions are for programs that know where their iterations begin, or that show the state of congestion control.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["begin_iteration", "end_iteration", "iteration", "mark_iterations", "
 NAME = "libmltcp-torch.so.0"
 BACKEND = "mltcp"
 
-#: Who says where iterations begin; numbers as in plugins/gloo/device.h.
+#: What determines the beginnings of iterations; numbered as in plugins/gloo/device.h.
 _ITERATIONS_BY = ("none", "traffic", "collectives", "hook", "program")
 
 
@@ -51,7 +51,7 @@ def _load() -> ctypes.CDLL:
     library.mltcp_torch_built_with.restype = ctypes.c_char_p
     built = library.mltcp_torch_built_with().decode()
     if built.split(".")[:2] != torch.__version__.split(".")[:2]:
-        raise LibraryError(f"{path} was built with PyTorch {built}, and this is {torch.__version__}; build it anew")
+        raise LibraryError(f"{path} was built with PyTorch {built}, but this is {torch.__version__}; build it again")
     devices = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint32]
     library.mltcp_torch_begin_iteration.argtypes = [*devices, ctypes.c_uint64]
     library.mltcp_torch_end_iteration.argtypes = devices
@@ -67,13 +67,13 @@ def _load() -> ctypes.CDLL:
 
 
 _library = _load()
-#: The same library for what makes Python objects: calls keep Python's lock, and raise what it sets.
+#: The same library for functions with Python objects: calls keep Python's lock, and raise the exceptions they set.
 _objects = ctypes.PyDLL(_library._name)
 _objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _objects.mltcp_torch_make_device.restype = ctypes.py_object
 _objects.mltcp_torch_number_of.argtypes = [ctypes.py_object]
 _objects.mltcp_torch_number_of.restype = ctypes.c_uint64
-#: Of groups that PyTorch's debugging has wrapped, what is inside.
+#: The inner groups of those that PyTorch's debugging has wrapped.
 _inside: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 
 
@@ -82,12 +82,12 @@ def _make_device(interface: str) -> Any:
         return _objects.mltcp_torch_make_device(interface.encode(), b"")
     except RuntimeError as error:
         where = f"GLOO_SOCKET_IFNAME={interface}: " if interface else ""
-        raise RuntimeError(f"{where}{error}; docs/how-to/torch.md has what goes wrong, and why") from None
+        raise RuntimeError(f"{where}{error}; for causes and cures, see docs/how-to/torch.md") from None
 
 
 def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
-    """A process group of "gloo" on devices of MLTCP: one for each interface in GLOO_SOCKET_IFNAME, as with "gloo", or one where
-    MLTCP_DEVICE and MLTCP_ADDRESS say."""
+    """A process group of "gloo" on devices of MLTCP: one for each interface in GLOO_SOCKET_IFNAME, as with "gloo", or
+    one as MLTCP_DEVICE and MLTCP_ADDRESS define."""
     names = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     options = dist.ProcessGroupGloo._Options()
     options._devices = [_make_device(name) for name in names or [""]]
@@ -102,30 +102,30 @@ def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     return group
 
 
-# Importing this anew, or under another name, finds it registered.
+# If this module is imported again, or under another name, the backend is registered already.
 if not hasattr(dist.Backend, BACKEND.upper()):
     dist.Backend.register_backend(BACKEND, _make_group)
 
 
 def _leave() -> None:
-    """Has process groups end before the interpreter does. A thread of a group that is the last to hold a tensor takes Python's
-    lock to drop it: one that waits for that lock as the interpreter begins to end is ended by Python, and with it the process,
-    by "terminate called without an active exception", over any transport. A group that ends lets its threads have the lock,
-    and waits for them."""
-    if dist.is_initialized() and _library.mltcp_torch_devices():  # a fork has its parent's groups, and none of their threads
+    """Ends process groups before the interpreter ends. A group's thread that is the last to hold a tensor needs
+    Python's lock to free it. If the interpreter begins to end while the thread waits for it, Python ends the thread and
+    the process, by "terminate called without an active exception", on any transport. Destroying a group releases the lock
+    and waits for its threads."""
+    if dist.is_initialized() and _library.mltcp_torch_devices():  # a fork has no threads of its parent's groups
         dist.destroy_process_group()
-        time.sleep(0.001)  # without the lock, for threads of groups that the program still holds
+        time.sleep(0.001)  # releases the lock, for groups that the program still holds
 
 
 def _leave_in_order(_: Any = None) -> None:
-    """multiprocessing ends a child without the interpreter's end, at which process groups go: what the transport has not
-    acknowledged by then would leave the peers waiting, where the kernel would answer for a process that is gone."""
+    """multiprocessing ends a child without the interpreter's end, which would destroy process groups. Data that is not
+    acknowledged by then would leave the peers waiting; with TCP, the kernel would answer for the ended process."""
     multiprocessing.util.Finalize(None, _leave, exitpriority=0)
 
 
-multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a fork begins without those of its parent
+multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a fork does not inherit finalizers
 _leave_in_order()
-atexit.register(_leave)  # after what the program registers itself
+atexit.register(_leave)  # runs after functions that the program registers later
 
 
 def _check(failed: int) -> None:
@@ -134,7 +134,7 @@ def _check(failed: int) -> None:
 
 
 class _Devices:
-    """The devices of a process group, as what the library takes; without a group all of the process."""
+    """The devices of a process group, as arguments for the library; without a group, all of the process."""
 
     def __init__(self, group: Any = None) -> None:
         numbers = []
@@ -143,18 +143,18 @@ class _Devices:
             devices = getattr(options, "_devices", [])
             numbers = [number for number in map(_objects.mltcp_torch_number_of, devices) if number]
             if not numbers:
-                raise ValueError("the process group does not go over MLTCP; make it with backend \"mltcp\"")
+                raise ValueError("the process group does not use MLTCP; create it with backend \"mltcp\"")
         self.arguments = ((ctypes.c_uint64 * len(numbers))(*numbers), len(numbers))
 
 
 def begin_iteration(size: int = 0, group: Any = None) -> None:
-    """The next iteration begins, and sends `size` bytes to all peers together; 0: not known. Until the first call with a
-    size, iterations are found otherwise: see state(). Of `group`, a process group; without one, of all of the process."""
+    """The next iteration of process group `group`, or of all groups, begins and will send `size` bytes to all peers in
+    total; 0: not known. Until the first call with a size, iterations are found in other ways: see state()."""
     _check(_library.mltcp_torch_begin_iteration(*_Devices(group).arguments, size))
 
 
 def end_iteration(group: Any = None) -> None:
-    """All has been sent, and the job computes."""
+    """The iteration's data is sent, and the job computes."""
     _check(_library.mltcp_torch_end_iteration(*_Devices(group).arguments))
 
 
@@ -168,7 +168,7 @@ def iteration(size: int = 0, group: Any = None) -> Iterator[None]:
 
 
 def _average(group: Any, bucket: Any) -> Any:
-    """What DistributedDataParallel does without a hook: each gradient times 1/n, and then the sum."""
+    """Like DistributedDataParallel without a hook: multiplies each gradient by 1/n, then sums."""
     tensor = bucket.buffer()
     tensor.mul_(1.0 / group.size())
     work = group.allreduce([tensor])
@@ -176,13 +176,13 @@ def _average(group: Any, bucket: Any) -> Any:
 
 
 def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[Any, Any], Any]:
-    """The same for gradients that are views of their buckets: those that were views before the backward pass are divided by n
-    in place, which rounds in another way unless n is a power of two."""
+    """Likewise for gradients that are views of their buckets: those that were views before the backward pass are
+    divided by n in place, which rounds differently unless n is a power of two."""
     were: Dict[Any, int] = {}
     for parameter in ddp.parameters():
         if parameter.requires_grad:
 
-            def note(_: Any, of: Any = parameter) -> None:  # before it is accumulated
+            def note(_: Any, of: Any = parameter) -> None:  # called before the gradient is accumulated
                 were[of] = of.grad.data_ptr() if of.grad is not None else 0
 
             parameter.register_hook(note)
@@ -201,15 +201,15 @@ def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[
 
 def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Optional[Callable[[Any, Any], Any]] = None,
                     state: Any = None) -> None:
-    """Lets DistributedDataParallel tell where its iterations begin and end: with the first and the last bucket of
-    gradients. Those are the iterations of its process group, which has to go over MLTCP. It takes the place of a communication hook; one of your own is `hook`, with its `state` (None: the process
-    group), as in register_comm_hook()."""
+    """Marks the iterations of `ddp`: they begin with the first bucket of gradients and end with the last one. They are
+    the iterations of its process group, which must use MLTCP. This occupies the communication hook; pass your own as
+    `hook`, with its `state` (None: the process group), as in register_comm_hook()."""
     if not isinstance(ddp, torch.nn.parallel.DistributedDataParallel):
         raise TypeError(f"mark_iterations() takes a DistributedDataParallel, not a {type(ddp).__name__}; wrap the model first")
     group = ddp.process_group
     devices = _Devices(group).arguments
     size = group.size()
-    # Until an iteration has been counted: what a ring sends, 2 (n - 1) / n of all gradients.
+    # Used until an iteration has been counted: a ring sends 2 (n - 1) / n of all gradients.
     gradients = sum(one.numel() * one.element_size() for one in ddp.parameters() if one.requires_grad)
     expected = 2 * (size - 1) * gradients // size
     inner = hook
@@ -217,7 +217,7 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
         inner = _average_views(ddp) if ddp.gradient_as_bucket_view and size & (size - 1) else _average
     of_inner = group if state is None else state
 
-    # Buckets end in any order, on threads of the process group.
+    # Buckets end in any order, on the process group's threads.
     lock = threading.Lock()
     under_way = 0
     last_has_begun = False
@@ -241,16 +241,17 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
 
         return inner(of_inner, bucket).then(ended)
 
-    # What DistributedDataParallel checks its hooks' annotations for.
+    # DistributedDataParallel checks the annotations of hooks.
     marked.__annotations__ = {"bucket": dist.GradBucket, "return": torch.futures.Future[torch.Tensor]}
     ddp.register_comm_hook(None, marked)
 
 
 def state() -> List[Dict[str, Union[int, float, str]]]:
-    """What the congestion control sees of the job, of each device that is there: `iteration`, `bytes_sent` in it,
-    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`; `bytes_posted` by all collectives so far,
-    `packets_sent`, `lost_packets`, `retransmitted_packets`, `smoothed_rtt_ns` of the connections; and `iterations_by`: who says where iterations begin, "program" (begin_iteration()), "hook" (mark_iterations()), "collectives"
-    (their order and sizes repeat), "traffic" (it is found in bytes and silences), or "none" (the job's function has none)."""
+    """For each existing device, the job's state as congestion control sees it: `iteration`, `bytes_sent` in it,
+    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`; `bytes_posted` by all collectives;
+    `packets_sent`, `lost_packets`, `retransmitted_packets`, `smoothed_rtt_ns` of the connections; and `iterations_by`,
+    which determines the beginnings of iterations: "program" (begin_iteration()), "hook" (mark_iterations()),
+    "collectives" (their order and sizes repeat), "traffic" (bytes and pauses), or "none" (the function has none)."""
     found: List[Dict[str, Union[int, float, str]]] = []
     for number in range(_library.mltcp_torch_devices()):
         counts = (ctypes.c_uint64 * 10)()

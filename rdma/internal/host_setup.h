@@ -1,4 +1,4 @@
-// What datapaths on verbs have in common when they are set up, whatever their queue pairs are for.
+// The common part of the set-up of datapaths on verbs, for either type of queue pair.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ inline constexpr std::uint32_t kInlineBytes = 256;
 /// "port NAME: why".
 [[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why);
 
-/// What can be told without the device.
+/// Checks what does not depend on the device.
 VerbsName check_config(const HostDatapathConfig& config);
-/// That the host's UDP ports are ports, and that the way is left to the kernel.
+/// Checks that the host's UDP ports are valid, and that no gateway is given: the kernel routes.
 void check_place(const HostDatapathConfig& config, const HostPlace& place);
 
-/// Requests of a queue, each way. Throws InputError if the device has too few.
+/// Requests of a queue in each direction. Throws InputError if the device supports too few.
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts);
 
-/// Keeps the calling thread on the CPU that is named, if one is.
+/// Pins the calling thread to the configured CPU, if any.
 void keep_on_named_cpu(const HostDatapathConfig& config);
 
-/// One a shard: they claim the shards' UDP ports. `first` has that of shard 0.
+/// One socket per shard, to claim the shards' UDP ports. `first` has the port of shard 0.
 std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Address& first, std::uint32_t interface,
                                                       std::uint32_t shards);
-/// The first of so many UDP ports in a row that are free at an IP address.
+/// The first of `shards` consecutive UDP ports that are free at an IP address.
 std::uint16_t free_ports_at(const Address& ip, std::uint32_t interface, std::uint32_t shards);
 
 }  // namespace mltcp::rdma

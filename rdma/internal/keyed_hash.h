@@ -1,6 +1,6 @@
-// A hash of addresses by a random key: whoever chooses addresses, such as by senders that he forges, can't choose which
-// of them meet in a table. Of each product both halves are used: the lower one alone leaves a difference of the highest
-// bits where it was, whatever the key, and another word cancels it.
+// A hash of addresses by a random key, so that an attacker who chooses addresses (e.g. forged senders) cannot choose
+// which of them collide. Both halves of each product are used: in the lower half a difference of the highest bits would
+// stay in place, whatever the key, and another word could cancel it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class KeyedHash {
   KeyedHash(std::uint64_t start, std::uint64_t factor) : start_(start), factor_(factor | 1) {}
 
   std::size_t operator()(const Address& address) const noexcept { return of(address, 0); }
-  /// Of an address and what else tells entries apart.
+  /// For an address and another number that distinguishes entries.
   [[nodiscard]] std::size_t of(const Address& address, std::uint32_t more) const noexcept {
     std::uint64_t words[2];
     std::memcpy(words, address.ip.data(), sizeof words);

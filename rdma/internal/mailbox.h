@@ -1,4 +1,4 @@
-// What a shard and the service thread tell each other about routes; see service.h. Neither waits for the other.
+// Messages about routes between a shard and the service thread; see service.h. Neither waits for the other.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,13 +18,13 @@
 
 namespace mltcp::rdma {
 
-/// Wakes a thread that waits for its file.
+/// Wakes a thread that waits for its file to become readable.
 class WakeFile {
  public:
   WakeFile() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (file_ < 0)
-      throw RunError(
-          fmt::format("no eventfd can be had ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+      throw RunError(fmt::format("cannot create an eventfd ({}); raise the limit of open files (ulimit -n)",
+                                 std::strerror(errno)));
   }
   ~WakeFile() { close(file_); }
   WakeFile(const WakeFile&) = delete;
@@ -33,7 +33,7 @@ class WakeFile {
   [[nodiscard]] int file() const { return file_; }
   void wake() const {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(file_, &one, sizeof one);  // full: it wakes already
+    [[maybe_unused]] const auto written = write(file_, &one, sizeof one);  // if the counter is full, it wakes already
   }
   void reset() const {
     std::uint64_t count = 0;
@@ -46,17 +46,17 @@ class WakeFile {
 
 struct RouteRequest {
   enum class Kind : std::uint8_t {
-    want,     ///< a new route in place `route`: its handle and queue pair are wanted
-    refresh,  ///< it is in use: is the queue pair still the same?
+    want,     ///< a new route in place `route` needs a handle and a queue pair
+    refresh,  ///< checks that a route in use still has the same queue pair
     release,  ///< its handle is no longer used
   };
   Kind kind = Kind::want;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
   std::uint32_t route = 0;
-  std::uint32_t generation = 0;  ///< of the place: what is told of an earlier route is ignored
+  std::uint32_t generation = 0;  ///< of the place: news of an earlier route are ignored
   Address destination{};
-  /// refresh: the only one by which packets of the route are still being sent; null: there are others.
+  /// refresh: the only handle with which packets of the route are still in flight; null: there may be others
   const ibv_ah* settled = nullptr;
 };
 
@@ -72,7 +72,7 @@ template <typename Request, typename News>
 struct MailboxOf {
   static constexpr std::size_t kMaxRequests = 256;
   SpscRing<Request, kMaxRequests> requests;  ///< from the shard
-  SpscRing<News, 256> news;                  ///< to it
+  SpscRing<News, 256> news;                  ///< to the shard
   WakeFile shard_wake;
 };
 using Mailbox = MailboxOf<RouteRequest, RouteNews>;

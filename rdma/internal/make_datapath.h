@@ -1,4 +1,4 @@
-// A datapath on a device that is open, such as a test's.
+// Creates a datapath on an open device, e.g. a test's.
 #pragma once
 
 #include <memory>

@@ -1,20 +1,20 @@
-// What datapaths on queue pairs have in common, whatever their packets are: datagrams (verbs_io.h) or Ethernet frames
-// (raw_io.h). Routes to destinations lie in sets of four places. Packets whose route is not known yet wait while the
-// service thread finds it. Bursts are sent and received.
+// The common part of datapaths on queue pairs, whose packets are datagrams (verbs_io.h) or Ethernet frames (raw_io.h).
+// Routes to destinations are stored in sets of four. Packets whose route is not known yet wait while the service thread
+// finds it. Packets are sent and received in bursts.
 //
 // `Self`, which derives from PairIo, has:
 //   is_sendable(packet)                        whether a packet can be sent at all
-//   traffic_class_of(packet)                   what a route is for, beside its destination
-//   key_of(destination)                        as routes have it
+//   traffic_class_of(packet)                   key of a route, together with its destination
+//   key_of(destination)                        the destination as routes store it
 //   request(route, now)                        asks for a new route; false: the mailbox is full
-//   refresh(route, now)                        asks anew for one that is in use
-//   vacate(route)                              whether the place may be given to another
+//   refresh(route, now)                        asks again for a route in use
+//   vacate(route)                              whether the place may be reused
 //   write_waiting(packet, route, buffer)       writes a packet that waits; returns its bytes
-//   fits(route, bytes)                         whether the peer takes so many; counts if not
+//   fits(route, bytes)                         whether the peer accepts this length; counts if not
 //   send_waiting_one(packet, route)            posts a packet that has waited
 //   send_now(packet, route)                    posts a packet; false: the queue is full
-//   apply(route, news)                         takes the news of a route, but for its state
-//   accept(completion, packet)                 whether what came is a packet for the transport
+//   apply(route, news)                         updates a route, except its state
+//   accept(completion, packet)                 whether an arrival is a packet for the transport
 // and `Route` has destination, traffic_class, is_used, state, generation, busy, ask_at and used_at.
 #pragma once
 
@@ -41,13 +41,13 @@ template <typename Self, typename Route, typename Counters, typename Service, ty
 class PairIo : public PacketIo {
  public:
   static constexpr std::uint32_t kBurst = WorkQueues::kBurst;
-  /// A route in use is asked for anew so often.
+  /// Interval at which a route in use is asked for again.
   static constexpr Nanos kRefreshAfter{1'000'000'000};
 
   ~PairIo() override = default;
   PairIo(const PairIo&) = delete;
   PairIo& operator=(const PairIo&) = delete;
-  /// Before the first packet. Both must outlive this object.
+  /// Call before the first packet. Both must outlive this object.
   void attach(const Service& service, Mailbox& mailbox) {
     service_ = &service;
     mailbox_ = &mailbox;
@@ -69,7 +69,7 @@ class PairIo : public PacketIo {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] const QueuePair& queue_pair() const { return work_.pair(); }
 
-  /// Whether packets to `destination` would be sent at once; if not, asks for the way.
+  /// Whether packets to `destination` can be sent at once; if not, asks for the route.
   bool resolve(const Address& destination) {
     if (!mailbox_->news.is_empty()) take_news();
     const Route* const route = route_to(destination, 0, clock_.now());
@@ -115,7 +115,7 @@ class PairIo : public PacketIo {
       if (got.empty()) break;
       for (const ibv_wc& one : got) count += self().accept(one, out[count]) ? 1U : 0U;
     }
-    // Completions of sends are not signalled one by one; where there is time to look, an error is seen soon.
+    // Not all sends are signalled; when there is time, check, so that errors are noticed soon.
     if (count == 0 && !work_.is_idle()) work_.reap();
     counters_.received_packets += count;
     return count;
@@ -136,9 +136,9 @@ class PairIo : public PacketIo {
     limits_.keeps_payload_from = work.zero_copy_from;
   }
 
-  /// Null: all places are busy, the service does not keep up, or nobody can have that address.
+  /// Null: all places are busy, the service is overloaded, or no host can have that address.
   Route* route_to(const Address& destination, std::uint8_t traffic_class, Nanos now) {
-    // Most packets of a burst go where the one before them went.
+    // Most packets of a burst have the destination of the previous one.
     if (Route& last = routes_[last_route_];
         last.is_used && now < last.ask_at && self().leads_to(last, destination, traffic_class)) [[likely]] {
       last.used_at = now;
@@ -162,7 +162,7 @@ class PairIo : public PacketIo {
     place->destination = key;
     place->traffic_class = traffic_class;
     place->used_at = now;
-    // One that the service does not know of would have packets wait for nothing.
+    // Without a request, packets would wait for nothing.
     if (!self().request(*place, now)) return nullptr;
     place->is_used = true;
     return place;
@@ -170,7 +170,7 @@ class PairIo : public PacketIo {
   [[nodiscard]] std::uint32_t number_of(const Route& route) const {
     return static_cast<std::uint32_t>(&route - routes_.data());
   }
-  /// The service has been asked for a new route.
+  /// Call when the service has been asked for a new route.
   void on_requested(Route& route, Nanos now) {
     route.generation = ++generation_;
     route.state = State::asked;
@@ -187,7 +187,7 @@ class PairIo : public PacketIo {
   Limits limits_;
   Counters counters_;
   const KeyedHash hash_ = random_hash();
-  std::vector<Route> routes_;  ///< whose packets work_ counts until its end
+  std::vector<Route> routes_;  ///< outlives work_, which counts their packets
   const std::uint32_t sets_;
   std::uint32_t last_route_ = 0;
   std::uint32_t generation_ = 0;
@@ -199,7 +199,7 @@ class PairIo : public PacketIo {
 
  private:
   static constexpr std::uint32_t kWays = 4;
-  /// Bursts without packets for the transport that one call of receive() passes over.
+  /// Maximum bursts without a packet for the transport that one call of receive() skips.
   static constexpr int kMaxIdleBursts = 8;
 
   static KeyedHash random_hash() {
@@ -209,7 +209,7 @@ class PairIo : public PacketIo {
   }
   Self& self() { return static_cast<Self&>(*this); }
 
-  /// Of its set the place that is free, or was not used for longest. Null: packets wait for all of them, or go by them.
+  /// The free or least recently used place of the set. Null: packets of every place wait or are in flight.
   Route* find_place(std::uint32_t set) {
     Route* oldest = nullptr;
     for (std::uint32_t way = 0; way < kWays; ++way) {
@@ -218,7 +218,7 @@ class PairIo : public PacketIo {
       if (route.busy == 0 && (oldest == nullptr || route.used_at < oldest->used_at)) oldest = &route;
     }
     if (oldest == nullptr) {
-      work_.reap();  // packets that have left need not be seen to have
+      work_.reap();  // completions of sent packets may not have been taken yet
       return nullptr;
     }
     if (!self().vacate(*oldest)) return nullptr;
@@ -238,7 +238,7 @@ class PairIo : public PacketIo {
     send_waiting();
   }
 
-  /// Those whose route is decided, in order.
+  /// Handles the waiting packets whose route is decided, in order.
   void send_waiting() {
     using Verdict = WorkQueues::Verdict;
     work_.settle_waiting(
@@ -254,7 +254,7 @@ class PairIo : public PacketIo {
         [this](const WorkQueues::Waiting& packet) { self().send_waiting_one(packet, routes_[packet.route]); });
   }
 
-  /// False: the queue is full; the packet is left to the caller.
+  /// False: the queue is full, and the packet was not taken.
   bool send_one(const TxPacket& packet, Nanos now) {
     if (!self().is_sendable(packet) || packet.destination->port == 0 || packet.priority >= kPriorities) [[unlikely]] {
       ++counters_.unsendable;

@@ -1,4 +1,4 @@
-// A host on the Ethernet frames of a device's port: where it is, and its datapath.
+// A host on the Ethernet frames of a device's port: its address, and its datapath.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct RawSite {
   std::uint32_t mtu = 0;
 };
 
-/// Throws InputError if frames can't be had, or the host can't have that address.
+/// Throws InputError if frames are not available, or the host cannot have that address.
 RawSite raw_site_of(const HostDatapathConfig& config, const HostPlace& place, Device& device, KernelNetwork& network);
 /// HostDatapathKind::check.
 void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device& device, KernelNetwork& network);
@@ -24,8 +24,8 @@ void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device&
 std::unique_ptr<HostDatapath> make_raw_datapath(const HostDatapathConfig& config, std::unique_ptr<Device> device,
                                                 std::unique_ptr<KernelNetwork> network);
 
-/// The address that a host has there whose user gave `wanted`: that, or if it is 0.0.0.0 or :: the first of its kind.
-/// Throws InputError with those that there are; `label` is "port verbs:mlx5_0:1:raw".
+/// The address of a host whose user gave `wanted`: that address, or the first of its kind if it is 0.0.0.0 or ::.
+/// Throws InputError that lists the available ones; `label` is "port verbs:mlx5_0:1:raw".
 struct RawPlace {
   KernelInterface interface;
   Address address;

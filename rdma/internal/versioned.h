@@ -1,5 +1,5 @@
-// A value that one thread writes and others read, whole. The writer waits for nobody; who reads does so again if it was
-// written meanwhile.
+// A value that one thread writes and others read consistently. The writer never waits; a reader repeats if the value
+// was written meanwhile.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ class Versioned {
   static constexpr std::size_t kWords = sizeof(T) / sizeof(std::uint64_t);
 
  public:
-  /// Of one thread alone.
+  /// One thread only.
   void store(const T& value) {
     std::array<std::uint64_t, kWords> words;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled here
     std::memcpy(words.data(), &value, sizeof value);
     const std::uint64_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
-    // Who sees one of the words sees the odd version before it.
+    // A reader that sees one of the new words also sees the odd version.
     for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
     version_.store(version + 2, std::memory_order_release);
   }

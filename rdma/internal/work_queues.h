@@ -1,17 +1,16 @@
-// A queue pair's work requests as a shard posts them, whatever its messages are: datagrams (verbs_io.h) or Ethernet
-// frames (raw_io.h).
+// A shard's work requests on a queue pair, whose messages are datagrams (verbs_io.h) or Ethernet frames (raw_io.h).
 //
-// Sent: a request a packet, all of a burst posted at once, the last of them signalled. Its bytes lie in a buffer of
-// ours, or go inline; the payload of a packet with a hold that lies in registered memory is gathered by the device
-// where it is. Packets whose peer is not known yet wait in such buffers, a bounded number; when there are more the
-// oldest goes, as for ARP (RFC 1122 section 2.3.2.2 wants the latest): whom it waits for has had the longest time to
-// answer.
+// Sending: one request per packet; all requests of a burst are posted at once, and only the last is signalled. A
+// packet's bytes are in a buffer of this object, or inline. The device reads the payload in place if the packet has a
+// hold and the payload is in registered memory. Packets whose peer is not known yet wait in buffers. Their number is
+// bounded; beyond it the oldest is dropped, as for ARP (RFC 1122 section 2.3.2.2 keeps the latest): its peer
+// has had the longest time to answer.
 //
-// Received: each message has a buffer of its own in registered memory. Buffers are posted again by the next calls, many
-// at a time. A message that is longer than any buffer would make the queue pair fail; the rest of it goes to a place
-// that is common to all and that nobody reads.
+// Receiving: each message has its own buffer in registered memory. Later calls post the buffers again, many at a time.
+// A message longer than any buffer would make the queue pair fail, so the excess goes to a common area that is never
+// read.
 //
-// Sleeping: the completion channel's file and others are in one epoll(7) file.
+// Sleeping: one epoll(7) file covers the completion channel and other files.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -35,22 +34,22 @@
 
 namespace mltcp::rdma {
 
-/// As scatter-gather elements have it.
+/// In the form of scatter-gather elements.
 inline std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 struct WorkCounters {
   std::uint64_t received_packets = 0;
   std::uint64_t sent_packets = 0;
-  std::uint64_t posts = 0;         ///< calls by which they were sent
+  std::uint64_t posts = 0;         ///< calls that posted them
   std::uint64_t inlined = 0;       ///< of the packets sent
-  std::uint64_t by_reference = 0;  ///< whose payload the device read where it lay
+  std::uint64_t by_reference = 0;  ///< packets whose payload the device read in place
   std::uint64_t full = 0;          ///< calls of send() that left packets to the caller
   std::uint64_t waited = 0;        ///< packets that waited for their peer to be found
-  std::uint64_t waiting_full = 0;  ///< dropped, as too many waited
-  std::uint64_t unreachable = 0;   ///< dropped: nobody answers at that address
+  std::uint64_t waiting_full = 0;  ///< dropped, as too many were waiting
+  std::uint64_t unreachable = 0;   ///< dropped, as no host answers at that address
   std::uint64_t unsendable = 0;    ///< another IP version, no port, too long
-  std::uint64_t no_route = 0;      ///< the table of routes was full with those in use
-  std::uint64_t over_long = 0;     ///< received, longer than any of ours
+  std::uint64_t no_route = 0;      ///< no free place in the table of routes
+  std::uint64_t over_long = 0;     ///< received, but longer than any buffer
   std::uint64_t send_errors = 0;
   std::uint64_t receive_errors = 0;
   std::uint64_t recoveries = 0;  ///< of a queue pair that had failed
@@ -61,13 +60,13 @@ struct WorkConfig {
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
   std::uint32_t send_bytes = 0;     ///< of a buffer
-  std::uint32_t receive_bytes = 0;  ///< of a message that arrives, with what the device writes before it
-  std::uint32_t lead_bytes = 0;     ///< left free before it, so that the packet begins on a line of the cache
-  std::uint32_t longest_bytes = 0;  ///< of the longest message that others may send
-  std::uint32_t pieces = 1;         ///< that the device gathers
+  std::uint32_t receive_bytes = 0;  ///< of a received message, with the bytes that the device writes before it
+  std::uint32_t lead_bytes = 0;     ///< left free before it, so that the packet begins on a cache line
+  std::uint32_t longest_bytes = 0;  ///< of the longest message that other hosts may send
+  std::uint32_t pieces = 1;         ///< maximum that the device gathers
   std::uint32_t key = 0;            ///< Q_Key
   std::uint32_t inline_bytes = 0;
-  std::uint32_t zero_copy_from = 0;  ///< Limits::keeps_payload_from; 0: all is copied
+  std::uint32_t zero_copy_from = 0;  ///< Limits::keeps_payload_from; 0: all payload is copied
 };
 
 class WorkQueues {
@@ -75,14 +74,14 @@ class WorkQueues {
   static constexpr std::uint32_t kBurst = 64;
   static constexpr std::uint32_t kMaxWaiting = 256;
   static constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
-  /// A queue pair that fails again and again is not made ready more often.
+  /// Minimum time between recoveries of a queue pair that fails repeatedly.
   static constexpr Nanos kRecoverAfter{100'000'000};
-  /// Pieces of a request: headers and payload, or one more.
+  /// Maximum pieces of a request: headers and payload, or one more.
   static constexpr std::size_t kMaxPieces = 3;
 
   struct Flight {
     std::uint32_t buffer = kNoBuffer;
-    std::uint32_t* busy = nullptr;  ///< its route's count of packets; null: nobody counts
+    std::uint32_t* busy = nullptr;  ///< its route's count of packets; null: not counted
     PayloadHold* hold = nullptr;
   };
   struct Waiting {
@@ -104,16 +103,16 @@ class WorkQueues {
 
   // Sleeping.
 
-  /// Has who sleeps be woken by that file. At set-up.
+  /// Makes that file wake sleepers, too. For set-up.
   void wait_for(int file) const;
   [[nodiscard]] int wait_file() const { return wait_file_; }
-  /// `is_blocked`: packets are left that want room.
+  /// `is_blocked`: packets wait for room in the queue.
   void arm(bool is_blocked);
   void disarm();
 
-  // Sending: buffers, requests, and what has become of them.
+  // Sending: buffers, requests and their completions.
 
-  /// There are more buffers than requests can be in flight and packets can wait.
+  /// Never fails: there are more buffers than requests in flight and waiting packets.
   std::uint32_t take_buffer() {
     const std::uint32_t buffer = free_buffers_.back();
     free_buffers_.pop_back();
@@ -122,15 +121,15 @@ class WorkQueues {
   [[nodiscard]] std::byte* send_buffer(std::uint32_t number) const {
     return memory_.get() + config_.receive_depth * receive_stride_ + number * send_stride_;
   }
-  /// The device's key for the payload, which the device then reads where it lies, if it can and is worth it.
+  /// The device's key if it can read the payload in place and this is worthwhile.
   std::optional<std::uint32_t> key_of(const TxPacket& packet);
-  /// Counts the payload as being read.
+  /// Counts a packet that reads the payload.
   void hold(PayloadHold& hold) {
     hold.packets.fetch_add(1, std::memory_order_relaxed);
     ++holds_;
     ++counters_.by_reference;
   }
-  /// Whether another request fits the send queue.
+  /// Whether the send queue has room for another request.
   bool has_room() {
     if (flights_.size() < config_.send_depth) [[likely]]
       return true;
@@ -138,8 +137,7 @@ class WorkQueues {
     reap();
     return flights_.size() < config_.send_depth;
   }
-  /// A request to be posted with others; its pieces, and what else it wants, are filled in by the caller. At most
-  /// `kBurst` until post().
+  /// Adds a request; the caller fills in its pieces and other members. At most `kBurst` before post().
   ibv_send_wr& add(const Flight& flight) {
     const std::uint64_t position = flights_.push(flight);
     if (flight.busy != nullptr) ++*flight.busy;
@@ -153,38 +151,38 @@ class WorkQueues {
     ++request_count_;
     return request;
   }
-  /// A request whose one piece are the first bytes of its buffer.
+  /// Likewise with one piece: the first bytes of the flight's buffer.
   ibv_send_wr& add(const Flight& flight, std::uint32_t bytes) {
     ibv_send_wr& request = add(flight);
     request.sg_list[0] = {reinterpret_cast<std::uintptr_t>(send_buffer(flight.buffer)), bytes, pair_->memory_key};
     request.num_sge = 1;
     return request;
   }
-  /// Has the device gather the payload behind that.
+  /// Adds the payload, which the device gathers after the first piece.
   static void add_payload(ibv_send_wr& request, std::span<const std::byte> payload, std::uint32_t key) {
     request.sg_list[1] = {reinterpret_cast<std::uintptr_t>(payload.data()), static_cast<std::uint32_t>(payload.size()),
                           key};
     request.num_sge = 2;
   }
-  /// All requests that have been added, the last of them signalled.
+  /// Posts all added requests; the last one is signalled.
   void post();
-  /// Takes completions of sends. A completion of one request tells that those before it are complete, too.
+  /// Takes completions of sends. A completion also covers all earlier requests.
   void reap();
-  /// Takes completions if there may soon be no room, or if nothing else tells that payloads have been read.
+  /// Takes completions if room may soon run out, or if nothing else would show that payloads have been read.
   void reap_if_half_full() {
     if (flights_.size() > config_.send_depth / 2) reap();
   }
   void reap_holds() {
     if (holds_ != 0) reap();
   }
-  /// Positions of what is in flight, and of what comes next.
+  /// Positions of the first request in flight and of the next one.
   [[nodiscard]] std::uint64_t begin() const { return flights_.begin(); }
   [[nodiscard]] std::uint64_t end() const { return flights_.end(); }
   [[nodiscard]] bool is_idle() const { return flights_.empty(); }
 
   // Packets whose peer is not known yet.
 
-  /// Takes the place of the oldest if there are too many: call before take_buffer().
+  /// Drops the oldest if too many wait; call it before take_buffer().
   void make_room_to_wait() {
     if (waiting_.size() >= kMaxWaiting) drop_oldest_waiting();
   }
@@ -193,8 +191,7 @@ class WorkQueues {
     if (packet.busy != nullptr) ++*packet.busy;
     ++counters_.waited;
   }
-  /// Those that are decided, in order: `verdict(packet)`, and `send(packet)`, which adds a request, where there is
-  /// room.
+  /// Handles decided packets in order: `verdict(packet)` decides, and `send(packet)` adds a request if there is room.
   template <typename Decide, typename Send>
   void settle_waiting(Decide verdict, Send send) {
     is_waiting_for_room_ = false;
@@ -224,13 +221,13 @@ class WorkQueues {
 
   // Receiving.
 
-  /// What has arrived since, at most that many; the messages of the call before are given back.
+  /// Returns at most that many new arrivals, and frees the messages of the previous call.
   std::span<const ibv_wc> poll(std::size_t most) {
     give_back();
     const int got = ibv_poll_cq(pair_->received, static_cast<int>(most), done_.data());
     return {done_.data(), static_cast<std::size_t>(got < 0 ? 0 : got)};
   }
-  /// The message of such a completion, which must be asked for once; empty if it is none.
+  /// The message of such a completion, to be taken once; empty if there is none.
   std::span<const std::byte> take(const ibv_wc& done) {
     const auto buffer = static_cast<std::uint32_t>(done.wr_id);
     handed_out_.push_back(buffer);
@@ -248,16 +245,16 @@ class WorkQueues {
 
   // Errors.
 
-  /// Makes the queue pair ready again if it has failed, by an error of one request; not too often.
+  /// Makes the queue pair ready again if an error has stopped it; limited by kRecoverAfter.
   void recover_if_failed(const Clock& clock) {
     if (pair_->has_failed.load(std::memory_order_relaxed)) [[unlikely]]
       has_failed_ = pair_->has_failed.exchange(false, std::memory_order_acquire) || has_failed_;
     if (has_failed_) [[unlikely]]
       recover(clock.now());
   }
-  /// When that is due again: nothing would wake who waits for packets of it.
+  /// When recovery is due: nothing else would wake a thread that waits for packets.
   [[nodiscard]] Nanos deadline() const { return has_failed_ ? recovered_at_ + kRecoverAfter : Nanos::never(); }
-  /// The device is gone: nothing is sent any more, and who waits for what was need not wait.
+  /// The device is gone: ends all sends, and releases the payloads that they hold.
   void finish_for_good();
 
  private:
@@ -292,19 +289,19 @@ class WorkQueues {
   std::unique_ptr<QueuePair> pair_;
   RegisteredRanges registered_;
   int wait_file_ = -1;
-  bool has_failed_ = false;  ///< the queue pair: recover() is due
-  bool must_reset_ = false;  ///< some of what was posted will not be completed
+  bool has_failed_ = false;  ///< the queue pair has failed: recover() is due
+  bool must_reset_ = false;  ///< some posted requests will not be completed
   bool has_ended_ = false;   ///< the device is gone
   Nanos recovered_at_{};
 
   // Sending.
-  std::vector<std::uint32_t> free_buffers_;  ///< the one used last is the next: it is in the cache
+  std::vector<std::uint32_t> free_buffers_;  ///< last in, first out, as the last one is in the cache
   GrowableRing<Flight> flights_;             ///< never grows
   GrowableRing<Waiting> waiting_;            ///< never grows
-  bool is_waiting_for_room_ = false;         ///< packets whose peer is known by now
-  std::uint32_t holds_ = 0;                  ///< of those in flight
-  /// Of the first request in flight of which the device did not say whether it has taken it.
-  std::uint64_t doubtful_from_ = kNoPosition;
+  bool is_waiting_for_room_ = false;         ///< packets whose peer is known now
+  std::uint32_t holds_ = 0;                  ///< in flight
+  /// Position of the first request in flight that the device may or may not have accepted.
+  std::uint64_t failed_from_ = kNoPosition;
   std::array<ibv_send_wr, kBurst> requests_{};
   std::array<std::array<ibv_sge, kMaxPieces>, kBurst> pieces_{};
   std::size_t request_count_ = 0;
@@ -312,7 +309,7 @@ class WorkQueues {
   // Receiving.
   std::vector<std::uint32_t> handed_out_;  ///< buffers of the latest call
   std::vector<std::uint32_t> spent_;       ///< to be posted
-  std::vector<bool> is_here_;              ///< scratch of recover(): buffers that the transport has
+  std::vector<bool> is_here_;              ///< scratch of recover(): buffers that the transport is using
   std::array<ibv_recv_wr, kRepost> receives_{};
   std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
   std::array<ibv_wc, kBurst> done_{};

@@ -9,7 +9,7 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-/// A curve from its values: each holds from its time to the next one's; the first is at 0.
+/// A curve from its values: each holds until the time of the next; the first is at 0.
 Curve from_pieces(const Profile& pieces, std::uint32_t link) {
   Curve curve;
   curve.link = link;
@@ -43,8 +43,8 @@ Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool hig
   if (curve.steps.empty() || by == 0) return curve;
   const auto& steps = curve.steps;
   const auto better = [highest](std::int64_t a, std::int64_t b) { return highest ? a >= b : a <= b; };
-  // Each piece between two steps, widened both ways, on as many turns as reach into the first. Pieces begin and end in
-  // the same order, so that the best of those that overlap is a sliding-window maximum.
+  // Pieces between two steps, widened at both ends, on all turns that reach into the first. They begin and end in the
+  // same order, so the best of overlapping pieces is a sliding-window maximum.
   struct Piece {
     std::int64_t from, to, value;
   };
@@ -129,7 +129,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
     const Entry* next = profile.data();
     const Entry* const end = next + profile.size();
     std::int64_t last = 0;
-    std::int64_t sum = 0;  // from `last` on
+    std::int64_t sum = 0;  // value from `last` on
     while (true) {
       const std::int64_t stop = std::min(cursor.at(), perimeter);
       for (; next != end && next->at < stop; ++next) {
@@ -161,7 +161,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
   Point* point = points_.data();
   const Event* event = events_.data();
   const Event* const end = event + count_;
-  Int128 least = level;  // that of the whole period, too
+  Int128 least = level;  // also E at the end of the period
   std::int64_t at = 0;
   while (event != end) {
     const std::int64_t now = event->key >> 1;
@@ -182,7 +182,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
 
 void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity,
                           std::int64_t room) {
-  // Steps between the same two levels change the slope alike, wherever they stand in the slot.
+  // Steps between the same two levels change the slope equally, at any place in the slot.
   alike_ = curve.steps;
   std::ranges::sort(
       alike_, [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
@@ -236,7 +236,7 @@ void Sweep::sort_events() {
     std::sort(from, to, [](const Event& a, const Event& b) { return a.key < b.key; });
   };
   if (count_ < few) return sort(events_.data(), events_.data() + count_);
-  // Into about as many buckets as there are events, by the highest bits; those that meet in one are put in order there.
+  // Bucket sort by the highest bits, with about as many buckets as events; then each bucket is sorted.
   const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(2 * period_ + 1))) -
                                     static_cast<int>(std::bit_width(count_)));
   places_.assign((static_cast<std::size_t>(2 * period_ + 1) >> shift) + 1, 0);

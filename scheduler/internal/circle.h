@@ -1,4 +1,4 @@
-// Step functions on the circle: what the solver and the evaluation of shifts compute with.
+// Step functions on the circle, used by the solver and by the evaluation of shifts.
 //
 // A job's demand on a link is a piecewise-constant curve over its slot and repeats on the perimeter. The sum of placed
 // curves is a profile. With f(x) = max(0, x - C), the excess of a profile D and one more curve d at shift s,
@@ -6,13 +6,13 @@
 //   E(s) = integral over the perimeter of f(D(t) + d(t - s)),
 //
 // is piecewise linear in s: its slope is the sum of f(D + before) - f(D + after) over the steps of d, and changes only
-// where a step of d meets a step of D. As f is convex, the change is
+// at shifts where a step of d meets a step of D. As f is convex, the change is
 //
 //   up meets up, down meets down:  never positive (a concave kink),
 //   up meets down:                 never negative (a convex kink).
 //
-// So a sweep over the B_D * B_d meetings of one slot gives E at every shift exactly, and its minimum is at a convex
-// kink or everywhere. All numbers are integers: times below 2^54 ns, values below 2^62, their products in 128 bits.
+// So a sweep over the B_D * B_d meetings of one slot gives E at every shift exactly. The minimum is at a convex kink,
+// or E is constant. All numbers are integers: times below 2^54 ns, values below 2^62, their products in 128 bits.
 #pragma once
 
 #include <algorithm>
@@ -35,10 +35,10 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// What one job asks of one link, over a slot. Without steps it is `level` throughout.
+/// The demand of one job on one link, over a slot. Without steps it is always `level`.
 struct Curve {
   std::uint32_t link = 0;
-  std::int64_t level = 0;  ///< at the slot's begin
+  std::int64_t level = 0;  ///< at the beginning of the slot
   std::int64_t peak = 0;
   std::vector<Step> steps;  ///< by time, in [0, period)
   bool operator==(const Curve&) const = default;
@@ -55,7 +55,7 @@ using Profile = std::vector<Entry>;
 /// A demand in a slot of `period`, its rates multiplied by `times / by`, rounded down.
 Curve curve_of(const Demand& demand, std::uint32_t link, std::int64_t period, std::int64_t times = 1,
                std::int64_t by = 1);
-/// The highest demand within `by` of each time (`highest`), or the lowest.
+/// At each time the highest (`highest`) or lowest demand within a distance of `by`.
 Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool highest = true);
 
 /// The steps of a curve on the perimeter in order of time, from 0 on without end.
@@ -77,8 +77,8 @@ class Cursor {
     at_ = steps_[index_].at + turn_;
     value_ = steps_[index_].before;
   }
-  [[nodiscard]] std::int64_t at() const { return at_; }        ///< of the next step
-  [[nodiscard]] std::int64_t value() const { return value_; }  ///< before the next step
+  [[nodiscard]] std::int64_t at() const { return at_; }        ///< time of the next step
+  [[nodiscard]] std::int64_t value() const { return value_; }  ///< value before the next step
   [[nodiscard]] const Step& step() const { return steps_[index_]; }
   void next() {
     value_ = steps_[index_].after;
@@ -100,16 +100,16 @@ class Cursor {
 
 inline std::int64_t above(std::int64_t value, std::int64_t capacity) { return value > capacity ? value - capacity : 0; }
 
-/// `out` becomes `profile` + sign * the curve at `shift`.
+/// Sets `out` to `profile` + sign * the curve at `shift`.
 void add(const Profile& profile, const Curve& curve, std::int64_t period, std::int64_t shift, std::int64_t sign,
          std::int64_t perimeter, Profile& out);
-/// Integral of what is above the capacity.
+/// Integral of the profile above the capacity.
 Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perimeter);
 
-/// E at a shift where its slope changes or might once more jobs are placed, and its slope from there on.
+/// E at a shift where its slope changes, or may change when more jobs are placed, and its slope after that shift.
 struct Point {
   std::int64_t at = 0;   ///< in (0, period], by time; the last is `period`
-  bool meeting = false;  ///< of an up-step and a down-step, such that more demand can make it a convex kink
+  bool meeting = false;  ///< an up-step meets a down-step; with more demand this can be a convex kink
   Int128 excess = 0;
   Int128 slope = 0;
 };
@@ -117,44 +117,44 @@ struct Point {
 /// Sweeps one job over all shifts of its slot.
 class Sweep {
  public:
-  /// E for the links of the job's `curves`, against their `profiles` (by link). `headroom` by link is the most that
-  /// jobs still to be placed can add. Where the profiles repeat after `turn`, a divisor of the perimeter, E repeats
-  /// after gcd(turn, period), which then stands in for the period in all that is asked of the sweep.
+  /// Computes E for the links of the job's `curves`, against their `profiles` (by link). `headroom`, by link, is the
+  /// maximum that jobs still to be placed can add. If the profiles repeat after `turn`, a divisor of the perimeter, E
+  /// repeats after gcd(turn, period), which then replaces the period in all results of the sweep.
   void run(std::span<const Curve> curves, std::span<const Profile> profiles, std::span<const std::int64_t> capacities,
            std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter, std::int64_t turn = 0);
 
-  /// Meetings that the last run looked at.
+  /// Number of meetings examined by the last run.
   [[nodiscard]] std::size_t work() const { return work_; }
   [[nodiscard]] std::span<const Point> points() const { return {points_.data(), point_count_}; }
   [[nodiscard]] Int128 least() const { return min_; }
   [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
 
-  /// An interval of shifts, [from, to], that may go round: 0 <= from < period, to - from <= period.
+  /// An interval of shifts, [from, to], which may wrap around: 0 <= from < period, to - from <= period.
   struct Run {
     std::int64_t from = 0;
     std::int64_t to = 0;
   };
-  /// Calls fun(Run) for each longest interval on which E is `level`, where `level` is its minimum.
+  /// Calls fun(Run) for each maximal interval on which E is `level`, which must be its minimum.
   template <typename Fun>
   void for_each_run(Int128 level, Fun&& fun) const;
-  /// The longest such interval.
+  /// The longest of these intervals.
   [[nodiscard]] Run widest_run(Int128 level) const;
 
  private:
   struct Event {
-    std::int64_t key;  // twice the position, and 1 for a meeting that counts
+    std::int64_t key;  // twice the position, plus 1 for a meeting that counts
     std::int64_t change;
   };
   void find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity, std::int64_t room);
   void sort_events();
-  /// From those of shift 0. Each meeting stands for so many.
+  /// Starts from level and slope at shift 0. Each meeting counts `times` times.
   void collect_points(Int128 level, Int128 slope, std::int64_t times);
 
-  std::vector<Event> events_, sorted_;  // the first `count_`; what follows is room
+  std::vector<Event> events_, sorted_;  // the first `count_` are in use
   std::size_t count_ = 0;
   std::vector<Step> alike_;
   std::vector<std::uint32_t> places_;
-  std::vector<Point> points_;  // the first `point_count_`
+  std::vector<Point> points_;  // the first `point_count_` are in use
   std::size_t point_count_ = 0;
   Int128 min_ = 0;
   std::int64_t period_ = 0;
@@ -163,7 +163,7 @@ class Sweep {
 
 template <typename Fun>
 void Sweep::for_each_run(Int128 level, Fun&& fun) const {
-  // E is linear between neighbours: it is the minimum between two of them exactly if it is at both with slope 0.
+  // E is linear between adjacent points: it is minimal between two of them exactly if it is at both, with slope 0.
   const std::size_t count = point_count_;
   const auto flat = [&](std::size_t i) { return points_[i].excess == level && points_[i].slope == 0; };
   std::size_t begin = 0;
@@ -172,7 +172,7 @@ void Sweep::for_each_run(Int128 level, Fun&& fun) const {
     fun(Run{0, period_});
     return;
   }
-  // From a point on that no run goes across.
+  // Starts at a point that no run crosses.
   for (std::size_t k = 1; k <= count; ++k) {
     const std::size_t first = (begin + k) % count;
     if (points_[first].excess != level) continue;

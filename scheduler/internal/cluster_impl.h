@@ -1,5 +1,5 @@
-// Inside of Cluster (see cluster.h): what it asks the solver, what it remembers, and the steps of scheduling, ranking,
-// joining and leaving.
+// Implementation of Cluster (see cluster.h): its questions to the solver, its cache of answers, and the steps of
+// scheduling, ranking, joining and leaving.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,27 @@
 
 namespace mltcp::scheduler {
 
-/// Meetings of steps (descent.h) in one pass over the jobs up to which a question goes to solve(): about a tenth of a
-/// second at most, with the default node_limit.
+/// A question goes to solve() if one pass over its jobs takes at most this many meetings of steps (descent.h): about
+/// 0.1 s at most with the default node_limit.
 inline constexpr double kMaxToSearch = 5'000;
-inline constexpr double kEqualScores = 1e-12;  ///< that differ by less
+inline constexpr double kEqualScores = 1e-12;  ///< scores that differ by less are equal
 
-/// Throws InputError that names the option which is out of range.
+/// Throws InputError that names an option out of range.
 void check(const ClusterOptions& options);
 
 struct Answer {
   std::shared_ptr<const Solution> solution;
-  bool robust = false;  ///< among equal scores it is the one that bears the largest deviations
+  bool robust = false;  ///< of all solutions with equal scores, it tolerates the largest deviations
 };
 
-/// A state and all that it asks.
+/// A state and its questions to the solver.
 struct Asking {
   ClusterState state;
   std::vector<Question> alone;                 ///< by vertex
-  std::vector<std::optional<Question>> joint;  ///< by group, of those with loops
+  std::vector<std::optional<Question>> joint;  ///< by group; only groups with loops
 
   Asking(std::vector<const RoutedJob*> jobs, const Topology& topology) : state(std::move(jobs), topology) {}
-  /// Once the state has its slots. Questions that are too large to be searched begin with `shifts`, if given.
+  /// Call it when the state has its slots. Questions that are too large for the search begin with `shifts`, if given.
   void ask(const std::vector<std::optional<Nanos>>& shifts = {}) {
     for (std::uint32_t vertex = 0; vertex < state.graph.vertices.size(); ++vertex)
       alone.emplace_back(state, std::vector{vertex});
@@ -60,7 +60,7 @@ struct Asking {
 /// The scores of a state's links.
 struct Scores {
   std::vector<LinkSolution> links;         ///< by vertex
-  std::vector<double> group_upper_bounds;  ///< by group, of the sum over its links
+  std::vector<double> group_upper_bounds;  ///< by group: upper bound of the sum over its links
   std::vector<bool> group_optimal;
 };
 class Cluster::Impl {
@@ -86,19 +86,19 @@ class Cluster::Impl {
   Work work;
 
  private:
-  /// What join() is about to do.
+  /// A join that has been computed and not yet been made.
   struct Joining {
     Joined joined;
     ClusterSolution solution;
     std::unique_ptr<const RoutedJob> job;
   };
   using AskedBy = std::pair<const Question*, const ClusterState*>;
-  enum class Aim { scores, shifts };  ///< for scores alone, it doesn't matter which of equal shifts are found
-  /// Jobs that are free to move, and the best that they can do while all others stay.
+  enum class Aim { scores, shifts };  ///< scores: any shifts of the best score will do
+  /// Jobs that are free to move, and their best shifts while all others stay.
   struct Trial {
     std::vector<std::uint32_t> free;
     std::vector<Nanos> shifts;   ///< of all jobs of the state
-    double sum = 0;              ///< of the scores of the component's links
+    double sum = 0;              ///< sum of the scores of the component's links
     std::vector<double> scores;  ///< by vertex
   };
 
@@ -107,18 +107,18 @@ class Cluster::Impl {
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
-  /// What the state's slot periods cost the component's jobs; none if that isn't known.
+  /// The cost of the state's slot periods for the component's jobs; empty if unknown.
   [[nodiscard]] std::optional<double> cost_of_slots(const ClusterState& state,
                                                     const AffinityGraph::Component& component) const;
-  /// Slots for the last job of the state, which joins; the others have theirs. False if they all got new ones.
+  /// Sets slots for the last job of the state, which joins; the others have theirs. False if all got new ones.
   bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
-  /// Where the first jobs of the state were, and what they have got instead.
+  /// The changes from `before` for the first jobs of the state.
   static std::vector<Move> moves_from(const std::vector<ClusterSolution::SolvedJob>& before, const ClusterState& state,
                                       const std::vector<Nanos>& shifts);
   void solve_and_compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts);
   [[nodiscard]] bool within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
                                   const Scores& scores) const;
-  /// Questions that are not remembered, in parallel.
+  /// Solves the questions that have no answer yet, in parallel.
   void solve_all(const std::vector<AskedBy>& questions, Aim aim = Aim::shifts);
   [[nodiscard]] Solution solved_by_search_or_descent(const Question& question, const ClusterState& state,
                                                      Aim aim) const;
@@ -126,36 +126,37 @@ class Cluster::Impl {
   [[nodiscard]] const Solution& answer(const Question& question) const {
     return *remembered_.at(question.key).solution;
   }
-  /// Of the score of a link that was asked about alone, wherever its jobs are.
+  /// Upper bound of the score of one link, whatever its jobs' shifts are.
   [[nodiscard]] double bound_of(const Question& alone) const {
-    // On a grid the answer is about shifts on the link's own grid: other links, and joins, put jobs between them.
+    // On a grid the answer only holds for shifts on the link's own grid; other links, and joins, may place jobs
+    // between.
     return options.solve.angles > 0 ? 1 : answer(alone).links.front().upper_bound;
   }
 
   void compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts) const;
   [[nodiscard]] Scores solved(const Asking& asking) const;
-  /// Of any shifts.
+  /// Scores with any given shifts.
   [[nodiscard]] Scores evaluated(const Asking& asking, const std::vector<Nanos>& shifts);
   [[nodiscard]] ClusterSolution described(const Asking& asking, const std::vector<Nanos>& shifts,
                                           const Scores& scores) const;
 
-  /// Where the running jobs, which come first in the state, are now; none for the others.
+  /// Current shifts of the running jobs, which come first in the state; empty for the others.
   [[nodiscard]] std::vector<std::optional<Nanos>> shifts_in(const ClusterState& state) const;
   [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const;
   [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
                             const std::vector<double>& scores, Aim aim) const;
-  /// The last job of the state joins; the others of its component have their slots, and move only if it pays.
+  /// The last job of the state joins; the others of its component have their slots, and move only if that is worth it.
   Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, const std::vector<Nanos>& shifts,
                       Joined& joined);
-  /// The best that there is, if all could move. Sets the scores that links had before, by vertex, and the weight of
-  /// those that the new job uses.
+  /// The best solution if all jobs could move. Sets the links' scores before, by vertex, and the weight of the new
+  /// job's links.
   Trial all_free(Asking& asking, const AffinityGraph::Component& component, const std::vector<Nanos>& shifts,
                  std::vector<double>& before, double& own_links);
-  /// All that matters is how the jobs lie to each other: `found`, turned as a whole so that as many as possible keep
-  /// their `shifts`.
+  /// Only relative shifts matter: returns `found`, rotated as a whole so that as many jobs as possible keep their
+  /// `shifts`.
   [[nodiscard]] static std::vector<Nanos> turned(const ClusterState& state, const AffinityGraph::Component& component,
                                                  const std::vector<Nanos>& found, const std::vector<Nanos>& shifts);
-  /// Jobs with the most to gain on the links that they share with jobs that may move already; the most first.
+  /// Jobs with the largest gain on links that they share with jobs that may move already; largest gain first.
   [[nodiscard]] std::vector<std::uint32_t> worth_moving(const Asking& asking, const AffinityGraph::Component& component,
                                                         const Trial& best) const;
 

@@ -1,4 +1,4 @@
-// Routes jobs, finds what they share and asks about it (see cluster_state.h).
+// Routes jobs, finds the links that they share, and makes questions (see cluster_state.h).
 #include "mltcp/scheduler/internal/cluster_state.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::uint32_t kMaxFlows = 1U << 16;  // of one job from host to host
+constexpr std::uint32_t kMaxFlows = 1U << 16;  // of one job between two hosts
 
 /// FNV-1a, so that a job's paths depend on its name and not on the order of the jobs.
 std::uint64_t hash_of(std::string_view text) {
@@ -79,7 +79,7 @@ void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
                                    flow.to, kMaxFlows));
     if (!flow.path.empty()) topology.check_path(flow.from, flow.to, flow.path);
     for (std::uint32_t i = 0; i < flow.multiplicity; ++i) {
-      // A number for each flow: hosts have 20 bits.
+      // A different number for each flow: hosts have 20 bits.
       const std::uint64_t number = std::uint64_t{flow.from} << 36U | std::uint64_t{flow.to} << 16U | i;
       const std::vector<Topology::Link> path =
           flow.path.empty() ? topology.path(flow.from, flow.to, Random::stream(key, number).next()) : flow.path;
@@ -156,7 +156,7 @@ std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Comp
 
 Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices) {
   const AffinityGraph& graph = state.graph;
-  std::map<std::uint32_t, std::uint32_t> flows;  // of each job, on its first link; of a single link all there is
+  std::map<std::uint32_t, std::uint32_t> flows;  // of each job on its first link; for a single link that is complete
   std::size_t weight = 0;
   for (const std::uint32_t vertex : some_vertices) {
     for (const LinkUse& use : graph.vertices[vertex].uses) flows.emplace(use.job, use.flows);
@@ -205,7 +205,7 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
       const std::int64_t repetitions = perimeter / state.slot_periods[use.job].count;
       all_steps += steps * static_cast<double>(repetitions);
     }
-    // Whoever solves it, before memory is spent on it.
+    // Checked here for all solvers, before they allocate memory.
     if (all_steps > 2 * internal::kMaxBursts)
       throw InputError(fmt::format(
           "the perimeter of {} of jobs that share a link, {} among them, holds {:.0f} bursts, more than {:.0f}; let "

@@ -80,7 +80,7 @@ void ConfigurationBound::relate(Block& block, const std::vector<Set>& sets, cons
 }
 
 bool ConfigurationBound::set_fraction(Block& block) const {
-  // Prices and weights are at most 2^6 capacities each: what is summed up below stays in 126 bits.
+  // Prices and weights are at most 2^6 capacities each, so the sums below fit in 126 bits.
   const std::size_t terms = block.items.size() + block.sets.size() + block.meetings.size() + 2;
   std::int64_t highest = model_.capacities[block.link];
   for (std::size_t i = 0; i < block.items.size(); ++i)
@@ -161,9 +161,9 @@ std::vector<std::uint64_t> ConfigurationBound::all_at_once(const std::vector<Ite
 }
 
 void ConfigurationBound::set_prices(Block& block) const {
-  // Row 0 says that shares add up to 1, then each item has its time, then each set at least its excess, then each
-  // overlap its least and, negated, its greatest time.
-  constexpr double penalty = 8;  // in capacities, of an overlap beyond its greatest time
+  // Row 0: shares add up to 1. Then each item has its time, each set at least its excess, each overlap its minimum and
+  // (negated) its maximum.
+  constexpr double penalty = 8;  // in capacities, for an overlap beyond its maximum
   const std::size_t levels = block.items.size();
   const std::size_t first_set = 1 + levels;
   const std::size_t first_meeting = first_set + block.sets.size();
@@ -172,8 +172,8 @@ void ConfigurationBound::set_prices(Block& block) const {
   const auto share_of_capacity = [=](std::int64_t sum) {
     return static_cast<double>(above(sum, capacity)) / static_cast<double>(capacity);
   };
-  // Columns are configurations, then those with a single entry: what is too much in a row from the sets on, and what an
-  // overlap has beyond its greatest time.
+  // Columns are configurations, then those with a single entry: the surplus in each row from the sets on, and an
+  // overlap's time beyond its maximum.
   const std::vector<Configuration> all = configurations(block.items);
   std::vector<LinearProgram::Single> singles;
   for (std::size_t r = first_set; r < rows; ++r) singles.push_back({r, -1, 0});
@@ -194,7 +194,7 @@ void ConfigurationBound::set_prices(Block& block) const {
     }
   }
 
-  // In the first basis every set and every overlap has the most that it can.
+  // In the first basis every set and every overlap is as large as possible.
   std::vector<std::size_t> basis;
   for (const std::uint64_t items : all_at_once(block.items)) basis.push_back(column_of[items]);
   const auto perimeter = static_cast<double>(model_.perimeter);
@@ -215,7 +215,7 @@ void ConfigurationBound::set_prices(Block& block) const {
 
   const std::vector<double> prices = program.prices(std::move(basis));
   const double one = 1 << block.fraction;
-  // Any prices give a bound, but a number they must be.
+  // Any finite prices give a bound, so NaN and infinities are replaced.
   const auto within = [](double price, double least) { return std::fmin(std::fmax(price, least), 64); };
   for (std::size_t i = 0; i < levels; ++i)
     block.items[i].price = static_cast<Int128>(within(prices[1 + i], -64) * static_cast<double>(capacity) * one);

@@ -12,9 +12,9 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double kMinGain = 1e-9;     // of the sum of scores, for which a job moves
-constexpr double kSameScore = 1e-11;  // difference of sums of scores that is due to rounding
-constexpr int kMostCentred = 2;       // times that each job is put in the middle of the shifts that are as good
+constexpr double kMinGain = 1e-9;     // in the sum of scores, for a job to move
+constexpr double kSameScore = 1e-11;  // smaller differences of sums of scores are rounding
+constexpr int kMostCentred = 2;       // times that each job is moved to the middle of its equally good shifts
 
 class Descent {
  public:
@@ -56,7 +56,7 @@ class Descent {
       place(job, first ? 0 : best_shift(job).at);
       first = false;
     }
-    // Those put in last moment first, and again whoever shares a link with a job that has moved.
+    // Inserted jobs first; then again all jobs that share a link with a job that has moved.
     for (const std::uint32_t job : missing) wait_for(job);
     if (missing.size() < jobs_.size()) {
       for (const std::uint32_t job : missing) wait_for_neighbours(job);
@@ -86,7 +86,7 @@ class Descent {
   struct Link {
     std::int64_t capacity = 0;
     std::int64_t perimeter = 1;
-    double scale = 0;  ///< of excess into score
+    double scale = 0;  ///< converts excess to score
     double steps = 0;  ///< of all jobs on the perimeter
     Profile profile;
     std::vector<std::uint32_t> jobs;
@@ -94,7 +94,7 @@ class Descent {
   struct Use {
     std::uint32_t link = 0;
     Curve curve;
-    Profile others;  ///< sum of the link's other jobs, when a shift is looked for
+    Profile others;  ///< sum of the link's other jobs, while a shift is searched for
   };
   struct MovableJob {
     std::vector<Use> uses;
@@ -105,7 +105,7 @@ class Descent {
   struct Best {
     std::int64_t at = 0;
     double excess = 0;         ///< of the job's links, as scores
-    double excess_before = 0;  ///< at the shift asked about
+    double excess_before = 0;  ///< at the shift `old`
   };
   struct Level {
     std::int64_t at;
@@ -124,7 +124,7 @@ class Descent {
     return sum;
   }
 
-  /// Puts in a job that isn't placed.
+  /// Inserts a job that is not placed.
   void join(std::uint32_t job, std::int64_t shift) {
     jobs_[job].shift = shift;
     for (const Use& use : jobs_[job].uses) {
@@ -133,7 +133,7 @@ class Descent {
       link.profile.swap(scratch_);
     }
   }
-  /// Puts a job in, or elsewhere, once its uses have the sums of the others.
+  /// Places or moves a job whose uses have the sums of the others.
   void place(std::uint32_t job, std::int64_t shift) {
     jobs_[job].shift = shift;
     for (const Use& use : jobs_[job].uses) {
@@ -142,7 +142,7 @@ class Descent {
     }
   }
 
-  /// Only from the sums of the others that the job's uses have.
+  /// Computes the sums of the others for the job's uses; the links' profiles do not change.
   void take_away(std::uint32_t job) {
     for (Use& use : jobs_[job].uses) {
       const Link& link = links_[use.link];
@@ -206,7 +206,7 @@ class Descent {
     return best;
   }
 
-  /// Moves a job into the middle of the interval in which it changes nothing.
+  /// Moves a job to the middle of the interval of equally good shifts.
   void centre(std::uint32_t job) {
     take_away(job);
     const auto [value_at_0, slope_at_0] = find_kinks(job);

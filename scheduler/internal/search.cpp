@@ -10,20 +10,20 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-/// Nodes that a search keeps at most; beyond, it stops as if its limit were reached.
+/// Maximum nodes kept by a search; beyond, it stops as if its limit were reached.
 constexpr std::size_t kMaxNodes = 1'000'000;
-/// A node is a sweep over so many meetings, or part of one over more.
+/// A node is a sweep over this many meetings; a longer sweep counts as several nodes.
 constexpr std::size_t kMeetingsPerNode = 64;
-/// Triples are solved by themselves for the bound by configurations, if there are no more jobs than this.
+/// Maximum number of jobs for which triples are solved, for the bound by configurations.
 constexpr std::size_t kMaxForTriples = 10;
-/// Each gets this part of all nodes, divided by their number, and so many at least and at most.
+/// All triples together get one of this many parts of the nodes; each gets a share within these limits.
 constexpr std::uint64_t kPartForTriples = 4;
 constexpr std::uint64_t kMinPerTriple = 100;
 constexpr std::uint64_t kMaxPerTriple = 2'000;
-/// How long two jobs overlap enters the bound by configurations, if there are no more jobs and levels than this.
+/// Maximum jobs, and pairs of levels, for which overlaps of two jobs are part of the bound by configurations.
 constexpr std::size_t kMaxForOverlaps = 8;
 constexpr std::size_t kMaxLevelPairs = 4;
-/// Optimal shifts kept to choose from.
+/// Maximum number of other optimal shifts kept.
 constexpr std::size_t kMaxOthers = 8;
 
 Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
@@ -31,7 +31,7 @@ Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
   for (const Curve& curve : job.curves) {
     Int128 slot = static_cast<Int128>(curve.level) * job.period;
     for (const Step& step : curve.steps) slot += static_cast<Int128>(step.after - step.before) * (job.period - step.at);
-    // A step at 0 is in the level already.
+    // A step at 0 is already in the level.
     if (!curve.steps.empty() && curve.steps.front().at == 0)
       slot -= static_cast<Int128>(curve.steps.front().after - curve.steps.front().before) * job.period;
     sum += slot * (perimeter / job.period);
@@ -39,7 +39,7 @@ Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
   return sum;
 }
 
-/// The allowed shift of a job in the middle of a run of such, or its begin if there is none.
+/// The allowed shift of a job that is nearest to the middle of the run.
 std::int64_t nearest(const Model::ModelJob& job, const Sweep::Run& run) {
   const std::int64_t middle = (run.from + (run.to - run.from) / 2) % job.period;
   const auto after = std::ranges::lower_bound(job.grid, middle);
@@ -75,7 +75,7 @@ class Minimiser {
       areas_.push_back(area(model.jobs[j], model.perimeter));
     }
     std::ranges::stable_sort(free_, [&](auto a, auto b) { return areas_[a] > areas_[b]; });
-    // The job at 0, where there is one, comes first and stays.
+    // The job at 0, if any, comes first and stays.
     if (model.turns && on_grid())
       std::ranges::stable_sort(free_, [&](auto a, auto b) { return (a == model.root) > (b == model.root); });
   }
@@ -105,7 +105,7 @@ class Minimiser {
     return std::move(best_);
   }
 
-  /// Best shift of a job against what is placed; among equal ones the begin or end of an interval, as packing asks for.
+  /// Best shift of a job given the placed ones; of equal ones, the begin or end of an interval, for dense packing.
   std::int64_t best_shift(std::uint32_t job, Int128& least, std::int64_t turn = 0) {
     const Model::ModelJob& it = model_.jobs[job];
     sweep(job, none_, it.grid.empty() ? turn : 0);
@@ -174,7 +174,7 @@ class Minimiser {
     }
   }
 
-  /// One greedy insertion, by area or in an order drawn at random, and descent from there.
+  /// One greedy insertion, by area or in random order, followed by descent.
   void insert(std::uint32_t attempt) {
     std::vector<std::uint32_t> order = free_;
     const std::size_t first_free = model_.turns && on_grid() ? 1 : 0;
@@ -198,7 +198,7 @@ class Minimiser {
     keep(arrangement_.excess());
   }
 
-  /// Takes some jobs out of the best arrangement and puts them back one after the other.
+  /// Removes some jobs from the best arrangement and inserts them again one by one.
   void shake() {
     shifts_ = best_.shifts;
     place_all();
@@ -212,7 +212,7 @@ class Minimiser {
     }
     for (std::size_t i = 0; i < count; ++i) {
       Int128 least = 0;
-      // The first one anywhere, so that the others can't all go back.
+      // The first one at random, so that not all can return to their places.
       shifts_[out[i]] = i == 0 ? any_shift(out[i]) : best_shift(out[i], least);
       arrangement_.place(out[i], shifts_[out[i]]);
     }
@@ -229,7 +229,7 @@ class Minimiser {
     return points[random_.below(points.size())].at % it.period;
   }
 
-  /// Puts each job where it is best given the others, until none gets better or each has had some turns.
+  /// Moves each job to its best shift given the others, until none improves or each has had `max_turns` turns.
   void descend() {
     constexpr std::size_t max_turns = 8;
     std::size_t quiet = 0;
@@ -254,7 +254,7 @@ class Minimiser {
     }
   }
 
-  /// What no arrangement goes below: the area that doesn't fit; what single jobs and disjoint pairs have by themselves.
+  /// Lower bounds of all arrangements: the area beyond the links'; the excess of single jobs and disjoint pairs alone.
   void root_bound() {
     best_.bound = 0;
     const std::size_t links = model_.capacities.size();
@@ -271,7 +271,7 @@ class Minimiser {
     arrangement_.clear();
     const Int128 pinned = arrangement_.excess();
     const std::size_t count = free_.size();
-    std::vector<Int128> alone(model_.jobs.size());  // the least that a job adds to the pinned ones
+    std::vector<Int128> alone(model_.jobs.size());  // minimum that a job adds to the pinned ones
     Int128 sum = pinned;
     for (const std::uint32_t j : free_) {
       sweep(j, none_);
@@ -299,7 +299,7 @@ class Minimiser {
     best_.bound = std::max(best_.bound, sum + matching(free_, alone, free_.size()));
   }
 
-  /// What disjoint pairs of `jobs` (but for the one at `without`) have beyond what each job adds by itself.
+  /// Excess of disjoint pairs of `jobs` (except the one at `without`) beyond what each job adds alone.
   Int128 matching(std::span<const std::uint32_t> jobs, std::span<const Int128> each, std::size_t without) {
     edges_.clear();
     for (std::size_t a = 0; a < jobs.size(); ++a)
@@ -321,7 +321,7 @@ class Minimiser {
     return sum;
   }
 
-  /// Pairs and triples with excess by themselves.
+  /// Pairs and triples that have excess alone.
   std::vector<ConfigurationBound::Set> sets() {
     std::vector<ConfigurationBound::Set> result;
     if (model_.capacities.size() > 1) return result;
@@ -355,7 +355,7 @@ class Minimiser {
     return result;
   }
 
-  /// For how long any two jobs, where there aren't too many, are above which levels at once.
+  /// How long any two jobs are above given levels at once, unless there are too many jobs.
   std::vector<ConfigurationBound::Overlap> overlaps() {
     std::vector<ConfigurationBound::Overlap> result;
     if (model_.capacities.size() > 1 || model_.jobs.size() > kMaxForOverlaps) return result;
@@ -374,7 +374,7 @@ class Minimiser {
         for (const std::int64_t level : levels) {
           add({{}}, at_least(first.curves[0], level), first.period, 0, 1, perimeter, profile);
           for (const std::int64_t other : other_levels) {
-            // The time that both are up is the excess of the two beyond 1.
+            // The time in which both are 1 is their excess over a capacity of 1.
             const Curve curve = at_least(second.curves[0], other);
             sweep_.run({&curve, 1}, {&profile, 1}, {&one, 1}, {&none, 1}, second.period, perimeter, first.period);
             best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
@@ -486,7 +486,7 @@ class Minimiser {
     if (sum + matching(rest_, more_, rest_.size()) < best_.excess) push_children(index, sum);
   }
 
-  /// A job that has been swept against all others.
+  /// Places the last job after a sweep against all others.
   void place_last(std::uint32_t job, Int128 excess) {
     if (excess >= best_.excess) return;
     const std::int64_t distinct = sweep_.points().back().at;
@@ -495,7 +495,7 @@ class Minimiser {
     keep(excess);
   }
 
-  /// Of a node whose rest of jobs, candidates and least excess are known.
+  /// Adds the children of a node whose remaining jobs, candidates and minimum excess are known.
   void push_children(std::uint32_t index, Int128 sum) {
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     forbidden_.clear();
@@ -507,7 +507,7 @@ class Minimiser {
     const std::uint32_t depth = pool_[index].depth + 1;
     order_.clear();
     for (std::size_t r = 0; r < rest_.size(); ++r) {
-      // Of twins, the first goes first.
+      // Twins are placed in order.
       bool second = false;
       for (std::size_t q = 0; q < rest_.size(); ++q)
         second |= rest_[q] < rest_[r] && model_.jobs[rest_[q]].twins == model_.jobs[rest_[r]].twins;
@@ -552,9 +552,9 @@ class Minimiser {
   Sweep sweep_;
   const std::vector<std::int64_t> none_;  // no headroom
   std::vector<std::uint32_t> free_;       // jobs that are not pinned, largest first
-  std::int64_t turn_of_pinned_ = 1;       // turning by this leaves the pinned jobs where they are
+  std::int64_t turn_of_pinned_ = 1;       // rotating by this does not move the pinned jobs
   std::vector<Int128> areas_;
-  std::vector<Int128> pairs_;  // excess of two jobs by themselves
+  std::vector<Int128> pairs_;  // excess of two jobs alone
   std::vector<std::int64_t> shifts_;
   Found best_;
   bool complete_ = false;
@@ -564,7 +564,7 @@ class Minimiser {
   std::vector<bool> placed_, matched_;
   std::vector<std::uint32_t> rest_;
   std::vector<std::int64_t> headroom_;
-  std::vector<Int128> more_;  // the least that a job adds
+  std::vector<Int128> more_;  // minimum that a job adds
   std::vector<Candidate> candidates_;
   std::vector<std::pair<std::size_t, std::size_t>> ranges_;
   std::vector<std::size_t> order_;
@@ -647,7 +647,7 @@ void centre(const Model& model, std::vector<std::int64_t>& shifts) {
         const Sweep::Run run = sweep.widest_run(sweep.least());
         const std::int64_t middle =
             job.grid.empty() ? (run.from + (run.to - run.from) / 2) % job.period : nearest(job, run);
-        // Where all shifts are the same, a job stays.
+        // If all shifts are equal, the job stays.
         if (run.to - run.from < job.period && middle != shifts[j] && sweep.excess_at(middle) == sweep.least()) {
           moved |= std::abs(middle - shifts[j]) > job.period >> 20;
           shifts[j] = middle;

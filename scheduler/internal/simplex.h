@@ -1,5 +1,5 @@
-// The revised simplex method (Dantzig and Orchard-Hays, 1954) in doubles, for the prices of small linear programs. What
-// it returns is a proposal: its user evaluates it exactly.
+// The revised simplex method (Dantzig and Orchard-Hays, 1954) in doubles, for the prices of small linear programs. The
+// result is a proposal, which the caller evaluates exactly.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace mltcp::scheduler::internal {
 
-/// Minimise costs * x, so that matrix * x = needed and x >= 0.
+/// Minimise costs * x subject to matrix * x = needed and x >= 0.
 class LinearProgram {
  public:
   /// A column with one entry that is not 0.
@@ -18,7 +18,7 @@ class LinearProgram {
     double cost;
   };
 
-  /// Columns are `full` ones, whose entries and costs are 0 until they are set, then `singles`.
+  /// The first `full` columns have entries and costs of 0 until they are set; then come `singles`.
   LinearProgram(std::size_t rows, std::size_t full, std::vector<Single> singles)
       : needed(rows, 0.0), costs(full, 0.0), singles_(std::move(singles)), matrix_(full * rows, 0.0) {}
 
@@ -26,8 +26,8 @@ class LinearProgram {
   std::vector<double> costs;   ///< of full columns
   double& entry(std::size_t row, std::size_t full_column) { return matrix_[row * costs.size() + full_column]; }
 
-  /// The price of each row, where the method ends or after 500 steps. `basis` has as many columns as there are rows,
-  /// independent of each other, whose x is >= 0. Not finite where the basis is none.
+  /// The price of each row at the optimum, or after 500 steps. `basis` has as many columns as there are rows; they must
+  /// be linearly independent with x >= 0. Prices are not finite if they are dependent.
   [[nodiscard]] std::vector<double> prices(std::vector<std::size_t> basis) const;
 
  private:
@@ -37,7 +37,7 @@ class LinearProgram {
   [[nodiscard]] double entry_of(std::size_t row, std::size_t column) const;
   [[nodiscard]] double cost_of(std::size_t column) const;
   [[nodiscard]] Matrix inverse_of(const std::vector<std::size_t>& basis) const;
-  /// The column that lowers the costs most per unit; as many as there are columns if none does.
+  /// The column that reduces the costs most per unit; the number of columns if none does.
   [[nodiscard]] std::size_t entering(const std::vector<double>& prices, std::vector<double>& reduced) const;
 
   std::vector<Single> singles_;

@@ -1,4 +1,4 @@
-// Chooses slot periods by what they are worth (see slot_choice.h).
+// Chooses slot periods by cost and benefit (see slot_choice.h).
 #include "mltcp/scheduler/internal/slot_choice.h"
 
 #include <algorithm>
@@ -12,29 +12,29 @@ namespace mltcp::scheduler::internal {
 namespace {
 
 constexpr double kWorth = 3;        // a late iteration costs more than the excess that made it late
-constexpr double kLasting = 0.005;  // however small the excess is: what isn't made up for grows until a slot is missed
+constexpr double kLasting = 0.005;  // for any excess: small delays add up until a slot is missed
 constexpr double kEqual = 1e-9;
 
-// A candidate is to be told good or bad, not to be solved to the end.
+// Only enough work to judge a candidate, not to solve it completely.
 constexpr std::uint64_t kQuickNodes = 300;
 constexpr double kMaxMeetings = 5'000;
-constexpr std::size_t kLongerPerimeters = 2;  // than the first that keeps max_stretch
+constexpr std::size_t kLongerPerimeters = 2;  // beyond the first that keeps max_stretch
 constexpr double kFirstRoom = 0.0025;
-constexpr double kMinRoom = 1e-6;  // below it roundings decide
+constexpr double kMinRoom = 1e-6;  // below it, rounding decides
 constexpr double kRoomGrowth = 1.5;
 constexpr int kRoomHalvings = 4;
 
-// Demands as whole parts of a capacity, up to some times the capacity.
+// Demands as multiples of 1/64 of the capacity, up to 8 capacities.
 constexpr double parts = 64;
 constexpr std::size_t kMaxParts = 512;
 using Distribution = std::vector<double>;  // share of the time, by parts
 
 struct Level {
   std::size_t parts = 0;
-  double share = 0;  // of the time
+  double share = 0;  // share of the time
 };
 
-/// Of a job, its silence as the first.
+/// The levels of a job; the first one is silence.
 std::vector<Level> levels_of(const Demand& demand, std::uint32_t flows, Rate capacity) {
   std::vector<Level> levels(1);
   double busy = 0;
@@ -61,7 +61,7 @@ void add(Distribution& sum, const std::vector<Level>& levels) {
 
 double beyond_capacity(std::size_t demand) { return std::max(0.0, static_cast<double>(demand) / parts - 1); }
 
-/// By which an iteration of one job is longer when the others meet it by chance.
+/// The share by which an iteration of a job is longer if the others meet it by chance.
 double delay_of(const std::vector<Level>& own, const Distribution& others) {
   double mean = 0;
   for (std::size_t i = 1; i < own.size(); ++i)
@@ -70,7 +70,7 @@ double delay_of(const std::vector<Level>& own, const Distribution& others) {
   return mean / (1 + mean);
 }
 
-/// Delays by different others.
+/// Combines delays by different jobs.
 double together(double a, double b) { return 1 - (1 - a) * (1 - b); }
 
 /// The same repetitions on a perimeter longer by `room`.
@@ -172,7 +172,7 @@ void set_slot_periods(ClusterState& state, const AffinityGraph::Component& compo
 std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Component& component,
                                     const std::vector<Nanos>& periods, const ClusterOptions& options) {
   std::vector<Slots> front = slots_front(periods, options.solve);
-  std::size_t first = 0;  // that keeps max_stretch
+  std::size_t first = 0;  // first one that keeps max_stretch
   while (first + 1 < front.size() && !front[first].within_limit) ++first;
   std::vector<Nanos> best = front[first].periods;
   if (component.groups.empty() || !SlotCosts::applies(component, options)) return best;
@@ -202,7 +202,7 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     bases.push_back({std::move(front[i]), stretch, i == first ? *default_cost : 0});
   }
   std::ranges::stable_sort(bases, {}, &Base::stretch);
-  /// What the candidate costs, if that may be less than the best; which it becomes then.
+  /// Returns the candidate's cost unless it is certainly not below the best; makes it the best if it is.
   const auto considered = [&](const std::vector<Nanos>& slots) -> std::optional<double> {
     for (std::size_t i = 0; i < slots.size(); ++i)
       if (slots[i].seconds() > (1 + most) * periods[i].seconds()) return std::nullopt;
@@ -217,15 +217,15 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
   for (Base& base : bases)
     if (base.cost == 0) base.cost = considered(base.slots.periods).value_or(0);
 
-  // Also of perimeters that are stretched more than others: the shorter one is, the more often room makes jobs fit.
+  // Also for perimeters that are stretched more than others: on shorter ones, room makes jobs fit more often.
   const auto jobs = static_cast<double>(component.jobs.size());
   for (const Base& base : bases) {
-    if (base.cost <= base.stretch + margin) continue;  // fits, or was not even worth solving
+    if (base.cost <= base.stretch + margin) continue;  // fits, or was not worth solving
     double last = 0;
-    double less = 0;  // than enough, by one step
+    double less = 0;  // largest room that is not enough
     double enough = 0;
     for (double step = kFirstRoom;; step *= kRoomGrowth) {
-      // Of what is allowed, and of what could still be worth it.
+      // The room that is allowed, and that may still be worth its cost.
       const double limit =
           std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
           kMinRoom;
@@ -260,7 +260,7 @@ std::string key_of_slots(ClusterState& state, const AffinityGraph::Component& co
   for (const std::uint32_t group : component.groups)
     vertices.insert(vertices.end(), state.graph.groups[group].vertices.begin(),
                     state.graph.groups[group].vertices.end());
-  for (const std::uint32_t job : component.jobs) state.slot_periods[job] = Nanos(1);  // none are known
+  for (const std::uint32_t job : component.jobs) state.slot_periods[job] = Nanos(1);  // unknown
   append_to_key(key, -1);
   return key + Question(state, vertices).key;
 }

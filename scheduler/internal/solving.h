@@ -1,4 +1,4 @@
-// What the parts of the solver share beyond its public interface.
+// Internal interface between the parts of the solver.
 #pragma once
 
 #include <vector>
@@ -11,16 +11,16 @@ namespace mltcp::scheduler::internal {
 /// Throws InputError for options out of range.
 void check(const SolveOptions& options);
 
-/// Throws InputError for slots that don't fit the problem.
+/// Throws InputError for slots that do not fit the problem.
 void check(const Problem& problem, const Slots& slots);
 
-/// Bursts of a link's jobs on a perimeter, at most: about 100 bytes each while it is searched.
+/// Maximum bursts of a link's jobs on a perimeter; each takes about 100 bytes during a search.
 inline constexpr double kMaxBursts = 1'000'000;
 double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
-/// Throws InputError that names the link if they are more.
+/// Throws InputError that names the link if there are more.
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
 
-/// evaluate() of what has been checked. With `scores_only`, links have neither margin nor drift_score.
+/// evaluate() without checks. With `scores_only`, links have neither margin nor drift_score.
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
                    const SolveOptions& options, bool scores_only = false);
 

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxPlacements = 1000;
 constexpr std::size_t kMaxHosts = 65'536;
 const std::string kBody = "body";
-const std::string kBodyCure = "docs/how-to/scheduler-service.md says what this path takes";
+const std::string kBodyCure = "docs/reference/scheduler-api.md describes the body of this path";
 
 using Json = nlohmann::ordered_json;
 
@@ -57,7 +57,7 @@ void only_parameters(const ApiRequest& request, std::initializer_list<std::strin
   for (const auto& [key, value] : request.query)
     if (std::ranges::find(known, key) == known.end())
       throw InputError(fmt::format("parameter {} is not known; {}", in_quotes(key),
-                                   known.size() == 0 ? "leave it out" : fmt::format("{} are", fmt::join(known, ", "))));
+                                   known.size() == 0 ? "leave it out" : fmt::format("use {}", fmt::join(known, ", "))));
 }
 
 nlohmann::json body_of(const ApiRequest& request) { return parsed(request.body, kBody, kBodyCure, kBodyLimits); }
@@ -66,7 +66,8 @@ JobRequest request_from(const JsonObject& body, Rate host_rate) {
   JobRequest request;
   request.id = body.text("id");
   if (is_slurm_id(request.id))
-    body.refuse("id", "is of the form of Slurm's jobs, and what has one and is none has ended", "give another");
+    body.refuse("id", "has the form of Slurm's jobs, and a job with such an id that Slurm does not run counts as ended",
+                "give another");
   request.name = body.later_text("name");
   request.workers = body.number("workers", kMaxWorkers, 1);
   if (body.has("flows")) request.flows = body.number("flows", kMaxFlows, 1);
@@ -128,7 +129,7 @@ std::string Api::error_body(std::string_view message) { return json_text({{"erro
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
   ApiAnswer answer = answered(request, now, may_wait);
-  // What is to be asked again is counted then.
+  // A request that is asked again is counted then.
   if (!answer.wait) metrics_.count(answer.status);
   return answer;
 }
@@ -142,7 +143,7 @@ ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
   } catch (const NotFound& wrong) {
     return error(404, wrong.what());
   } catch (const NoSuchPath&) {
-    return error(404, fmt::format("there is nothing at {}; docs/how-to/scheduler-service.md lists the paths",
+    return error(404, fmt::format("there is nothing at {}; docs/reference/scheduler-api.md lists the paths",
                                   in_quotes(path_of(request))));
   } catch (const WrongMethod& wrong) {
     return error(405, fmt::format("{} is not for {}; use {}", in_quotes(request.method), in_quotes(path_of(request)),
@@ -152,7 +153,7 @@ ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
   } catch (const Unavailable& wrong) {
     return error(503, wrong.what());
   } catch (const std::bad_alloc&) {
-    return error(503, "out of memory; ask for less, or later");
+    return error(503, "out of memory; ask for less, or try again later");
   } catch (const std::exception& wrong) {
     return error(500, fmt::format("an error of the service: {}; please report it", wrong.what()));
   }
@@ -191,7 +192,7 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
       return json_answer({{"id", parts[2]}, {"moves", written(service_.depart(parts[2]))}});
     for (const RunningJob& job : service_.jobs())
       if (job.request.id == parts[2]) return json_answer(written(job));
-    static_cast<void>(service_.plan(parts[2]));  // says that it is not there
+    static_cast<void>(service_.plan(parts[2]));  // throws NotFound
   }
   throw NoSuchPath();
 }
@@ -207,7 +208,7 @@ ApiAnswer Api::arrive(const ApiRequest& request) {
     if (hosts.empty()) body.refuse("hosts", "is empty", "name the host of every worker, or leave it out");
   }
   const bool assumed = body.has("assume_room") && body.truth("assume_room");
-  if (assumed && hosts.empty()) body.refuse("assume_room", "goes with hosts that could have it", "give hosts, too");
+  if (assumed && hosts.empty()) body.refuse("assume_room", "needs hosts", "give hosts, too");
   const Arrival arrival =
       service_.arrive(job, hosts, assumed ? SchedulerService::Room::assumed : SchedulerService::Room::needed);
   return json_answer(written(arrival), arrival.known ? 200 : 201);
@@ -223,7 +224,8 @@ ApiAnswer Api::rank(const ApiRequest& request) {
         body.has("candidates") ? body.number("candidates", kMaxCandidates, 1) : kDefaultCandidates;
     return json_answer({{"placements", written(service_.rank(job, candidates))}});
   }
-  if (body.has("candidates")) body.refuse("candidates", "are asked for and placements named", "give one of the two");
+  if (body.has("candidates"))
+    body.refuse("candidates", "can't be given together with placements", "give one of the two");
   std::vector<std::vector<std::string>> placements;
   for (const JsonObject& one : body.objects("placements", kMaxPlacements)) {
     one.only({"hosts"});

@@ -1,5 +1,5 @@
-// The service's HTTP interface, version 1, without HTTP: requests in, status and JSON out.
-// docs/how-to/scheduler-service.md describes it. Any thread may ask.
+// The service's HTTP interface, version 1, independent of the HTTP server: requests in, status and JSON out.
+// docs/reference/scheduler-api.md describes it. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct ApiRequest {
   std::string body;
 };
 
-/// The request that a target of HTTP is for, such as "/v1/jobs/a%2Fb/plan?after=1".
+/// The request for an HTTP target, such as "/v1/jobs/a%2Fb/plan?after=1".
 ApiRequest request_of(std::string method, std::string_view target, std::string body);
 
 struct ApiAnswer {
   int status = 200;
-  std::string body;  ///< JSON in one line, or what `type` says, with a line end
-  /// The plan has not changed yet: to be asked again when it may have, and at the latest after `timeout`, with may_wait
-  /// false. The answer is as good as it is now.
+  std::string body;  ///< one line of JSON, or of type `type`, with a line end
+  /// The plan has not changed yet: ask again when it may have changed, or after `timeout` at the latest, with may_wait
+  /// false. The answer itself is complete and valid.
   struct Wait {
     std::string job;
     std::uint64_t after = 0;
@@ -45,7 +45,7 @@ struct ApiAnswer {
 inline constexpr Nanos kLongestWait(300'000'000'000);
 /// Maximum length of a body.
 inline constexpr std::size_t kMaxBodyBytes = 4U << 20;
-/// Of bodies, which may be lists of Kubernetes' nodes.
+/// Limits of bodies, which may be lists of Kubernetes' nodes.
 inline constexpr JsonLimits kBodyLimits{40, 1'000'000};
 
 class Api {
@@ -53,9 +53,9 @@ class Api {
   /// Both must outlive it.
   Api(SchedulerService& service, KubernetesExtender& kubernetes) : service_(service), kubernetes_(kubernetes) {}
 
-  /// Never throws. `now` is of any clock that is monotonic.
+  /// Never throws. `now` is from any monotonic clock.
   [[nodiscard]] ApiAnswer answer(const ApiRequest& request, Nanos now, bool may_wait = true);
-  /// {"error": message}, as all errors are answered.
+  /// The body of all error answers: {"error": message}.
   [[nodiscard]] static std::string error_body(std::string_view message);
 
  private:

@@ -1,8 +1,8 @@
 // Sockets, limits and workers of the service's HTTP (see http_server.h).
 //
-// The library's own bounds are of silence, and of refusal where places are taken: a client that sends a byte now and
-// then would stay, and clients that stay would keep others out. So the thread of run() drives the library, and shuts
-// sockets down, which the library sees and closes them. A request that a worker has is suspended in the library.
+// The library only limits silence, and refuses new clients when all connections are in use. A client that sends a byte
+// now and then would stay, and such clients would keep others out. So the thread of run() drives the library, and shuts
+// down sockets, which the library then closes. While a worker has a request, it is suspended in the library.
 #include "mltcp/scheduler/service/http_server.h"
 
 #include <fcntl.h>
@@ -47,11 +47,11 @@ using namespace literals;
 constexpr std::size_t kMinTokenBytes = 16;
 constexpr std::size_t kMaxTokenBytes = 4096;
 constexpr int kBacklog = 1024;
-constexpr Nanos kLookEvery = 100_ms;         // whether the server is to end
-constexpr Nanos kLookForPlansEvery = 10_ms;  // while somebody waits for one
+constexpr Nanos kLookEvery = 100_ms;         // for the end of the server
+constexpr Nanos kLookForPlansEvery = 10_ms;  // while clients wait for plans
 constexpr Nanos kTickEvery = 1_s;
 constexpr std::size_t kReaders = 2;
-constexpr std::size_t kShortAnswer = 1U << 16;  // is given whatever other clients leave untaken
+constexpr std::size_t kShortAnswer = 1U << 16;  // always sent, even if other clients do not receive theirs
 
 std::string why() { return std::strerror(errno); }
 
@@ -92,23 +92,23 @@ const sockaddr* generic(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address);  // NOLINT(*-reinterpret-cast): as the system's calls want it
 }
 
-/// One at which nobody listens any more is removed.
+/// Removes a socket on which no process listens any more.
 void remove_stale(const std::filesystem::path& path, const sockaddr_un& address) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return;
   if (!S_ISSOCK(found.st_mode))
     throw InputError(fmt::format("{}: this is no socket; give --socket a path of its own", path.string()));
   const Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // A full backlog answers EAGAIN: somebody is there.
+  // EAGAIN means a full backlog, so a process listens.
   if (connect(probe.get(), generic(address), sizeof(address)) == 0 || errno == EAGAIN || errno == EINPROGRESS)
     throw InputError(fmt::format("{}: another service answers there; give --socket a path of its own", path.string()));
   if (errno != ECONNREFUSED)
-    throw RunError(fmt::format("{}: a socket is there that can't be asked ({}); remove it", path.string(), why()));
+    throw RunError(fmt::format("{}: the existing socket does not answer ({}); remove it", path.string(), why()));
   if (unlink(path.c_str()) != 0 && errno != ENOENT)
-    throw RunError(fmt::format("{}: a socket that nobody uses can't be removed ({}); remove it", path.string(), why()));
+    throw RunError(fmt::format("{}: an unused socket can't be removed ({}); remove it", path.string(), why()));
 }
 
-/// Threads that do tasks in the order of a queue. The destructor finishes the tasks that have begun, and drops others.
+/// Threads that run tasks in order. The destructor finishes running tasks, and drops others.
 class Workers {
  public:
   using Task = std::function<void()>;
@@ -165,7 +165,7 @@ std::string read_token(const std::filesystem::path& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0)
     fail(fmt::format("the token's file can't be opened ({})", why()), "check its path and permissions");
-  // Asked of what was opened, and not of its name, which may come to mean another file.
+  // Checks the open file, not its name, which may be replaced by another file.
   struct stat found {};
   if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) fail("this is no file", "give the path of a file");
   if (found.st_uid != geteuid() && found.st_uid != 0)
@@ -230,7 +230,7 @@ class HttpServer::Impl {
       end_overdue(now);
       if (const std::uint64_t revision = service_.revision(); std::exchange(seen_, revision) != revision) ask_parked();
       wait_for_events(now);
-      // Those that were accepted before this round are read in it.
+      // This round reads from all clients accepted before it.
       const std::uint64_t read = last_serial_;
       const std::size_t count = clients_.size();
       MHD_run(daemon_);
@@ -242,11 +242,11 @@ class HttpServer::Impl {
  private:
   struct Client {
     enum class State : std::uint8_t {
-      sending,   ///< its request
+      sending,   ///< sends its request
       working,   ///< a worker has it
       parked,    ///< it waits for a plan
       answered,  ///< the library sends the answer
-      gone,      ///< the library is to close it
+      gone,      ///< the library will close it
     };
     std::uint64_t serial = 0;
     MHD_Connection* connection = nullptr;
@@ -256,9 +256,9 @@ class HttpServer::Impl {
     bool has_header = false;
     std::string target;
     ApiRequest request;
-    std::size_t held = 0;  ///< of max_buffered_bytes: the request
+    std::size_t held = 0;  ///< bytes of the request, counted for max_buffered_bytes
     std::optional<ApiAnswer> answer;
-    std::size_t untaken = 0;  ///< of max_buffered_bytes: the answer
+    std::size_t untaken = 0;  ///< bytes of the answer, counted for max_buffered_bytes
   };
   using State = Client::State;
 
@@ -270,12 +270,12 @@ class HttpServer::Impl {
           MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &Impl::on_request, &server_,
           MHD_OPTION_LISTEN_SOCKET, server_.listener_.get(), MHD_OPTION_NOTIFY_CONNECTION, &Impl::on_connection,
           &server_, MHD_OPTION_URI_LOG_CALLBACK, &Impl::on_target, &server_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-          // What it finds in a header takes room beside it.
+          // Parsed headers take memory in addition to the header itself.
           2 * server_.options_.max_header_bytes, MHD_OPTION_CONNECTION_LIMIT,
-          // One place is for the client that another one makes room for.
+          // One more for the client that replaces another one.
           static_cast<unsigned>(server_.options_.connections + 1), MHD_OPTION_END);
       if (server_.daemon_ == nullptr)
-        throw RunError("libmicrohttpd can't begin; raise the limit of open files (ulimit -n)");
+        throw RunError("libmicrohttpd can't start; raise the limit of open files (ulimit -n)");
     }
     ~Library() {
       for (auto& [serial, client] : server_.clients_)
@@ -305,7 +305,7 @@ class HttpServer::Impl {
     }
     remove_stale(path, address);
     listener_ = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // From its first moment on it is for its owner and group alone.
+    // Only the owner and the group can ever access it.
     const mode_t before = umask(0117);
     const int bound = bind(listener_.get(), generic(address), sizeof(address));
     const int error = errno;
@@ -319,7 +319,7 @@ class HttpServer::Impl {
     inode_ = own.st_ino;
     address_ = path.string();
   }
-  /// Unless somebody else has put one there.
+  /// Does not remove a socket that another process has created there.
   void remove_own_socket() const {
     struct stat found {};
     if (lstat(options_.socket.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_)
@@ -354,8 +354,8 @@ class HttpServer::Impl {
                         : std::memcmp(&six.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) != 0)
       refuse("the service is for this machine alone, as it has no encryption");
     if (options_.token.size() < kMinTokenBytes)
-      throw InputError(fmt::format(
-          "--listen {}: every user of the machine could change its jobs; give --token-file, too", one_line(text)));
+      throw InputError(fmt::format("--listen {}: every user of the machine could change its jobs; add --token-file",
+                                   one_line(text)));
     listener_ = Descriptor(socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -366,7 +366,7 @@ class HttpServer::Impl {
           fmt::format("--listen {}: the port can't be opened ({}); give another one", one_line(text), why()));
     socklen_t size = sizeof(six);
     getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&six), &size);  // NOLINT(*-reinterpret-cast)
-    address.port = ntohs(six.sin6_port);                                     // both families have it at the same place
+    address.port = ntohs(six.sin6_port);                                     // at the same place in both families
     address_ = to_text(address);
   }
 
@@ -395,7 +395,7 @@ class HttpServer::Impl {
     }
   }
 
-  /// Nobody new comes; who waits for a plan gets it as it is; who sends a body may finish it.
+  /// Accepts no more clients. Clients that wait for a plan get it as it is; clients that send a body may finish it.
   void end() {
     ending_ = true;
     stop_listening();
@@ -416,14 +416,15 @@ class HttpServer::Impl {
       if (client.state == State::parked)
         ask(client, false);
       else if (client.state == State::sending)
-        refuse(client, 408, "the request took too long to come; send it at once");
+        refuse(client, 408, "the request took too long to arrive; send it without pauses");
       else
         shut(client);
     }
   }
 
-  /// One client makes room for the next one: the one that has been sending its request for longest, or else taking its
-  /// answer; but none that was accepted after `read`, as it had no time to send. Where there is none, new ones wait.
+  /// Closes one client to make room for the next: the one that has been sending its request for longest, or else
+  /// receiving its answer; but none accepted after `read`, which had no time to send. If there is none, new clients
+  /// wait.
   void make_room(std::uint64_t read) {
     std::size_t open = 0;
     Client* sends = nullptr;
@@ -444,7 +445,7 @@ class HttpServer::Impl {
     client.deadline = Nanos::never();
     shutdown(client.socket, SHUT_RDWR);
   }
-  /// Answers in place of the library, which has sent nothing so far and waits for the rest of the request.
+  /// Sends an answer instead of the library, which waits for the rest of the request and has sent nothing so far.
   static void refuse(Client& client, unsigned status, std::string_view message) {
     const std::string body = Api::error_body(message);
     const std::string text = fmt::format(
@@ -454,13 +455,13 @@ class HttpServer::Impl {
     shut(client);
   }
 
-  // ---- plans that are waited for ----
+  // ---- clients that wait for plans ----
 
   [[nodiscard]] bool is_news(const ApiAnswer::Wait& wait) const {
     try {
       return service_.plan(wait.job).revision > wait.after;
     } catch (const NotFound&) {
-      return true;  // which is what it will be told
+      return true;  // the answer will be that the job is gone
     }
   }
   void ask_parked() {
@@ -470,7 +471,7 @@ class HttpServer::Impl {
   void park(Client& client) {
     client.state = State::parked;
     client.deadline = monotonic_now() + client.answer->wait->timeout;
-    // They take at most half of the places: beyond, the one that has waited for longest gets its plan as it is.
+    // They may use half of the connections. Beyond that, the one that has waited for longest gets its plan as it is.
     const auto is_parked = [](const auto& entry) { return entry.second.state == State::parked; };
     const auto parked = std::ranges::count_if(clients_, is_parked);
     if (static_cast<std::size_t>(parked) > std::max<std::size_t>(1, options_.connections / 2))
@@ -479,12 +480,12 @@ class HttpServer::Impl {
 
   // ---- requests ----
 
-  /// Of a client that is suspended.
+  /// Passes the request of a suspended client to a worker.
   void ask(Client& client, bool may_wait) {
     client.state = State::working;
     client.deadline = Nanos::never();
     const bool reads = client.request.method == "GET";
-    // A client that is suspended stays where it is.
+    // A suspended client is not removed.
     (reads ? reads_ : changes_)->add([this, &client, may_wait] {
       client.answer = api_.answer(client.request, monotonic_now(), may_wait);
       MHD_resume_connection(client.connection);
@@ -513,12 +514,12 @@ class HttpServer::Impl {
     return *static_cast<Client*>(
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
   }
-  /// As it was sent: in what the library makes of it, an encoded '/' is like any other.
+  /// The target as sent: the library would decode an encoded '/'.
   static void* on_target(void* /*self*/, const char* target, MHD_Connection* connection) noexcept {
     client_of(connection).target = target;
     return nullptr;
   }
-  /// Called with the header, with each part of the body, with its end, and when an answer is there.
+  /// Called with the header, with each part of the body, at its end, and when there is an answer.
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* /*path*/, const char* method,
                                const char* /*version*/, const char* part, std::size_t* size,
                                void** /*context*/) noexcept {
@@ -554,7 +555,7 @@ class HttpServer::Impl {
       return MHD_YES;
     }
     if (!client.answer->wait || ending_) return answer(client);
-    // What changes from here on is seen by run().
+    // run() notices later changes.
     MHD_suspend_connection(client.connection);
     if (is_news(*client.answer->wait))
       ask(client, false);
@@ -565,7 +566,7 @@ class HttpServer::Impl {
 
   static ApiAnswer error(int status, std::string_view message) { return {status, Api::error_body(message), {}}; }
 
-  /// Why a request is answered before its body has come; nothing if it is not.
+  /// The answer if the request is refused before its body is received; empty if it is accepted.
   [[nodiscard]] std::optional<ApiAnswer> refusal(MHD_Connection* connection) const {
     const auto header = [&](const char* name) {
       const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -577,9 +578,9 @@ class HttpServer::Impl {
     if (!options_.listen.empty() && !is_authorised(connection, header(MHD_HTTP_HEADER_AUTHORIZATION)))
       return error(401, "the token is missing or wrong; send Authorization: Bearer TOKEN");
     if (!header(MHD_HTTP_HEADER_TRANSFER_ENCODING).empty())
-      return error(501, "transfer codings are not served here; send Content-Length");
+      return error(501, "transfer codings are not supported; send Content-Length");
     if (!header(MHD_HTTP_HEADER_CONTENT_ENCODING).empty())
-      return error(415, "content codings are not served here; send the body as it is");
+      return error(415, "content codings are not supported; send the body as it is");
     const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
     std::size_t size = 0;
     const auto [end, wrong] = std::from_chars(length.data(), length.data() + length.size(), size);
@@ -589,16 +590,16 @@ class HttpServer::Impl {
     return std::nullopt;
   }
   [[nodiscard]] bool is_authorised(MHD_Connection* connection, std::string_view header) const {
-    // How long it takes tells nothing but the length.
+    // The time of this comparison depends only on the length.
     const auto is_token = [&](std::string_view shown) {
       return shown.size() == options_.token.size() &&
              CRYPTO_memcmp(shown.data(), options_.token.data(), shown.size()) == 0;
     };
-    // The scheme's name is written in any case (RFC 9110, section 11.1).
+    // The scheme's name is case-insensitive (RFC 9110, section 11.1).
     constexpr std::string_view kBearer = "Bearer ";
     if (header.size() > kBearer.size() && strncasecmp(header.data(), kBearer.data(), kBearer.size()) == 0)
       return is_token(header.substr(kBearer.size()));
-    // As the password of user mltcp (RFC 7617), for clients that have nothing but a URL to write it in.
+    // As the password of user mltcp (RFC 7617), for clients that can only put it in a URL.
     char* word = nullptr;
     using Text = std::unique_ptr<char, decltype(&MHD_free)>;
     const Text user(MHD_basic_auth_get_username_password(connection, &word), &MHD_free);
@@ -607,7 +608,7 @@ class HttpServer::Impl {
   }
 
   MHD_Result answer(Client& client) {
-    // Clients that ask for long lists and take none would have them all kept here.
+    // Limits memory for clients that request long lists and do not receive them.
     if (client.request.method == "GET" && client.answer->body.size() > kShortAnswer && untaken_ > 0 &&
         untaken_ + client.answer->body.size() > options_.max_buffered_bytes)
       client.answer = error(503, "too many bytes of answers are under way; try again later");
@@ -617,7 +618,7 @@ class HttpServer::Impl {
     client.deadline = monotonic_now() + options_.request_time;
     std::string& body = client.answer->body;
     untaken_ += client.untaken = body.size();
-    // The body stays where it is until the connection is closed.
+    // The body stays valid until the connection is closed.
     MHD_Response* const response = MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_PERSISTENT);
     if (response == nullptr) return MHD_NO;
     const auto add = [&](const char* name, const char* value) { MHD_add_response_header(response, name, value); };
@@ -639,19 +640,19 @@ class HttpServer::Impl {
   dev_t device_ = 0;
   ino_t inode_ = 0;
 
-  // Of the thread of run(), but for the request and the answer of a client that a worker has:
+  // Used by the thread of run() only, except the request and answer of a client that a worker has:
   MHD_Daemon* daemon_ = nullptr;
   Workers* changes_ = nullptr;
   Workers* reads_ = nullptr;
   std::map<std::uint64_t, Client> clients_;  ///< by serial number: oldest first
   std::uint64_t last_serial_ = 0;
-  std::size_t buffered_ = 0;  ///< of requests
-  std::size_t untaken_ = 0;   ///< of answers
-  std::uint64_t seen_ = 0;    ///< the last revision of which parked clients were told
-  bool hurry_ = false;        ///< the library has something to do that it does not tell
+  std::size_t buffered_ = 0;  ///< bytes of requests
+  std::size_t untaken_ = 0;   ///< bytes of answers
+  std::uint64_t seen_ = 0;    ///< last revision that was checked for parked clients
+  bool hurry_ = false;        ///< the library has work that it does not report
   bool ending_ = false;
   std::vector<pollfd> polled_;
-  std::vector<Client*> parked_;  ///< those of polled_ from the second on
+  std::vector<Client*> parked_;  ///< clients of polled_, from its second entry on
 };
 
 HttpServer::HttpServer(Api& api, SchedulerService& service, const HttpOptions& options)

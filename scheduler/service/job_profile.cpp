@@ -1,4 +1,4 @@
-// Profiles of jobs as managers tell them (see job_profile.h).
+// Reads profiles of jobs (see job_profile.h).
 #include "mltcp/scheduler/service/job_profile.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr double kMaxScale = 1e6;
 constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 
 constexpr std::string_view kUsage =
-    "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/how-to/scheduler-service.md)";
+    "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/reference/scheduler-api.md)";
 
 /// 0 if missing.
 Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t least) {
@@ -63,7 +63,7 @@ std::vector<Phase> read_phases(const JsonObject& json) {
     if (compute == one.has("communicate_bytes"))
       one.refuse("", "needs compute_ns or communicate_bytes, and not both", "give one of the two");
     for (const std::string_view key : {"rate_bps", "overlap"})
-      if (compute && one.has(key)) one.refuse(key, "is about communication", "leave it out of a phase that computes");
+      if (compute && one.has(key)) one.refuse(key, "applies to communication", "leave it out of a phase that computes");
     (compute ? add_computing : add_communication)(one, phases);
   }
   return phases;
@@ -90,7 +90,7 @@ std::vector<Phase> read_trace(const JsonObject& json) {
   const workload::GraphSummary summary = workload::summarise_trace_text(trace.text("text"), trace.where("text"), view);
   for (const std::string_view key : {"network", "gather_size"})
     if (trace.has(key) && !workload::is_training_loop(summary))
-      trace.refuse(key, "is not for a trace that tells what was sent", "leave it out");
+      trace.refuse(key, "does not apply to a trace that records the sent bytes", "leave it out");
   return workload::to_job(summary, "job").phases;
 }
 
@@ -99,7 +99,7 @@ void check_size(std::string_view text, const std::string& where) {
     throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMaxProfileBytes));
 }
 
-/// In more than 64 bits, unlike the sums of Job.
+/// Uses more than 64 bits, unlike the sums of Job.
 void check_sums(const workload::Job& job, const std::string& where) {
   Uint128 nanos = 0;
   Uint128 bytes = 0;
@@ -121,7 +121,7 @@ JobProfile profile_from_json(const JsonObject& json) {
   std::string_view way;
   for (const std::string_view key : ways) {
     if (!json.has(key)) continue;
-    if (!way.empty()) json.refuse(key, fmt::format("stands beside {}", way), "keep one of the two");
+    if (!way.empty()) json.refuse(key, fmt::format("can't be given together with {}", way), "keep one of the two");
     way = key;
   }
   if (way.empty()) json.refuse("", "is no profile of a job", kUsage);
@@ -151,7 +151,7 @@ JobProfile profile_from_json(const JsonObject& json) {
 
 JobProfile profile_from_json(std::string_view text, const std::string& where) {
   check_size(text, where);
-  const std::string cure = "docs/how-to/scheduler-service.md tells what a profile holds";
+  const std::string cure = "docs/reference/scheduler-api.md describes the keys of a profile";
   const nlohmann::json json = parsed(text, where, cure, kProfileLimits);
   return profile_from_json(JsonObject(json, where, cure, ""));
 }
@@ -176,7 +176,7 @@ scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate) {
   // The ideal iteration is bounded by the rate of the link: the job's own.
   const Nanos ideal = workload::ideal_iteration(job, job.rate).length;
   if (const Nanos length = std::max(ideal, profile.period); length < kShortestIteration)
-    throw InputError(fmt::format("profile: an iteration takes {}; give one of {} ns or more, or several as one",
+    throw InputError(fmt::format("profile: an iteration takes {}; give one of {} ns or more, or join several into one",
                                  to_text(length), kShortestIteration.count));
   if (profile.period.count > 0 && profile.period < ideal)
     throw InputError(

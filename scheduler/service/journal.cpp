@@ -27,7 +27,7 @@ namespace mltcp::service {
 constexpr std::uint64_t kMaxPeriod = std::numeric_limits<std::int64_t>::max();
 
 static void complete(const JsonObject& json, JobRequest& request) {
-  if (!json.has("demand")) read(json, request.demand);  // of version 1
+  if (!json.has("demand")) read(json, request.demand);  // version 1
   scheduler::check(request.demand);
   if (request.demand.bursts.empty()) throw InputError("a job's demand has no bursts");
   request.workers = json.number("workers", kMaxWorkers, 1);
@@ -51,16 +51,16 @@ constexpr std::string_view kSchema = "mltcp.scheduler-journal/2";
 constexpr std::string_view kOlderSchema = "mltcp.scheduler-journal/1";
 constexpr TextFile kJournalFile{"a journal", std::size_t{1} << 32};
 constexpr JsonLimits kLineLimits{8, std::size_t{1} << 24};
-constexpr std::uint64_t kMinToRewrite = 1U << 20;  // of events, in bytes
+constexpr std::uint64_t kMinToRewrite = 1U << 20;  // bytes of events
 constexpr std::string_view kSumKey = ",\"sum\":\"";
 constexpr std::size_t kSumDigits = 32;
 constexpr std::uint64_t kMaxStored = std::uint64_t{1} << 22;
 const std::string kLine = "line";
-const std::string kLineCure = "this is none of this version";
+const std::string kLineCure = "this line is not of this version";
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
-/// The object as a line: with its number first and its check sum last.
+/// The object as a line, with its number first and its checksum last.
 std::string line_of(std::uint64_t number, const Json& members) {
   Json object{{"line", number}};
   object.update(members);
@@ -70,7 +70,7 @@ std::string line_of(std::uint64_t number, const Json& members) {
   return fmt::format("{}{}{}\"}}\n", line, kSumKey, sum);
 }
 
-/// Whether the check sum of a line, without its end, is right.
+/// Whether the checksum of a line (without its end) is right.
 bool checks(std::string_view line) {
   const std::size_t tail = kSumKey.size() + kSumDigits + 2;
   if (line.size() <= tail) return false;
@@ -93,16 +93,16 @@ void check(const JournalEvent& event, ServiceState& state) {
   if (event.revision <= state.revision) throw InputError("its revision is not above the one before");
   for (const std::string& id : event.departed)
     if (find(state, id) == state.jobs.end())
-      throw InputError(fmt::format("job {} departs and is not there", in_quotes(id)));
+      throw InputError(fmt::format("job {} departs but does not exist", in_quotes(id)));
   for (const StoredJob& job : event.arrived)
     if (find(state, job.request.id) != state.jobs.end() && !listed(event.departed, job.request.id))
-      throw InputError(fmt::format("job {} arrives and is there already", in_quotes(job.request.id)));
+      throw InputError(fmt::format("job {} arrives but exists already", in_quotes(job.request.id)));
   for (const JournalEvent::Change& change : event.changed)
     if (!arrives(change.id) && (find(state, change.id) == state.jobs.end() || listed(event.departed, change.id)))
-      throw InputError(fmt::format("job {} changes and is not there", in_quotes(change.id)));
+      throw InputError(fmt::format("job {} changes but does not exist", in_quotes(change.id)));
 }
 
-/// Of an event that fits.
+/// Applies an event that fits.
 void apply(const JournalEvent& event, ServiceState& state) {
   for (const std::string& id : event.departed) state.jobs.erase(find(state, id));
   for (const StoredJob& job : event.arrived) {
@@ -124,7 +124,7 @@ void apply(const JournalEvent& event, ServiceState& state) {
 
 std::string why() { return std::strerror(errno); }
 
-/// So that a name in the folder is on the disk.
+/// Writes names in the folder to the disk.
 std::string sync_folder(const std::filesystem::path& folder) {
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return why();
@@ -133,7 +133,7 @@ std::string sync_folder(const std::filesystem::path& folder) {
   return wrong;
 }
 
-constexpr std::string_view kCure = "give --state a folder on a disk with room that this user may write";
+constexpr std::string_view kCure = "give --state a folder that this user may write to, on a disk with free space";
 
 }  // namespace
 
@@ -175,11 +175,10 @@ void Journal::lock() {
     throw InputError(fmt::format("{}: another service keeps its jobs here{}; give each service a --state of its own",
                                  folder_.string(), pid.empty() ? "" : fmt::format(", process {}", one_line(pid))));
   }
-  // For people alone: the lock is what counts.
+  // Only for people; the lock is what matters.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
-    log_(fmt::format("warning: {}: it can't be written ({}), and so doesn't say which process this is", name.string(),
-                     why()));
+    log_(fmt::format("warning: {}: it cannot be written ({}), so it does not name this process", name.string(), why()));
 }
 
 void Journal::load(std::int64_t epoch_if_new) {
@@ -202,10 +201,10 @@ void Journal::load(std::int64_t epoch_if_new) {
     return;
   }
   file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file_ < 0) throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
-  // What was dropped must not stand before the next event.
+  if (file_ < 0) throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
+  // Removes a dropped line, so that the next event does not follow it.
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0 || fsync(file_) != 0)
-    throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
+    throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
 }
 
 bool Journal::read(const std::string& text) {
@@ -225,11 +224,11 @@ bool Journal::read(const std::string& text) {
       const bool torn = last && (end == std::string::npos || line.find('\0') != std::string_view::npos);
       if (lines_ < snapshot_lines)
         throw damaged(torn && lines_ > 0 ? fmt::format("it ends after {} of its first {} lines", lines_, snapshot_lines)
-                                         : "a line does not check");
-      if (!torn) throw damaged("a line does not check");
+                                         : "the checksum of a line is wrong");
+      if (!torn) throw damaged("the checksum of a line is wrong");
       log_(
-          fmt::format("{}:{}: warning: the last {} bytes are an event that was never finished, and answered to nobody; "
-                      "they are dropped",
+          fmt::format("{}:{}: warning: the last {} bytes are an event that was never finished, so no answer reported "
+                      "it; they are dropped",
                       name, lines_ + 1, text.size() - at));
       break;
     }
@@ -280,13 +279,13 @@ void Journal::rewrite() {
     const std::string wrong = why();
     close(opened);
     unlink(name.c_str());
-    fail("it can't be written", wrong);
+    fail("it cannot be written", wrong);
   }
   if (file_ >= 0) close(file_);
   file_ = opened;
   size_ = snapshot_size_ = text.size();
   lines_ = lines;
-  // Until the new name is on the disk, a loss of power may bring the old file back, without events that come now.
+  // Until the new name is on the disk, a power failure may restore the old file, without later events.
   const std::string wrong = sync_folder(folder_);
   broken_ = !wrong.empty();
   if (broken_) fail("its folder can't be synchronised", wrong);
@@ -296,10 +295,10 @@ void Journal::write_event(const std::string& line) {
   const int wrong = write_all(file_, line);
   if (wrong == 0 && fdatasync(file_) == 0) return;
   const std::string because = std::strerror(wrong == 0 ? errno : wrong);
-  // Once the disk has failed to synchronise, what it holds is not known (fsync(2), "Errors").
+  // After a failed synchronisation the contents of the disk are unknown (fsync(2), "Errors").
   broken_ = wrong == 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0;
   throw Unavailable(
-      fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, kCure));
+      fmt::format("{}: it cannot be written ({}); nothing has changed: {}", file().string(), because, kCure));
 }
 
 void Journal::check_place() const {
@@ -310,8 +309,8 @@ void Journal::check_place() const {
         own.st_ino == there.st_ino)
       continue;
     throw Unavailable(
-        fmt::format("{}: the file was removed or replaced while the service runs; nothing has changed: "
-                    "put it back, or start the service anew",
+        fmt::format("{}: the file was removed or replaced while the service runs; nothing has changed: put it back, or "
+                    "restart the service",
                     name.string()));
   }
 }

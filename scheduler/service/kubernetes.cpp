@@ -25,7 +25,7 @@ constexpr std::string_view kPodIndex = "apps.kubernetes.io/pod-index";
 constexpr int kHighestScore = 10;  // MaxExtenderPriority
 constexpr std::size_t kMaxNodes = 65'536;
 
-/// A text of an object of texts; empty if there is none.
+/// A text in an object of texts; empty if there is none.
 std::string text_in(const JsonObject& metadata, std::string_view texts, std::string_view key) {
   return metadata.has(texts) && !metadata.is_null(texts) ? metadata.object(texts).later_text(key) : std::string();
 }
@@ -35,7 +35,7 @@ std::string text_in(const JsonObject& metadata, std::string_view texts, std::str
 struct KubernetesExtender::Args {
   Pod pod;
   std::vector<std::string> nodes;  ///< names
-  /// The nodes as they were given, if not by their names alone.
+  /// The nodes as given, if not only by names.
   std::optional<nlohmann::json> given;
 };
 
@@ -106,20 +106,20 @@ JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std:
 
 KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const std::vector<std::string>& nodes,
                                                         Nanos now) {
-  // Checked with every pod: one that contradicts the others must not take their places.
+  // Checked for every pod: one with other annotations must not take a place.
   JobRequest request = request_of(pod, nodes);
   const auto known = groups_.find(pod.job);
   try {
     const JobPlan plan = service_.plan(pod.job);
     if (known != groups_.end()) {
       if (known->second.hosts.size() != request.workers)
-        throw Conflict(fmt::format("job {} has {}, and a pod of it says {}; give all of them the same annotations",
-                                   in_quotes(pod.job), plural(known->second.hosts.size(), "pod"), request.workers));
+        throw Conflict(fmt::format(
+            "job {} has {}, and one of its pods has the annotation {}; give all of them the same annotations",
+            in_quotes(pod.job), plural(known->second.hosts.size(), "pod"), request.workers));
       if (known->second.demand != request.demand || known->second.flows != request.flows)
-        throw Conflict(
-            fmt::format("job {} has another profile than a pod of it says; give all of them the same "
-                        "annotations",
-                        in_quotes(pod.job)));
+        throw Conflict(fmt::format(
+            "the profile of job {} differs from that of one of its pods; give all of them the same annotations",
+            in_quotes(pod.job)));
       return known->second;
     }
     Group group;
@@ -142,7 +142,7 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
                       in_quotes(pod.job)));
     return groups_[pod.job] = std::move(group);
   } catch (const NotFound&) {
-    // It has been deleted, or was never there.
+    // The job was deleted, or never existed.
     if (known != groups_.end()) groups_.erase(known);
   }
   Group group;
@@ -171,7 +171,7 @@ std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::v
       place = place_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
   }
   if (place == group.pods.size() || (group.restored && !pod.index)) {
-    // All have come: it stands for one of them that is no more, and nobody says for which.
+    // All pods have come, so this one replaces a pod that has ended; it is unknown which.
     std::vector<std::string> all;
     const std::set<std::string_view> own(group.hosts.begin(), group.hosts.end());
     for (const std::string& node : nodes)
@@ -187,8 +187,8 @@ std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::v
   }
   const std::string wanted = place < group.pods.size() ? group.hosts[place] : group.hosts.front();
   throw Conflict(
-      fmt::format("job {} has its place on node {}, which is not feasible for the pod; wait, or delete the job "
-                  "so that it is placed anew",
+      fmt::format("job {} has its place on node {}, which is not feasible for the pod; wait, or delete the job so that "
+                  "it is placed again",
                   in_quotes(pod.job), in_quotes(wanted)));
 }
 
@@ -208,7 +208,7 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
     } catch (const Unavailable& wrong) {
       error = wrong.what();
     } catch (const Conflict& wrong) {
-      // Another pod's end, or another node, may change that.
+      // Temporary: another pod may end, or another node may be added.
       passing.clear();
       why = wrong.what();
     }
@@ -250,7 +250,7 @@ std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
     try {
       for (std::string& node : places(args.pod, args.nodes, now)) best.insert(std::move(node));
     } catch (const Conflict&) {
-      // There is no better one than another.
+      // No node is preferred.
     }
   }
   nlohmann::json list = nlohmann::json::array();
@@ -275,9 +275,9 @@ void KubernetesExtender::expire_locked(Nanos now) {
       try {
         service_.depart(id);
       } catch (const NotFound&) {
-        // Somebody was faster.
+        // It was deleted meanwhile.
       } catch (const std::exception&) {
-        // The disk is full, for one: later, then.
+        // E.g. the disk is full: tried again later.
         ++entry;
         continue;
       }

@@ -54,23 +54,23 @@ std::string ServiceMetrics::text(const SchedulerService& service) const {
   std::array<PlanningStats, kPlannings.size()> planned;
   for (std::size_t i = 0; i < planned.size(); ++i) planned[i] = service.planning(static_cast<Planning>(i));
   Text out;
-  out.gauge("jobs", "Jobs that run.", plans.size());
-  out.gauge("jobs_with_slots", "Jobs that are held to slots in time.", with_slots);
+  out.gauge("jobs", "Running jobs.", plans.size());
+  out.gauge("jobs_with_slots", "Running jobs that have time slots.", with_slots);
   out.gauge("hosts", "Hosts of the topology.", free.size());
-  out.gauge("free_slots", "Slots of all hosts that no worker has.",
+  out.gauge("free_slots", "Slots of all hosts without a worker.",
             std::accumulate(free.begin(), free.end(), std::uint64_t{0}));
-  out.gauge("revision", "Revision of the plans, over restarts.", service.revision());
-  out.family("plans_total", "counter", "Plans made: placements ranked, jobs that came or went.");
+  out.gauge("revision", "Revision of the plans; it continues after restarts.", service.revision());
+  out.family("plans_total", "counter", "Plans made, for jobs that arrived or departed and for ranked placements.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
     out.sample("plans_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]), planned[i].done);
-  out.family("planning_seconds_total", "counter", "Time that making them took, waits for each other included.");
+  out.family("planning_seconds_total", "counter", "Time to make the plans, including the wait for other plans.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
     out.sample("planning_seconds_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]), planned[i].took.seconds());
-  out.family("longest_planning_seconds", "gauge", "The longest of them since the service started.");
+  out.family("longest_planning_seconds", "gauge", "The longest time to make a plan since the service started.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
     out.sample("longest_planning_seconds", fmt::format("{{operation=\"{}\"}}", kPlannings[i]),
                planned[i].longest.seconds());
-  out.family("requests_total", "counter", "Requests by the status of their answer; from 400 on they were refused.");
+  out.family("requests_total", "counter", "Requests by the status of their answer; those from 400 on were refused.");
   for (std::size_t i = 0; i < kStatuses.size(); ++i)
     out.sample("requests_total", fmt::format("{{status=\"{}\"}}", kStatuses[i]), answers_[i].load());
   return out.take();

@@ -33,9 +33,8 @@ constexpr std::uint32_t kMaxSlotsPerHost = 1024;
 constexpr std::uint32_t kMaxCandidates = 1000;
 constexpr std::uint32_t kMaxJobs = 100'000;
 constexpr std::int64_t kLatestEpoch = std::int64_t{1} << 62;
-constexpr double kMaxBursts =
-    100'000;                        // of a link's jobs, in the longest iteration: what is searched in about a second
-constexpr double kCostSteps = 1e9;  // costs of placements count as equal within one of these
+constexpr double kMaxBursts = 100'000;  // of a link's jobs, in the longest iteration: about 1 s of search
+constexpr double kCostSteps = 1e9;      // costs of placements are equal within one such step
 
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxIdBytes &&
@@ -71,7 +70,7 @@ void check(const JobRequest& request) {
     throw InputError(fmt::format("{}: {}", job, error.what()));
   }
   if (request.demand.period < kShortestIteration)
-    throw InputError(fmt::format("{}: an iteration takes {}; give one of {} ns or more, or several as one", job,
+    throw InputError(fmt::format("{}: an iteration takes {}; give one of {} ns or more, or join several into one", job,
                                  mltcp::to_text(request.demand.period), kShortestIteration.count));
   if (request.demand.bursts.size() > kMaxDemandBursts)
     throw InputError(fmt::format("{}: it has {} bursts; give at most {}, joining neighbours", job,
@@ -86,7 +85,7 @@ std::string_view to_text(scheduler::PlacementKind kind) {
                                            {{locality, "locality"}, {compatible, "compatible"}, {random, "random"}});
 }
 
-/// What a host is held to is the same, and why it is held to nothing.
+/// Whether both plans have the same slots, or lack them for the same reason.
 bool same_slots(const JobPlan& a, const JobPlan& b) {
   return a.slots == b.slots && a.reason == b.reason && a.slot_unix_ns == b.slot_unix_ns &&
          a.slot_period == b.slot_period && a.time_shift == b.time_shift;
@@ -113,10 +112,10 @@ class SchedulerService::Impl {
     for (const StoredJob& job : journal_.state().jobs)
       for (const std::string& host : job.hosts)
         if (!host_of_.contains(host))
-          throw InputError(fmt::format(
-              "job {} runs on host {}, which the topology lacks; give it back, or give --state another folder to begin "
-              "without jobs",
-              in_quotes(job.request.id), in_quotes(host)));
+          throw InputError(
+              fmt::format("job {} runs on host {}, which the topology lacks; add it to the topology, or give --state "
+                          "another folder to begin without jobs",
+                          in_quotes(job.request.id), in_quotes(host)));
     restore();
     running_ = plans_now();
     index_ = index_of(running_);
@@ -158,14 +157,14 @@ class SchedulerService::Impl {
     refresh();
     if (const RunningJob* const known = find(request.id)) {
       if (known->request != request)
-        throw Conflict(fmt::format("job {} runs already, and is another one; give the new one an id of its own",
+        throw Conflict(fmt::format("job {} runs already and differs from this one; give the new one another id",
                                    in_quotes(request.id)));
       if (!hosts.empty() && known->plan.hosts != hosts)
         throw Conflict(fmt::format("job {} runs already, on other hosts; let it depart first", in_quotes(request.id)));
       return {known->plan, {}, true};
     }
     if (running_.size() >= options_.max_jobs)
-      throw Conflict(fmt::format("{} run, and no more may; let one depart first", plural(running_.size(), "job")));
+      throw Conflict(fmt::format("{} run, which is the limit; let one depart first", plural(running_.size(), "job")));
     if (hosts.empty())
       chosen = best(given);
     else if (room == Room::needed)
@@ -232,7 +231,7 @@ class SchedulerService::Impl {
   Host find_host(std::string_view name) const {
     const auto found = host_of_.find(name);
     if (found != host_of_.end()) return found->second;
-    // Looking through many names costs more than it tells.
+    // Searching many names takes too long for a hint.
     constexpr std::size_t max_compared = 10'000;
     const auto meant = names_.size() <= max_compared ? nearest(name, names_) : std::nullopt;
     throw InputError(fmt::format("no host is called {}; {}", in_quotes(name),
@@ -244,14 +243,14 @@ class SchedulerService::Impl {
     const Topology& known = topology();
     const auto name = [&](Topology::Node node) { return known.is_host(node) ? names_[node] : known.node_name(node); };
     const std::string own = fmt::format("{} -> {}", known.node_name(known.from(link)), known.node_name(known.to(link)));
-    // One that has a name of its own keeps it.
+    // A link with its own name keeps it.
     if (const std::string given = known.link_name(link); given != own) return given;
     return fmt::format("{} -> {}", name(known.from(link)), name(known.to(link)));
   }
   std::uint32_t slots_per_host() const { return options_.slots_per_host; }
   std::int64_t epoch_unix_ns() const { return journal_.state().epoch_unix_ns; }
 
-  /// Counts what `work` does, unless it throws or says that nothing was to be done.
+  /// Counts and times `work`, unless it throws or `is_done` returns false for its result.
   template <typename Work, typename IsDone>
   auto timed(Planning kind, Work work, IsDone is_done) {
     const Nanos begun = options_.clock();
@@ -317,7 +316,7 @@ class SchedulerService::Impl {
     return hosts_of(hosts);
   }
 
-  /// What has been promised, again: after an event that could not be written, or an error in the middle of one.
+  /// Restores the cluster from the journal after an event that could not be written, or an error during one.
   void refresh() {
     if (stale_) restore();
   }
@@ -341,7 +340,7 @@ class SchedulerService::Impl {
     try {
       cluster_.join(cluster_job(request, hosts));
     } catch (const InputError& error) {
-      // The request itself has been checked: it is the others that it does not go with. Nothing has changed.
+      // The request itself has been checked, so it is in conflict with other jobs. Nothing has changed.
       stale_ = false;
       throw Conflict(error.what());
     }
@@ -351,7 +350,7 @@ class SchedulerService::Impl {
     return {plan.id, plan.slot_period, plan.time_shift, plan.slots, plan.reason};
   }
 
-  /// After a restart: on another topology, or with other options, jobs may have lost their slots, or got some.
+  /// After a restart with another topology or other options, jobs may have gained or lost slots: writes these changes.
   void tell_changed() {
     JournalEvent event;
     event.revision = revision_ + 1;
@@ -371,7 +370,7 @@ class SchedulerService::Impl {
     revision_ = event.revision;
   }
 
-  /// After the cluster has changed: writes the event, and then tells everybody.
+  /// After a change of the cluster: writes the event, then publishes the plans.
   Arrival commit(JournalEvent& event, const JobRequest* arrived, std::span<const Host> hosts) {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
@@ -435,7 +434,7 @@ class SchedulerService::Impl {
   std::uint32_t next_number() const {
     std::set<std::uint32_t> taken;
     for (const RunningJob& job : running_) taken.insert(job.plan.number);
-    // A number comes again as late as possible: packets of the job that had it may still be on their way.
+    // Numbers are reused as late as possible: packets of the job that had one may still be in transit.
     std::uint32_t number = journal_.state().last_number;
     do number = number == std::numeric_limits<std::uint32_t>::max() ? 1 : number + 1;
     while (taken.contains(number));
@@ -460,9 +459,9 @@ class SchedulerService::Impl {
     return jobs;
   }
 
-  /// Slots for the jobs that compete, where all of their component fit. Where demands exceed a link even in the best
-  /// slots, iterations outgrow them, and a job that misses its slot loses a whole one: sharing costs less there.
-  /// `jobs` are those of the solution, in any order.
+  /// Gives slots to competing jobs if all jobs of their component fit. If demands exceed a link even in the best slots,
+  /// iterations become longer than their slots, and a job that misses its slot loses a whole one: then sharing costs
+  /// less. `jobs` are those of the solution, in any order.
   void fill_plans(std::vector<RunningJob>& jobs) const {
     const ClusterSolution& solution = cluster_.solution();
     const double least = options_.cluster.min_score;
@@ -499,7 +498,7 @@ class SchedulerService::Impl {
       const OnLinks& links = of_job[at];
       plan.score = links.links > 0 ? links.sum / static_cast<double>(links.links) : 1;
       plan.reason =
-          links.links == 0 ? "it meets no other job on a link that the two could overfill" : unfit[solved.component];
+          links.links == 0 ? "it shares no link with another job that the two could overfill" : unfit[solved.component];
       plan.slots = plan.reason.empty();
     }
   }
@@ -518,7 +517,7 @@ class SchedulerService::Impl {
 
   void refuse_running(const std::string& id) const {
     if (find(id) != nullptr)
-      throw Conflict(fmt::format("job {} runs already; GET /v1/jobs/ID/plan tells where", in_quotes(id)));
+      throw Conflict(fmt::format("job {} runs already; GET /v1/jobs/ID/plan shows where", in_quotes(id)));
   }
 
   std::vector<std::uint32_t> used() const {
@@ -578,7 +577,7 @@ class SchedulerService::Impl {
     } catch (const InputError& error) {
       throw Conflict(error.what());
     }
-    // Of placements that are as good, the first that was found is taken: those of few racks come first.
+    // Of equally good placements, the first one found is taken; those on few racks come first.
     std::ranges::sort(scores, [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
     std::vector<RankedPlacement> result;
     std::string discarded;
@@ -601,7 +600,7 @@ class SchedulerService::Impl {
       }
       result.push_back(std::move(one));
     }
-    if (result.empty()) throw Conflict(fmt::format("job {} goes nowhere: {}", in_quotes(request.id), discarded));
+    if (result.empty()) throw Conflict(fmt::format("job {} can't be placed: {}", in_quotes(request.id), discarded));
     std::ranges::stable_sort(result, [](const RankedPlacement& a, const RankedPlacement& b) {
       return std::llround((a.excess + a.stretch) * kCostSteps) < std::llround((b.excess + b.stretch) * kCostSteps);
     });
@@ -634,14 +633,14 @@ class SchedulerService::Impl {
   const std::vector<std::string> names_;
   std::map<std::string, Host, std::less<>> host_of_;
 
-  /// Held while something is computed that changes the cluster; before `published_`, if both are.
+  /// Held during computations that change the cluster. Lock it before `published_`.
   std::mutex work_;
   Cluster cluster_;
   Journal journal_;
-  bool stale_ = false;  ///< the cluster is not what the journal says
+  bool stale_ = false;  ///< the cluster differs from the journal
 
-  /// Held for as long as it takes to read or to replace what is told. Written with both held, so that whoever holds one
-  /// may read.
+  /// Held only to read or replace the published plans. They are written with both mutexes held, so either is sufficient
+  /// to read.
   mutable std::mutex published_;
   std::vector<RunningJob> running_;                        ///< in the order of their arrivals
   std::map<std::string, std::size_t, std::less<>> index_;  ///< by id, in running_

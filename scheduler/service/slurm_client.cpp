@@ -33,10 +33,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Between fields: no name in Slurm has it.
+// Separates fields; no name in Slurm contains it.
 constexpr char kSeparator = '\x1f';
 
-// What squeue is asked for, in this order.
+// The columns requested from squeue, in this order.
 enum JobField : std::size_t {
   job_id,
   array_task,
@@ -64,7 +64,7 @@ constexpr std::array<std::string_view, job_fields> kJobColumns{
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
-/// "2", "2-4" (the least counts), "3K".
+/// "2", "2-4" (the minimum counts), "3K".
 std::optional<std::uint32_t> count(std::string_view text) {
   text = text.substr(0, text.find('-'));
   std::uint64_t unit = 1;
@@ -81,7 +81,7 @@ std::string present(std::string_view text) {
   return text == "(null)" || text == "N/A" ? std::string() : std::string(text);
 }
 
-/// A list of nodes; nothing if it is none.
+/// Parses a list of nodes; empty if it is invalid.
 std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
   constexpr std::size_t most = 65'536;
   if (list.empty() || list == "(null)" || list == "None assigned") return std::vector<std::string>();
@@ -94,7 +94,7 @@ std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
 
 SlurmJob::State state_of(std::string_view code) {
   // Ended: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory, preempted, revoked,
-  // timeout. Tasks of one that completes are over.
+  // timeout. Tasks of a completing job have ended.
   constexpr std::array ended{"BF", "CA", "CD", "CG", "DL", "F", "NF", "OOM", "PR", "RV", "TO"};
   if (std::ranges::find(ended, code) != ended.end()) return SlurmJob::State::ended;
   // Pending: also in a reservation that was deleted, requeued, special exit.
@@ -104,9 +104,9 @@ SlurmJob::State state_of(std::string_view code) {
 
 SlurmJob parse_job(std::string_view line) {
   const auto refuse = [&](std::string_view what) {
-    return SlurmError(fmt::format("squeue says {}, of which {} is not understood", in_quotes(line), what));
+    return SlurmError(fmt::format("squeue prints {}, of which {} can't be read", in_quotes(line), what));
   };
-  // Comments are last, and may have anything in them.
+  // Comments are last, and may contain any text.
   std::array<std::string_view, job_fields> fields;
   for (std::size_t i = 0; i < job_fields; ++i) {
     const std::size_t end = i + 1 < job_fields ? line.find(kSeparator) : line.rfind(kSeparator);
@@ -127,7 +127,7 @@ SlurmJob parse_job(std::string_view line) {
   job.id = *id;
   job.submitted = *submitted;
   job.in_array = !present(fields[array_task]).empty();
-  // "0" or "N/A" of others, by release.
+  // "0" or "N/A" for other jobs, depending on the version.
   job.in_het_job = !present(fields[het_job]).empty() && fields[het_job] != "0";
   job.state = state_of(fields[state_code]);
   job.held = job.state == SlurmJob::State::pending && fields[priority] == "0";
@@ -147,7 +147,7 @@ SlurmJob parse_job(std::string_view line) {
   return job;
 }
 
-/// As one_line(), and without what Slurm says before it.
+/// The last line, as by one_line().
 std::string last_words(std::string_view text) {
   text = trimmed(text.substr(0, text.find_last_not_of("\r\n \t") + 1));
   if (const std::size_t begin = text.rfind('\n'); begin != std::string_view::npos) text.remove_prefix(begin + 1);
@@ -171,7 +171,7 @@ struct Pipe {
   }
 };
 
-/// The environment of Slurm's programs: nothing of the caller's that changes what they print.
+/// The environment of Slurm's programs, without variables that change their output.
 std::vector<std::string> program_environment() {
   std::vector<std::string> kept{"SLURM_TIME_FORMAT=%s", "LC_ALL=C"};
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -195,7 +195,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 std::vector<SlurmJob> parse_jobs(std::string_view output) {
   std::vector<SlurmJob> jobs;
-  // A comment may have ends of lines in it: a line that doesn't begin a job goes on with the one before.
+  // A comment may contain line ends: a line that does not begin a job continues the line before.
   std::string whole;
   const auto begins = [](std::string_view line) {
     const std::size_t end = line.find(kSeparator);
@@ -210,7 +210,7 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
       whole += '\n';
       whole += line;
     } else if (!trimmed(line).empty()) {
-      throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
+      throw SlurmError(fmt::format("squeue prints {}, which can't be read", in_quotes(line)));
     }
   }
   if (!whole.empty()) jobs.push_back(parse_job(whole));
@@ -223,7 +223,7 @@ void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
     const auto fields = parts_of(line, kSeparator);
     const auto id = number_from<std::uint32_t>(fields[0]);
     auto names = fields.size() == 2 ? hosts_in(fields[1]) : std::nullopt;
-    if (!id || !names) throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
+    if (!id || !names) throw SlurmError(fmt::format("squeue prints {}, which can't be read", in_quotes(line)));
     for (SlurmJob& job : jobs)
       if (job.id == *id) job.barred_nodes = *names;
   }
@@ -236,14 +236,14 @@ std::vector<SlurmNode> parse_nodes(std::string_view output) {
     const auto fields = parts_of(line, kSeparator);
     const auto cpus = fields.size() == node_fields ? parts_of(fields[node_cpus], '/') : std::vector<std::string_view>();
     const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;  // allocated, idle, other, total
-    if (!free) throw SlurmError(fmt::format("sinfo says {}, which is not understood", in_quotes(line)));
+    if (!free) throw SlurmError(fmt::format("sinfo prints {}, which can't be read", in_quotes(line)));
     const std::string_view state = fields[node_state];
     const std::string_view word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
     SlurmNode node;
     node.name = fields[node_name];
     node.partition = fields[node_partition];
     node.idle = word == "idle";
-    // Behind the state: * does not answer, $ maintenance, @ ^ about to reboot, ! powers down. One that is powered off
+    // After the state: * does not answer, $ maintenance, @ ^ about to reboot, ! powers down. A node that is powered off
     // (~) is started for a job.
     node.takes_jobs = (word == "idle" || word == "mix") && state.find_first_of("*$@^!") == std::string_view::npos;
     node.free_cpus = node.takes_jobs ? *free : 0;
@@ -266,7 +266,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
-  // Signals that a thread of the service blocks are none of theirs.
+  // The programs do not inherit the signals blocked by a thread of the service.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -317,7 +317,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
   }
   if (!trouble.empty()) kill(process, SIGKILL);
   int status = 0;
-  // One that has closed its output ends soon; it is not waited for longer than for the output.
+  // A program that has closed its output ends soon; the time limit is the same as for the output.
   while (waitpid(process, &status, WNOHANG) == 0) {
     if (trouble.empty() && steady_clock::now() > until) {
       trouble = fmt::format("does not end within {}", to_text(options_.limit));
@@ -334,13 +334,13 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
 }
 
 std::vector<SlurmJob> SlurmPrograms::jobs() {
-  // "NAME:SUFFIX" is a field of its own length.
+  // "NAME:SUFFIX" is a field of its natural length.
   std::string format;
   for (const std::string_view column : kJobColumns) format += fmt::format("{}:{},", column, kSeparator);
   format.pop_back();
   std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
   if (std::ranges::none_of(jobs, [](const SlurmJob& job) { return job.held; })) return jobs;
-  // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
+  // In version 22.05 the column ExcNodes is empty; only the older format has the nodes.
   parse_barred_nodes(
       run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", kSeparator)}), jobs);
   return jobs;

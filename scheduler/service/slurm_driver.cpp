@@ -19,9 +19,9 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::uint32_t kMaxPlacements = 2;  // that come to nothing, before Slurm decides
+constexpr std::uint32_t kMaxPlacements = 2;  // unsuccessful placements before Slurm decides
 constexpr std::uint32_t kLooksForAbsence = 2;
-constexpr std::uint32_t kCandidatesWithAsked = 50;  // of which those are taken that have the nodes that were asked for
+constexpr std::uint32_t kCandidatesWithAsked = 50;  // for jobs that require nodes: only placements with these count
 constexpr std::chrono::seconds kBetweenHeartbeats(1);
 
 bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
@@ -34,7 +34,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// All that matters to tasks is the same. How good slots are changes more often, with others' arrivals.
+/// Whether plans are the same for tasks. The score does not count: it changes with others' arrivals.
 bool same_slots(SlurmMark::Plan a, const SlurmMark::Plan& b) {
   a.score = b.score;
   return a == b;
@@ -69,11 +69,11 @@ SlurmDriver::SlurmDriver(SchedulerService& service, SlurmControl& slurm, SlurmDr
     : service_(service), slurm_(slurm), options_(std::move(options)) {
   using namespace literals;
   if (options_.interval < 100_ms || options_.interval > 3600_s)
-    throw InputError("the interval at which Slurm is looked at is from 100 ms to 1 h");
+    throw InputError("the interval between queries of Slurm is out of range; give 100 ms to 1 h");
   if (options_.start_patience < 0_s || options_.longest_hold < 0_s)
-    throw InputError("the time for which jobs of Slurm's wait is not below 0");
+    throw InputError("the time for which Slurm jobs wait is below 0; give 0 or more");
   if (options_.candidates < 1 || options_.candidates > 1000)
-    throw InputError("1 to 1000 placements of a job can be compared");
+    throw InputError("the number of placements to compare is out of range; give 1 to 1000");
   hosts_.insert(service_.host_names().begin(), service_.host_names().end());
 }
 
@@ -83,7 +83,7 @@ void SlurmDriver::start() { ticker_ = std::make_unique<Ticker>(*this); }
 
 void SlurmDriver::stop() {
   if (ticker_ == nullptr) return;
-  stopping_ = true;  // a step may be in the middle of many jobs, each with programs to wait for
+  stopping_ = true;  // a running step may have many jobs left, each with programs to run
   ticker_.reset();
   std::error_code unimportant;
   if (!options_.heartbeat.empty()) std::filesystem::remove(options_.heartbeat, unimportant);
@@ -142,7 +142,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
   trouble_.clear();
   nodes_known_ = false;
   promised_.clear();
-  // In the order in which they came.
+  // In order of submission.
   std::ranges::sort(jobs, [](const SlurmJob& a, const SlurmJob& b) {
     return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
   });
@@ -163,7 +163,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
     refuse_part(marked.back());
     marked.pop_back();
   }
-  // Each job may take programs of Slurm's and a search: longer, all of them together, than a heartbeat holds.
+  // Each job may need programs of Slurm and a search; all together may take longer than the heartbeat is valid.
   const auto one_by_one = [&](SlurmJob::State state, const auto& work) {
     for (Seen& seen : marked) {
       if (stopping_) return;
@@ -203,7 +203,7 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
   for (const SlurmJob& job : jobs) (job.state == SlurmJob::State::ended ? ended : alive).insert(id_of(job));
   for (const auto& [id, plan] : plans()) {
     Memory& memory = memory_[id];
-    // Slurm forgets ended jobs after a while. One that it does not know at a single look may be a mistake.
+    // Slurm forgets ended jobs after a while. A job that is missing only once may be an error.
     memory.missed = alive.contains(id) ? 0 : memory.missed + 1;
     if (ended.contains(id) || memory.missed >= kLooksForAbsence) depart(id);
   }
@@ -215,7 +215,7 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
 void SlurmDriver::depart(const std::string& id) {
   try {
     service_.depart(id);
-  } catch (const NotFound&) {  // somebody else has told of its end
+  } catch (const NotFound&) {  // already departed by another request
   }
 }
 
@@ -226,7 +226,7 @@ JobRequest SlurmDriver::request_of(const Seen& seen) const {
   const JobProfile profile = profile_from_text(seen.mark.profile, "profile");
   request.demand = demand_of(profile, service_.topology().fastest_host());
   request.flows = profile.job.flows;
-  // What it has counts, once it runs.
+  // Once it runs, its allocated nodes count.
   request.workers = static_cast<std::uint32_t>(seen.job.nodes.empty() ? seen.job.node_count : seen.job.nodes.size());
   request.max_per_host = 1;
   return request;
@@ -249,7 +249,7 @@ void SlurmDriver::arrive_where_it_runs(Seen& seen) {
           throw InputError(fmt::format("node {} is not in the scheduler's topology; name it there", node));
       service_.arrive(request_of(seen), job.nodes, SchedulerService::Room::assumed);
     } catch (const std::exception& error) {
-      // Said in the comment, so that its tasks don't wait for a plan. If it gets one later, that takes its place.
+      // Written to the comment, so that its tasks do not wait for a plan. A later plan replaces it.
       SlurmMark wanted = seen.mark;
       wanted.plan.reset();
       wanted.reason = error.what();
@@ -267,7 +267,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
   const auto plan = find_plan(seen.id);
   if (seen.job.held) {
     if (seen.mark.held && !plan) return;
-    // Who holds what was released wants it held; so do administrators.
+    // A job that was held again after its release, or by an administrator, stays held.
     if (seen.job.held_by_administrator || memory.released || memory.handed_back) {
       attempt(seen, [&] {
         if (plan) depart(seen.id);
@@ -283,7 +283,8 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     return;
   }
   if (!plan) {
-    // The service has lost its state, or never had it: the job is where its comment says. Others start without a plan.
+    // The service has lost its state, or never had it: the job's place is in its comment. Other jobs start without a
+    // plan.
     if (seen.mark.plan && seen.mark.reason.empty())
       attempt(seen, [&] {
         service_.arrive(request_of(seen), seen.mark.plan->hosts, SchedulerService::Room::assumed);
@@ -291,7 +292,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
       });
     return;
   }
-  if (!memory.released) {  // of an earlier run of this service
+  if (!memory.released) {  // released before a restart of the service
     memory.released = true;
     memory.since = now;
   }
@@ -303,11 +304,11 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     memory.released = false;
     memory.since = now;
     if (memory.placements >= kMaxPlacements) {
-      tell(fmt::format("slurm: job {} has not started on {} within {}; Slurm decides where it does", seen.job.id,
+      tell(fmt::format("slurm: job {} has not started on {} within {}; Slurm decides where it starts", seen.job.id,
                        fmt::join(hosts, " "), to_text(options_.start_patience)));
       hand_back(seen, "");
     } else {
-      tell(fmt::format("slurm: job {} has not started on {} within {}; it is placed anew", seen.job.id,
+      tell(fmt::format("slurm: job {} has not started on {} within {}; it is placed again", seen.job.id,
                        fmt::join(hosts, " "), to_text(options_.start_patience)));
       slurm_.hold(seen.job.id);  // placed in the next step
       depart(seen.id);
@@ -318,7 +319,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
 void SlurmDriver::place(Seen& seen, Nanos now) {
   Memory& memory = memory_[seen.id];
   attempt(seen, [&] {
-    // Known and held: this service was ended before it had released the job.
+    // If there is a plan, the service ended before it had released the job.
     const auto plan = find_plan(seen.id);
     std::vector<std::string> hosts = plan ? plan->hosts : std::vector<std::string>();
     if (hosts.empty()) {
@@ -331,7 +332,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
         if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Room::assumed);
       } catch (const InputError& error) {
         choice.never = error.what();
-      } catch (const std::exception& error) {  // another job, the disk, or Slurm: it may pass
+      } catch (const std::exception& error) {  // temporary: another job, the disk, or Slurm
         trouble = error.what();
       }
       if (!trouble.empty()) {
@@ -355,7 +356,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
     try {
       slurm_.set_nodes(seen.job.id, to_text(seen.mark), hosts);
     } catch (const SlurmError& error) {
-      // Nothing that it holds on to: it is placed anew in the next step, and at last by Slurm.
+      // Drops the plan: the job is placed again in the next step, and finally by Slurm.
       depart(seen.id);
       seen.mark.plan.reset();
       if (++memory.placements < kMaxPlacements) throw;
@@ -429,7 +430,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
           return choice;
         }
     } catch (const Conflict&) {
-      continue;  // no slots of the service's are free there
+      continue;  // the service has no free slots there
     }
   }
   if (max_known < request.workers)
@@ -441,7 +442,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
 
 void SlurmDriver::hand_back(Seen& seen, const std::string& reason) {
   Memory& memory = memory_[seen.id];
-  attempt(seen, [&] { depart(seen.id); });  // where not, it is moved when it starts
+  attempt(seen, [&] { depart(seen.id); });  // on failure, it is moved when it starts
   const bool had_nodes = seen.mark.plan.has_value();
   seen.mark.plan.reset();
   seen.mark.reason = reason;
@@ -465,7 +466,7 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
     slurm_.set_comment(seen.job.id, to_text(seen.mark));
     memory_[seen.id].refused = false;
   } catch (const SlurmError& error) {
-    // It may have ended since it was seen, which the next look tells.
+    // The job may have ended since the query; the next step shows it.
     if (std::exchange(memory_[seen.id].refused, true)) tell_once(seen, error.what());
   }
 }
@@ -474,17 +475,17 @@ void SlurmDriver::refresh_heartbeat() {
   if (options_.heartbeat.empty()) return;
   refreshed_ = std::chrono::steady_clock::now();
   if (const std::string wrong = service_.trouble(); !wrong.empty()) {
-    // Jobs that come now are better not held.
+    // New jobs must not be held now.
     if (wrong != heartbeat_trouble_) tell(fmt::format("slurm: the heartbeat is not refreshed: {}", wrong));
     heartbeat_trouble_ = wrong;
     return;
   }
-  // "for how long": three steps, each of which may wait for Slurm's programs.
+  // Valid for three steps, each of which may wait for Slurm's programs.
   const std::int64_t holds = 3 * (options_.interval.count / 1'000'000'000) + 15;
   std::error_code problem;
   std::filesystem::create_directories(options_.heartbeat.parent_path(), problem);
   const int error = replace_file(options_.heartbeat, fmt::format("{} {}\n", unix_now(), holds));
-  const std::string trouble = error == 0 ? "" : fmt::format("can't be written ({})", std::strerror(error));
+  const std::string trouble = error == 0 ? "" : fmt::format("cannot be written ({})", std::strerror(error));
   if (trouble != heartbeat_trouble_ && !trouble.empty())
     tell(fmt::format("slurm: heartbeat {}: {}; without it jobs are not held, and not placed",
                      options_.heartbeat.string(), trouble));

@@ -1,4 +1,4 @@
-// AdminComment of a job (see slurm_mark.h).
+// Reads and writes marks in AdminComment (see slurm_mark.h).
 #include "mltcp/scheduler/service/slurm_mark.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ constexpr std::string_view kOpening = "mltcp:";
 constexpr std::size_t kLongest = std::size_t{1} << 20;
 constexpr JsonLimits kLimits{.depth = 6, .values = 100'000};
 
-/// Without what would end a string or an object for the reader on the nodes.
+/// Replaces characters that would end a string or an object for the reader on the nodes.
 std::string plain(std::string_view text) {
   std::string result(text.substr(0, 180));
   for (char& character : result) {
@@ -84,7 +84,7 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
     const JsonObject object(json, name, name, "");
     read(object, mark);
     static_cast<void>(object.at("profile"));
-    mark.profile = Json::parse(text).at("profile").dump();  // in the order in which it stands
+    mark.profile = Json::parse(text).at("profile").dump();  // keeps the order of keys
   } catch (const InputError&) {
     return std::nullopt;
   }

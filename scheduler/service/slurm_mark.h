@@ -1,13 +1,12 @@
-// What the AdminComment of a job says about it: who submitted it named a profile, and here is its plan. It is written
-// by plugins/slurm/job_submit.lua and by the driver, and read by the driver and, on the nodes, by
-// plugins/slurm/spank_mltcp.c:
+// The mark in a Slurm job's AdminComment, with the submitter's profile and the job's plan. plugins/slurm/job_submit.lua
+// and the driver write it; the driver and, on the nodes, plugins/slurm/spank_mltcp.c read it:
 //
 //   mltcp:{"profile":{...},"plan":{"number":3,"hosts":["n0","n1"],"slot_unix_ns":...,"slot_period_ns":...,
 //          "time_shift_ns":...,"score":1,"revision":17}}
 //
-// A plan without slots has "reason" and no times; so has a mark without a plan, where there will be none. Whatever else
-// stands before and behind it in the comment is kept. No spaces outside of reasons, no braces and no escapes in
-// strings, so that a reader in C needs no parser of JSON.
+// A plan without slots has "reason" and no times. A mark also has "reason" if there will be no plan. Other text before
+// and after the mark in the comment is kept. There are no spaces except in reasons, and no braces or escapes in
+// strings, so that a reader in C needs no JSON parser.
 #pragma once
 
 #include <cstdint>
@@ -35,29 +34,29 @@ struct SlurmPlan {
 };
 
 struct SlurmMark {
-  std::string before;                    ///< others' text
+  std::string before;                    ///< text before the mark
   std::string behind;                    //
   std::string profile;                   ///< for profile_from_text()
-  std::string reason;                    ///< why there will be no plan; empty: there is or will be one
-  bool held = false;                     ///< by its user, who submitted it so: it is theirs to release
-  std::vector<std::string> asked_nodes;  ///< by the user, where the placement has taken their place
+  std::string reason;                    ///< why there will be no plan; empty: there is one or will be
+  bool held = false;                     ///< its user submitted it held, and must release it
+  std::vector<std::string> asked_nodes;  ///< the user's required nodes, if the placement has replaced them
   using Plan = SlurmPlan;
   std::optional<Plan> plan;
 
   bool operator==(const SlurmMark&) const = default;
 };
 
-/// Whether an id is one that jobs of Slurm's have in the service (SlurmDriver::id_of): "slurm-17-1764063600". Others
-/// may not give it: what has it and is no job of Slurm's has ended.
+/// Whether an id has the form of Slurm jobs in the service (SlurmDriver::id_of): "slurm-17-1764063600". Other clients
+/// must not use it: a job with such an id that Slurm does not know counts as ended.
 bool is_slurm_id(std::string_view id);
 
-/// Nothing if the comment has no mark, or one that is not understood.
+/// Empty if the comment has no mark, or an invalid one.
 std::optional<SlurmMark> parse_mark(std::string_view comment);
-/// The comment.
+/// The whole comment.
 std::string to_text(const SlurmMark& mark);
 SlurmMark::Plan to_mark(const JobPlan& plan);
 
-/// A profile in one line of JSON, as `mltcp profile` prints it and job_submit.lua marks it.
+/// A profile in one line of JSON, as printed by `mltcp profile` and written by job_submit.lua.
 std::string to_line(const JobProfile& profile);
 
 }  // namespace mltcp::service

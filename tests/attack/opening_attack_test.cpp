@@ -1,6 +1,6 @@
-// Attacks on how connections open and end, with real packets over the loopback: places that are taken and kept, what
-// was recorded and is sent again, and forged answers to who connects. The attacker sends from an address of his own,
-// or, where he is on the path, from that of another and with what he has seen; he holds nothing back.
+// Attacks on opening and ending connections, with real packets over the loopback: places that are taken and kept,
+// recorded packets that are replayed, and forged answers to a CONNECT. The attacker sends from an address of its own,
+// or, if it is on the path, from another host's address and with what it has observed. It can not hold packets back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using Kind = mltcp::Completion::Kind;
 
 constexpr std::uint32_t kPlaces = 16;
 
-/// What a packet begins with, as CONNECT, ACCEPT and RETRY do.
+/// The first frame of a packet, if it is readable, as in CONNECT, ACCEPT and RETRY.
 std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
   wire::Reader reader;
   wire::Header header;
@@ -47,7 +47,7 @@ std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
 class OpeningAttack : public RealHosts {
  protected:
   OpeningAttack() : RealHosts({.max_connections = 1024}, {.max_connections = kPlaces}) {}
-  /// The client's id; 0: it was not connected in time.
+  /// Returns the client's id; 0: it was not connected in time.
   ConnectionId connect(Nanos within = 10_s) {
     const std::size_t before = client.count(Kind::connected);
     const ConnectionId id = client.shard->connect(server.address, config, clock.now());
@@ -64,7 +64,7 @@ class OpeningAttack : public RealHosts {
     const std::size_t sent = client.count(Kind::sent);
     ASSERT_EQ(server.shard->receive(s, buffer, 0), PostResult::ok);
     ASSERT_EQ(client.shard->send(c, message, 0), PostResult::ok);
-    // Until it has been sent, the message may be read again.
+    // Until its send completes, the message may be read again.
     ASSERT_TRUE(run([&] { return server.count(Kind::received) > received && client.count(Kind::sent) > sent; }));
     EXPECT_EQ(buffer, message);
   }
@@ -128,7 +128,7 @@ TEST_F(OpeningAttack, recorded_connects__take_what_places_there_are_for_those_wh
   }
 }
 
-/// An ACCEPT as whoever sees a CONNECT, and has not the key, can write it.
+/// An ACCEPT that an attacker forges who has seen the CONNECT but has no key.
 ByteVector forged_accept(ConnectionId to, std::uint64_t key_id, std::uint64_t number) {
   ByteVector buffer(200);
   wire::Writer writer(buffer);
@@ -157,7 +157,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   const auto flood = [&](int packets) {
     for (int i = 0; i < packets; ++i) server.forge(client.address, forged_accept(c, key, ++number));
   };
-  // Nobody listens there yet. What is tried takes time, until that has been spent.
+  // No server listens yet. Each ACCEPT that is checked costs time, up to a limit.
   double spent = 0;
   double each_tried = 0;
   constexpr int kBursts = 400;
@@ -165,7 +165,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   for (int burst = 0; burst < kBursts; ++burst) {
     flood(kBurst);
     const double before = cpu_seconds();
-    const std::uint64_t until = number - kBurst / 10;  // the socket may drop some
+    const std::uint64_t until = number - kBurst / 10;  // the socket may drop a few
     for (int i = 0; i < 1000 && client.shard->stats().packets_received < until; ++i) poll(client);
     spent += cpu_seconds() - before;
     if (burst == 2) each_tried = spent / static_cast<double>(client.shard->stats().packets_received);
@@ -173,7 +173,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   EXPECT_GT(client.shard->stats().forged_packets, kBursts * kBurst / 2);
   EXPECT_LT(spent / static_cast<double>(client.shard->stats().packets_received), each_tried / 2);
   EXPECT_EQ(client.count(Kind::connected), 0U);
-  // Now somebody does, and the flood goes on: 4000 a second, of which every second one is tried.
+  // Now the server listens, and the flood continues: 4000 a second, of which every second one is checked.
   server.shard->listen(config);
   Nanos next = clock.now();
   EXPECT_TRUE(run([&] {
@@ -198,7 +198,7 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
     run_for(10_ms);
     for (Host* from : {&client, &server}) {
       Host& to = from == &client ? server : client;
-      // The id and the tag that packets to that end have were said in its CONNECT or ACCEPT.
+      // CONNECT and ACCEPT show the id and the tag of packets to each end.
       std::optional<wire::Frame> greeting;
       for (const ByteVector& bytes : to.heard)
         if (const auto frame = first_frame(bytes);
@@ -225,9 +225,9 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
   }
 }
 
-// ---- a stranger with an address of his own, without a key -----------------------------------------------------------
+// ---- an unknown peer with an address of its own, without a key -----------------------------------------------------
 
-/// Opens connections as a client would, and answers each ACCEPT once, late.
+/// Opens connections as a client does, and answers each ACCEPT once, late.
 class Sluggish {
  public:
   Sluggish(const Address& victim, Nanos after) : victim_(victim), after_(after) {}
@@ -284,7 +284,7 @@ class Sluggish {
   std::deque<Answer> waiting_;
 };
 
-TEST(EndpointOpeningAttack, stranger_that_stretches_round_trips__keeps_nobody_out) {
+TEST(EndpointOpeningAttack, unknown_peer_that_stretches_round_trips__keeps_nobody_out) {
   socket::register_datapath();
   endpoint::EndpointConfig config;
   config.datapath.device = "udp:127.0.0.1";
@@ -293,15 +293,15 @@ TEST(EndpointOpeningAttack, stranger_that_stretches_round_trips__keeps_nobody_ou
   config.peer_timeout = 5_s;
   endpoint::Endpoint victim(config);
   endpoint::Endpoint honest(config);
-  Sluggish stranger(victim.address().base(), 1200_ms);
+  Sluggish unknown_peer(victim.address().base(), 1200_ms);
   const Clock clock;
-  // Each of a wave loses its place to one of the next, and has shown by then how long a round trip takes.
+  // Each connection of a wave loses its place to the next wave, after it has shown a long round trip.
   for (int wave = 0; wave < 5; ++wave) {
-    stranger.begin(20);
-    for (const Nanos end = clock.now() + 1300_ms; clock.now() < end;) stranger.work();
+    unknown_peer.begin(20);
+    for (const Nanos end = clock.now() + 1300_ms; clock.now() < end;) unknown_peer.work();
   }
-  EXPECT_GT(stranger.proven, 60U);
-  EXPECT_LT(stranger.sent_bytes(), 40'000U);
+  EXPECT_GT(unknown_peer.proven, 60U);
+  EXPECT_LT(unknown_peer.sent_bytes(), 40'000U);
   for (int i = 0; i < 3; ++i) {
     const Nanos begin = clock.now();
     endpoint::ConnectionHandle connection = 0;

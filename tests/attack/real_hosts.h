@@ -1,4 +1,4 @@
-// Two hosts on the kernel's UDP sockets over the loopback, in real time, that talk while others attack them.
+// Two hosts on the kernel's UDP sockets over the loopback, in real time, that exchange messages during attacks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace mltcp::attack {
 
 using namespace mltcp::literals;
 
-/// A shard and its socket, and what it has sent. What the test sends by forge() comes from the shard's address.
+/// A shard with its socket and a copy of all packets that it sent. forge() sends a test's packet from the same address.
 class Host final : public PacketIo {
  public:
   explicit Host(const ShardConfig& config = {}) : address(Attacker().address()), io_({.address = address}) {
@@ -42,11 +42,11 @@ class Host final : public PacketIo {
   }
   [[nodiscard]] const mltcp::Completion& last() const { return completions.back(); }
 
-  Address address;  ///< with a port that was free
+  Address address;  ///< with a free port
   std::unique_ptr<Shard> shard;
   std::vector<mltcp::Completion> completions;
   std::function<void(const mltcp::Completion&)> on_completion;
-  std::vector<ByteVector> heard;  ///< by whoever listens on the path
+  std::vector<ByteVector> heard;  ///< packets that it sent, as an attacker on the path sees them
 
  private:
   socket::SocketIo io_;
@@ -64,7 +64,7 @@ class RealHosts : public ::testing::Test {
       if (host.on_completion) host.on_completion(completion);
     }
   }
-  /// Until `stop`; false if that does not happen in time.
+  /// Runs until `stop`; false if it is not true in time.
   bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
     const Nanos end = clock.now() + within;
     while (!stop()) {
@@ -76,7 +76,7 @@ class RealHosts : public ::testing::Test {
   void run_for(Nanos duration) {
     run([] { return false; }, duration);
   }
-  /// Until the victim has looked at `packets` more.
+  /// Runs until the victim has received `packets` more.
   void digest(Host& victim, std::uint64_t packets) {
     const std::uint64_t until = victim.shard->stats().packets_received + packets;
     ASSERT_TRUE(run([&] { return victim.shard->stats().packets_received >= until; }));

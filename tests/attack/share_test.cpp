@@ -1,5 +1,5 @@
-// What peers gain that lie about what they have received: shares of a link of 1 Gbit/s, in virtual time. An honest
-// receiver and one that lies draw from the same server, or are sent to by it, for two seconds.
+// What peers gain by false reports of what they have received: their share of a link of 1 Gbit/s, in virtual time. A
+// server sends to an honest receiver and to one that lies, for two seconds; either side may connect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,27 +22,27 @@ using namespace mltcp::literals;
 using Kind = Completion::Kind;
 
 struct Lies {
-  std::uint64_t lost = 0;       ///< acknowledges what was lost, where at least so many in a row were; 0: never
-  bool by_bytes = false;        ///< ... and only where as many packets' bytes are missing
+  std::uint64_t lost = 0;       ///< acknowledges lost packets, if at least that many in a row were lost; 0: never
+  bool by_bytes = false;        ///< ... and only if the bytes of as many packets are missing
   double hidden_marks = 0;      ///< share of the congestion marks that are not reported
-  bool no_ecn = false;          ///< says that its packets have come without ECN, as from a path that clears the field
-  std::uint8_t hops = 0;        ///< stated; 0: the true ones
-  Nanos held{};                 ///< says that it has held each packet for so long
-  bool held_queue = false;      ///< says that it has held each packet for as long as the queue has
+  bool no_ecn = false;          ///< reports its packets as received without ECN, as from a path that clears the field
+  std::uint8_t hops = 0;        ///< reported; 0: the true number
+  Nanos held{};                 ///< reports that it has held each packet for that long
+  bool held_queue = false;      ///< reports that it has held each packet for the queueing delay
   bool many_ranges = false;     ///< acknowledges as many ranges as there is room for
-  double marked_bytes = 1;      ///< share of the bytes of marked packets that it tells
-  std::uint32_t ack_every = 0;  ///< acknowledges so many packets at a time; 0: as others
-  bool first_marks = false;     ///< of the marks that an acknowledgement tells, it tells the first
-  bool bare = false;            ///< acknowledges up to packets that ask for none, which it has the sender send
-  bool last_first = false;      ///< acknowledges the last of some packets before the others
-  Nanos late{};                 ///< leaves one packet every 40 ms out of its acknowledgements for so long
-  double dropped_marks = 0;     ///< share of the marked packets that it says have not come
-  int cleared = 0;              ///< from its 5000th packet on, the ECN fields of so many are cleared on the way
+  double marked_bytes = 1;      ///< share of the bytes of marked packets that it reports
+  std::uint32_t ack_every = 0;  ///< packets per acknowledgement; 0: the default
+  bool first_marks = false;     ///< of several marks for one acknowledgement, reports only the first
+  bool bare = false;            ///< acknowledges up to packets that ask for none, and makes the sender send such
+  bool last_first = false;      ///< acknowledges the last of several packets before the others
+  Nanos late{};                 ///< every 40 ms, leaves one packet out of its acknowledgements for that long
+  double dropped_marks = 0;     ///< share of the marked packets that it reports as lost
+  int cleared = 0;              ///< after 5000 packets, the path clears the ECN field of that many
 };
 
-/// Two hosts of one IPv6 subnet, as a third sees them. One of them changes its address.
+/// Two hosts of one IPv6 subnet, with the addresses that a third host sees. One of them changes its address.
 struct SubnetAddresses {
-  Address fixed;  ///< of the network, like the next
+  Address fixed;  ///< in the simulated network, as is `changing`
   Address changing;
   std::uint32_t changes = 0;
 
@@ -61,7 +61,8 @@ struct SubnetAddresses {
   }
 };
 
-/// A host's datapath. Its shard is honest: what it receives is changed on its way, so that it reports what is not true.
+/// A host's datapath. Its shard is honest: the packets that it receives are changed on their way, so that its reports
+/// are false.
 class LyingIo final : public PacketIo {
  public:
   LyingIo(sim::Host& host, const Lies& lies) : host_(host), lies_(lies) {}
@@ -103,8 +104,8 @@ class LyingIo final : public PacketIo {
     return packets.size();
   }
 
-  Bytes received = 0;                          ///< of data, headers included
-  const SubnetAddresses* addresses = nullptr;  ///< of its peers; null: their own
+  Bytes received = 0;                          ///< with headers
+  const SubnetAddresses* addresses = nullptr;  ///< translates its peers' addresses; null: they stay
   Nanos now;
 
  private:
@@ -134,7 +135,7 @@ class LyingIo final : public PacketIo {
       }
     }
   }
-  /// A packet of its own in place of each that has not come.
+  /// Adds a packet of its own for each packet that is missing.
   void fill_gap(const RxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -172,7 +173,7 @@ class LyingIo final : public PacketIo {
     if (data.length > 0 && (is_new || last >= next->second)) before = data;
     next->second = std::max(next->second, last + 1);
   }
-  /// Its own round trip, by the PINGs that changed_ack() sends.
+  /// Measures its own round trip, by the PINGs that changed_acks() sends.
   void look_at_queue(const RxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -196,7 +197,7 @@ class LyingIo final : public PacketIo {
     while (reader.next(frame)) is_bare = is_bare && frame.type == wire::FrameType::ack;
     if (is_bare) bare_.insert(header.packet_number);
   }
-  /// Without the numbers from `first` to `last`.
+  /// `ack` without the numbers from `first` to `last`.
   static wire::AckFrame without(const wire::AckFrame& ack, std::uint64_t first, std::uint64_t last) {
     wire::AckFrame less = ack;
     less.range_count = 0;
@@ -209,7 +210,7 @@ class LyingIo final : public PacketIo {
     }
     return less;
   }
-  /// An empty one: the packet as it is.
+  /// The packets to send in place of `packet`; an empty one is the packet itself.
   [[nodiscard]] std::vector<std::vector<std::byte>> changed_acks(const TxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -222,7 +223,7 @@ class LyingIo final : public PacketIo {
     Nanos held = lies_.held;
     if (lies_.held_queue && !min_.is_never()) held = (latest_ - min_) * 97 / 100;
     ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
-    // Numbers of long ago, so that there may be no room for those of today.
+    // Adds old numbers, so that there may be no room for the current ones.
     if (lies_.many_ranges && ack.ranges[ack.range_count - 1].first > 66)
       for (std::uint32_t old = 64; ack.range_count < wire::kMaxAckRanges; old -= 2)
         ack.ranges[ack.range_count++] = {old, old};
@@ -316,7 +317,7 @@ class Program final : public Pollable {
 };
 
 struct Shares {
-  double honest = 0;  ///< Mbit/s, of UDP payload
+  double honest = 0;  ///< Mbit/s of UDP payload
   double other = 0;
   std::uint64_t found_out = 0;
 };
@@ -327,9 +328,9 @@ struct Scene {
   Lies lies{};
   ConnectionConfig config{};
   Who who = Who::other_connects;
-  int connections = 1;     ///< of the liar, at a time
-  bool alone = false;      ///< it has the link to itself
-  bool renumbers = false;  ///< takes a new address of the subnet, which both are in, whenever it is found out
+  int connections = 1;     ///< of the lying peer, at a time
+  bool alone = false;      ///< the lying peer has the link to itself
+  bool renumbers = false;  ///< takes a new address of the subnet that both are in, whenever it is found out
   Bytes buffer = 250'000;
   fabric::EcnConfig marking{};
   Nanos duration = 2_s;
@@ -363,7 +364,7 @@ Shares shares_of(const Scene& scene) {
   server.on_completion = [&](const Completion& completion) {
     if (completion.status == Status::violation) ++addresses.changes;
     if (completion.kind == Kind::accepted || completion.kind == Kind::connected) server.send(completion.connection);
-    // It goes on trying to reach who has lied, as a program does that wants its work done.
+    // The server reconnects to the lying peer, as a program does that has work left.
     if (completion.kind == Kind::closed && scene.who == Who::server_connects)
       server.connect(network.right(1).address(), scene.config);
   };
@@ -397,7 +398,7 @@ TEST(Share, two_honest_receivers__share_evenly) {
   EXPECT_EQ(shares.found_out, 0U);
 }
 
-// Each time that it is found out, it has been sent some hundred packets.
+// Each time before it is found out, it receives a few hundred packets.
 TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
     const Shares shares = shares_of({.lies = {.lost = 1}, .who = who});
@@ -407,7 +408,7 @@ TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   }
 }
 
-// A number that was skipped leaves no gap in the bytes, and a loss does.
+// A skipped number leaves no gap in the bytes; a loss does.
 TEST(Share, who_tells_losses_by_missing_bytes__gains_nothing_from_honest_looking_gaps) {
   for (const char* algorithm : {"reno", "cubic"})
     for (const Who who : {Who::other_connects, Who::server_connects})
@@ -432,7 +433,7 @@ TEST(Share, who_does_so_with_many_connections__gains_little_more) {
   EXPECT_LE(shares.found_out, 64U) << "16 after 0, 1, 3 and 7 s";
 }
 
-// A host may have any address of its IPv6 subnet, and is never held off; its neighbour has to be spared.
+// A host may have any address of its IPv6 subnet, so it is not held off, because its neighbour must not be.
 TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   for (const int connections : {1, 16}) {
     const Shares shares = shares_of({.lies = {.lost = 1}, .connections = connections, .renumbers = true});
@@ -441,8 +442,8 @@ TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   }
 }
 
-// A single number may have been skipped. A liar who conceals only losses of several packets in a row is slowed down by
-// the others.
+// A single missing number may have been skipped. A liar that conceals only losses of several packets in a row still
+// reacts to the others.
 TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
     const Shares shares = shares_of({.lies = {.lost = 2}, .who = who});
@@ -451,7 +452,7 @@ TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   }
 }
 
-/// The target is the operator's, as it has to be where peers are not trusted.
+/// The operator sets the target, which is necessary if peers are not trusted.
 ConnectionConfig swift() {
   ConnectionConfig config;
   config.congestion_control = "swift";
@@ -469,7 +470,7 @@ TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
   }
 }
 
-// Nobody can look into a peer to see for how long it has held a packet, so it is asked not to.
+// No sender can verify how long a peer has held a packet, so a peer that is checked must not hold packets.
 TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
   for (const Nanos held : {10_us, 50_us, 140_us})
     for (const bool check : {false, true}) {
@@ -485,7 +486,7 @@ TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
     }
 }
 
-// Slow flows, each of which sends less than a packet in the time for which an acknowledgement may wait.
+// Slow flows: each sends less than a packet in the time by which an acknowledgement may be delayed.
 TEST(Share, honest_peers_that_are_checked_under_swift__lose_nothing) {
   for (const int connections : {1, 31}) {
     for (const bool check : {false, true}) {
@@ -509,7 +510,7 @@ Scene marking_scene(double hidden, bool check, const std::string& algorithm = "d
   return scene;
 }
 
-/// Of senders that know their link's rate.
+/// With senders that know their link's rate.
 Scene rated_scene(double hidden, bool check, const std::string& algorithm) {
   Scene scene = marking_scene(hidden, check, algorithm);
   scene.config.max_rate = Rate(1'000'000'000);
@@ -525,7 +526,7 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
   }
 }
 
-// Marked packets are told truly, and so no test is missed.
+// The number of marked packets is reported correctly, so no test is failed.
 TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double told : {0.5, 0.0}) {
@@ -567,7 +568,7 @@ TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
   }
 }
 
-// Their numbers give no round trip, and would hide a queue for ever.
+// Acknowledgements of these packets give no round trip, and would hide a queue without end.
 TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
   for (const std::string algorithm : {"swift", "dctcp", "dcqcn"}) {
     Scene scene = rated_scene(algorithm == "swift" ? 0 : 1, true, algorithm);
@@ -595,7 +596,7 @@ TEST(Share, packets_that_are_acknowledged_late__do_not_put_off_the_answer_to_los
     }
 }
 
-// That is, the path is said to lose what is marked, where losses count less than marks.
+// The peer pretends that the path loses marked packets, because a loss reduces the rate less than a mark.
 TEST(Share, marked_packets_that_are_said_to_be_lost__are_found_missing) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double dropped : {1.0, 0.9, 0.5}) {
@@ -620,7 +621,7 @@ TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
       }
 }
 
-// By a switch, or by somebody on the path.
+// Cleared by a switch, or by an attacker on the path.
 TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
   for (const bool check : {false, true})
     for (const char* algorithm : {"dctcp", "dcqcn"}) {
@@ -660,7 +661,7 @@ TEST(Share, marks_that_are_told__cost_nothing_to_check) {
   }
 }
 
-// What check_peer is for: without it DCTCP believes its peer.
+// Why check_peer exists: without it DCTCP trusts its peer.
 TEST(Share, marks_that_nobody_checks__pay_under_dctcp) {
   const Shares shares = shares_of(marking_scene(1, false));
   EXPECT_LT(shares.honest, 100);

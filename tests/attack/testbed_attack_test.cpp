@@ -1,6 +1,6 @@
 // Hostile frames on the network of a running experiment: `mltcp testbed` with real ports, and an attacker on the wires
-// of both hosts, who sees each frame and sends frames of its own that say they come from the other host. Who has not
-// seen the tags of connections, or has not the key, changes nothing: the experiment ends as if nothing had been sent.
+// of both hosts, who sees each frame and forges frames with the other host's address. Without the tags of connections,
+// or without the key, the attacker changes nothing: the experiment ends as if there were no attack.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class Testbed : public StartedProgram {
   Testbed(const fs::path& folder, const std::vector<std::string>& options)
       : StartedProgram(words(folder, options), folder, "testbed"), folder_(folder) {}
 
-  /// The process of its switch, which has the wires of all hosts; 0: there is none.
+  /// The process of its switch, which has the wires of all hosts; 0: not found.
   [[nodiscard]] pid_t bridge() const {
     pid_t found = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -75,7 +75,7 @@ class Testbed : public StartedProgram {
   fs::path folder_;
 };
 
-/// Everybody's frames of one interface.
+/// A packet socket on one interface that receives all frames.
 class Wire {
  public:
   explicit Wire(const char* interface) : file_(::socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL))) {
@@ -85,8 +85,8 @@ class Wire {
     own.sll_ifindex = static_cast<int>(if_nametoindex(interface));
     EXPECT_NE(own.sll_ifindex, 0) << interface;
     EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
-    // Else the switch, which listens on this interface, would take what is sent here for something from this host, and
-    // learn where it is not.
+    // Otherwise the switch, which listens on this interface, would receive the frames sent here as frames from this
+    // host, and learn a wrong port for their addresses.
     const int on = 1;
     EXPECT_EQ(setsockopt(file_, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on), 0);
   }
@@ -94,7 +94,7 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  /// The next frame that the host has sent; empty: none is here.
+  /// The next frame that the host has sent; empty: none.
   ByteVector receive() {
     ByteVector frame(2048);
     sockaddr_ll from{};
@@ -103,7 +103,7 @@ class Wire {
       const ssize_t count =
           recvfrom(file_, frame.data(), frame.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &size);
       if (count <= 0) return {};
-      if (from.sll_pkttype == PACKET_OUTGOING) continue;  // of the switch
+      if (from.sll_pkttype == PACKET_OUTGOING) continue;  // sent by the switch
       frame.resize(static_cast<std::size_t>(count));
       return frame;
     }
@@ -118,8 +118,8 @@ class Wire {
   std::atomic<std::uint64_t> sent_ = 0;
 };
 
-/// A thread that listens on the wires of two hosts and forges, until it ends. It knows the numbers of connections and
-/// of packets; and where it `reads`, all else that goes over the wires.
+/// A thread that listens on the wires of two hosts and forges frames until stop(). It knows the numbers of connections
+/// and packets and, if `reads`, everything else on the wires.
 class Attack {
  public:
   Attack(pid_t bridge, bool reads) : reads_(reads), thread_([this, bridge] { run(bridge); }) {}
@@ -131,15 +131,15 @@ class Attack {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // After stop().
+  // Valid after stop().
   std::uint64_t forged = 0;
-  std::uint64_t sealed = 0;    ///< of those seen
-  std::uint64_t unsealed = 0;  ///< with something in them
+  std::uint64_t sealed = 0;    ///< number of observed packets that were sealed
+  std::uint64_t unsealed = 0;  ///< number of observed packets that were not, with frames of the job
 
  private:
   void run(pid_t bridge) {
     const int network = open(("/proc/" + std::to_string(bridge) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(setns(network, CLONE_NEWNET), 0) << strerror(errno);  // of this thread
+    ASSERT_EQ(setns(network, CLONE_NEWNET), 0) << strerror(errno);  // for this thread only
     close(network);
     Wire first("h0");
     Wire second("h1");
@@ -157,14 +157,14 @@ class Attack {
     forged = first.sent() + second.sent();
   }
 
-  /// Of host `side`, to the other one, which hears more than that.
+  /// Handles a frame of host `side`: forges frames to the other host, which also receives the frame itself.
   void on_frame(std::size_t side, const ByteVector& bytes, Wire& to) {
     encap::Frame frame;
     if (encap::parse(bytes, encap::VerifyUdp::no, frame) != encap::Reject::none) return;
     if (frame.payload.size() < wire::kHeaderBytes || frame.payload[0] != std::byte{wire::magic}) return;
     ++seen_;
     if (wire::is_sealed(frame.payload)) ++sealed;
-    // Answers to what is forged here say nothing of the job.
+    // Short unsealed packets are answers to forged ones, and say nothing about the job.
     else if (frame.payload.size() > wire::kHeaderBytes + wire::kConnectFrameBytes)
       ++unsealed;
     if (const std::uint32_t connection = wire::peek_connection(frame.payload); connection != 0)
@@ -172,7 +172,7 @@ class Attack {
     auto& heard = heard_[side];
     heard.push_back(bytes);
     if (heard.size() > 100) heard.pop_front();
-    if (seen_ > 50 && seen_ % 8 != 0) return;  // it has two CPUs to share, too
+    if (seen_ > 50 && seen_ % 8 != 0) return;  // limits the load: two CPUs have to suffice for all
     forge(side, frame, to);
     if (!reads_) return;
     to.send(bytes);
@@ -200,12 +200,12 @@ class Attack {
         w.copy(random_bytes(4).data(), 4);
       });
       say([&](wire::Writer& w) { acknowledge(w, 0, header.packet_number + 1000); });
-      // The same as if it were sealed.
+      // The same packet, but flagged as sealed.
       ByteVector pretended = packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
       pretended[1] |= std::byte{wire::sealed | wire::clear};
       to.send(with_payload(frame, pretended));
     }
-    // The victim's own number, with a tag of the attacker's: that it has begun anew.
+    // A CONNECT from the victim's own id with the attacker's tag, as if the peer had been restarted.
     const wire::ConnectFrame again{.max_packet = 1472,
                                    .source_connection = connections_[1 - side] != 0 ? connections_[1 - side] : 1,
                                    .credit = 1,
@@ -220,7 +220,7 @@ class Attack {
     to.send(with_payload(frame, random_bytes(random_.below(1400), random_.next())));
   }
 
-  /// A frame of the same hosts and ports.
+  /// A frame between the same hosts and ports.
   static ByteVector with_payload(const encap::Frame& frame, const ByteVector& payload) {
     ByteVector bytes(encap::header_bytes(frame.headers.destination));
     encap::write_headers(frame.headers, payload.size(), encap::sum(payload.data(), payload.size()), bytes.data());
@@ -232,7 +232,7 @@ class Attack {
   std::atomic<bool> over_ = false;
   Random random_{1};
   std::uint64_t seen_ = 0;
-  std::array<std::uint32_t, 2> connections_{};  ///< by who sends to it
+  std::array<std::uint32_t, 2> connections_{};  ///< index: the side that sends to it
   std::array<std::deque<ByteVector>, 2> heard_;
   std::thread thread_;
 };
@@ -251,7 +251,7 @@ class TestbedAttack : public ::testing::Test {
     fs::create_directory(folder_ / "tmp");
     std::ofstream(folder_ / "e.toml") << kExperiment;
   }
-  /// Its exit status.
+  /// Runs the attack during the experiment; returns the experiment's exit status.
   int attacked(Testbed& testbed, bool reads) {
     pid_t bridge = 0;
     EXPECT_TRUE(soon([&] { return (bridge = testbed.bridge()) != 0; }, 60s)) << testbed.said();
@@ -279,9 +279,9 @@ TEST_F(TestbedAttack, frames_without_tags__change_nothing) {
   EXPECT_EQ(sealed_, 0U);
 }
 
-// So the frames that are forged here are what hosts believe, where there is no key.
+// This shows that hosts accept the forged frames if there is no key.
 TEST_F(TestbedAttack, frames_with_the_tags_that_were_seen__end_an_experiment_without_a_key) {
-  // Long enough for one of them to come before the host's own packet of that number, however busy the machine is.
+  // Long enough that a forged packet arrives before the host's own packet with that number, even on a busy machine.
   std::string longer = kExperiment;
   longer.replace(longer.find("iterations = 10"), 15, "iterations = 1000");
   std::ofstream(folder_ / "e.toml") << longer;

@@ -1,6 +1,6 @@
-// Hostile hosts against live endpoints, with real packets over the kernel's UDP sockets: whole conversations played
-// again, floods of questions from addresses that nobody has proven, bytes of any kind. What is said within a connection
-// that ought not to be said is in tests/endpoint/attack_test.cpp, in virtual time.
+// Hostile hosts against live endpoints, with real packets over the kernel's UDP sockets: replayed conversations, floods
+// of CONNECTs from unproven addresses, and random bytes. For invalid frames within a connection see
+// tests/endpoint/attack_test.cpp, in virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ EndpointConfig udp_config(std::uint16_t port = 0) {
   return config;
 }
 
-/// False, and a failure, if it has not ended well in time.
+/// Waits for the operation; false, and a test failure, if it did not end with Code::ok in time.
 bool ends_well(Endpoint& endpoint, OperationHandle operation) {
   endpoint::Completion how;
   const Code code = endpoint.wait(operation, how, kPatience);
@@ -51,7 +51,7 @@ bool ends_well(Endpoint& endpoint, OperationHandle operation) {
   return code == Code::ok && how.code == Code::ok;
 }
 
-/// Connects `from` to `to` and moves a message of three packets, which arrives as it was. False if not.
+/// Connects `from` to `to` and sends a message of three packets; false if it does not arrive unchanged.
 bool they_talk(Endpoint& from, Endpoint& to) {
   const ByteVector message = random_bytes(4000);
   ByteVector buffer(message.size());
@@ -66,7 +66,7 @@ bool they_talk(Endpoint& from, Endpoint& to) {
   EXPECT_EQ(from.send_tagged(connection, message, 3, {}, operation), Code::ok);
   const bool arrived = ends_well(from, operation) && ends_well(to, receiving);
   from.abort(connection);
-  if (!arrived) to.close();  // nothing writes into the buffer any more
+  if (!arrived) to.close();  // so that nothing writes into the buffer any more
   EXPECT_EQ(buffer, message);
   return arrived;
 }
@@ -77,7 +77,7 @@ endpoint::EndpointReport report_of(Endpoint& endpoint) {
   return report;
 }
 
-/// Sends to a victim, to whom nobody else talks, no faster than it looks at what has come: no buffer overflows.
+/// Sends to a victim without other peers, no faster than it reads packets, so that no buffer overflows.
 class Throttle {
  public:
   Throttle(Attacker& attacker, Endpoint& victim) : attacker_(attacker), victim_(victim) {}
@@ -85,7 +85,7 @@ class Throttle {
     attacker_.send(victim_.address().base(), packet);
     if (++sent_ % 32 == 0) catch_up();
   }
-  /// Until all has been looked at.
+  /// Waits until all packets have been read.
   void catch_up() {
     const Clock clock;
     const Nanos end = clock.now() + kPatience;
@@ -102,7 +102,7 @@ class Throttle {
   std::uint64_t before_ = seen();
 };
 
-/// A datapath that keeps a copy of all that is sent, as whoever listens on the wire has one.
+/// A datapath that keeps a copy of all packets that are sent, as an attacker on the wire has.
 class Wiretap final : public PacketIo {
  public:
   explicit Wiretap(const Address& address) : io_({.address = address}) {}
@@ -122,7 +122,7 @@ class Wiretap final : public PacketIo {
   socket::SocketIo io_;
 };
 
-/// An honest client introduces itself to `victim`, sends it a message in the clear, and leaves: all its packets.
+/// An honest client introduces itself to `victim`, sends it a message in the clear, and closes. Returns its packets.
 std::vector<ByteVector> conversation(const Address& own, Endpoint& victim, const ByteVector& message) {
   Wiretap tap(own);
   Shard shard(tap, {});
@@ -153,7 +153,7 @@ std::vector<ByteVector> conversation(const Address& own, Endpoint& victim, const
   return tap.heard;
 }
 
-/// What the victim's program does in conversation(): takes the connection and the message.
+/// The victim's part of conversation(): accepts the connection and receives the message.
 void take_conversation(Endpoint& victim, ByteVector& buffer) {
   endpoint::Completion event;
   std::size_t count = 0;
@@ -168,7 +168,7 @@ void take_conversation(Endpoint& victim, ByteVector& buffer) {
   EXPECT_EQ(event.kind, endpoint::Completion::Kind::closed);
 }
 
-/// All of it, in its order, then backwards, then as it may come.
+/// Replays the packets in order, in reverse order, and at random.
 void play(Throttle& out, std::vector<ByteVector> packets) {
   for (const ByteVector& packet : packets) out.send(packet);
   std::reverse(packets.begin(), packets.end());
@@ -183,7 +183,7 @@ TEST(UdpAttack, conversation__played_again_reaches_nobody) {
   const Address place = victim->address().base();
   const ByteVector message = random_bytes(5000);
   ByteVector buffer(message.size());
-  const Address own = Attacker().address();  // a port that is free again
+  const Address own = Attacker().address();  // the port is free again
   std::thread program([&] { take_conversation(*victim, buffer); });
   const std::vector<ByteVector> heard = conversation(own, *victim, message);
   program.join();
@@ -215,8 +215,8 @@ TEST(UdpAttack, questions__from_everywhere_keep_out_neither_who_connects_nor_wha
   Endpoint victim(udp_config());
   Endpoint honest(udp_config());
   std::atomic<bool> over{false};
-  // Some thousands a second, from 50 addresses, of whom none answers: they get what places there are for those that
-  // have not proven their addresses, and all others are asked for a cookie.
+  // Up to 2000 a second, from 50 addresses that never answer: they get the places for half-open connections, and all
+  // other CONNECTs are answered with a cookie.
   std::thread flood([&] {
     std::vector<std::unique_ptr<Attacker>> attackers;
     for (std::uint32_t i = 0; i < 50; ++i) attackers.push_back(std::make_unique<Attacker>(0x7F000100 + i));
@@ -243,7 +243,7 @@ TEST(UdpAttack, bytes__of_any_kind_are_counted_and_nothing_else) {
   for (int i = 0; i < 400; ++i) {
     ByteVector packet = good;
     if (i % 4 == 0)
-      packet.resize(random.below(good.size()));  // cut off, down to nothing
+      packet.resize(random.below(good.size()));  // truncated, possibly to nothing
     else if (i % 4 == 1)
       packet = random_bytes(i == 1 ? 65'507 : 1 + random.below(9000), random.next());
     else if (i % 4 == 2)
@@ -259,7 +259,7 @@ TEST(UdpAttack, bytes__of_any_kind_are_counted_and_nothing_else) {
   EXPECT_EQ(packets.packets_received, packets.rejected_packets() + packets.unknown_connection);
   EXPECT_EQ(packets.resets_sent, 0U) << "CLOSE is too short to be answered";
   EXPECT_EQ(report.connections, 0U);
-  EXPECT_EQ(report.strangers, 0U);
+  EXPECT_EQ(report.unintroduced, 0U);
   EXPECT_TRUE(they_talk(honest, victim));
 }
 

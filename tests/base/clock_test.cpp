@@ -26,7 +26,7 @@ TEST(Clock, FollowsTheMonotonicClockAfterCalibration) {
   if (!has_invariant_tsc()) GTEST_SKIP() << "this CPU has no invariant TSC";
   ASSERT_TRUE(clock.uses_tsc());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  // The least difference of many: a single one may be torn apart by a context switch.
+  // The smallest of many differences: a context switch may fall between two single readings.
   std::int64_t least = 1'000'000'000;
   for (int i = 0; i < 100; ++i) {
     const std::int64_t difference = (clock.now() - monotonic_now()).count;

@@ -45,7 +45,7 @@ TEST(Csv, next__goes_to_lines_with_fields) {
 TEST(Csv, read_columns__refuses_what_is_unknown_twice_or_missing) {
   EXPECT_EQ(refusal("name,weight\n"), "t.csv:1: columns: \"weight\" is not known; the columns are name, size and note");
   EXPECT_EQ(refusal("name,\n"), "t.csv:1: columns: \"\" is not known; the columns are name, size and note");
-  EXPECT_EQ(refusal("name,size,name\n"), "t.csv:1: columns: \"name\" stands there twice; keep one of them");
+  EXPECT_EQ(refusal("name,size,name\n"), "t.csv:1: columns: \"name\" appears twice; keep one of them");
   EXPECT_EQ(refusal("\nname,note\n"), "t.csv:2: columns: \"size\" is missing; add the column");
   EXPECT_EQ(refusal("note,size,name\n"), "no error");
 }
@@ -54,11 +54,11 @@ TEST(Csv, next__refuses_other_dialects) {
   const std::string wide = "; write a field for each, separated by commas";
   EXPECT_EQ(refusal("name,size\na\n"), "t.csv:2: columns: the line has 1 fields and the first one 2 columns" + wide);
   EXPECT_EQ(refusal("name,size\na,1,\n"), "t.csv:2: columns: the line has 3 fields and the first one 2 columns" + wide);
-  EXPECT_EQ(refusal("name,size\n\"a\",1\n"),
-            "t.csv:2: columns: there are quotation marks; write names and values without; they can't hold commas");
+  EXPECT_EQ(
+      refusal("name,size\n\"a\",1\n"),
+      "t.csv:2: columns: there are quotation marks; write names and values without quotation marks and without commas");
   EXPECT_EQ(refusal("name,size\na,1\rb,2\r"),
-            "t.csv:2: columns: a carriage return stands within the line; end lines with a line feed, with or without "
-            "one");
+            "t.csv:2: columns: there is a carriage return within the line; end lines with LF or CR LF");
 }
 
 TEST(Csv, parsed__tells_file_line_and_column) {

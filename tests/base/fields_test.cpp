@@ -1,4 +1,4 @@
-// Lists of fields: that they are whole, and what they visit.
+// Lists of fields: that they are complete, and which members they visit.
 #include "mltcp/base/fields.h"
 
 #include <gtest/gtest.h>

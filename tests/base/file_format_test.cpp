@@ -1,4 +1,4 @@
-// Tests of base/file_format.cpp: what files are by their first bytes.
+// Tests of base/file_format.cpp: formats of files, detected from their first bytes.
 #include "mltcp/base/file_format.h"
 
 #include <gtest/gtest.h>
@@ -19,15 +19,14 @@ TEST(FileFormat, name__by_the_first_bytes) {
             "a program or library (ELF)"sv},
            {"SQLite format 3\0\x10"sv, "SQLite"sv},
            {"PK\x03\x04\x14"sv, "a zip archive"sv},
-           {"\x80\x04\x95"sv, "a pickle of Python"sv},
+           {"\x80\x04\x95"sv, "a Python pickle"sv},
            {"\xff\xfeN\0o\0"sv, "text in UTF-16"sv},
            {"\x01\x02\x03"sv, "binary data"sv},
            {"<?xml version=\"1.0\"?>\n<a/>"sv, "XML"sv},
            {"<!-- <!-- -->\n<!DOCTYPE html>"sv, "HTML"sv},
            {"<HTML>"sv, "HTML"sv},
            {"<?xml version=\"1.0\"?>\n<svg>"sv, "a picture (SVG)"sv},
-           {"<system version=\"1\">\n  <cpu numaid=\"0\""sv,
-            "the topology of a host (XML), as NCCL writes and reads it"sv},
+           {"<system version=\"1\">\n  <cpu numaid=\"0\""sv, "NCCL's topology of a host (XML)"sv},
            {"<system version=\"1\">\n  <a/>"sv, "XML"sv},
            {"<host>:100:100 [0] says\n"sv, ""sv},
            {"<<< hello"sv, ""sv},

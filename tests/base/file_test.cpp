@@ -1,5 +1,5 @@
-// Reading of whole files: bounded, and without waiting or opening what is no file. Writing of whole files: where nobody
-// leads it to another.
+// Reading whole files: bounded, without waiting and without opening what is not a file. Writing whole files: other
+// users' links and files are refused.
 #include "mltcp/base/file.h"
 #include "../temporary_folder.h"
 
@@ -84,7 +84,7 @@ TEST_F(ReadTextFile, no_file__the_nearest_beside_it_is_named) {
 }
 
 TEST_F(ReadTextFile, device__refused_without_reading) {
-  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("this is no file but a device"));
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("this is a device or socket"));
 }
 
 TEST_F(ReadTextFile, pipe__read_as_far_as_it_should_be) {
@@ -183,7 +183,7 @@ TEST_F(WriteFile, output_target__is_a_path_without_links) {
 
 TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
-  constexpr uid_t stranger = 65'534;
+  constexpr uid_t other_user = 65'534;
   fs::create_directory(folder_ / "shared");
   folder_.write("mine", "mine");
   folder_.write("shared/file", "");
@@ -191,29 +191,31 @@ TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   fs::create_symlink("shared/link", folder_ / "to link");
   fs::create_symlink("../mine", folder_ / "shared/own");
   for (const char* const name : {"shared/file", "shared/link"})
-    ASSERT_EQ(lchown((folder_ / name).c_str(), stranger, stranger), 0);
+    ASSERT_EQ(lchown((folder_ / name).c_str(), other_user, other_user), 0);
   EXPECT_EQ(refusal("shared/link"), "no error") << "a folder that is not for all";
   chmod((folder_ / "shared").c_str(), 01777);
-  EXPECT_THAT(refusal("shared/link"), HasSubstr("shared/link: the link is another user's, in a folder that all may"));
-  EXPECT_THAT(refusal("shared/file"), HasSubstr("shared/file: the file is another user's, in a folder that all may"));
-  EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link is another user's"));
+  EXPECT_THAT(refusal("shared/link"),
+              HasSubstr("shared/link: the link belongs to another user, in a folder that all users may"));
+  EXPECT_THAT(refusal("shared/file"),
+              HasSubstr("shared/file: the file belongs to another user, in a folder that all users may"));
+  EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link belongs to another user"));
   EXPECT_EQ(refusal("shared/own"), "no error");
   EXPECT_EQ(refusal("shared/new"), "no error");
-  // Links on the way: what is missing below them, too.
+  // Links in the path, also if the rest of the path does not exist.
   fs::create_directory(folder_ / "victim");
   folder_.write("victim/file", "precious");
   fs::create_symlink("../victim", folder_ / "shared/out");
   fs::create_symlink("../victim", folder_ / "shared/own folder");
   fs::create_symlink("shared/out/.", folder_ / "to out");
-  ASSERT_EQ(lchown((folder_ / "shared/out").c_str(), stranger, stranger), 0);
+  ASSERT_EQ(lchown((folder_ / "shared/out").c_str(), other_user, other_user), 0);
   for (const char* const name :
        {"shared/out/file", "shared/out/none/new", "to out/file", "victim/../shared/out/file"}) {
-    EXPECT_THAT(refusal(name), HasSubstr("shared/out: the link is another user's")) << name;
+    EXPECT_THAT(refusal(name), HasSubstr("shared/out: the link belongs to another user")) << name;
     EXPECT_EQ(replace_file(folder_ / name, "text"), EACCES) << name;
   }
   EXPECT_EQ(content("victim/file"), "precious");
   EXPECT_EQ(output_target(folder_ / "shared/own folder/file").path, folder_ / "victim/file");
-  ASSERT_EQ(lchown((folder_ / "shared").c_str(), stranger, stranger), 0);
+  ASSERT_EQ(lchown((folder_ / "shared").c_str(), other_user, other_user), 0);
   EXPECT_EQ(refusal("shared/link"), "no error") << "the owner of the folder may have what he likes there";
 }
 

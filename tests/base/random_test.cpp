@@ -11,8 +11,8 @@
 namespace mltcp {
 namespace {
 
-// Computed by an implementation of SplitMix64 and xoshiro256** of another language, itself checked against the
-// sequences their authors publish.
+// Computed with an implementation of SplitMix64 and xoshiro256** in another language, which was checked against the
+// sequences published by the authors.
 TEST(Random, next__known_sequences) {
   const auto expect = [](std::uint64_t seed, const std::array<std::uint64_t, 4>& numbers) {
     Random random(seed);

@@ -52,7 +52,7 @@ TEST(GrowableRing, push__within_the_reserve_does_not_move_elements) {
 
 TEST(GrowableRing, skip__passes_over_a_position_of_an_empty_ring) {
   GrowableRing<int> ring;
-  ring.prefetch();  // of nothing
+  ring.prefetch();  // without elements
   ring.skip();
   EXPECT_TRUE(ring.empty());
   EXPECT_EQ(ring.push(7), 1U);

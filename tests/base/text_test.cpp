@@ -1,4 +1,4 @@
-// Text from outside in messages: one line, nothing that steers a terminal.
+// Text from outside in messages: one line, without control sequences for terminals.
 #include "mltcp/base/text.h"
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ TEST(Text, one_line__keeps_what_is_asked_for) {
 
 TEST(Text, one_line__replaces_bytes_that_are_not_utf8) {
   EXPECT_EQ(one_line("a\xff\xfe"), "a??");
-  EXPECT_EQ(one_line("\xC3"), "?");                      // cut off
-  EXPECT_EQ(one_line("\xE2\x82 "), "?? ");               // cut off by another character
+  EXPECT_EQ(one_line("\xC3"), "?");                      // truncated
+  EXPECT_EQ(one_line("\xE2\x82 "), "?? ");               // truncated by another character
   EXPECT_EQ(one_line("\xC0\x8A\xE0\x80\x8A"), "?????");  // overlong newlines
   EXPECT_EQ(one_line("\xED\xA0\x80"), "???");            // a surrogate
   EXPECT_EQ(one_line("\xF4\x90\x80\x80\xF5"), "?????");  // beyond U+10FFFF
@@ -53,8 +53,7 @@ TEST(Text, in_quotes__is_short) {
   EXPECT_EQ(in_quotes("a\nb"), "\"a?b\"");
   EXPECT_EQ(in_quotes(std::string(60, 'x')), '"' + std::string(60, 'x') + '"');
   EXPECT_EQ(in_quotes(std::string(61, 'x')), '"' + std::string(60, 'x') + "...\"");
-  EXPECT_EQ(in_quotes(std::string(59, 'x') + "€"),
-            '"' + std::string(59, 'x') + "...\"");  // not in a character's middle
+  EXPECT_EQ(in_quotes(std::string(59, 'x') + "€"), '"' + std::string(59, 'x') + "...\"");  // not within a character
 }
 
 TEST(Text, trimmed__at_both_ends_only) {

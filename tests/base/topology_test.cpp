@@ -1,4 +1,4 @@
-// Networks on paper and the paths in them.
+// Networks as graphs, and their paths.
 #include "mltcp/base/topology.h"
 
 #include <functional>
@@ -174,9 +174,9 @@ TEST(topology, check_path__refuses_paths_that_do_not_lead_there) {
   const auto error = [&] { return message_of<InputError>([&] { topology.check_path(0, 1, path); }); };
   EXPECT_EQ(error(), "no error");
   path.pop_back();
-  EXPECT_EQ(error(), "the path from \"host 0\" to \"host 1\" ends at \"leaf 1\"; give one that arrives");
+  EXPECT_EQ(error(), "the path from \"host 0\" to \"host 1\" ends at \"leaf 1\"; end it at its destination");
   path.erase(path.begin() + 1);
-  EXPECT_THAT(error(), HasSubstr("is at \"leaf 0\" and goes on over link \"spine 0 -> leaf 1\""));
+  EXPECT_THAT(error(), HasSubstr("reaches \"leaf 0\" and then takes link \"spine 0 -> leaf 1\""));
   path = {99};
   EXPECT_THAT(error(), HasSubstr("has a link 99, but links are 0 to 7"));
 }
@@ -200,7 +200,7 @@ TEST(topology, longest_delay__is_that_of_the_longest_shortest_path) {
   EXPECT_EQ(Topology::leaf_spine({3, 2, 2, kRate, kRate, us}).longest_delay(), us * 4);
   EXPECT_EQ(Topology::leaf_spine({1, 2, 2, kRate, kRate, us}).longest_delay(), us * 2);
   EXPECT_EQ(Topology::fat_tree(4, kRate, us).longest_delay(), us * 6);
-  // Over t, which is as near as u and further away; not over v, which is a detour.
+  // Over t, which has as few hops as u and a longer delay; not over v, which has more hops.
   Graph graph{{{"a", true}, {"b", true}, {"r"}, {"s"}, {"t"}, {"u"}, {"v"}, {"w"}}, {}};
   const auto cable = [&](const char* from, const char* to, std::int64_t delay) {
     graph.links.push_back({from, to, kRate, {}, us * delay});
@@ -244,7 +244,7 @@ TEST(topology, check_all_paths__names_two_hosts_without_one) {
   graph.links.pop_back();
   EXPECT_EQ(refusal_of([&] { Topology(graph).check_all_paths(); }),
             "no path leads from \"b\" to \"a\"; add links in this direction");
-  // From the switch on which "a" sends, none leads back to "a".
+  // No path leads from the switch to which "a" sends back to "a".
   const Graph circle{{{"a", true}, {"b", true}, {"s"}, {"t"}},
                      {{"a", "s", kRate}, {"t", "a", kRate}, {"b", "s", kRate}, {"s", "b", kRate}, {"t", "s", kRate}}};
   EXPECT_EQ(refusal_of([&] { Topology(circle).check_all_paths(); }),
@@ -255,7 +255,7 @@ TEST(topology, check_all_paths__names_two_hosts_without_one) {
             "no path leads from \"a\" to \"c\"; add links in this direction");
 }
 
-// What is beyond them would take more memory or time than there is, and is refused before any is taken.
+// Larger networks would need too much memory or time, and are refused before any is used.
 TEST(topology, limits__are_checked_up_front) {
   const auto refused = [](const std::function<Topology()>& make) { return refusal_of([&] { return make(); }); };
   EXPECT_EQ(refused([] { return Topology::single_switch(1'000'000, kRate); }),

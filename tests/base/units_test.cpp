@@ -1,4 +1,4 @@
-// Values with units: what is read, what is refused and how it is said, and that what is written reads back.
+// Values with units: accepted texts, refused texts and their errors, and that written values can be read again.
 #include "mltcp/base/units.h"
 
 #include <limits>
@@ -121,13 +121,13 @@ TEST(Units, parse__errors_name_text_cause_and_cure) {
     EXPECT_THAT(message, HasSubstr(text)) << text;
     EXPECT_THAT(message, HasSubstr("is not a duration")) << text;
     EXPECT_THAT(message, HasSubstr(cause)) << text;
-    EXPECT_THAT(message, HasSubstr("ns, us, ms, s, min, as in \"150 ms\"")) << text;
+    EXPECT_THAT(message, HasSubstr("ns, us, ms, s, min, such as \"150 ms\"")) << text;
   }
   EXPECT_THAT(refusal(parse_bytes, "5 Mb"), HasSubstr("is not a size: unknown unit \"Mb\""));
-  EXPECT_THAT(refusal(parse_bytes, "5 mb"), HasSubstr("B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in \"13.5 MB\""));
+  EXPECT_THAT(refusal(parse_bytes, "5 mb"), HasSubstr("B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, such as \"13.5 MB\""));
   EXPECT_THAT(refusal(parse_bytes, "99999999 TB"), HasSubstr("it is too large"));
   EXPECT_THAT(refusal(parse_rate, "1 Gb/s"), HasSubstr("is not a rate: unknown unit \"Gb/s\""));
-  EXPECT_THAT(refusal(parse_rate, "1 GBps"), HasSubstr("bps, kbps, Mbps, Gbps, Tbps, as in \"1 Gbps\""));
+  EXPECT_THAT(refusal(parse_rate, "1 GBps"), HasSubstr("bps, kbps, Mbps, Gbps, Tbps, such as \"1 Gbps\""));
 }
 
 TEST(Units, parse__errors_are_one_short_line) {
@@ -153,7 +153,7 @@ TEST(Units, to_text__shortest_exact_unit) {
 TEST(Units, to_text__reads_back_over_random_values) {
   Random random(20'240'607);
   for (int i = 0; i < 200'000; ++i) {
-    // All magnitudes alike, and round decimal numbers as people write them.
+    // All magnitudes equally often, and round decimal numbers as people write them.
     std::uint64_t value = random.next() >> (1 + random.below(63));
     if (random.chance(0.5)) {
       std::uint64_t power = 1;

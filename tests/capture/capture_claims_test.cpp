@@ -1,5 +1,4 @@
-// Tests of transport/capture/capture_claims.cpp: claims in captures, those that this program writes and others, whole
-// and damaged.
+// Tests of transport/capture/capture_claims.cpp: claims in captures of this program and of others, whole and damaged.
 #include "mltcp/transport/capture/capture_claims.h"
 
 #include <fcntl.h>
@@ -74,7 +73,7 @@ std::string refusal(const Buffer& file) {
   return "";
 }
 
-/// Two interfaces, with a frame in and one out on the first, and an IP packet in on the second.
+/// Two interfaces: a frame in and one out on the first, and an IP packet in on the second.
 Buffer some_file(bool v6 = false) {
   const Address& here = v6 ? v6_here : v4_here;
   const Address& there = v6 ? v6_there : v4_there;
@@ -153,7 +152,7 @@ TEST(CaptureClaims, read__counts_what_it_can_not_look_at) {
     for (const std::size_t end : {needed - 1, encap::kEthernetBytes, std::size_t{2}}) append(0, 0, end);
     append(1, encap::kEthernetBytes, needed - 1);
     append(2, 0, frame.size());
-    // An ARP packet may be as short as it likes.
+    // An ARP packet may have any length.
     Buffer arp = frame;
     arp[12] = std::byte{0x08}, arp[13] = std::byte{0x06};
     append_packet(file, 0, Nanos(1), Direction::in, {}, std::span(arp).first(30), 60);
@@ -173,7 +172,7 @@ Buffer hex(const std::string& digits) {
   return bytes;
 }
 
-/// One interface of Ethernet, and the frame on it, of which `captured` bytes are there.
+/// The claims of a file with one Ethernet interface and `frame`, of which `captured` bytes are stored.
 CaptureClaims claims_of_frame(const Buffer& frame, std::size_t captured = 1U << 20) {
   Buffer file;
   append_section(file, "test", "a comment");
@@ -182,7 +181,7 @@ CaptureClaims claims_of_frame(const Buffer& frame, std::size_t captured = 1U << 
                 static_cast<std::uint32_t>(frame.size()));
   return claims_of(file);
 }
-/// With `more` in place of the type, before the IP packet.
+/// `frame` with `more` inserted before its type and IP packet.
 Buffer behind(Buffer frame, const std::string& more) {
   const Buffer bytes = hex(more);
   frame.erase(frame.begin() + 12, frame.begin() + 14);
@@ -204,7 +203,7 @@ TEST(CaptureClaims, read__looks_behind_tags_labels_and_sessions) {
       ASSERT_EQ(claims.received.report().size(), 1U) << more;
       EXPECT_EQ(claims.received.report()[0].bytes, kCountedBytes) << more;
       EXPECT_EQ(claims.cut_packets + claims.deep_packets + claims.fragments + claims.extended, 0U) << more;
-      // Cut before the claim, wherever.
+      // Truncated anywhere before the claim.
       const std::size_t needed = wrapped.size() - kDataBytes - wire::kDataFrameBytes;
       EXPECT_EQ(claims_of_frame(wrapped, needed).cut_packets, 0U) << more;
       for (std::size_t size = 0; size < needed; ++size)
@@ -258,7 +257,7 @@ TEST(CaptureClaims, read__refuses_what_it_can_not_read) {
   EXPECT_NE(refusal(swapped).find("block 1 is of another byte order"), std::string::npos);
   Buffer two_lengths = some_file();
   two_lengths[two_lengths.size() - 4] ^= std::byte{4};
-  EXPECT_NE(refusal(two_lengths).find("says two lengths"), std::string::npos);
+  EXPECT_NE(refusal(two_lengths).find("has two different lengths"), std::string::npos);
   Buffer nowhere;
   append_section(nowhere, "", "");
   append_packet(nowhere, 0, Nanos(), Direction::in, {}, {}, 0);

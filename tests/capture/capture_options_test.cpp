@@ -1,4 +1,4 @@
-// What users write of a capture.
+// The options of a capture as users write them.
 #include "mltcp/transport/capture/capture_options.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(CaptureOptions, wrong__one_line_with_the_cure) {
   EXPECT_EQ(complaint("a,snap=70000"), "--pcap: snap is \"70000\"; give a whole number from 64 to 65535");
   EXPECT_EQ(complaint("a,snap"), "--pcap: snap is \"\"; give a whole number from 64 to 65535");
   EXPECT_EQ(complaint("a,size=1kB"), "--pcap: size is \"1kB\"; give at least 64 kB");
-  EXPECT_EQ(complaint("a,files=3"), "--pcap: files=3 says nothing of their size; add size=, as in size=100MB");
+  EXPECT_EQ(complaint("a,files=3"), "--pcap: files=3 needs the size of a file; add size=, such as size=100MB");
   EXPECT_EQ(complaint("a,size=1MB,files=1"), "--pcap: files is \"1\"; give a whole number from 2 to 10000");
   EXPECT_EQ(complaint("a,b=1"), "--pcap: \"b=1\" is not known; write FILE[,snap=BYTES][,size=BYTES][,files=N]");
   EXPECT_EQ(complaint("a,size=much").substr(0, 14), "--pcap: size: ");

@@ -1,4 +1,4 @@
-// Captures: what is in the file, read here without any other tool, and what is told of what isn't.
+// Captures: the content of the file, read here without another tool, and the report of what is missing from it.
 #include "mltcp/transport/capture/capture.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct Block {
     std::memcpy(&value, body.data() + offset, sizeof value);
     return value;
   }
-  /// The value of an option behind `offset`, or empty.
+  /// The value of the option `code` after `offset`, or empty.
   [[nodiscard]] std::vector<std::byte> option(std::size_t offset, std::uint16_t code) const {
     while (offset + 4 <= body.size()) {
       const auto found = at<std::uint16_t>(offset);
@@ -52,7 +52,7 @@ std::vector<std::byte> contents(const std::string& file) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// The blocks of a file, whose lengths at both ends agree.
+/// The blocks of a file; checks that the lengths at both ends of each agree.
 std::vector<Block> blocks(const std::string& file) {
   const auto bytes = contents(file);
   std::vector<Block> result;
@@ -142,7 +142,7 @@ TEST_F(CaptureTest, both_ways__headers_as_on_the_wire) {
     EXPECT_EQ(std::uint64_t{packet.at<std::uint32_t>(4)} << 32 | packet.at<std::uint32_t>(8), 5'000'000'123U);
     ASSERT_EQ(packet.at<std::uint32_t>(12), 128U);
     EXPECT_EQ(packet.at<std::uint32_t>(16), 128U);
-    // As a frame it is one that hosts take.
+    // With an Ethernet header before it, it is a frame that hosts accept.
     std::vector<std::byte> frame(14);
     frame[12] = std::byte{8};
     frame.insert(frame.end(), packet.body.begin() + 20, packet.body.begin() + 20 + 128);
@@ -238,10 +238,9 @@ TEST(Capture, unwritable__one_line_at_once) {
     const Capture capture({.file = "/nonexistent/a.pcapng"});
     FAIL();
   } catch (const RunError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "\"/nonexistent/a.pcapng\" can't be written (No such file or directory); name a file in a folder where "
-        "you may write");
+    EXPECT_STREQ(error.what(),
+                 "\"/nonexistent/a.pcapng\" cannot be written (No such file or directory); name a file in a folder "
+                 "where you may write");
   }
 }
 
@@ -257,7 +256,7 @@ TEST_F(CaptureTest, pipe_that_nobody_reads__refused_at_once) {
   EXPECT_THROW(Capture({.file = pipe}), RunError);
 }
 
-TEST_F(CaptureTest, file__is_this_user_s_alone_and_no_stranger_s) {
+TEST_F(CaptureTest, file__is_this_user_s_alone_and_no_unknown_peer_s) {
   const auto mode_of = [&](const std::string& name) {
     struct stat found {};
     return stat(folder.file(name).c_str(), &found) == 0 ? found.st_mode & 07777U : 0U;
@@ -298,8 +297,8 @@ TEST(Capture, full_disk__the_data_path_goes_on_and_the_end_tells) {
   EXPECT_EQ(summary.dropped, 1000U);
   bool is_complete = true;
   EXPECT_EQ(Capture::to_text(summary, is_complete),
-            "0 packets in /dev/full; it can't be written any more (No space left on device); make room, or write fewer "
-            "bytes of each packet (snap=)");
+            "0 packets in /dev/full; \"/dev/full\" cannot be written any more (No space left on device); make room, or "
+            "write fewer bytes of each packet (snap=)");
 }
 
 TEST_F(CaptureTest, real_time__two_interfaces_in_order_of_time) {
@@ -325,7 +324,7 @@ TEST_F(CaptureTest, faster_than_written__counted_in_the_file) {
   const std::vector<std::byte> bytes(60'000);
   Capture capture({.file = file});
   Tap& tap = capture.add("a", "", kOwn);
-  // More than the ring holds, before anybody writes.
+  // More than the ring holds, before the writer runs.
   for (int i = 0; i < 2000; ++i) tap.received(incoming(bytes), tap.now());
   capture.start();
   const Capture::Summary summary = capture.finish();
@@ -343,7 +342,7 @@ TEST_F(CaptureTest, faster_than_written__counted_in_the_file) {
   EXPECT_EQ(dropped, summary.dropped);
 }
 
-/// Gives and takes what a test says.
+/// A datapath that receives and sends what the test says.
 class FakeIo final : public PacketIo {
  public:
   [[nodiscard]] const Limits& limits() const override { return limits_; }

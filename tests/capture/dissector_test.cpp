@@ -1,4 +1,4 @@
-// The dissector, by tshark: every field of every kind of frame as it was written, packets that are cut short by the
+// The dissector in tshark: every field of every kind of frame as it was written, packets that are truncated by the
 // capture or by their sender, and random bytes. No line of Lua may fail.
 #include <gtest/gtest.h>
 
@@ -293,14 +293,14 @@ TEST(Dissector, damaged__checksum_is_bad) {
   for (const Fields& fields : dissect(file)) EXPECT_EQ(value_of(fields, "mltcp.checksum.status"), "0");
 }
 
-/// What tshark says of `file`, all of it: no error of Lua may be in it.
+/// Expects that tshark's whole output for `file` has no Lua error in it.
 void expect_no_lua_error(const std::string& file, const std::string& options = "") {
   int status = 0;
   const std::string text = tshark(file, "-V " + options, &status);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(text.find("Lua Error"), std::string::npos) << text.substr(text.find("Lua Error"), 500);
   EXPECT_EQ(text.find("lua_script"), std::string::npos) << text;
-  EXPECT_EQ(text.find("Malformed Packet"), std::string::npos);  // tshark's own, of an exception
+  EXPECT_EQ(text.find("Malformed Packet"), std::string::npos);  // tshark's own message after an exception
 }
 
 TEST(Dissector, cut_short_by_the_capture__dissects_what_is_there) {

@@ -26,7 +26,7 @@ bool push(RecordRing& ring, std::uint64_t number, std::size_t size, std::size_t 
   return ring.push(record, all.first(split), all.subspan(split));
 }
 
-/// Takes the oldest out: its number, or -1.
+/// Removes the oldest record; returns its number, or -1.
 std::int64_t take(RecordRing& ring) {
   std::span<const std::byte> bytes;
   const Record* const record = ring.front(bytes);

@@ -1,5 +1,5 @@
-// CUBIC against RFC 9438's own equations, computed here anew: the curve and its flat point, the Reno-friendly region,
-// decreases, fast convergence, timeouts, undo, time that does not count; HyStart++ (RFC 9406); and what a gain does.
+// CUBIC against RFC 9438's own equations, computed here independently: the curve and its flat point, the Reno-friendly
+// region, decreases, fast convergence, timeouts, undo, idle time; HyStart++ (RFC 9406); and the effect of a gain.
 #include "mltcp/cc/cubic.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct Curve {
   }
 };
 
-/// A CUBIC that is fed by hand. Windows in packets, times in seconds.
+/// A CUBIC whose events the test sets. Windows in packets, times in seconds.
 struct Driver {
   explicit Driver(double round_trip, const CubicParameters& cubic_parameters = {}) : rtt(round_trip) {
     Parameters parameters;
@@ -52,7 +52,7 @@ struct Driver {
     return ack;
   }
   void ack(double packets, double passed = 0) { cubic.on_ack(sample(packets, passed), out); }
-  /// Windows of acknowledgements for `seconds`, a hundred of them in a round trip.
+  /// Acknowledges a window per round trip for `seconds`, in a hundred acknowledgements each.
   void run(double seconds, bool cwnd_limited = true, bool in_recovery = false) {
     const double step = rtt / 100;
     for (long i = std::lround(seconds / step); i > 0; --i) {
@@ -109,7 +109,7 @@ TEST(Cubic, curve__is_followed_through_both_regions) {
   for (const double next : {0.5, 2.0, 5.0, 8.0, 11.4, 15.0, 20.0}) {
     d.run(next - t);
     t = next;
-    // The step looks a round trip ahead and takes one to get there: what differs is of second order in it.
+    // A step aims a round trip ahead and takes a round trip, so the difference is of second order.
     EXPECT_NEAR(d.window(), curve.at(t), 0.5) << "t = " << t;
   }
 }
@@ -153,7 +153,7 @@ TEST(Cubic, target__is_at_most_half_above_the_window) {
   d.ack(before / 2, 0.001);
   EXPECT_NEAR(d.window(), 1.25 * before, 0.01);
   before = d.window();
-  d.ack(3 * before, 0.001);  // more than a window goes no farther
+  d.ack(3 * before, 0.001);  // acknowledging more than a window changes nothing more
   EXPECT_NEAR(d.window(), 1.5 * before, 0.01);
 }
 
@@ -282,7 +282,7 @@ TEST(Cubic, fast_convergence__aims_lower_when_the_maximum_was_not_reached) {
 TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_curve) {
   Driver d(0.1);
   d.open(2000);
-  d.lose();  // which the transport reports first
+  d.lose();  // the transport reports the loss first
   d.cubic.on_timeout(d.now, d.out);
   ASSERT_DOUBLE_EQ(d.window(), 2);
   d.ack(1398);
@@ -296,8 +296,8 @@ TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_cur
 }
 
 TEST(Cubic, undo__restores_everything) {
-  // Beside one that never lost anything, over the curve and in the Reno-friendly region: the windows are the same to
-  // the bit ever after, and so are their next decreases.
+  // Compared with a flow that never had the loss, over the curve and in the Reno-friendly region: all later windows are
+  // bit-identical, and so are the next decreases.
   for (const double rtt : {0.1, 0.001})
     for (const double seconds : {0.0, 30 * rtt, 200 * rtt}) {
       Driver undone(rtt);
@@ -309,7 +309,7 @@ TEST(Cubic, undo__restores_everything) {
       }
       undone.lose();
       ASSERT_LT(undone.window(), spared.window());
-      // Time passes in recovery, before the loss turns out to be none.
+      // Time passes in recovery, before the loss turns out to be spurious.
       const double acked = spared.window() / 100;
       for (Driver* d : {&undone, &spared})
         for (int i = 0; i < 100; ++i) {
@@ -355,7 +355,7 @@ TEST(Cubic, clock__stands_still_while_the_application_limits) {
 }
 
 TEST(Cubic, clock__stands_still_while_nothing_is_sent) {
-  // After a minute of silence the first acknowledgement brings a round trip, not a minute.
+  // After a minute of silence, the first acknowledgement counts for a round trip, not for a minute.
   Driver idle(0.1);
   Driver busy(0.1);
   for (Driver* d : {&idle, &busy}) {
@@ -411,7 +411,7 @@ TEST(Cubic, gain__may_change_along_the_curve) {
   d.gain = 0.5;
   d.run(4);
   EXPECT_NEAR(d.window(), Curve(2000, 1400).at(2 + 6 + 2), 0.5);
-  // And a new epoch begins at 0, whatever the clock says.
+  // A new epoch begins at 0, whatever the clock is.
   const double maximum = d.window();
   d.lose();
   d.ack(0.001, 0.1);
@@ -484,7 +484,7 @@ TEST(Cubic, hystart__enters_avoidance_after_five_rounds_and_begins_there_on_the_
   ++d.round;
   d.ack(0.001, 0.1);
   d.run(6);
-  // Alpha is one: the window is the prior one. The curve is above nonetheless.
+  // Alpha is one, because the window is the prior one. Still the curve is above.
   EXPECT_NEAR(d.window(), Curve(window, window).at(6), 0.5);
 }
 
@@ -495,7 +495,7 @@ TEST(Cubic, hystart__returns_to_slow_start_when_the_round_trip_falls_again) {
   double window = d.window();
   d.hystart_round(0.11, 8, 80);  // still slowed down
   EXPECT_NEAR(d.window(), window + 20, 1e-6);
-  d.hystart_round(0.09, 8, 80);  // below what it was at the slow-down, which shows with the eighth sample
+  d.hystart_round(0.09, 8, 80);  // below the round trip at the slow-down; detected with the eighth sample
   window = d.window();
   d.ack(40);
   EXPECT_NEAR(d.window(), window + 40, 1e-6);

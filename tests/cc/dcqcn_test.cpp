@@ -1,5 +1,5 @@
 // DCQCN step by step: alpha, the cut, fast recovery, additive and hyper increase, which notifications count, timers and
-// bounds, and what the gain touches. Numbers are the paper's equations worked out.
+// bounds, and which parameters the gain changes. The numbers are computed by hand from the paper's equations.
 #include "mltcp/cc/dcqcn.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ struct Driver {
     controller.on_ack(sample);
   }
   void notify(double gain = 1.0) { ack(1000, 1, gain); }
-  /// The timer, when it is due.
+  /// Calls the timer at its time.
   void tick() {
     now = timer();
     ASSERT_FALSE(now.is_never());
@@ -53,7 +53,7 @@ struct Driver {
   }
 };
 
-/// Parameters under which only the timer, or only the byte counter, makes steps.
+/// Parameters with which only the timer, or only the byte counter, makes steps.
 Parameters only_timer() {
   Parameters parameters;
   parameters.edit<Dcqcn>().increase_bytes = 1'000'000'000'000;
@@ -65,7 +65,7 @@ Parameters only_bytes() {
   return parameters;
 }
 
-/// The rate after a cut by alpha / 2 and `halvings` of the distance to the rate before.
+/// The rate after a cut by alpha / 2 and `halvings` halvings of the distance to the rate before it.
 double recovered(double before, double alpha, int halvings) { return before - before * alpha / 2 / (1 << halvings); }
 
 TEST(Dcqcn, start__at_line_rate_without_a_timer) {
@@ -94,7 +94,7 @@ TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
 }
 
 TEST(Dcqcn, alpha__grows_again_with_each_notification) {
-  // From a hundredth: one notification every 50 us, in which alpha does not fall.
+  // Alpha starts at 0.01: one notification every 50 us, so that it does not fall in between.
   Driver flow(only_bytes());
   flow.notify();
   double alpha = 1;
@@ -132,7 +132,7 @@ TEST(Dcqcn, notification__at_most_one_per_interval) {
   flow.now += 49'999_ns;
   flow.notify();
   EXPECT_EQ(flow.rate(), once);
-  flow.now += 1_ns;  // N after the one that counted, not after the one that did not
+  flow.now += 1_ns;  // N after the notification that counted, not after the one that did not
   flow.notify();
   EXPECT_LT(flow.rate(), once);
 }
@@ -173,7 +173,7 @@ TEST(Dcqcn, notification__begins_recovery_anew) {
   flow.notify();
   for (int i = 0; i < 5; ++i) flow.tick();
   flow.notify();
-  const double alpha = (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG);  // five periods without one
+  const double alpha = (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG);  // five periods without a notification
   const double before = recovered(kLine, 1.0, 5);
   EXPECT_EQ(flow.timer(), flow.now + 55_us);
   for (int i = 1; i <= 5; ++i) {
@@ -192,7 +192,7 @@ TEST(Dcqcn, timer__five_halvings_of_the_distance_then_additive_steps) {
     flow.tick();
     EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), kRounding) << "step " << i;
   }
-  // Equation 4; never hyper increase, as long as the byte counter has not gone through fast recovery too.
+  // Equation 4; never hyper increase, as long as the byte counter has not completed fast recovery.
   double rate = recovered(target, 1.0, 5);
   for (int i = 1; i <= 20; ++i) {
     flow.tick();
@@ -208,7 +208,7 @@ TEST(Dcqcn, byte_counter__makes_the_same_steps) {
   const double target = flow.rate();
   flow.notify();
   double rate = flow.rate();
-  flow.ack(9'998'999);  // with the 1000 bytes that were marked one byte less than B
+  flow.ack(9'998'999);  // with the 1000 marked bytes, one byte less than B
   EXPECT_EQ(flow.rate(), rate);
   flow.ack(1);
   for (int i = 1; i <= 5; ++i) {
@@ -350,7 +350,7 @@ TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
     sample.iteration_bytes = a_tenth_of_a_second;
     flow.controller.on_ack(sample);
     for (int i = 0; i < 40 && flow.rate() < kLine; ++i) {
-      if (i == 5) share = flow.rate() / kLine;  // the target, to a thirty-second
+      if (i == 5) share = flow.rate() / kLine;  // the target, to within 1/32
       if (i == 5) {
         const double recovery = flow.rate();
         flow.tick();
@@ -395,7 +395,7 @@ TEST(Dcqcn, timer__stops_at_line_rate) {
   flow.ack(1'000'000'000);
   EXPECT_EQ(flow.rate(), kLine);
   EXPECT_TRUE(flow.timer().is_never());
-  // And runs again after the next notification, which finds a small alpha.
+  // The timer runs again after the next notification, whose alpha is small.
   flow.now += 100_ms;
   flow.notify();
   EXPECT_LT(flow.rate(), kLine);
@@ -423,14 +423,14 @@ TEST(Dcqcn, rate__never_below_the_minimum) {
   }
   EXPECT_EQ(flow.rate(), 40 * kMbps);
   Parameters parameters = only_bytes();
-  parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);  // above the line rate, which bounds it
+  parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);  // above the line rate, which limits it
   Driver slow(parameters);
   slow.notify();
   EXPECT_EQ(slow.rate(), kLine);
 }
 
 TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
-  // At 1 Gbps R_AI is 1 Mbps and B is 250 kB; given ones are taken as they are.
+  // At 1 Gbps R_AI is 1 Mbps and B is 250 kB; configured values are used as they are.
   const auto additive_step = [](const Parameters& parameters) {
     Driver flow(parameters, 1e9);
     flow.notify();
@@ -457,7 +457,7 @@ TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
   EXPECT_EQ(flow.rate(), kLine);
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::loss, 0});
   EXPECT_EQ(flow.rate(), kLine / 2);
-  flow.notify();  // within N of it
+  flow.notify();  // less than N after the previous one
   EXPECT_EQ(flow.rate(), kLine / 2);
 }
 
@@ -465,7 +465,7 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   Driver flow(only_timer());
   flow.notify();
   flow.now += 100_ms;
-  flow.notify();  // alpha is next to nothing
+  flow.notify();  // alpha is almost 0
   flow.controller.on_timeout(flow.now);
   EXPECT_EQ(flow.rate(), 40 * kMbps);
   for (int i = 0; i < 5; ++i) flow.tick();
@@ -475,7 +475,7 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   for (int i = 0; i < 10; ++i) flow.tick();
   const double before = flow.rate();
   flow.notify();
-  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);  // alpha began anew from 1, 16 K ago
+  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);  // alpha started from 1 again, 16 K ago
 }
 
 TEST(Dcqcn, target__never_above_line_rate) {

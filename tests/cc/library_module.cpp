@@ -1,5 +1,5 @@
-// A shared object with algorithms, for registry_test.cpp. Built three times: as it should be, with another ABI, and
-// without what tells of them.
+// A shared object with algorithms, for registry_test.cpp. Built three times: valid, with another ABI, and without the
+// function that lists them.
 #include "mltcp/cc/registry.h"
 
 namespace {

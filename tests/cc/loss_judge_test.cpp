@@ -1,4 +1,4 @@
-// Which losses count as congestion on a path that tells of its queue, and when it is trusted to.
+// Which losses count as congestion on a path that reports its queue, and when such a path is trusted.
 #include "mltcp/cc/loss_judge.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 namespace mltcp::cc::loss_judge_test {
 namespace {
 
-/// Rounds of `packets`, of which the last `lost` are lost together.
+/// Rounds of `packets`, the last `lost` of which are lost together.
 struct Path {
-  /// Heavy losses of a full window, and then light ones of a small one, until they are no sign any more. Returns how
-  /// many were.
+  /// Heavy losses of a full window, and then light losses of a small one until they no longer count as congestion.
+  /// Returns the number that counted.
   int probation(std::uint32_t window, std::uint32_t small_window) {
     round(window, 0);
     EXPECT_TRUE(round(window, window / 2));
@@ -50,7 +50,7 @@ TEST(LossJudge, more_than_a_twentieth__on_average_is_heavy) {
   int rounds = 0;
   while (!path.round(100, 8)) ASSERT_LT(++rounds, 100);
   EXPECT_GT(rounds, 5) << "a few rounds are luck";
-  // What is answered is forgotten, but not that nothing was told.
+  // After the response, the losses are forgotten, but not that the path reported no queue.
   EXPECT_TRUE(path.round(100, 1)) << "from now on every loss is one";
   EXPECT_EQ(path.events(10, 100, 1), 10);
 }
@@ -191,7 +191,7 @@ TEST(LossJudge, first_round_trips__are_taken_one_by_one) {
 }
 
 TEST(LossJudge, short_rounds__are_taken_together) {
-  // One of four packets in every eighth round is 3%.
+  // One of four packets in every eighth round: 3%.
   Path path;
   int found = 0;
   for (int i = 0; i < 4000; ++i) found += path.round(4, i % 8 == 0 ? 1 : 0) ? 1 : 0;
@@ -200,7 +200,7 @@ TEST(LossJudge, short_rounds__are_taken_together) {
   EXPECT_GT(bad.events(100, 4, 1), 0) << "a quarter is heavy";
 }
 
-// The algorithms that have one.
+// An algorithm that has a loss judge.
 struct Flow {
   explicit Flow(const std::string& name) : controller(find_algorithm(name), {1000, Rate(1'000'000'000)}) {}
   AckSample ack(std::uint32_t ce = 0, Nanos delay = Nanos(50'000)) {

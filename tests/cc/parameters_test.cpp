@@ -1,4 +1,4 @@
-// Ranges of the algorithms' parameters: each is refused by its name, by the algorithm that it is of and by no other.
+// Ranges of the algorithms' parameters: each is refused with its name, by its own algorithm and by no other.
 #include "mltcp/cc/parameters.h"
 
 #include <limits>
@@ -52,7 +52,7 @@ TEST(ParameterText, refusal__names_cause_and_cure) {
 
 using namespace mltcp::literals;
 
-/// What is said when `set` has changed the defaults; empty: nothing.
+/// The objection after `set` has changed the defaults; empty: none.
 template <typename Set>
 std::string refusal(std::string_view algorithm, Set set) {
   Parameters parameters;

@@ -1,4 +1,4 @@
-// Algorithms by name, those that a program registers among them, and the controller that holds one.
+// Algorithms by name, also those that a program registers, and the controller that holds one.
 #include "mltcp/cc/registry.h"
 
 #include <array>
@@ -15,12 +15,12 @@
 namespace mltcp::cc {
 namespace {
 
-/// What is said of a name that no algorithm has.
+/// The error message for an unknown name.
 std::string message_of_unknown(std::string_view name) {
   return message_of<InputError>([&] { find_algorithm(name); });
 }
 
-/// Writes down which event reached it.
+/// Encodes in the window which event was called.
 struct Probe {
   static constexpr std::string_view name = "probe";
   static constexpr Capabilities capabilities{.needs_ecn = true, .needs_timer = true, .rate_based = true};
@@ -39,7 +39,7 @@ TEST(Registry, find__every_listed_algorithm_by_its_name) {
   std::set<std::string_view> names;
   for (const AlgorithmTable* table : algorithms()) {
     EXPECT_EQ(&find_algorithm(table->name), table);
-    EXPECT_TRUE(names.insert(table->name).second) << table->name << " is there twice";
+    EXPECT_TRUE(names.insert(table->name).second) << table->name << " is given twice";
   }
   EXPECT_TRUE(names.contains("reno"));
 }
@@ -54,7 +54,7 @@ TEST(Registry, find__an_unknown_name_lists_the_names) {
   }
 }
 
-/// One of each kind.
+/// One parameter of each type.
 struct ToldParameters {
   double share = 0.5;
   bool brave = true;
@@ -111,7 +111,7 @@ TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
   EXPECT_EQ(algorithms().size(), after);
 }
 
-/// A name that is taken.
+/// An algorithm with a name that is already taken.
 struct Impostor : Told {
   static constexpr std::string_view name = "reno";
 };
@@ -121,7 +121,7 @@ TEST(Registry, register__refuses_another_algorithm_of_the_same_name) {
   EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
 }
 
-/// What load_algorithm() says of a shared object of this test's.
+/// The error of load_algorithm() for a shared object of this test.
 std::string refusal_to_load(const std::string& file, std::string_view name) {
   return message_of<InputError>([&] { load_algorithm(std::filesystem::path(MLTCP_MODULES) / file, name); });
 }
@@ -156,7 +156,7 @@ TEST(Registry, load__refuses_what_it_cannot_use) {
   EXPECT_THAT(refusal_to_load("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
   EXPECT_THAT(message_of<InputError>([] { algorithm_from(":x"); }), HasSubstr("names no file; write FILE.so:NAME"));
   EXPECT_THAT(message_of<InputError>([] { algorithm_from("dctcp:g=0.1"); }),
-              HasAll("\"dctcp:g=0.1\": dctcp is of this program", "as in [dctcp] g = ..."));
+              HasAll("\"dctcp:g=0.1\": dctcp is built into this program", "such as [dctcp] g = ..."));
   EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
 }
 

@@ -1,5 +1,5 @@
-// Reno event by event: window growth per window of acknowledgements, decrease, undo, restart, and what the gain
-// touches and what it does not.
+// Reno event by event: window growth per window of acknowledgements, decrease, undo, restart, and which values the gain
+// changes.
 #include "mltcp/cc/reno.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Driver {
   void lose(CongestionEvent::Cause cause = CongestionEvent::Cause::loss) {
     controller.on_congestion({Nanos(2'000'000), cause, 0});
   }
-  /// In congestion avoidance with a window of `packets`.
+  /// Begins congestion avoidance with a window of `packets`.
   void avoid_at(double packets) {
     while (cwnd() < 16 * packets * kMss) ack(static_cast<Bytes>(16 * packets * kMss - cwnd()));
     for (int i = 0; i < 4; ++i) lose();
@@ -104,7 +104,7 @@ TEST(Reno, avoidance__a_gain_of_zero_stands_still) {
 }
 
 TEST(Reno, avoidance__grows_in_steps_below_a_byte) {
-  // 10^6 packets of window: each acknowledged packet adds a thousandth of a byte, none of which may be rounded away.
+  // A window of 10^6 packets: each acknowledged packet adds a thousandth of a byte, which must not be rounded away.
   Driver reno;
   reno.avoid_at(1e6);
   for (int i = 0; i < 1'000'000; ++i) reno.ack(1000, 0.25);
@@ -160,7 +160,7 @@ TEST(Reno, congestion__leaves_slow_start) {
 TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
   Driver reno;
   reno.avoid_at(40);
-  reno.lose();  // which the transport reports first: the window is halved once, not twice
+  reno.lose();  // the transport reports the loss first: the window is halved once, not twice
   reno.controller.on_timeout(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   reno.ack(2000);
@@ -178,7 +178,7 @@ TEST(Reno, undo__restores_window_and_threshold) {
   reno.lose();
   reno.controller.on_spurious_congestion(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
-  reno.ack(10'000);  // slow start again, as if nothing had been
+  reno.ack(10'000);  // slow start again, as if there had been no loss
   EXPECT_DOUBLE_EQ(reno.cwnd(), 50 * kMss);
 }
 
@@ -199,7 +199,7 @@ TEST(Reno, idle_restart__returns_to_the_initial_window_and_remembers_three_quart
   reno.avoid_at(40);
   reno.controller.on_idle_restart(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
-  reno.ack(30'000);  // slow start up to the threshold, which was the window at its last decrease
+  reno.ack(30'000);  // slow start up to the threshold, which was set to the window at its last decrease
   EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.ack(40'000);
   EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * kMss);

@@ -1,5 +1,5 @@
 // Swift step by step: Algorithm 1's increase and decrease, the once-per-round-trip guard, the target's curve, the two
-// windows, losses, pace, and what the gain touches. Numbers are the paper's formulas worked out.
+// windows, losses, pace, and which values the gain changes. The numbers are computed by hand from the paper's formulas.
 #include "mltcp/cc/swift.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ namespace {
 using namespace mltcp::literals;
 
 constexpr double kMss = 1000;
-constexpr Nanos kFarBelow = 20_us;  // of every target here
+constexpr Nanos kFarBelow = 20_us;  // below every target here
 
-/// A target of 100 us whatever the window.
+/// A target of 100 us for every window.
 Parameters flat() {
   Parameters parameters;
   parameters.edit<Swift>().base_target = 100_us;
@@ -38,7 +38,7 @@ struct Driver {
   double gain = 1.0;
   double decrease_gain = 1.0;
 
-  /// The window in packets, which the pace tells exactly.
+  /// The window in packets, exactly, computed from the pace.
   [[nodiscard]] double cwnd() const { return pace() * rtt.seconds() / 8 / kMss; }
   [[nodiscard]] double pace() const { return static_cast<double>(controller.output().pacing_rate.bits_per_second); }
 
@@ -60,7 +60,7 @@ struct Driver {
     controller.on_ack(sample(packets, latest_rtt, endpoint));
   }
   void lose() { controller.on_congestion({now, CongestionEvent::Cause::loss, 0, decrease_gain}); }
-  /// Whether a delay is above the target, on a copy.
+  /// Whether `delay` is above the target; tested on a copy.
   [[nodiscard]] bool above_target(Nanos delay) const {
     Driver copy = *this;
     copy.now += 1_s;
@@ -74,7 +74,8 @@ struct Driver {
     std::int64_t high = 1'000'000;
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
-      // An excess of a nanosecond is a decrease of a few millionths: below what the pace resolves, so look 200 ns on.
+      // An excess of a nanosecond causes a decrease of a few millionths, below the resolution of the pace; so test 200
+      // ns more.
       (above_target(Nanos(middle + 200)) ? high : low) = middle;
     }
     return static_cast<double>(high) / 1e3;
@@ -86,7 +87,7 @@ struct Driver {
       now += 1_s;
       lose();
     }
-    // Above one packet the window grows as the square root of twice what was acknowledged; below, by all of it.
+    // Above one packet the window grows with the square root of twice the acknowledged packets; below, by all of them.
     for (int i = 0; i < 100 && std::abs(cwnd() - packets) > 1e-3; ++i)
       ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, kFarBelow);
     ASSERT_NEAR(cwnd(), packets, 2e-3);
@@ -136,7 +137,7 @@ TEST(Swift, increase__only_of_a_window_that_was_in_use) {
   ack.bytes_in_flight_before = 6'900;
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
-  ack.bytes_in_flight_before = 7'000;  // the pace held back the rest
+  ack.bytes_in_flight_before = 7'000;  // the pace held back the others
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
   ack.bytes_in_flight_before = 11'000;
@@ -172,7 +173,7 @@ TEST(Swift, decrease__once_per_round_trip) {
   Driver flow;
   flow.ack(1, 200_us);
   EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
-  for (int i = 0; i < 4; ++i) {  // these see the same queue, and do not postpone the next decrease either
+  for (int i = 0; i < 4; ++i) {  // they experience the same queue, and do not postpone the next decrease either
     flow.now += 49_us;
     flow.ack(1, 200_us);
     EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
@@ -272,7 +273,8 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
 }
 
-// Ends of one machine that read the clock once per poll may disagree by more than the fabric takes, and a peer may lie.
+// Two ends on one machine that read the clock once per poll may disagree by more than the fabric's delay, and a peer
+// may lie.
 TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_trip) {
   Parameters parameters = flat();
   parameters.edit<Swift>().base_target = 0_us;
@@ -312,7 +314,7 @@ TEST(Swift, endpoint_delay__is_smoothed) {
 }
 
 TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
-  // The fabric is congested for long while the endpoint is not; then the endpoint is heard within two decreases.
+  // The fabric is congested for long while the endpoint is not; then the endpoint takes effect within two decreases.
   Driver flow;
   flow.window(2);
   for (int i = 0; i < 1000; ++i) {
@@ -328,7 +330,8 @@ TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
 }
 
 TEST(Swift, windows__the_one_of_the_fabric_stays_within_reach_too) {
-  // The peer is as slow as it may be for long while the fabric is idle; then the fabric is heard within two decreases.
+  // The peer is as slow as permitted for long while the fabric is idle; then the fabric takes effect within two
+  // decreases.
   Driver flow;
   flow.ack(1e-3, 170_us, 150_us);
   for (int i = 0; i < 1000; ++i) flow.ack(10, 170_us, 150_us);
@@ -351,7 +354,7 @@ TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
   flow.now += 1_ns;
   flow.lose();
   EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
-  flow.ack(1, 200_us);  // the delay of the same congestion
+  flow.ack(1, 200_us);  // a delay of the same congestion
   EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
 }
 
@@ -393,7 +396,7 @@ TEST(Swift, pace__is_a_round_trip_divided_by_the_window) {
   EXPECT_NEAR(flow.pace(), 0.25 * kMss * 8 / 1e-3, 30e3);  // a packet every four round trips
   flow.window(3.5);
   EXPECT_NEAR(flow.pace(), 3.5 * kMss * 8 / 1e-3, 30e3);
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);  // of which the pace leaves a part unused
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);  // the pace leaves a part of it unused
 }
 
 TEST(Swift, without_a_round_trip_sample__waits) {

@@ -1,4 +1,4 @@
-// Several endpoints of the C interface over DPDK in one process: the shared library has the datapaths in it, and starts
+// Several endpoints of the C interface over DPDK in one process: the shared library contains the datapaths, and starts
 // DPDK once for all of them.
 #include "../endpoint/c_pair.h"
 
@@ -50,8 +50,8 @@ TEST_F(CInterfaceOverDpdk, device_that_another_has__is_refused_with_the_holders_
   options.address = "10.9.0.2:50000";
   EXPECT_EQ(mltcp_endpoint_open(&options, &right), MLTCP_FAILED);
   EXPECT_NE(std::string(mltcp_last_error())
-                .find("this process has that device already, as ring:left,to=right, of the "
-                      "host 10.9.0.1:50000; put more shards on that one"),
+                .find("this process has that device already, as ring:left,to=right, of the host 10.9.0.1:50000; put "
+                      "more shards on that port"),
             std::string::npos)
       << mltcp_last_error();
 }

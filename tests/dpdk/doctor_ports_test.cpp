@@ -1,4 +1,4 @@
-// What the doctor says of ports, in network namespaces made for it.
+// The doctor's reports on ports, in network namespaces made for the test.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <linux/capability.h>
@@ -29,7 +29,7 @@ bool has_af_xdp() {
   return file >= 0;
 }
 
-/// The checks, of which each must be one line with a cure if and only if it isn't all well.
+/// The checks; each must be one line, and must have a cure exactly if not all is well.
 class Findings {
  public:
   explicit Findings(const std::vector<std::string>& devices = {}) : checks_(examine_ports(devices)) {
@@ -57,7 +57,7 @@ class Findings {
   std::vector<Check> checks_;
 };
 
-/// Plays `part` in a namespace with the interface ve0.
+/// Runs `part` in a namespace with the interface ve0.
 void play_alone(const std::function<std::string()>& part) {
   const Pair played = play([&](const Channel& /*other*/) { return part(); },
                            [](const Channel& other) -> std::string {
@@ -105,7 +105,7 @@ TEST(DoctorPorts, several_queues__are_all_heard_or_it_says_so) {
     if (queues.pairs == 2) {
       found.expect("interface vtwo", CheckStatus::ok, "af_xdp works with 2 queues");
     } else {
-      found.expect("interface vtwo", CheckStatus::warn, "of 2 receive queues only 1 can be heard",
+      found.expect("interface vtwo", CheckStatus::warn, "of 2 receive queues AF_XDP can use only 1",
                    "ethtool -L vtwo rx 1 tx 1");
     }
     return found.problems;
@@ -129,20 +129,20 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
     place.sll_protocol = htons(ETH_P_ALL);
     place.sll_ifindex = static_cast<int>(if_nametoindex("vheard"));
     bind(sniffer, reinterpret_cast<const sockaddr*>(&place), sizeof place);
-    // As the kernel has them.
+    // Whichever of these kinds of interface the kernel supports.
     const bool upper = run_command("ip link add link vunder name vunder.5 type vlan id 5") ||
                        run_command("ip link add link vunder name vunder.5 type macvlan") ||
                        run_command("ip link add link vunder name vunder.5 type ipvlan");
     std::vector<std::string> devices{"af_packet:ve0", "ring:loop", "tap:ve0"};
     if (has_af_xdp()) devices.emplace_back("af_xdp:ve0");
     Findings found(devices);
-    found.expect("interface ve0", CheckStatus::warn, "only looked at, since it has an address", "--port af_xdp:ve0");
-    found.expect("interface v6", CheckStatus::warn, "only looked at, since it has an address");
-    found.expect("interface vpart", CheckStatus::warn, "only looked at, since it is part of a bridge");
-    if (upper) found.expect("interface vunder", CheckStatus::warn, "only looked at, since other interfaces sit on it");
-    found.expect("interface vroute", CheckStatus::warn, "only looked at, since it has a route");
-    if (tap) found.expect("interface vtap", CheckStatus::warn, "only looked at, since a program is at its other end");
-    found.expect("interface vheard", CheckStatus::warn, "only looked at, since a program listens on it");
+    found.expect("interface ve0", CheckStatus::warn, "not tried, since it has an address", "--port af_xdp:ve0");
+    found.expect("interface v6", CheckStatus::warn, "not tried, since it has an address");
+    found.expect("interface vpart", CheckStatus::warn, "not tried, since it is part of a bridge");
+    if (upper) found.expect("interface vunder", CheckStatus::warn, "not tried, since other interfaces are built on it");
+    found.expect("interface vroute", CheckStatus::warn, "not tried, since it has a route");
+    if (tap) found.expect("interface vtap", CheckStatus::warn, "not tried, since a program uses its other end");
+    found.expect("interface vheard", CheckStatus::warn, "not tried, since a program listens on it");
     close(sniffer);
     found.expect("port af_packet:ve0", CheckStatus::ok, "net_af_packet, MTU 1500, 1 queue");
     found.expect("port ring:loop", CheckStatus::ok, "net_ring");
@@ -222,7 +222,7 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     fs::create_directories(bus / "0000:08:00.0" / "virtio4");
     make("0000:09:00.0", "e1000e", "");
     make("0000:0a:00.0", "ixgbe", "");
-    fs::create_directories(bus / "0000:0a:00.0" / "net");  // as it is seen from another network namespace
+    fs::create_directories(bus / "0000:0a:00.0" / "net");  // as seen from another network namespace
     Findings found({"0000:01:00.0"});
     found.expect("NIC 0000:01:00.0", CheckStatus::warn, "no driver is bound to it",
                  "dpdk-devbind.py -b vfio-pci 0000:01:00.0");
@@ -233,10 +233,10 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     found.expect("NIC 0000:05:00.0", CheckStatus::warn, "driver ixgbe, interface ve0: the kernel has it",
                  "or take it from the kernel");
     found.expect("NIC 0000:06:00.0", CheckStatus::warn, "the kernel uses it", "leave it alone");
-    found.expect("NIC 0000:08:00.0", CheckStatus::warn, "driver virtio-pci has it, but there is no interface of it",
-                 "for an interface load virtio's driver (modprobe virtio_net); for DPDK: ");
-    found.expect("NIC 0000:09:00.0", CheckStatus::warn, "driver e1000e has it, but there is no interface of it",
-                 "for an interface load its driver anew; for DPDK: ");
+    found.expect("NIC 0000:08:00.0", CheckStatus::warn, "driver virtio-pci is bound to it, but it has no interface",
+                 "to get an interface, load virtio's driver (modprobe virtio_net); for DPDK: ");
+    found.expect("NIC 0000:09:00.0", CheckStatus::warn, "driver e1000e is bound to it, but it has no interface",
+                 "to get an interface, load its driver again; for DPDK: ");
     found.expect("NICs elsewhere", CheckStatus::warn, "1 network device on the PCI bus", "nsenter --net=");
     found.expect("port 0000:01:00.0", CheckStatus::missing, "", "");
     return none.problems + found.problems;

@@ -1,4 +1,4 @@
-// The doctor examines this very machine; its findings differ, their form does not.
+// The doctor examines this machine; its findings depend on the machine, their form does not.
 #include "mltcp/dpdk/doctor.h"
 #include "../temporary_folder.h"
 
@@ -43,7 +43,7 @@ TEST(Doctor, RoceIsToldWithItsUdpPort) {
   EXPECT_EQ(check_rdma(folder).detail, "mlx5_0");
   add("mlx5_1", "Ethernet");
   EXPECT_EQ(check_rdma(folder).detail,
-            "mlx5_0, mlx5_1 (RoCE); RoCE keeps UDP port 4791 for itself: leave it out of mltcp gen --udp-port");
+            "mlx5_0, mlx5_1 (RoCE); RoCE uses UDP port 4791 itself: give mltcp gen --udp-port another one");
 }
 
 TEST(Doctor, TheTrialAgreesWithTheRealThing) {

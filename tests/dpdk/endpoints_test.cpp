@@ -1,6 +1,5 @@
-// Several endpoints in one process over DPDK, which it starts once for all of them: messages between them, opening
-// again, memory that they share, and what is refused. Each test is a process of its own with a network namespace of its
-// own.
+// Several endpoints in one process over DPDK, which is started once for all of them: messages between them, opening
+// again, shared memory, and refused settings. Each test is a process of its own with a network namespace of its own.
 #include <gmock/gmock.h>
 #include <rte_malloc.h>
 
@@ -42,7 +41,7 @@ void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-/// Runs `part` in a process and network namespace of its own. What it returns, or throws, is what went wrong.
+/// Runs `part` in a process and network namespace of its own. Returns what went wrong: the text of its exception.
 std::string alone(const std::function<void()>& part) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return "no sockets";
@@ -58,7 +57,7 @@ std::string alone(const std::function<void()>& part) {
   return host.finish(60'000);
 }
 
-/// With the interfaces ve0 and ve1, a pair; "skip: ..." where they can't be made.
+/// The same, with the interfaces ve0 and ve1, a pair; "skip: ..." if they can't be created.
 std::string alone_on_a_pair(const std::function<void()>& part) {
   return alone([&] {
     if (unshare(CLONE_NEWNET) != 0 ||
@@ -87,7 +86,7 @@ EndpointConfig config_of(const std::string& device, std::uint8_t host, Driving d
 
 using Endpoints = std::vector<Endpoint*>;
 
-/// Until `over()`; drives the endpoints that the caller drives.
+/// Runs until `over()`; drives the endpoints that the caller drives.
 void drive(const Endpoints& all, const std::string& what, const std::function<bool()>& over) {
   const Nanos end = monotonic_now() + kPatience;
   while (!over()) {
@@ -130,7 +129,7 @@ Connected connect(Endpoint& a, Endpoint& b, ConnectionKind kind) {
 
 constexpr std::array<std::size_t, 4> kSizes{0, 100, 4096, 300'000};
 
-/// One message of each size from `from` to `to`, compared.
+/// Sends one message of each size from `from` to `to`, and compares its content.
 void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle in, ConnectionKind kind) {
   const Endpoints both{&from, &to};
   std::vector<Bytes> sent;
@@ -158,7 +157,7 @@ void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle i
   }
 }
 
-/// Messages both ways, ordered and by tag.
+/// Sends messages both ways, ordered or by tag.
 void exchange(Endpoint& a, Endpoint& b) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     const Connected made = connect(a, b, kind);
@@ -216,7 +215,7 @@ TEST(DpdkEndpoints, of_other_kinds__share_a_process) {
 TEST(DpdkEndpoints, in_namespaces_of_their_threads__open_interfaces_there) {
   EXPECT_FINE(alone([] {
     if (unshare(CLONE_NEWNET) != 0) throw std::runtime_error("skip: no network namespace can be made; run as root");
-    Endpoint first(config_of("ring:loop", 1, Driving::caller));  // DPDK's thread is in this one
+    Endpoint first(config_of("ring:loop", 1, Driving::caller));  // DPDK's thread is in this namespace
     std::string problem;
     std::thread([&] {
       if (unshare(CLONE_NEWNET) != 0 ||
@@ -234,8 +233,7 @@ TEST(DpdkEndpoints, in_namespaces_of_their_threads__open_interfaces_there) {
   }));
 }
 
-// ---- opening again
-// ----------------------------------------------------------------------------------------------------
+// ---- opening again --------------------------------------------------------------------------------------------------
 
 std::size_t open_files() {
   std::size_t count = 0;
@@ -287,13 +285,13 @@ TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
       Endpoint& comes = *goes;
       const Connected made = connect(comes, stays, ConnectionKind::tagged);
       pass(comes, made.here, stays, made.there, ConnectionKind::tagged);
-      // Goes while its last packets are under way.
+      // The endpoint is destroyed while its last packets are under way.
       for (std::uint64_t tag = 0; tag < 20; ++tag) {
         OperationHandle operation = 0;
         require(comes.send_tagged(made.here, last, tag, {}, operation) == Code::ok, "send_tagged()");
       }
       goes.reset();
-      stays.close(made.there);  // with the messages that have come and nobody has asked for
+      stays.close(made.there);  // with messages that have arrived and that nobody has received
       if (round == 4) memory = free_memory();
     }
     constexpr std::size_t kPoolAndMore = std::size_t{32} << 20;
@@ -301,8 +299,7 @@ TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
   }));
 }
 
-// ---- what they share
-// --------------------------------------------------------------------------------------------------
+// ---- shared memory --------------------------------------------------------------------------------------------------
 
 TEST(DpdkEndpoints, of_the_first_ones_memory__eight_have_room) {
   EXPECT_FINE(alone([] {
@@ -325,20 +322,19 @@ TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_sh
     EndpointConfig more = config_of("ring:right,to=left", 2, Driving::threads);
     more.datapath.memory_mb = 64;
     const std::string contradiction = message_of<RunError>([&] { const Endpoint second(more); });
-    require(
-        contradiction.find("with 32 MB in ordinary pages, which can't grow, and is to have 64 MB here; give it that "
-                           "where the first port is opened") != std::string::npos ||
-            contradiction == "no error",  // huge pages grow
-        contradiction);
+    require(contradiction.find("with 32 MB in ordinary pages, which can't grow, but 64 MB are requested here; request "
+                               "that when opening the first port") != std::string::npos ||
+                contradiction == "no error",  // huge pages can grow
+            contradiction);
     more.datapath.memory_mb.reset();
     more.datapath.mtu = 9000;
     more.datapath.queue_packets = 4096;
     const std::string shortage = message_of<RunError>([&] { const Endpoint second(more); });
-    require(shortage.find(": its 32 MB are for all ports of the process; have the first that is opened ask for") !=
-                    std::string::npos ||
-                shortage == "no error",
-            shortage);
-    Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // nothing that was refused is left
+    require(
+        shortage.find(": all ports of the process share its 32 MB; open the first port with") != std::string::npos ||
+            shortage == "no error",
+        shortage);
+    Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // nothing of the refused endpoints is left
     require(free_ports() == max_ports() - 2, "ports were not given back");
   }));
 }
@@ -351,18 +347,19 @@ TEST(DpdkEndpoints, on_a_device_that_another_has__are_refused_with_its_name) {
           message_of<RunError>([&] { const Endpoint second(config_of("af_packet:ve0", 2, driving)); });
       require(error ==
                   "port \"af_packet:ve0\": this process has that device already, as af_packet:ve0, of the host "
-                  "10.9.0.1:50000; put more shards on that one, or give this one another device",
+                  "10.9.0.1:50000; put more shards on that port, or use another device for this one",
               error);
     }
     Endpoint other(config_of("af_packet:ve1", 3, Driving::threads));
-    exchange(*first, other);  // which goes on
+    exchange(*first, other);  // the first one still works
     first.reset();
     Endpoint then(config_of("af_packet:ve0", 2, Driving::threads));
     exchange(then, other);
   }));
 }
 
-// Each thread that drives would keep hundreds of buffers in a cache of its own, and there are enough for a few.
+// Each driving thread could keep hundreds of buffers in a cache of its own, and there are only enough for a few
+// threads.
 TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
   EXPECT_FINE(alone([] {
     EndpointConfig left = config_of("ring:left,to=right", 1, Driving::caller);
@@ -378,7 +375,7 @@ TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
     for (int number = 0; number < kThreads; ++number) {
       threads.emplace_back([&, number] {
         EalOptions options;
-        const Eal eal(options);  // so DPDK knows the thread
+        const Eal eal(options);  // registers the thread with DPDK
         while (turn.load() < number) Clock::sleep(Nanos(100'000));
         try {
           if (problem.empty()) pass(a, made.here, b, made.there, ConnectionKind::ordered);
@@ -387,7 +384,7 @@ TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
           problem = fmt::format("thread {}: {}", number, error.what());
         }
         ++turn;
-        while (turn.load() < kThreads) Clock::sleep(Nanos(100'000));  // and keeps its caches
+        while (turn.load() < kThreads) Clock::sleep(Nanos(100'000));  // the thread keeps its caches
       });
     }
     for (std::thread& thread : threads) thread.join();

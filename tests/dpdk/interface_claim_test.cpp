@@ -1,4 +1,4 @@
-// One process an interface: who is believed to have one, and who is not.
+// Claims of interfaces by one process at a time: whose claim is valid, and whose is not.
 #include "mltcp/dpdk/interface_claim.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-// Takes the name of a claim on loopback, which nobody has a port on; returns the socket.
+// Takes the name of a claim on loopback, on which there is no port; returns the socket.
 int impostor(bool listening) {
   const std::string name = "mltcp-interface-" + std::to_string(if_nametoindex("lo"));
   sockaddr_un address{};

@@ -1,4 +1,4 @@
-// What is told of NICs that the kernel holds in one way or another, by a /sys of the test's own.
+// The reports on NICs that the kernel has bound in various ways, with a /sys made by the test.
 #include "mltcp/dpdk/nic_binding.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_F(NicBindingTest, nic_of_the_kernel__is_handed_over_to_uio_where_there_is_n
 TEST_F(NicBindingTest, vfio_without_an_iommu__is_told_by_what_the_kernel_can) {
   nic("vfio-pci", false);
   EXPECT_THAT(why_not_usable(look()), HasSubstr("no IOMMU group; turn the IOMMU on"));
-  EXPECT_THAT(why_not_usable(look()), HasSubstr("this kernel's VFIO can't do without"));
+  EXPECT_THAT(why_not_usable(look()), HasSubstr("this kernel's VFIO needs an IOMMU"));
   parameter("vfio/parameters/enable_unsafe_noiommu_mode", "N");
   EXPECT_THAT(why_not_usable(look()), HasSubstr("echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"));
   parameter("vfio/parameters/enable_unsafe_noiommu_mode", "Y");
@@ -77,7 +77,7 @@ TEST_F(NicBindingTest, vfio_without_an_iommu__is_told_by_what_the_kernel_can) {
 
 TEST_F(NicBindingTest, vfio_with_an_iommu__needs_its_module_and_remapped_interrupts) {
   nic("vfio-pci", true);
-  EXPECT_EQ(why_not_usable(look()), "");  // a part of the kernel, it seems
+  EXPECT_EQ(why_not_usable(look()), "");  // it seems to be a part of the kernel
   parameter("vfio/refcnt", "1");
   EXPECT_THAT(why_not_usable(look()), HasSubstr("; modprobe vfio_iommu_type1"));
   parameter("vfio_iommu_type1/parameters/allow_unsafe_interrupts", "N");
@@ -88,7 +88,7 @@ TEST_F(NicBindingTest, vfio_with_an_iommu__needs_its_module_and_remapped_interru
   EXPECT_FALSE(look().remaps_interrupts);
   interrupt("IR-PCI-MSI");
   EXPECT_TRUE(look().remaps_interrupts);
-  EXPECT_THAT(why_not_taken(look()), HasSubstr("DPDK does not take NIC 0000:3b:00.0, which is bound to vfio-pci; see"));
+  EXPECT_THAT(why_not_taken(look()), HasSubstr("DPDK can't use NIC 0000:3b:00.0, which is bound to vfio-pci; read"));
 }
 
 TEST_F(NicBindingTest, vfio_that_was_told_to_do_without_remapping__is_taken_at_its_word) {
@@ -96,7 +96,7 @@ TEST_F(NicBindingTest, vfio_that_was_told_to_do_without_remapping__is_taken_at_i
   interrupt("IO-APIC");
   parameter("vfio_iommu_type1/parameters/allow_unsafe_interrupts", "Y");
   EXPECT_TRUE(look().remaps_interrupts);
-  EXPECT_THAT(why_not_taken(look()), HasSubstr("DPDK does not take NIC"));
+  EXPECT_THAT(why_not_taken(look()), HasSubstr("DPDK can't use NIC"));
 }
 
 TEST_F(NicBindingTest, intels_iommu__tells_how_long_its_addresses_are) {
@@ -106,7 +106,7 @@ TEST_F(NicBindingTest, intels_iommu__tells_how_long_its_addresses_are) {
   EXPECT_EQ(look().iommu_bits, 0);
   iommu("d2008c222f0686");  // of a server: 48
   EXPECT_EQ(look().iommu_bits, 48);
-  iommu("d2008c22260206");  // of QEMU, unless told otherwise
+  iommu("d2008c22260206");  // the default of QEMU
   EXPECT_EQ(look().iommu_bits, 39);
 }
 

@@ -1,5 +1,5 @@
-// Everything that can stand in the way of DPDK and a port, brought about for real where a test can, and the one line
-// that the user then sees. The lines of docs/how-to/ports.md are this program's output:
+// Everything that can prevent DPDK or a port from starting, produced for real if a test can, and the line that the user
+// then sees. The lines of docs/reference/port-failures.md are this program's output:
 //
 //   dpdk_port_failure_test --gtest_brief=1 | grep '^|'
 #include <gmock/gmock.h>
@@ -51,10 +51,10 @@ std::string error_of(Call call) {
   return "no error";
 }
 
-/// Prints each failure, and keeps those that are not as expected.
+/// Prints each failure, and collects those that are not as expected.
 class Table {
  public:
-  /// `expected` begins with the kind of error, and is the beginning of a line that has `cure` in it.
+  /// `expected`: the kind of error and the beginning of its line, which must also contain `cure`.
   template <typename Call>
   void row(const std::string& what, const std::string& expected, const std::string& cure, Call call) {
     const std::string error = error_of(call);
@@ -69,7 +69,7 @@ class Table {
             const std::string& text, const std::string& cure) {
     row(what, fmt::format("{}port \"{}\": {}", kind, config.device, text), cure, [&] { const Port port(eal, config); });
   }
-  /// The port comes to be, so nothing that failed before has left anything behind.
+  /// The port opens, so earlier failures have left nothing behind.
   void fine(const Eal& eal, const PortConfig& config) {
     const std::string error = error_of([&] { const Port port(eal, config); });
     if (error != "no error") problems += fmt::format("{} then: {}\n", config.device, error);
@@ -82,7 +82,7 @@ std::string idle_part(const Channel& other) {
   return "";
 }
 
-/// Plays `part` in a namespace of its own with the interface ve0.
+/// Runs `part` in a namespace of its own with the interface ve0.
 void play_alone(const std::function<void(Table&)>& part) {
   const Pair played = play(
       [&](const Channel& /*other*/) {
@@ -132,20 +132,20 @@ TEST(PortFailure, configuration) {
     table.row("memif: path too long", "input: port \"memif:/xxx", "and a socket's has 107 at most; write a shorter one",
               [&] { const Port long_path(eal, {.device = "memif:/" + std::string(119, 'x')}); });
     port("memif: no such folder", {.device = "memif:/nosuch/m,role=server"}, kRun,
-         "the folder of /nosuch/m is not there", "make it");
-    port("memif: no server", {.device = "memif:/tmp/nobody.sock"}, kRun, "nobody listens on /tmp/nobody.sock",
+         "the folder of /nosuch/m does not exist", "make it");
+    port("memif: no server", {.device = "memif:/tmp/nobody.sock"}, kRun, "no process listens on /tmp/nobody.sock",
          "role=server,id=0 first");
     port("tap: name taken", {.device = "tap:ve0"}, kInput, "there is an interface ve0 already", "af_packet:ve0");
     {
       const Port first(eal, {.device = "af_packet:ve0"});
       port("used by this process", {.device = "af_packet:ve0"}, kRun,
-           "this process has that device already, as af_packet:ve0", "put more shards on that one");
+           "this process has that device already, as af_packet:ve0", "put more shards on that port");
       if (has_af_xdp())
         port("the same with other sockets", {.device = "af_xdp:ve0"}, kRun,
-             "this process has that device already, as af_packet:ve0", "or give this one another device");
+             "this process has that device already, as af_packet:ve0", "or use another device for this one");
       const Port ring(eal, {.device = "ring:loop"});
       port("ring: name taken", {.device = "ring:loop"}, kRun, "this process has that device already, as ring:loop",
-           "put more shards on that one");
+           "put more shards on that port");
       const std::string memif = fmt::format("memif:/tmp/mltcp-failure-test-ends-{}.sock", getpid());
       const Port server(eal, {.device = memif + ",role=server"});
       port("memif: both ends in one process", {.device = memif}, kRun,
@@ -172,7 +172,7 @@ TEST(PortFailure, configuration) {
 
 TEST(PortFailure, start_of_dpdk) {
   play_alone([](Table& table) {
-    // Before DPDK has threads, so that these see the same mounts.
+    // Before DPDK starts threads, so that these use the same mounts.
     const bool has_own_mounts =
         unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     const auto start = [&](const std::string& what, const EalOptions& options, const std::string& text,
@@ -197,20 +197,19 @@ TEST(PortFailure, start_of_dpdk) {
     options.devices = {"af_packet:eth0", "0000:3b:00.0", "0000:3c:00.0"};
     const Eal eal(options);
     options.huge_pages = EalOptions::HugePages::required;
-    start(
-        "another kind of pages than DPDK runs with", options,
-        "run: DPDK runs in this process already, once for all of its ports, in ordinary pages, and is to use huge ones",
-        "before the first port is opened");
+    start("another kind of pages than DPDK runs with", options,
+          "run: all ports of a process share one DPDK, which already runs in ordinary pages, but huge ones are "
+          "requested here",
+          "before the first port is opened");
     options = small_eal();
     options.min_shared_mb = 256;
-    start(
-        "more memory than DPDK runs with", options,
-        "run: DPDK runs in this process already, once for all of its ports, with 64 MB in ordinary pages, which can't "
-        "grow, and is to have 256 MB",
-        "give it that where the first port is opened");
+    start("more memory than DPDK runs with", options,
+          "run: all ports of a process share one DPDK, which already runs with 64 MB in ordinary pages, which can't "
+          "grow, but 256 MB are requested here",
+          "request that when opening the first port");
     table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, kRun, "there is no PCI device 0000:3b:00.0",
                "`lspci -D` lists");
-    // A NIC that nobody drives, as far as the file system tells.
+    // A NIC without a driver, according to the file system.
     if (!has_own_mounts || mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
         !std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) {
       return;
@@ -234,7 +233,7 @@ TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
   });
 }
 
-/// Does without root's powers from now on.
+/// From now on the process has no capabilities.
 bool drop_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> none{};
@@ -270,7 +269,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
   play_alone([](Table& table) {
     const Eal eal(small_eal());
     {
-      // As much address space as there is now, and some for the pools.
+      // The current address space, and some more for the pools.
       std::ifstream file("/proc/self/statm");
       std::uint64_t pages = 0;
       file >> pages;
@@ -284,7 +283,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
     }
     table.fine(eal, {.device = "af_packet:ve0"});
     {
-      // Another interface's group has the number that the driver takes for its own.
+      // Another interface's fan-out group has the number that the driver uses for its own.
       const int other = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
       sockaddr_ll address{};
       address.sll_family = AF_PACKET;
@@ -295,7 +294,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
       const int group = static_cast<int>(number | unsigned{PACKET_FANOUT_HASH} << 16U);
       ASSERT_EQ(setsockopt(other, SOL_PACKET, PACKET_FANOUT, &group, sizeof group), 0) << std::strerror(errno);
       table.port("number of the kernel's group taken", eal, {.device = "af_packet:ve0"}, kRun,
-                 "the kernel puts its packet sockets into no group", "start this one again");
+                 "the kernel does not group its packet sockets", "start this program again");
       close(other);
     }
     table.fine(eal, {.device = "af_packet:ve0"});
@@ -310,7 +309,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
   });
 }
 
-/// Has the kernel say that it knows no AF_XDP.
+/// Makes the kernel report that it does not support AF_XDP.
 bool hide_af_xdp() {
   constexpr auto at = [](std::size_t offset) { return static_cast<std::uint32_t>(offset); };
   std::array<sock_filter, 6> code{{
@@ -335,7 +334,7 @@ TEST(PortFailure, af_xdp) {
     table.port("too many queues", eal, {.device = "af_xdp:ve0", .queues = 3}, kInput,
                "3 queues, but ve0 has 1 for AF_XDP", "ethtool -L ve0 combined 3");
     table.port("AF_XDP would miss queues", eal, {.device = "af_xdp:vtwo"}, kInput,
-               "vtwo receives on 2 queues, and AF_XDP would hear 1", "ethtool -L vtwo");
+               "vtwo receives on 2 queues, but AF_XDP would serve only 1", "ethtool -L vtwo");
     table.port("MTU above what AF_XDP carries", eal, {.device = "af_xdp:vbig", .mtu = 9000}, kInput,
                "an MTU of 9000, but AF_XDP carries 3502 at most", "af_packet:vbig");
     for (int again = 0; again < 2; ++again) table.fine(eal, {.device = "af_xdp:ve0"});
@@ -375,7 +374,7 @@ TEST(PortFailure, used_by_another) {
   EXPECT_EQ(both.right, "");
 }
 
-// Of two processes on one interface neither would hear the other.
+// With two processes on one interface, each would lose packets to the other.
 TEST(PortFailure, interface_of_another_process) {
   play_alone([](Table& table) {
     std::array<int, 2> ready{};
@@ -410,7 +409,7 @@ TEST(PortFailure, interface_of_another_process) {
 }
 
 TEST(PortFailure, memory_that_is_asked_for_is_what_dpdk_takes) {
-  // As small a port as there is.
+  // The smallest possible port.
   EXPECT_EQ(Port::memory_mb({.device = "ring:r", .descriptors = 64, .spare_buffers = 256}), Eal::kMinMemoryMb);
   EXPECT_GT(Port::memory_mb({.device = "ring:r", .spare_buffers = 100'000}), 200U);
   const std::string error =

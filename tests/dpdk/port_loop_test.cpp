@@ -1,4 +1,4 @@
-// Loops over real ports that sleep, and wake up for packets, deadlines and signals.
+// Loops over real ports that sleep until packets, deadlines and signals wake them.
 #include "port_stations.h"
 
 namespace mltcp::dpdk {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace port_stations;
 
-/// Sends numbered datagrams to the kernel, one after the other, and counts those that come back as they were.
+/// Sends numbered datagrams to the kernel, one after the other, and counts those that return unchanged.
 class Pinger final : public Pollable {
  public:
   Pinger(PortIo& io, const Address& to) : io_(io), to_(to) {}
@@ -32,7 +32,7 @@ class Pinger final : public Pollable {
     return sent_at_ + 200_ms;
   }
   std::size_t back = 0;
-  std::size_t prompt = 0;  ///< before a sleep would have ended by itself
+  std::size_t prompt = 0;  ///< returned before a sleep would have ended by itself
 
  private:
   PortIo& io_;
@@ -82,7 +82,7 @@ TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
       idle_part));
 }
 
-/// Answers 2 ms later: time for who asked to fall asleep.
+/// Answers after 2 ms, so that the sender has time to fall asleep.
 class LateEcho final : public Pollable {
  public:
   explicit LateEcho(PortIo& io) : io_(io) {}
@@ -108,7 +108,7 @@ class LateEcho final : public Pollable {
   Nanos due_ = Nanos::never();
 };
 
-/// Takes what comes, and has nothing to do.
+/// Receives packets and does nothing else.
 struct Quiet final : Pollable {
   explicit Quiet(PortIo& io_) : io(io_) {}
   Nanos poll(Nanos /*now*/) override {
@@ -121,7 +121,7 @@ struct Quiet final : Pollable {
   std::size_t polls = 0;
 };
 
-/// With `queues` of them the loop has several shards, among which packets are handed over.
+/// With several queues the loop has several shards, which hand packets over to each other.
 Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
   const std::string skip = skip_without(kind);
   if (!skip.empty()) return {skip, skip};
@@ -137,7 +137,7 @@ Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
         std::optional<Quiet> second;
         if (queues > 1) here.attach(second.emplace(here.place.io(1)), 1);
         if (!here.run(other, [&] { return pinger.back >= kPings; })) return fmt::format("{} came back", pinger.back);
-        // Four naps after each packet, a sleep to the answer, and luck; by naps alone it would be forty.
+        // Four naps after each packet, a sleep until the answer, and a margin; with naps alone there would be forty.
         const std::uint64_t sleeps = here.loop.counters().sleeps;
         if (sleeps < kPings || sleeps > 20 * kPings) return fmt::format("the loop slept {} times", sleeps);
         return pinger.prompt >= kPings / 2 ? "" : fmt::format("{} of {} came promptly", pinger.prompt, kPings);
@@ -157,7 +157,7 @@ TEST(PollLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("
 TEST(PollLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
 TEST(PollLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
 
-/// Its socket has an error then, and is ready until somebody asks which.
+/// The port's socket then has an error, and is readable until the error is read.
 TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
@@ -165,12 +165,12 @@ TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
         Quiet idler(here.place.io());
         here.attach(idler);
         const auto polls_in_half_a_second = [&] {
-          here.loop.run(here.loop.now() + 300_ms);  // what the kernel sends at first
+          here.loop.run(here.loop.now() + 300_ms);  // until the kernel's first packets have arrived
           idler.polls = 0;
           here.loop.run(here.loop.now() + 500_ms);
           return idler.polls;
         };
-        // Rounds before each sleep of 20 ms; by naps it would be 10,000, and without sleep a million.
+        // Rounds before each sleep of 20 ms; with naps there would be 10,000, and without sleep a million.
         constexpr std::size_t most = 3'000;
         if (!run_command("ip link set ve0 down; ip link set ve0 up")) return "ve0 does not go down and up";
         if (const auto polls = polls_in_half_a_second(); polls > most) return fmt::format("{} polls", polls);
@@ -206,7 +206,8 @@ TEST(PollLoop, sleeps_until_a_deadline_that_is_near) {
         here.attach(metronome);
         if (!here.loop.run(here.loop.now() + kPatience, [&] { return metronome.beats > 50; })) return "too slow";
         if (!here.port.has_interrupts()) return "no interrupts";
-        // Idle rounds before and after each sleep, and naps in the last millisecond; awake there were thousands.
+        // Idle rounds before and after each sleep, and naps in the last millisecond; without sleep there would be
+        // thousands.
         return metronome.polls < 300 * metronome.beats
                    ? ""
                    : fmt::format("{} polls for {} deadlines", metronome.polls, metronome.beats);

@@ -1,4 +1,4 @@
-// How ports are written, and what is said of those that are written wrongly.
+// Names of ports, and the errors for invalid ones.
 #include "mltcp/dpdk/port_name.h"
 
 #include <gmock/gmock.h>
@@ -51,18 +51,17 @@ TEST(ParsePortName, TellsWhatIsWrongAndWhatToWrite) {
       {"", "it is empty"},
       {"eth0", "\"eth0\" is no kind of port"},
       {"af_packt:eth0", "\"af_packt\" is no kind of port"},
-      {"verbs:rxe0",
-       "\"verbs\" carries hosts' messages, and no Ethernet frames, which are wanted here; write af_packet:"},
-      {"udp:", "\"udp\" carries hosts' messages, and no Ethernet frames"},
+      {"verbs:rxe0", "\"verbs\" carries messages between hosts, but Ethernet frames are needed here; write af_packet:"},
+      {"udp:", "\"udp\" carries messages between hosts, but Ethernet frames are needed"},
       {"af_packet", "is no kind of port"},
       {"af_packet:", "names no interface"},
-      {"af_packet:an-interface-with", "17 characters, and 15 are the most"},
-      {"af_packet:eth0,qpairs=2", "no interface has the character \",\""},
-      {"af_xdp:eth 0", "no interface has the character"},
-      {"tap:a/b", "no interface has the character"},
+      {"af_packet:an-interface-with", "17 characters, more than 15"},
+      {"af_packet:eth0,qpairs=2", "no interface may contain the character \",\""},
+      {"af_xdp:eth 0", "no interface may contain the character"},
+      {"tap:a/b", "no interface may contain the character"},
       {"ring:", "names no name"},
-      {"memif:", "names no socket"},
-      {"memif:relative", "names no socket by a path"},
+      {"memif:", "its socket is no path"},
+      {"memif:relative", "its socket is no path"},
       {"memif:/m,role=boss", "\"role=boss\" is neither"},
       {"memif:/m,id=", "\"id=\" is neither"},
       {"memif:/m,id=-1", "\"id=-1\" is neither"},

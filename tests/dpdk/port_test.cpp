@@ -1,5 +1,5 @@
-// The transport between processes over real ports: what arrives, what is refused and counted, links that go and come,
-// peers that die, ports that can't be had.
+// The transport between processes over real ports: packets that arrive, packets that are refused and counted, links
+// that go down and up, peers that die, ports that can't be opened.
 #include "mltcp/dpdk/port.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ namespace {
 
 using namespace port_stations;
 
-/// Moves messages, and says what was wrong about it.
+/// Moves messages; the results are what went wrong.
 Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, int interface_mtu = 1500) {
   const std::string skip = skip_without(setting.kind);
   if (!skip.empty()) return {skip, skip};
@@ -83,7 +83,7 @@ TEST(NetInterface, driver__is_the_kernels_and_empty_where_there_is_none) {
       [](const Channel&) -> std::string { return ""; }));
 }
 
-/// A packet socket of the test's own, beside the port.
+/// A packet socket that the test uses beside the port.
 class RawSocket {
  public:
   explicit RawSocket(const char* interface) : file_(socket(AF_PACKET, SOCK_RAW, 0)) {
@@ -103,7 +103,7 @@ class RawSocket {
   int file_;
 };
 
-/// A frame of the transport's addresses, with an unlucky payload.
+/// A frame to the port's address, with `payload` zeros.
 std::vector<std::byte> frame_to(const encap::MacAddress& mac, std::size_t payload, std::uint16_t vlan = 0) {
   encap::Headers headers;
   headers.vlan = vlan;
@@ -144,7 +144,7 @@ Pair survive(const std::string& kind) {
           std::array<RxPacket, 32> packets;
           here.place.io().receive(packets);
         }
-        // The neighbour's MAC address, from the kernel that runs it.
+        // The neighbour's MAC address, known to the kernel on which it runs.
         const RawSocket raw("ve0");
         const encap::MacAddress mac{2, 0, 0, 0, 0, 2};
         Random random(3);
@@ -171,7 +171,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
-              case 3:  // beyond the port's MTU, but not the interface's
+              case 3:  // longer than the port's MTU, but not the interface's
                 raw.send(frame_to(mac, 1472));
                 break;
               case 4: {  // a wrong IP checksum
@@ -186,7 +186,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
-              case 6:  // right, but of a VLAN that is not ours
+              case 6:  // valid, but of another VLAN
                 raw.send(frame_to(mac, 100, 9));
                 break;
               default: {
@@ -235,7 +235,7 @@ Pair survive(const std::string& kind) {
                                   encap::Reject::bad_udp_checksum, encap::Reject::not_for_us, encap::Reject::not_ip}) {
           if (!refused(reason)) missing += fmt::format("no frame was refused as {}; ", encap::to_text(reason));
         }
-        // The kernel puts fragments together, or drops them, before a packet socket of a fan-out sees them.
+        // The kernel reassembles fragments, or drops them, before a packet socket of a fan-out group receives them.
         if (kind == "af_xdp" && !refused(encap::Reject::fragment)) missing += "no fragment was refused; ";
         if (counters.neighbour_frames < 3) missing += "no questions came; ";
         if (here.place.io().neighbours().answers < 3) missing += "no questions were answered";
@@ -256,7 +256,7 @@ Pair outlive(const std::string& kind) {
         {
           Station here(setting, "ve0", 1);
           ConnectionConfig config;
-          config.give_up_after = 2_s;  // longer than a first question about the neighbour that is lost
+          config.give_up_after = 2_s;  // longer than a lost first question about the neighbour takes
           Client client(here.place.io(), host(2), 50, 1 << 20, config);
           here.attach(client);
           if (!other.hears('r')) return "the other end did not start";
@@ -273,9 +273,9 @@ Pair outlive(const std::string& kind) {
         Server server(here.place.io(), 50, 1 << 20);
         here.attach(server);
         other.tell('r');
-        // More than the other end wants to have sent, since the last acknowledgement may be lost.
+        // More than the 5 that the other end requires as sent, because the last acknowledgements may be lost.
         if (!here.loop.run(here.loop.now() + kPatience, [&] { return server.received >= 8; })) return "nothing came";
-        // Dies without a word, but keeps its namespace and link: as if its program hung.
+        // Stops without closing, but keeps its namespace and link, like a program that hangs.
         here.loop.request_stop();
         here.loop.run(here.loop.now() + kPatience);
         for (int i = 0; i < 200 && !other.is_called(); ++i) usleep(10'000);
@@ -286,9 +286,9 @@ Pair outlive(const std::string& kind) {
 TEST(Port, af_packet__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_packet")); }
 TEST(Port, af_xdp__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_xdp")); }
 
-constexpr std::size_t kShared = 20;  // messages to each of two shards
+constexpr std::size_t kShared = 20;  // messages to each of the two shards
 
-/// Sends them, from two shards of one thread, each to the other end's other one.
+/// Sends them from two shards of one thread, each to the shard of the other end with the other number.
 std::string send_to_two(const Channel& other) {
   Station here({.queues = 2}, "ve0", 1);
   std::vector<std::unique_ptr<Client>> clients;
@@ -321,13 +321,13 @@ Pair share() {
     if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
     const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
     if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
-    // Neighbours' answers come in one queue, and both shards needed them.
+    // Neighbours' answers arrive in one queue, and both shards needed them.
     if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
     return "";
   });
 }
 
-/// The same, with a thread for each of the receiver's shards: what comes in the wrong queue changes threads.
+/// The same, with a thread for each of the receiver's shards: packets in the wrong queue are handed to another thread.
 Pair share_between_threads() {
   const std::vector<unsigned> cpus = usable_cpus();
   if (cpus.size() < 2) return {"skip: threads of their own need two CPUs", "skip: threads of their own need two CPUs"};
@@ -420,8 +420,8 @@ TEST(Port, says_in_one_line_why_it_can_not_be_had_and_what_to_do) {
         expect({.device = "af_packet:ve0", .buffer_bytes = 512}, "can't scatter");
         expect({.device = "net_nosuch0"}, "DPDK has no driver");
         expect({.device = "0000:3b:00.0"}, "there is no PCI device 0000:3b:00.0");
-        expect({.device = "memif:/nosuch/folder/m,role=server"}, "the folder of /nosuch/folder/m is not there");
-        expect({.device = "memif:/tmp/nobody.sock"}, "nobody listens on /tmp/nobody.sock; start the end with");
+        expect({.device = "memif:/nosuch/folder/m,role=server"}, "the folder of /nosuch/folder/m does not exist");
+        expect({.device = "memif:/tmp/nobody.sock"}, "no process listens on /tmp/nobody.sock; start the end with");
         expect({.device = "tap:ve0"}, "there is an interface ve0 already");
         expect({.device = "eth0"}, "is no kind of port");
         {
@@ -434,7 +434,7 @@ TEST(Port, says_in_one_line_why_it_can_not_be_had_and_what_to_do) {
         if (skip_without("af_xdp").empty()) {
           expect({.device = "af_xdp:ve0", .queues = 3}, "3 queues, but ve0 has 1 for AF_XDP; give 1");
           run_command("ip link add vtwo numrxqueues 2 numtxqueues 2 type veth peer name vtwo1; ip link set vtwo up");
-          expect({.device = "af_xdp:vtwo"}, "vtwo receives on 2 queues, and AF_XDP would hear 1 of them");
+          expect({.device = "af_xdp:vtwo"}, "vtwo receives on 2 queues, but AF_XDP would serve only 1 of them");
           expect({.device = "af_xdp:ve0", .mtu = 1600}, "ve0 has 1500");
           for (int again = 0; again < 3; ++again) expect({.device = "af_xdp:ve0"}, "no error");
         }

@@ -1,5 +1,5 @@
 // The ring dumbbell in virtual time: the tests drive the switch's steps with a clock of their own, so that rates,
-// delays, marks and faults come out exactly; packets, headers, rings and buffers are the real ones.
+// delays, marks and faults are exact. Packets, headers, rings and buffers are real.
 #include "mltcp/lab/realtime/ring_dumbbell.h"
 
 #include <gmock/gmock.h>
@@ -153,7 +153,8 @@ TEST_F(RingDumbbellTest, BytesStayValidUntilTheNextReceive) {
 
 TEST_F(RingDumbbellTest, APacketTakesItsTimeToTheNanosecond) {
   auto& network = make(gigabit());
-  // 1000 bytes on the wire: 800 ns on the access link of 10 Gbps, 1 us on its way, 8 us on the bottleneck, 10 us.
+  // 1000 bytes on the wire: 800 ns on the access link of 10 Gbps, 1 us of delay, 8 us on the bottleneck, 10 us of
+  // delay.
   ASSERT_TRUE(send_one(network.left(0), network.right(0).address(), random_bytes(958, 1)));
   std::vector<Nanos> times;
   network.set_tap([&](std::span<const std::byte>, Nanos now) { times.push_back(now); });
@@ -181,7 +182,7 @@ TEST_F(RingDumbbellTest, TheBottleneckHoldsItsRateHoweverUnevenlyItIsPolled) {
   }
   ASSERT_EQ(arrivals.size(), 100u);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    // 1 us and 1 us on the access link, 10 us behind its predecessors on the bottleneck, 10 us of delay.
+    // 1 us and 1 us on the access link, 10 us for each packet on the bottleneck, 10 us of delay.
     const Nanos due = 2_us + 10_us * static_cast<std::int64_t>(i + 1) + 10_us;
     EXPECT_GE(arrivals[i], due);
     EXPECT_LT(arrivals[i], due + 70_us);
@@ -343,7 +344,7 @@ TEST_F(RingDumbbellTest, FaultsHappenToRealPacketsAndLoseNoBuffer) {
     bad += all_rejected(rejects);
     EXPECT_GT(rejected(rejects, Reject::bad_udp_checksum), 0u);
   }
-  // Every flipped bit is found, since checksums cover all that is flipped.
+  // Every flipped bit is detected, because the checksums cover all bits that are flipped.
   EXPECT_EQ(bad, counters.corrupted_packets);
   EXPECT_EQ(received + bad, counters.sent_packets - counters.lost_packets + counters.duplicated_packets);
   for (const auto& [packet, times] : arrived) {
@@ -385,7 +386,7 @@ Change resized(std::size_t bytes) {
 enum class Checksums {
   as_they_are,
   of_ip_right,
-  of_udp_none,  ///< which covers addresses and ports; that of IP is right
+  of_udp_none,  ///< UDP's checksum, which covers addresses and ports, is left out; that of IP is right
 };
 
 Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_they_are) {
@@ -400,7 +401,7 @@ Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_
 struct Damage {
   const char* name;
   Reject reason;
-  bool at_switch;  ///< the switch sees it too, when it comes from a host
+  bool at_switch;  ///< the switch rejects it too, if it comes from a host
   Change change;
 };
 
@@ -426,7 +427,7 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
   const ByteVector good = frame_between(from, to, random_bytes(60, 1));
   for (const Damage& damage : kDamages) {
     const ByteVector bad = damage.change(good);
-    // Straight into the host's ring.
+    // Directly into the host's ring.
     std::uint64_t before = rejected(to.counters().rejected, damage.reason);
     ASSERT_TRUE(network.inject_to(to, bad));
     EXPECT_TRUE(receive_all(to).empty()) << damage.name;
@@ -441,7 +442,7 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
         << damage.name;
     EXPECT_EQ(rejected(to.counters().rejected, damage.reason), host_before + (damage.at_switch ? 0 : 1)) << damage.name;
   }
-  // A good frame still passes, a bad one between good ones does not hide them.
+  // Good frames still pass, and bad ones between them do not affect them.
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));
   ASSERT_TRUE(network.inject_to(to, good));
   ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));
@@ -499,7 +500,7 @@ TEST_F(RingDumbbellTest, WhatCantBeSentIsCountedAndDiscarded) {
 
 TEST_F(RingDumbbellTest, MetersTheBottleneckByJob) {
   auto& network = make(gigabit());
-  // The fixed fields of the wire header that a switch looks at: magic, the job flag, the covered length and the job.
+  // The fixed fields of the wire header that a switch reads: magic, the job flag, the covered length and the job.
   ByteVector packet(100);
   packet[0] = std::byte{0xA3};
   packet[1] = std::byte{8};
@@ -540,7 +541,7 @@ TEST_F(RingDumbbellTest, NetworksComeAndGo) {
     ASSERT_TRUE(send_one(network.left(1), network.right(1).address(), random_bytes(100, 1)));
     ASSERT_TRUE(send_one(network.left(1), network.right(1).address(), random_bytes(100, 1)));
     network.switch_step(0_ns);
-    network_.reset();  // with packets inside
+    network_.reset();  // with packets in it
   }
   RingDumbbell first(*eal_, gigabit());
   RingDumbbell second(*eal_, gigabit());

@@ -1,4 +1,4 @@
-// What tests of the ring dumbbell share: one Eal for the process, networks, packets and an independent checksum.
+// Shared by tests of the ring dumbbell: one Eal for the process, networks, packets and an independent checksum.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ using namespace realtime;  // NOLINT(google-build-using-namespace): what is test
 
 using ByteVector = std::vector<std::byte>;
 
-/// The one Eal of the process, on as many cores as `cores` says the first time; stopped before the process ends. Null
-/// with a reason if DPDK can't start here.
+/// The process's only Eal, on as many cores as the first call requests; stopped before the process ends. Null, with a
+/// reason, if DPDK can't start here.
 inline const Eal* shared_eal(std::string& reason, std::size_t cores = 1) {
   static std::unique_ptr<Eal> eal;
   static std::string why;
@@ -74,7 +74,7 @@ inline std::uint16_t slow_sum(std::span<const std::byte> data, std::uint32_t sta
   return static_cast<std::uint16_t>(total);
 }
 
-/// Whether both checksums of an IPv4 frame of ours are right.
+/// Whether both checksums of an IPv4 frame are right.
 inline bool checksums_are_right(std::span<const std::byte> frame) {
   const auto udp = frame.subspan(34);
   const std::uint32_t pseudo =

@@ -52,7 +52,7 @@ TEST(RingRank, ring__of_four_ranks_in_real_time) {
   EXPECT_EQ(result.iterations.size(), 8U);
   EXPECT_EQ(result.checksum_errors, 0U);
   EXPECT_GE(result.verified_messages, 8U * 4 * 6);
-  // 1.5 MB at 1 Gbit/s, and 2 ms: no less, however slow the machine is.
+  // 1.5 MB at 1 Gbit/s, and 2 ms: a lower bound, however slow the machine is.
   for (const Nanos time : result.iterations) EXPECT_GE(time, 14_ms);
 }
 

@@ -1,5 +1,5 @@
-// The ring dumbbell in real time, on one core and on two. A shared machine takes CPUs away at will, so the limits on
-// time are wide; what must hold exactly is what arrives.
+// The ring dumbbell in real time, on one core and on two. A shared machine may take CPUs away, so the limits on time
+// are wide; the packets that arrive must be exact.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -24,11 +24,11 @@ class Sender final : public Pollable {
   Nanos poll(Nanos now) override {
     EXPECT_GE(now, last_);
     last_ = now;
-    // What comes in goes back to the pool, or it would run dry.
+    // Received buffers are returned to the pool, which would otherwise run out.
     std::array<RxPacket, 32> in;
     while (host_.receive(in) == in.size()) {
     }
-    // One burst a poll, so that the receiver has its turn however slow this thread is.
+    // One burst per poll, so that the receiver runs in between however slow this thread is.
     if (next_ < count_) {
       std::array<TxPacket, 32> burst;
       std::array<std::uint64_t, 32> numbers;
@@ -86,7 +86,7 @@ class Receiver final : public Pollable {
   RingHost& host_;
 };
 
-/// Wakes at given times and notes how late it was.
+/// Wakes at given times and records by how much it was late.
 class Alarm final : public Pollable {
  public:
   explicit Alarm(Nanos every) : every_(every), next_(every) {}
@@ -119,7 +119,7 @@ TEST_F(RingRunTest, CarriesAFlowAtTheRateOfTheBottleneck) {
   auto config = gigabit();
   config.bottleneck.buffer_bytes = 0;
   RingOptions options;
-  options.receive_slots = 8192;  // so that a receiver that is held up loses nothing
+  options.receive_slots = 8192;  // so that a receiver that is delayed loses nothing
   RingDumbbell network(*eal_, config, options);
   constexpr std::uint64_t kPackets = 4'000;  // 6 MB, 48 ms
   Sender sender(network.left(0), network.right(0).address(), kPackets, 1400);
@@ -139,7 +139,7 @@ TEST_F(RingRunTest, CarriesAFlowAtTheRateOfTheBottleneck) {
   const auto& switch_loop = network.switch_loop();
   RecordProperty("gbps", std::to_string(gbps));
   RecordProperty("longest_gap_ns", std::to_string(std::max(host_loop.longest_gap, switch_loop.longest_gap).count));
-  // Not faster than the link but for the packets that a stall piles up at its start; slower only by stalls.
+  // Faster than the link only by packets that a stall accumulates at its start; slower only because of stalls.
   const double stalled = (host_loop.stalled + switch_loop.stalled).seconds();
   EXPECT_GT(gbps, 0.9 * 0.048 / (0.060 + stalled)) << "stalled " << stalled << " s";
   EXPECT_LT(gbps, 1.05 + 20 * stalled);
@@ -204,7 +204,7 @@ TEST_F(RingRunTest, SpinsWhenToldTo) {
   EXPECT_EQ(network.switch_loop().sleeps, 0u);
 }
 
-/// Counts its polls and can wake another host.
+/// Counts its polls, and can wake another host.
 class Waker final : public Pollable {
  public:
   Waker(RingDumbbell& network, const RingHost* target) : network_(network), target_(target) {}

@@ -1,7 +1,6 @@
-// Tests of lab/realtime/soft_switch.cpp. Over ring ports in the test's own time: what frames look like behind the
-// switch, and hostile ones. Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own
-// TCP, with its rate limited and its packets marked, and a port that vanishes. Those skip where namespaces can't be
-// made.
+// Tests of lab/realtime/soft_switch.cpp. Over ring ports in virtual time: frames after the switch, and hostile frames.
+// Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own TCP, with a rate limit and
+// marks, and a port that vanishes. The latter are skipped if namespaces can't be created.
 #include "mltcp/lab/realtime/soft_switch.h"
 
 #include <arpa/inet.h>
@@ -45,7 +44,7 @@ constexpr std::uint32_t kLongest = 1514;
 encap::MacAddress mac(std::uint8_t number) { return {2, 0, 0, 0, 0, number}; }
 constexpr encap::MacAddress kEverybody{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
-/// A UDP packet in a frame of that length.
+/// A UDP packet in a frame of `bytes`.
 ByteVector frame(const encap::MacAddress& from, const encap::MacAddress& to, std::size_t bytes,
                  Ecn ecn = Ecn::not_ect) {
   encap::Headers headers;
@@ -61,7 +60,7 @@ ByteVector frame(const encap::MacAddress& from, const encap::MacAddress& to, std
   return result;
 }
 
-/// A switch whose ports are wired to the test.
+/// A switch whose ports are connected to the test.
 class RingSwitch : public testing::Test {
  protected:
   struct End {
@@ -124,7 +123,7 @@ class RingSwitch : public testing::Test {
     }
     return frames;
   }
-  /// Rounds of the switch until nothing is due any more, up to `until`.
+  /// Runs the switch up to `until`, in steps of 10 us.
   void run(Nanos until) {
     for (; now_ <= until; now_ += 10_us) bridge_->step(now_);
   }
@@ -210,7 +209,7 @@ TEST_F(RingSwitch, frames_of_a_stall__count_as_if_they_had_come_evenly) {
   auto small = gigabit();
   small.output.buffer_bytes = 4000;
   make({gigabit(), small, gigabit()});
-  // 8 us each at the rate; 500 come in 4 ms by two ports, in one round.
+  // 8 us each at the rate; 500 arrive within 4 ms on two ports, and are handled in one round.
   bridge_->step(0_us);
   for (int i = 0; i < 250; ++i) {
     put(0, frame(mac(1), mac(2), 1000));
@@ -219,7 +218,7 @@ TEST_F(RingSwitch, frames_of_a_stall__count_as_if_they_had_come_evenly) {
   bridge_->step(4_ms);
   EXPECT_EQ(bridge_->bridge().output(1).counters().dropped_packets, 0U);
   EXPECT_LE(bridge_->bridge().output(1).counters().max_queue_bytes, 2000U);
-  // In no time they are a burst.
+  // Without time in between, they are a burst.
   run(5_ms);
   bridge_->step(now_);
   got(1);
@@ -237,7 +236,7 @@ TEST_F(RingSwitch, hostile_frames__are_counted_and_harm_nobody) {
   bad[6] = std::byte{0xFF};
   put(0, bad);
   put(0, ByteVector(kLongest + 9, std::byte{2}));
-  ByteVector tagged(kLongest + 8, std::byte{2});  // room for two tags is given
+  ByteVector tagged(kLongest + 8, std::byte{2});  // there is room for two tags
   tagged[0] = std::byte{4};
   put(0, tagged);
   auto lying = frame(mac(1), kEverybody, 100);
@@ -310,7 +309,7 @@ TEST_F(RingSwitch, frames_inside__are_given_back_at_the_end) {
   for (int i = 0; i < 500; ++i) put(0, frame(mac(1), kEverybody, 100));
   run(1_ms);
   EXPECT_GT(bridge_->copies_in_use(), 500U);
-  // TearDown looks at the pool of the originals.
+  // TearDown checks the pool of the originals.
 }
 
 // ---- Namespaces ----
@@ -319,8 +318,8 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// Hosts 1 to 3, namespaces with an interface each whose other end is here. A process of its own keeps each of them, so
-/// that they are gone when this one ends, however it does.
+/// Hosts 1 to 3: namespaces with one interface each, whose other end is here. A process of its own keeps each
+/// namespace, so that all are removed when this process ends for any reason.
 class Hosts {
  public:
   static constexpr int count = 3;
@@ -375,10 +374,10 @@ class Hosts {
   std::array<pid_t, count + 1> keepers_{};
 };
 
-/// Does `work` in a process of its own in a namespace, whose result comes through a pipe.
+/// Runs `work` in a process of its own in a namespace; its result arrives through a pipe.
 class InNamespace {
  public:
-  /// `path` is that of the namespace.
+  /// `path`: the namespace's file.
   InNamespace(const std::string& path, const std::function<std::uint64_t()>& work) {
     int ends[2];
     if (pipe(ends) != 0) return;
@@ -403,7 +402,7 @@ class InNamespace {
   InNamespace& operator=(const InNamespace&) = delete;
 
   bool done() {
-    if (!ended_) ended_ = read(result_, &result, sizeof result) >= 0;  // 0: it died
+    if (!ended_) ended_ = read(result_, &result, sizeof result) >= 0;  // 0: the process died
     return ended_;
   }
 
@@ -415,7 +414,7 @@ class InNamespace {
   bool ended_ = false;
 };
 
-/// What a user does with ethtool -K eth0 tx off tso off gso off.
+/// Same effect as ethtool -K eth0 tx off tso off gso off.
 void switch_offloads_off() {
   const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
   for (const unsigned command : {unsigned{ETHTOOL_STSO}, unsigned{ETHTOOL_SGSO}, unsigned{ETHTOOL_STXCSUM}}) {
@@ -428,7 +427,7 @@ void switch_offloads_off() {
   close(socket);
 }
 
-/// For good: a SYN that a busy machine delays would otherwise be sent again without.
+/// Without fallback: otherwise a SYN that a busy machine delays would be sent again without ECN.
 void use_ecn() {
   std::ofstream("/proc/sys/net/ipv4/tcp_ecn") << 1;
   std::ofstream("/proc/sys/net/ipv4/tcp_ecn_fallback") << 0;
@@ -464,7 +463,7 @@ sockaddr_in6 address_of(const char* text) {
   return address;
 }
 
-/// Bytes of one connection, in the upper 32 bits; packets that came marked, in the lower.
+/// The bytes of one connection in the upper 32 bits, the marked packets in the lower.
 std::uint64_t receive_all() {
   switch_offloads_off();
   use_ecn();
@@ -486,7 +485,7 @@ std::uint64_t send_all(const char* to, std::size_t bytes) {
   const sockaddr_in6 address = address_of(to);
   const auto* generic = std::bit_cast<const sockaddr*>(&address);
   int connection = -1;
-  // The receiver may not listen yet.
+  // The receiver may not be listening yet.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     connection = socket(AF_INET6, SOCK_STREAM, 0);
     if (connect(connection, generic, sizeof address) == 0) break;
@@ -502,11 +501,11 @@ std::uint64_t send_all(const char* to, std::size_t bytes) {
   }
   shutdown(connection, SHUT_WR);
   char end = 0;
-  return read(connection, &end, 1) == 0 ? 1 : 0;  // until the receiver has it all
+  return read(connection, &end, 1) == 0 ? 1 : 0;  // waits until the receiver has read all
 }
 
 struct Ends {
-  const char* kind;  ///< of the switch's ports
+  const char* kind;  ///< kind of the switch's ports
   const char* to;    ///< address of the second host
 };
 
@@ -544,7 +543,7 @@ class NamespaceSwitch : public testing::TestWithParam<Ends> {
     bridge_ = std::make_unique<SoftSwitch>(*eal_, ports, SoftSwitchOptions{SwitchIdle::sleep, {}});
   }
 
-  /// So low that a window of the kernel's makes a queue even where the machine holds the switch up for 20 ms at a time.
+  /// So low that the kernel's window builds a queue even if the machine delays the switch by 20 ms at a time.
   static constexpr Rate kRate{10'000'000};
   const Eal* eal_ = nullptr;
   std::unique_ptr<Hosts> hosts_;
@@ -570,7 +569,7 @@ TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mar
                  fmt::format("{:.1f}", static_cast<double>(out.sent_bytes) * 8e-6 / taken.seconds()));
   EXPECT_GT(link.marked_packets, 0U);
   EXPECT_EQ(receiver.result & 0xFFFFFFFF, link.marked_packets);
-  // Its queue empties in 60 ms, so it naps while frames wait; awake it makes a round in a microsecond.
+  // Its queue drains in 60 ms, so the switch naps while frames wait; without naps a round takes a microsecond.
   EXPECT_GT(bridge_->loop().slept * 2, taken);
   EXPECT_EQ(bridge_->counters(0).bad_checksums, 0U);
   EXPECT_EQ(bridge_->counters(0).cut_short + bridge_->counters(0).oversized, 0U);

@@ -31,7 +31,7 @@ talk() {
 talk "memif:$folder/m.sock,role=server" 10.0.0.1/24 "memif:$folder/m.sock,role=client" 10.0.0.2/24
 talk udp: 127.0.0.1/8 udp:lo 127.0.0.2/8
 
-# What is written wrong is told in a line.
+# Errors in the arguments are reported in one line.
 says() {
   local text=$1 message
   shift

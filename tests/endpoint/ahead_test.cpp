@@ -1,5 +1,5 @@
-// Receives that are granted before their message is announced (endpoint/internal/worker_ahead.cpp): what goes ahead,
-// and every way in which a grant, a message and what ends either can cross, with any packet lost.
+// Receives that are granted before their message is announced (endpoint/internal/worker_ahead.cpp): which messages are
+// sent ahead, and every order in which a grant, a message and an end of either can cross, with any packet lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class AheadTest : public EndpointPair {
     };
   }
   void lose_nothing() { network->loses = nullptr; }
-  /// A message of tag 9 in either direction: the connection works, and nothing is left over of what was before.
+  /// Sends a message of tag 9 in each direction: the connection works, and nothing earlier is left over.
   void expect_goes_on() {
     for (const bool back : {false, true}) {
       const ByteVector message = bytes_of(kLong, 77);
@@ -59,7 +59,7 @@ TEST_F(AheadTest, message__for_a_receive_that_waits_needs_no_answer) {
   ByteVector buffer(kLong);
   const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
   run_for(1_ms);
-  lose_what_comes_from(2);  // so that no CTS could come
+  lose_what_comes_from(2);  // so that no CTS can arrive
   const OperationHandle sending = send_tagged(*left, here, message, 1);
   const Completion received = end_of(*right, receiving, 50_ms);
   EXPECT_EQ(received.code, Code::ok);
@@ -89,7 +89,7 @@ TEST_F(AheadTest, message__that_is_shorter_goes_ahead_too) {
   expect_goes_on();
 }
 
-/// Of messages in each length class, what a receive of kLong gets: whether posted before, with, or after the send, and
+/// Messages of each length class reach a receive of kLong, whether it is posted before, with, or after the send, and
 /// whichever packet is lost.
 TEST_F(AheadTest, crossing__of_grant_and_message_ends_the_same_whatever_packet_is_lost) {
   for (const std::size_t length : {std::size_t{0}, kShort, kLong, kLong + 500}) {
@@ -110,7 +110,7 @@ TEST_F(AheadTest, crossing__of_grant_and_message_ends_the_same_whatever_packet_i
         if (order == 1) receives(), sends();
         if (order == 2) sends(), step(), receives();
         if (order == 3) sends(), run_for(1_ms), receives();
-        // One of the same tag follows: it must not overtake.
+        // The next message has the same tag, and must not overtake.
         const OperationHandle following = send_tagged(*left, here, next, 1);
         const OperationHandle last = receive_tagged(*right, there, second, 1);
         const Completion received = end_of(*right, receiving);
@@ -141,7 +141,7 @@ TEST_F(AheadTest, message__that_follows_does_not_overtake_one_whose_bytes_are_la
       OperationHandle of_second = 0;
       if (is_posted) of_second = receive_tagged(*right, there, b, 1);
       run_for(1_ms);
-      // Packets of the long message alone: their bytes are not in the header.
+      // Only packets of the long message: their bytes are not in the header.
       network->loses = [](const Address& from, const Address&, std::span<const std::byte> header) {
         return from.v4_ip() == 0x0A000001 && header.size() < 60;
       };
@@ -164,7 +164,7 @@ TEST_F(AheadTest, message__that_follows_does_not_overtake_one_whose_bytes_are_la
 }
 
 TEST_F(AheadTest, grants__that_are_used_in_another_order_come_back_and_are_given_again) {
-  constexpr std::size_t kMany = 40;  // more than there may be
+  constexpr std::size_t kMany = 40;  // more than the limit
   for (const bool backwards : {false, true}) {
     std::vector<ByteVector> messages;
     std::vector<ByteVector> buffers;
@@ -195,7 +195,7 @@ TEST_F(AheadTest, grant__of_a_receive_that_waits_long_is_given_back_by_what_is_a
   const OperationHandle waiting = receive_tagged(*right, there, waits, 50);
   run_for(1_ms);
   for (std::uint64_t i = 0; i < 20; ++i) {
-    // Announced before its receive is there, and so asked for by a CTS.
+    // Announced before its receive is posted, and so requested by a CTS.
     const ByteVector message = bytes_of(kLong, i);
     ByteVector buffer(kLong);
     const OperationHandle sending = send_tagged(*left, here, message, i);
@@ -247,7 +247,7 @@ TEST_F(AheadTest, receive__with_a_mask_that_is_younger_gets_what_comes_later) {
   const ByteVector a = bytes_of(kLong, 1);
   const ByteVector b = bytes_of(kLong, 2);
   const ByteVector c = bytes_of(kLong, 3);
-  send_tagged(*left, here, a, 2);  // not the exact one's
+  send_tagged(*left, here, a, 2);  // not the tag of the exact one
   EXPECT_EQ(end_of(*right, any).tag, 2U);
   EXPECT_EQ(second, a);
   send_tagged(*left, here, b, 1);
@@ -256,8 +256,8 @@ TEST_F(AheadTest, receive__with_a_mask_that_is_younger_gets_what_comes_later) {
   expect_goes_on();
 }
 
-/// The message is received once, whether the grant comes back or is used, and when it is not the memory is not touched
-/// after the end.
+/// The message is received at most once, whether the grant is given back or used. If it is not received, the memory is
+/// not touched after the end.
 TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
   int cancelled = 0;
   int received = 0;
@@ -272,7 +272,7 @@ TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
         ByteVector buffer(kLong, std::byte{0xAA});
         const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
         OperationHandle sending = 0;
-        // Sends before it cancels, or cancels so many steps before it sends.
+        // Sends before it cancels, or cancels `-steps` steps before it sends.
         if (steps >= 0) {
           run_for(steps % 2 == 0 ? 1_ms : 1_us);
           sending = send_tagged(*left, here, message, 1);
@@ -400,7 +400,7 @@ TEST_F(AheadTest, end__of_the_connection_ends_granted_receives_with_its_code) {
   }
 }
 
-/// Whether it crosses the grant or finds it at hand.
+/// `crosses`: the message crosses the grant; otherwise the grant has arrived.
 TEST_F(AheadTest, message__that_is_short_does_not_wait_for_a_long_one_on_the_data_connection) {
   JobOptions limited;
   limited.max_rate = Rate(100'000'000);
@@ -447,7 +447,7 @@ TEST_F(AheadTest, close__delivers_what_was_sent_for_a_grant) {
   EXPECT_EQ(buffer, message);
 }
 
-/// Content that says which message it is.
+/// A content that identifies the message.
 ByteVector numbered(std::size_t length, std::uint64_t tag, std::uint64_t number) {
   ByteVector bytes(std::max<std::size_t>(length, 16));
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i + number);
@@ -465,8 +465,8 @@ bool is_whole(const ByteVector& bytes, std::size_t length, std::uint64_t tag) {
                                               numbered(length, tag, number_in(bytes)).begin());
 }
 
-/// Sends, receives of all kinds and cancels at random, under loss: each message is received once, and of two of a tag
-/// the one sent first by the receive posted first.
+/// Sends, receives of all kinds and cancels at random, under loss: each message is received once, and of two messages
+/// with the same tag, the earlier receive gets the earlier message.
 TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
   struct Receive {
     OperationHandle operation = 0;
@@ -483,7 +483,7 @@ TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
     const bool all_kinds = seed % 2 == 0;
     std::deque<ByteVector> messages;
     std::deque<OperationHandle> sends;
-    std::deque<Receive> receives;  // as posted
+    std::deque<Receive> receives;  // in the order of their posts
     std::array<std::uint64_t, kTags> sent{};
     std::array<std::vector<std::uint64_t>, kTags> got;  // in the order of their receives
     const auto post = [&](std::uint64_t tag, bool exact) {
@@ -507,7 +507,7 @@ TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
       if (random.chance(0.6)) step();
       if (random.chance(0.05)) run_for(1_ms);
     }
-    // All that was sent is received: enough receives for each tag.
+    // All messages are received: each tag gets enough receives.
     for (std::uint64_t tag = 0; tag < kTags; ++tag)
       for (std::uint64_t i = 0; i < sent[tag] && receives.size() < 240; ++i) post(tag, true);
     for (const OperationHandle operation : sends) ASSERT_EQ(end_of(*left, operation, 5_s).code, Code::ok);
@@ -602,7 +602,7 @@ TEST(AheadStress, threads__send_receive_and_cancel_and_lose_nothing) {
       }
       of_tag.pop_front();
     }
-    // Their memory goes with this function.
+    // Their memory is freed at the end of this function.
     for (auto& of_tag : posted)
       for (auto& [bytes, operation] : of_tag) {
         (void)ends[side]->cancel(operation);

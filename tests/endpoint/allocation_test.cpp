@@ -1,5 +1,5 @@
-// What endpoints allocate: nothing between post and end once they run steadily, and where memory runs out in set-up
-// they say which setting asks for it.
+// Allocations of endpoints: none between post and end once they run steadily. If memory runs out in set-up, the error
+// names the setting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class AllocationTest : public EndpointPair {
  protected:
-  /// The network's own allocations don't count.
+  /// Does not count the network's own allocations.
   void leave_out_the_network() {
     network->on_work = [this](bool begins) {
       if (begins) was_counting = counting.exchange(false);
@@ -31,7 +31,7 @@ class AllocationTest : public EndpointPair {
 
 TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
-    // A packet that is held back is recovered as if lost, and the first loss in each message's place takes memory.
+    // A packet that is held back is recovered as if lost, and the first loss at each message's place allocates memory.
     EndpointConfig a = config(1);
     EndpointConfig b = config(2);
     a.connection.check_peer = b.connection.check_peer = false;
@@ -50,7 +50,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
     std::vector<Completion> ends(64);
     std::size_t unsent = 0;
     const auto round = [&](std::size_t number) {
-      const bool early = number % 2 == 0;  // else the messages by tag are unexpected
+      const bool early = number % 2 == 0;  // otherwise the tagged messages are unexpected
       const auto receive_all = [&] {
         for (ByteVector& buffer : buffers) {
           OperationHandle operation = 0;
@@ -120,13 +120,13 @@ TEST_F(AllocationTest, set_up__names_the_setting_that_asks_for_more_memory_than_
     much.max_operations = 100'000;
     much.shards = 2;
     EXPECT_EQ(error_of(much, ~std::size_t{0}), "");
-    EXPECT_THAT(error_of(much, 10'000'000),
-                testing::MatchesRegex(
-                    "memory ran out: with 2 shards max_operations of 100000 asks for about 1[0-9][0-9]\\.[0-9] MB, and "
-                    "max_connections of 8 for [0-9]\\.[0-9] MB; lower the first, or free memory"));
+    EXPECT_THAT(
+        error_of(much, 10'000'000),
+        testing::MatchesRegex("out of memory: with 2 shards max_operations of 100000 needs about 1[0-9][0-9]\\.[0-9] "
+                              "MB, and max_connections of 8 needs [0-9]\\.[0-9] MB; lower the first, or free memory"));
     much.max_operations = 100;
     much.max_connections = 65'536;
-    EXPECT_THAT(error_of(much, 10'000'000), HasSubstr("memory ran out: with 2 shards max_connections of 65536 asks"));
+    EXPECT_THAT(error_of(much, 10'000'000), HasSubstr("out of memory: with 2 shards max_connections of 65536 needs"));
   }
 }
 

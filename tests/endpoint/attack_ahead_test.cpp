@@ -1,5 +1,5 @@
-// Peers that lie about receives granted ahead (endpoint/internal/worker_ahead.cpp). Whatever they say, each operation
-// ends once, memory that has gone back to the program is neither written nor read, and what is remembered of them is
+// Peers that lie about receives granted ahead (endpoint/internal/worker_ahead.cpp). Whatever they send, each operation
+// ends once, memory that was returned to the program is neither written nor read, and the state kept for them is
 // bounded.
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ namespace {
 
 using namespace testing_liar;
 
-constexpr auto kUntouched = std::byte{0x55};  // what a buffer is filled with that has gone back
-constexpr auto kPosted = std::byte{0x11};     // what messages consist of
-constexpr auto kGone = std::byte{0xEE};       // what their memory is overwritten with once they have ended
+constexpr auto kUntouched = std::byte{0x55};  // fills receive buffers that were returned
+constexpr auto kPosted = std::byte{0x11};     // content of messages
+constexpr auto kGone = std::byte{0xEE};       // overwrites messages that have ended
 
 bool is_all(std::span<const std::byte> bytes, std::byte value) {
   return std::all_of(bytes.begin(), bytes.end(), [&](std::byte each) { return each == value; });
@@ -29,13 +29,12 @@ class AttackAheadTest : public LiarTest {
   }
 };
 
-// A send that is held back is looked up by the grant that comes, and goes for the first of its tag that is at hand.
+// A grant that arrives selects a send that is held back; that send uses the first grant of its tag.
 TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_send) {
   const ConnectionHandle connection = greet();
   const ByteVector brief = bytes_of(10);
   const ByteVector lengthy = bytes_of(4000);
-  for (int i = 0; i < 4; ++i)
-    end_of(*right, send_tagged(*right, connection, brief, 9));  // all that there is credit for
+  for (int i = 0; i < 4; ++i) end_of(*right, send_tagged(*right, connection, brief, 9));  // all the credit
   for (int i = 0; i < 2; ++i) liar->say(grant(1, 100, 4));
   run_for(1_ms);
   OperationHandle sending = 0;
@@ -66,7 +65,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   EXPECT_FALSE(liar->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
   for (Liar* const each : liars) {
     each->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 1, .length = 4000});
-    each->say(each->data, ByteVector(4000, kPosted));  // whether asked for or not
+    each->say(each->data, ByteVector(4000, kPosted));  // whether requested or not
   }
   const Completion end = end_of(*right, receiving);
   EXPECT_EQ(end.code, Code::ok);
@@ -76,7 +75,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   EXPECT_FALSE(second.heard(FrameType::cts));
   run_for(5_ms);
   EXPECT_TRUE(is_all(buffer, kUntouched)) << "written by the second";
-  // Which has what it sent asked for by the next receive.
+  // The next receive gets the second peer's message.
   ByteVector next(5000);
   EXPECT_EQ(end_of(*right, receive_tagged(*right, kAnyConnection, next, 1)).connection, connections[1]);
   EXPECT_TRUE(is_all(buffer, kUntouched));
@@ -84,7 +83,8 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   each_step = [this] { liar->poll(); };
 }
 
-// Of the message for the grant a part has come when the same message comes as EAGER: the transport has the buffer yet.
+// A part of the message for the grant has arrived when the same message arrives as EAGER: the transport still has the
+// buffer.
 TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_and_is_not_written_afterwards) {
   for (const bool rest_comes : {true, false}) {
     const ConnectionHandle connection = greet();
@@ -92,7 +92,7 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
     int packets = 0;
-    // Of a message's packets the header alone is short: all of them but the first are lost.
+    // Only the header of a message's packets is short: all of them but the first are lost.
     network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
       return from.v4_ip() == 0x0A000009 && header.size() < 60 && ++packets > 1;
     };
@@ -136,7 +136,7 @@ TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothin
   expect_honest_goes_on_beside();
 }
 
-// Each announced message that has run into its time limit is owed an empty one when it is asked for.
+// An announced message whose time limit has passed is answered with an empty message when it is requested.
 TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are_not_remembered_without_end) {
   const ConnectionHandle connection = greet();
   liar->listens_on = true;
@@ -197,7 +197,7 @@ TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
   expect_honest_goes_on();
 }
 
-/// Lies that hang together well enough for the connection to go on for a while, at random, while the program posts,
+/// Random lies that are plausible enough for the connection to continue for a while. Meanwhile the program posts,
 /// cancels and lets time limits pass, and packets are lost.
 class Round {
  public:
@@ -238,7 +238,8 @@ class Round {
   void cancel_all() {
     for (const Posted& posted : posted_) (void)victim_.cancel(posted.operation);
   }
-  /// Takes the ends: what has ended is the program's again. Half of it is freed, where a sanitizer sees who touches it.
+  /// Takes ended operations: their memory is the program's again. Half of it is freed, so that a sanitizer detects an
+  /// access.
   void take_ends() {
     for (std::size_t i = 0; i < posted_.size();) {
       Completion end;
@@ -286,7 +287,7 @@ class Round {
       case 4:
       case 5:
       case 6: {
-        // For the oldest buffer that the victim has posted, or before it has.
+        // For the oldest buffer that the victim has posted, or, rarely, without one.
         if (asked_for_.empty() && random_.chance(0.98)) return;
         const Bytes wanted = asked_for_.empty() ? 100 : asked_for_.front();
         if (!asked_for_.empty()) asked_for_.pop_front();
@@ -319,7 +320,7 @@ class Round {
         return;
       default:
         if (random_.chance(0.02)) {
-          // Cut off, of a type that is none, or answers that nobody has asked for.
+          // Truncated frames, frames of an unknown type, or answers without a request.
           if (random_.chance(0.3)) liar_.say(liar_.control, ByteVector(random_.below(32), kPosted));
           say({.type = static_cast<FrameType>(random_.below(12)), .tag = tag, .id = random_.below(9), .length = 10});
         } else {
@@ -350,7 +351,7 @@ class Round {
     return frame;
   }
   void say(const Frame& frame) { liar_.say(framed(frame)); }
-  /// What the victim says: messages, of which each byte was posted, and frames.
+  /// Checks the victim's messages, in which each byte must be a posted one, and its frames.
   void look_at(std::span<const std::byte> bytes) {
     Frame frame;
     const bool is_frame = parse(bytes, frame);
@@ -373,7 +374,7 @@ class Round {
   std::vector<Frame> announced_;
   std::vector<Frame> granted_;
   std::deque<Bytes> asked_for_;
-  std::array<std::uint64_t, 3> at_hand_{};  ///< a grant of the tag that was not withdrawn
+  std::array<std::uint64_t, 3> at_hand_{};  ///< a grant of the tag that was not withdrawn; 0: none
   std::uint64_t said_grants_ = 0;
   std::uint64_t said_messages_ = 0;
   std::uint64_t credit_heard_ = 8;
@@ -419,7 +420,7 @@ TEST_F(AttackAheadTest, lies_at_random__touch_no_memory_that_has_gone_back_and_l
     while (right->events().poll({&ignored, 1}) == 1) continue;
     (void)right->close(connection);
   }
-  // Most lies went on for long enough.
+  // Most rounds went on for long enough.
   EXPECT_GT(ended[Code::ok], static_cast<int>(rounds) * 10);
   EXPECT_GT(ended[Code::cancelled], static_cast<int>(rounds));
   EXPECT_GT(ended[Code::timed_out], static_cast<int>(rounds) / 2);

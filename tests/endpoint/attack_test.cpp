@@ -1,5 +1,5 @@
-// Peers that lie: a shard of the transport that plays an endpoint and says what none would. It costs its own
-// connection, with a clear error, and nothing else: a connection of an honest peer goes on beside it.
+// Peers that lie: a shard of the transport that imitates an endpoint and sends what no endpoint would. It loses its own
+// connection, with a clear error; the connection of an honest peer continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,25 +38,25 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
   other[60] ^= std::byte{1};  // blob
   refused(other);
   Hello foreign = liar->hello(false);
-  foreign.from = left->address();  // in another's name
+  foreign.from = left->address();  // an address of another host
   write(foreign, other);
   refused(other);
   foreign = liar->hello(false);
   foreign.meant = {1, 2, 3};
   write(foreign, other);
   refused(other);
-  EXPECT_GE(report().strangers, 9U);
+  EXPECT_GE(report().unintroduced, 9U);
   expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
-  // More than there is room for.
+  // More than the number of places.
   for (int i = 0; i < 60; ++i) {
     liar->connect(false);
     run_for(1_ms);
   }
   liar->connect(true, false);
-  liar->say(liar->control, liar->hello(true));  // and half of a tagged connection
+  liar->say(liar->control, liar->hello(true));  // one half of a tagged connection
   run_for(500_ms);
   EXPECT_GE(liar->closed, 61);
   expect_honest_goes_on();
@@ -64,7 +64,7 @@ TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::ok);
 }
 
-/// Asks for connections from an address at which nobody is, and hears nothing.
+/// Asks for connections from an address without a host; receives nothing.
 class Spoofer {
  public:
   explicit Spoofer(loop_network::Network& network) : io_(network, Address::v4(0x0A000008, 50'000)) {}
@@ -91,8 +91,7 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     each_step = [&] {
       liar->poll();
       if (network->time < next) return;
-      next =
-          network->time + 200'000;  // of 24 places of strangers, who have a thousand times as long to say who they are
+      next = network->time + 200'000;  // there are 24 places, each held for up to 1000 times this
       if (in_others_names)
         spoofer.ask(right->address().base());
       else
@@ -100,10 +99,10 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     };
     third = std::make_unique<Endpoint>(config(3));
     run_for(20_ms);
-    // Whoever has not proven his address is asked for a cookie, where several wait already.
-    const auto turned_away = [&] { return in_others_names ? report().packets.retries_sent : report().strangers; };
-    const std::uint64_t strangers = turned_away();
-    EXPECT_GT(strangers, 20U) << "the places of strangers are not taken yet";
+    // If several connections are already half-open, a CONNECT is answered with a cookie.
+    const auto turned_away = [&] { return in_others_names ? report().packets.retries_sent : report().unintroduced; };
+    const std::uint64_t unintroduced = turned_away();
+    EXPECT_GT(unintroduced, 20U) << "the places of unintroduced are not taken yet";
     for (int i = 0; i < 10; ++i) {
       for (const bool outwards : {false, true}) {
         Endpoint& from = outwards ? *right : *third;
@@ -120,7 +119,7 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
         run_for(5_ms);
       }
     }
-    EXPECT_GT(turned_away(), strangers) << "it went on";
+    EXPECT_GT(turned_away(), unintroduced) << "it went on";
     Completion ignored;
     while (right->events().poll({&ignored, 1}) == 1) continue;
     expect_honest_goes_on();
@@ -137,7 +136,7 @@ TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
   third = std::make_unique<Endpoint>(config(3));
   for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more than there are places in the transport
   step();
-  for (int i = 0; i < 7; ++i) {  // all that there may be beside the honest one
+  for (int i = 0; i < 7; ++i) {  // all that fit besides the honest one
     const Completion end = connected(*right, third->address(), ConnectionKind::tagged, here);
     EXPECT_EQ(end.code, Code::ok) << to_text(end);
   }
@@ -162,10 +161,10 @@ TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connect
     if (network->time < next) return;
     next = network->time + 200'000;
     spoofer.ask(right->address().base());
-    liar->connect(false);  // who proves his address, and does not introduce himself
+    liar->connect(false);  // proves its address, but does not introduce itself
   };
   run_for(400_ms);
-  EXPECT_GT(report().strangers, 100U) << "each place has been taken several times";
+  EXPECT_GT(report().unintroduced, 100U) << "each place has been taken several times";
   EXPECT_GT(report().packets.retries_sent, 100U);
   end = Code::ok;
   EXPECT_EQ(right->how_ended(ended, end, why), Code::ok);
@@ -227,7 +226,7 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
     Frame frame{.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10};
     switch (kind) {
       case 0:
-        liar->say(frame, 11);  // another length than it says
+        liar->say(frame, 11);  // a length that differs from the frame's
         break;
       case 1:
         liar->say(liar->control, bytes_of(31));
@@ -318,7 +317,7 @@ TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
     liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
     if (i % 50 == 0) run_for(1_ms);
   }
-  // Announced and taken back in turn: a place each until it was told, and again after that.
+  // Announced and cancelled in turn: each uses a place until the victim has answered.
   for (std::uint64_t i = 0; i < 8; ++i) {
     liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = i, .length = 5000});
     liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
@@ -372,7 +371,7 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
     if (way == 0) liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
     if (way == 0) {
-      // It has ended, and what comes is not written to what is the program's again.
+      // It has ended: later data is not written to the program's memory.
       EXPECT_EQ(end_of(*right, receiving).bytes, 10U);
       buffer.assign(5000, std::byte{0x55});
       liar->say(liar->data, bytes_of(3000));
@@ -404,7 +403,7 @@ TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
       // The window is 4, and nothing was sent.
       {{.type = FrameType::credit, .credit = 4 + 1}, 1, Cause::beyond_credit},
       {{.type = FrameType::credit, .credit = 3}, 1, Cause::beyond_credit},
-      // Of nothing that was announced.
+      // For nothing that was announced.
       {{.type = FrameType::cts, .credit = 4, .id = (std::uint64_t{70} << 32) | 1, .length = 1}, 1, Cause::unasked},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100}, 17, Cause::beyond_credit},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 0}, 1, Cause::malformed_frame},
@@ -445,7 +444,7 @@ TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only)
 TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
   const ConnectionHandle connection = greet();
   liar->listen(liar->control, 200);
-  // More messages than the victim remembers, so that each grant from before them is given back as it comes.
+  // More messages than the victim remembers, so that each grant from before them is given back at once.
   const ByteVector brief = bytes_of(10);
   for (std::uint32_t sent = 0; sent < 80; sent += 4) {
     for (int i = 0; i < 4; ++i) send_tagged(*right, connection, brief, 5);
@@ -490,12 +489,13 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
   EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
 }
 
-/// Everything that a peer may leave undone that still answers keep-alives.
+/// Obligations that a peer may ignore while it still answers keep-alives.
 TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
   for (const bool many : {false, true}) {
     const ConnectionHandle connection = greet();
     liar->listen(liar->control, 100);
-    // Grants that have to be given back, for which the liar has no buffers: in the transport, and too many for that.
+    // Grants that have to be given back, for which the liar has no buffers: one, which waits in the transport, or more
+    // than fit in it.
     for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
       liar->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
       liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
@@ -520,7 +520,7 @@ TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connectio
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
   EXPECT_EQ(right->cancel(receiving), Code::ok);
-  // As long as something comes on the data connection the grant may be behind it.
+  // As long as data arrives on the data connection, the grant's message may be behind it.
   run_for(150_ms);
   liar->say(liar->data, bytes_of(5000));
   EXPECT_EQ(end_of(*right, first).code, Code::ok);
@@ -537,7 +537,7 @@ TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_witho
   const ByteVector lengthy = bytes_of(4000);
   for (std::uint64_t tag = 1; tag <= 100; ++tag) send_tagged(*right, connection, lengthy, tag);
   run_for(1_ms);
-  // Four are announced, for which there is credit. Of those that are held back 64 are looked at.
+  // Four sends are announced, for which there is credit. Of the sends that are held back, 64 are searched.
   const auto answer = [&](std::uint64_t tag) {
     liar->accept_data(1);
     const std::size_t before = liar->came_as_data.size();
@@ -556,7 +556,7 @@ TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
-  liar->close(liar->data);  // and never asks for the message, but answers whatever the transport asks
+  liar->close(liar->data);  // it never requests the message, but still answers the transport's questions
   EXPECT_TRUE(ended(end_of(*right, sending), Code::closed, Cause::peer));
   const Completion closed = event(*right);
   EXPECT_EQ(closed.code, Code::closed);
@@ -619,7 +619,7 @@ TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection
     right->abort(connection);
     end_of(*right, sending);
     EXPECT_EQ(event(*right).kind, Completion::Kind::closed);
-    right->abort(connection);  // what is held of it
+    right->abort(connection);  // discards its unexpected messages
     run_for(1_ms);
   }
   expect_honest_goes_on();

@@ -1,5 +1,5 @@
-// The C interface (endpoint/mltcp.h) over UDP sockets of the loopback: that everything works, and what is said to
-// whoever calls it wrongly. What the endpoint does is tested by its own tests.
+// The C interface (endpoint/mltcp.h) over UDP sockets of the loopback: that every function works, and the errors for
+// wrong calls. The behaviour of endpoints has its own tests.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -143,7 +143,7 @@ TEST_F(CInterface, callbacks__are_called_with_their_own_context_once_each) {
   std::array<Calls, 2> calls;
   mltcp_post_options options = post_options();
   options.callback = Calls::on_end;
-  constexpr int kMessages = 200;  // more than there are operations at a time
+  constexpr int kMessages = 200;  // more than the limit of operations
   std::array<unsigned char, 100> buffer{};
   for (int i = 0; i < kMessages; ++i) {
     options.context = &calls[0];
@@ -484,7 +484,7 @@ TEST(CAddress, hex__is_read_back) {
   mltcp_endpoint_destroy(endpoint);
 }
 
-// The code, the cause and the cure, of a connection that has ended before.
+// The error has the code, the cause and the cure of a connection that had ended before.
 TEST_F(CInterface, post__on_what_has_ended_says_why) {
   open_and_connect(MLTCP_TAGGED);
   unsigned char bytes[8] = {};
@@ -493,7 +493,7 @@ TEST_F(CInterface, post__on_what_has_ended_says_why) {
   ASSERT_EQ(mltcp_abort(right, there), MLTCP_OK);
   const mltcp_completion end = end_of(left, operation);
   EXPECT_EQ(end.code, MLTCP_ABORTED) << text_of(end);
-  const std::string why = "the connection was ended at once; connect again (by the peer)";
+  const std::string why = "the connection was aborted; connect again (by the peer)";
   EXPECT_THAT(text_of(end), HasSubstr(why));
   EXPECT_EQ(mltcp_send_tagged(left, here, bytes, sizeof bytes, 1, nullptr, &operation), MLTCP_ABORTED);
   EXPECT_EQ(mltcp_last_error(), why);
@@ -546,7 +546,7 @@ TEST(COptions, parameters__are_those_of_the_registry) {
 
 class CKeys : public CInterface {
  protected:
-  /// One that options name by its file, or have.
+  /// Options with a key, by its file or by its value.
   static mltcp_endpoint_options keyed(const std::string& file) {
     mltcp_endpoint_options options = options_of();
     options.key = file.c_str();
@@ -586,11 +586,11 @@ TEST_F(CKeys, same__connects_and_another_or_none_is_told_in_time) {
   EXPECT_EQ(buffer, message);
   const Blob blob = blob_of(right);
   for (const mltcp_endpoint_options& options : {options_of(), keyed(other)}) {
-    mltcp_endpoint* const stranger = c_test::open(options);
-    const mltcp_completion end = connect_to(stranger, blob.span(), MLTCP_ORDERED);
+    mltcp_endpoint* const unknown_peer = c_test::open(options);
+    const mltcp_completion end = connect_to(unknown_peer, blob.span(), MLTCP_ORDERED);
     EXPECT_EQ(end.code, MLTCP_NO_KEY) << text_of(end);
     EXPECT_THAT(text_of(end), HasSubstr("give both the same key file"));
-    EXPECT_EQ(mltcp_endpoint_destroy(stranger), MLTCP_OK);
+    EXPECT_EQ(mltcp_endpoint_destroy(unknown_peer), MLTCP_OK);
   }
 }
 
@@ -605,12 +605,12 @@ TEST_F(CKeys, authenticate__is_for_both_or_for_none) {
   options.authenticate = 1;
   left = c_test::open(options);
   connect(MLTCP_ORDERED);
-  mltcp_endpoint* const stranger = c_test::open(keyed(key));
-  const mltcp_completion end = connect_to(stranger, blob_of(right).span(), MLTCP_ORDERED);
+  mltcp_endpoint* const unknown_peer = c_test::open(keyed(key));
+  const mltcp_completion end = connect_to(unknown_peer, blob_of(right).span(), MLTCP_ORDERED);
   EXPECT_EQ(end.code, MLTCP_NO_KEY) << text_of(end);
-  EXPECT_EQ(mltcp_endpoint_destroy(stranger), MLTCP_OK);
+  EXPECT_EQ(mltcp_endpoint_destroy(unknown_peer), MLTCP_OK);
   options.authenticate = 2;
-  EXPECT_THAT(refusal(options), HasSubstr("authenticate is 2; it has to be from 0 to 1"));
+  EXPECT_THAT(refusal(options), HasSubstr("authenticate is 2; give a value from 0 to 1"));
   options = options_of();
   options.authenticate = 1;
   EXPECT_THAT(refusal(options), HasSubstr("authenticate: there is no key"));
@@ -628,7 +628,7 @@ TEST_F(CKeys, what_is_none__is_refused_by_name) {
   EXPECT_EQ(refusal(options), "key and key_bytes are both given; give one of them");
   EXPECT_THAT(refusal(keyed(std::string())), HasSubstr("key is empty"));
   ASSERT_EQ(chmod(file.c_str(), 0644), 0);
-  EXPECT_THAT(refusal(keyed(file)), HasSubstr(file + ": others than its owner may use this key file (mode 0644)"));
+  EXPECT_THAT(refusal(keyed(file)), HasSubstr(file + ": users other than its owner may use this key file (mode 0644)"));
   // A program of version 1.2 has no such members.
   options.struct_size = offsetof(mltcp_endpoint_options, key);
   expect_opens(options);

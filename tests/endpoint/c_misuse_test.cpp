@@ -1,5 +1,5 @@
-// What the C interface says to whoever calls it wrongly: null pointers, sizes of structs, blobs that are none, handles
-// that are gone, forks, memory that runs out. Everything comes back as a code and a line of text.
+// Errors of the C interface for wrong calls: null pointers, sizes of structs, invalid blobs, old handles, forks, lack
+// of memory. Every error is a code and a line of text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 // ---- Structs --------------------------------------------------------------------------------------------------------
 
-/// Of a version with members behind those that there are.
+/// A struct of a later version, with members after the known ones.
 template <typename Struct>
 struct Newer {
   Struct known{};
@@ -95,7 +95,7 @@ TEST_F(CInterface, structs_that_are_written__keep_their_sizes) {
   EXPECT_EQ(older.struct_size, 16U);
   EXPECT_EQ(older.open, 1U);
   EXPECT_EQ(older.unexpected_messages, 0x55555555U) << "is not touched";
-  // Completions lie behind each other as far apart as the program has them.
+  // The distance between completions is the size of the program's struct.
   std::array<Newer<mltcp_completion>, 4> ends;
   mltcp_queue* queue = nullptr;
   ASSERT_EQ(mltcp_queue_create(left, 4, &queue), MLTCP_OK);
@@ -256,7 +256,7 @@ TEST(COptions, what_is_out_of_range__is_told_by_name) {
     EXPECT_THAT(mltcp_last_error(), HasSubstr(one.name));
     EXPECT_EQ(endpoint, nullptr) << one.name;
   }
-  // The address that the device's name has.
+  // The address is the one in the device's name.
   mltcp_endpoint_options options = options_of();
   options.device = "udp:127.0.0.1";
   options.address = nullptr;
@@ -313,7 +313,7 @@ std::span<const unsigned char> bytes_of(const endpoint::EndpointAddress& address
 
 TEST_F(CInterface, nobody_there__is_unreachable_within_peer_timeout) {
   open_both(options_of());
-  // Nothing listens at these ports; 127.0.0.2 is this machine, too.
+  // No endpoint listens at these ports; 127.0.0.2 is this machine, too.
   for (const char* const place : {"127.0.0.2:9", "127.0.0.1:9"}) {
     const endpoint::EndpointAddress address(Address::parse(place), 1, {1, 2, 3});
     const auto begun = std::chrono::steady_clock::now();
@@ -424,7 +424,7 @@ TEST_F(CInterface, destroy_in_a_callback__is_fine) {
 
 // ---- Forks, and memory ----------------------------------------------------------------------------------------------
 
-/// Runs `body` in a fork and returns what it returns, or 255 and more if it was killed.
+/// Runs `body` in a fork and returns its result, or 255 and more if it was killed.
 template <typename Body>
 int in_fork(Body body) {
   const pid_t child = fork();
@@ -437,7 +437,7 @@ int in_fork(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255 + WTERMSIG(status);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has threads
+#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process with threads
 TEST_F(CInterface, in_a_fork__nothing_works_and_the_parent_goes_on) {
   open_and_connect(MLTCP_ORDERED);
   unsigned char byte = 0;
@@ -482,7 +482,7 @@ TEST(CMemory, where_it_runs_out__a_code_says_so) {
       if (endpoint != nullptr || *mltcp_last_error() == '\0') return 2;
       if (driving == MLTCP_DRIVEN_BY_CALLER && std::strstr(mltcp_last_error(), "memory") == nullptr) return 5;
       options = options_of(driving);
-      if (mltcp_endpoint_open(&options, &endpoint) != MLTCP_OK) return 3;  // as much as is needed is there
+      if (mltcp_endpoint_open(&options, &endpoint) != MLTCP_OK) return 3;  // there is enough memory
       return mltcp_endpoint_destroy(endpoint) == MLTCP_OK ? 0 : 4;
     });
     EXPECT_EQ(wrong, 0) << driving;

@@ -73,7 +73,7 @@ inline mltcp_completion end_of(mltcp_endpoint* endpoint, mltcp_operation operati
   return end;
 }
 
-/// How a connection to `blob` turned out.
+/// The completion of a connect to `blob`.
 inline mltcp_completion connect_to(mltcp_endpoint* endpoint, std::span<const unsigned char> blob,
                                    std::int32_t kind = MLTCP_TAGGED) {
   mltcp_connection connection = 0;

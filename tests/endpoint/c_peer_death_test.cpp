@@ -1,4 +1,4 @@
-// A peer that dies at every point, without a word: whatever waits for it ends within its peer_timeout. The peer is a
+// A peer that dies at every point, without closing: all operations with it end within its peer_timeout. The peer is a
 // process that kills itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -39,7 +39,7 @@ constexpr std::size_t kLong = 64 << 20;
   for (;;) pause();
 }
 
-/// Looks at a byte of a buffer that is being received into, which no program should.
+/// Reads a byte of a buffer of a pending receive, which no program should do.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize_thread))
 #endif
@@ -61,7 +61,7 @@ bool is_set(const volatile unsigned char* byte) {
   if (death == Death::with_a_receive_posted || death == Death::within_a_long_message) {
     mltcp_receive_tagged(endpoint, connection, buffer.data(), buffer.size(), 2, MLTCP_WHOLE_TAG, nullptr, &operation);
     if (death == Death::within_a_long_message) {
-      // When some of its bytes are here, which are not 0.
+      // Waits until some of the message has arrived, whose bytes are not 0.
       while (!is_set(buffer.data() + (64 << 10))) usleep(10);
     }
     die();
@@ -93,7 +93,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
   std::vector<unsigned char> buffer(kLong);
   mltcp_connection connection = 0;
   std::vector<mltcp_operation> operations(6);
-  std::vector<mltcp_code> posted(6, MLTCP_OK);  // a peer whose death is known by then ends them at once
+  std::vector<mltcp_code> posted(6, MLTCP_OK);  // if the death is known by then, a post fails at once
   ASSERT_EQ(mltcp_connect(endpoint, blob.bytes, static_cast<std::size_t>(size), MLTCP_TAGGED, nullptr, &connection,
                           &operations[0]),
             MLTCP_OK);
@@ -115,7 +115,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       end.code = posted[i];
     const bool was_known = i == 0 && GetParam() >= Death::within_a_long_message;
     const bool was_taken = i == 1 && GetParam() >= Death::with_a_message_unread;
-    const bool may_be = i <= 1;  // as fast as it was
+    const bool may_be = i <= 1;  // depends on timing
     if (was_known || was_taken) {
       EXPECT_EQ(end.code, MLTCP_OK) << i << " " << text_of(end);
     } else if (GetParam() == Death::while_it_closes) {
@@ -125,7 +125,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       EXPECT_TRUE(end.code == MLTCP_UNREACHABLE || (may_be && end.code == MLTCP_OK)) << i << " " << text_of(end);
     }
   }
-  // The peer's timeout and a half, and what a busy machine takes.
+  // 1.5 times the peer's timeout, and a margin for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
   EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
   close(pipes[0]);

@@ -1,5 +1,5 @@
-// Ends of connections as the program at either end sees them: what was delivered is told as sent, and how a connection
-// has ended is known for as long as its handle is.
+// Ends of connections as the program at either end sees them: delivered messages are reported as sent, and the reason
+// of an end is known as long as the handle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@ using testing::HasSubstr;
 
 class CloseTest : public EndpointPair {
  protected:
-  /// A part of all packets is lost from now on, of both directions.
+  /// From now on loses a fraction `part` of all packets, in both directions.
   void lose(std::uint64_t seed, double part) {
     random = Random(seed);
     network->loses = [this, part](const Address&, const Address&, std::span<const std::byte>) {
       return static_cast<double>(random.below(1'000)) < part * 1'000;
     };
   }
-  /// What `right` receives, and closes as the last of it has come.
+  /// The receives of an endpoint, which closes when the last one completes.
   struct Receiver {
     Endpoint* endpoint = nullptr;
     ConnectionHandle connection = 0;
@@ -101,7 +101,7 @@ TEST_F(CloseTest, sender__that_closes_at_once_has_everything_arrive) {
 
 class EndTest : public CloseTest {
  protected:
-  /// What posting on it returns, of all that can be posted.
+  /// Posts every kind of operation to the connection and expects the same error for each.
   void expect_posts_end(Endpoint& endpoint, ConnectionHandle connection, ConnectionKind kind, Code code, Cause cause) {
     ByteVector bytes(10);
     OperationHandle operation = 0;
@@ -176,7 +176,7 @@ TEST_F(EndTest, closed__is_told_alike_by_whom) {
   }
 }
 
-// The transport has ended already, and is asked for room for what waited as a message makes some.
+// The transport has already ended when a completion makes room, and a held-back receive is posted to it.
 TEST_F(EndTest, receive__that_finds_the_transport_gone_gets_the_code_of_the_end) {
   EndpointConfig few = config(2);
   few.connection.max_receives = 1;
@@ -211,11 +211,11 @@ TEST_F(EndTest, connect__that_nobody_asks_about_tells_why_it_failed) {
     EXPECT_EQ(end.kind, Completion::Kind::closed);
     EXPECT_EQ(end.connection, here);
     EXPECT_EQ(end.code, Code::wrong_peer);
-    EXPECT_THAT(to_text(end), HasSubstr("fetch the peer's new address (it is not the endpoint"));
+    EXPECT_THAT(to_text(end), HasSubstr("get the peer's new address (it is not the endpoint"));
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);
     EXPECT_EQ(left->close(here), Code::ok);
     expect_forgotten(*left, here);
-    // Who has an operation is told by that, and not twice.
+    // With an operation, the failure is reported by the operation, and not by an event as well.
     EXPECT_EQ(connected(*left, old, kind, here).code, Code::wrong_peer);
     EXPECT_EQ(event(*left, 1_ms).kind, Completion::Kind{});
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);

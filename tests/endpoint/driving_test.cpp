@@ -1,4 +1,5 @@
-// Who drives an endpoint and who is woken: threads of its own, the caller by progress(), files and queues; forks.
+// Who drives an endpoint, and how threads are woken: threads of its own, the caller by progress(), files and queues;
+// forks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -122,7 +123,7 @@ TEST_F(ThreadsTest, queue__collects_ends_and_wakes_an_epoll_loop) {
   close(epoll);
 }
 
-/// For sanitizers: the thread that has left the last completion still wakes the queue's sleepers.
+/// For sanitizers: the thread that added the last completion still wakes the queue's sleepers.
 TEST_F(ThreadsTest, queue__goes_as_soon_as_its_last_completion_was_taken) {
   connect(ConnectionKind::ordered);
   std::size_t taken = 0;
@@ -163,7 +164,7 @@ TEST_F(ThreadsTest, queue__refuses_what_it_has_no_place_for) {
 
 TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
   connect(ConnectionKind::ordered);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the handshake's last timers
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // after the last timers of the handshake
   const Nanos before = cpu_time();
   const Nanos begin = monotonic_now();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -176,7 +177,7 @@ TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
   Completion end;
   ByteVector buffer(1);
   OperationHandle operation = 0;
-  // Each finds its thread asleep; a lost wake-up would take up to 20 ms, the longest sleep.
+  // Each finds its thread asleep; a lost wake-up would cost up to 20 ms, the longest sleep.
   Nanos longest;
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -237,7 +238,7 @@ TEST_F(ThreadsTest, close__wakes_who_waits) {
   queue_waiter.join();
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process with threads
+#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process with threads
 TEST_F(ThreadsTest, fork__leaves_the_child_nothing_and_the_parent_whole) {
   connect(ConnectionKind::ordered);
   ByteVector buffer(10);
@@ -357,14 +358,14 @@ TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
     ++handled;
   }
   EXPECT_EQ(handled, 50U);
-  // A post from another thread.
+  // A post from another thread makes the file readable,
   settle();
   while (is_readable(file, 20)) settle();
   ByteVector buffer(10);
   OperationHandle limited = 0;
   std::thread([&] { EXPECT_EQ(left->receive(here, buffer, 0, {.time_limit = 50_ms}, limited), Code::ok); }).join();
   ASSERT_TRUE(is_readable(file, 20'000));
-  // And its time limit.
+  // and so does its time limit.
   while (left->test(limited, end) == Code::timed_out) {
     left->progress();
     settle();
@@ -384,7 +385,8 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
     static void on(void* self, const Completion&) noexcept {
       auto& posts = *static_cast<Posts*>(self);
       OperationHandle operation = 0;
-      // Another thread's goes to the queue, as this one drives; what this one posts then is later.
+      // This thread drives, so the other thread's post goes to the queue; the later post of this thread must not
+      // overtake it.
       std::thread([&] {
         OperationHandle others = 0;
         EXPECT_EQ(posts.endpoint->send(posts.connection, posts.first, 0, {}, others), Code::ok);
@@ -409,7 +411,7 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
   EXPECT_EQ(b, posts.second);
 }
 
-// Each post that was taken is told of, however close to the end it came.
+// Each accepted post is reported, however close to the close it was.
 TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
   EndpointConfig another = left->config();
   another.address = Address::v4(0x0A000009, 50'000);
@@ -461,7 +463,7 @@ TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
   poster.join();
 }
 
-/// How many threads the network saw at work at once while two drive an endpoint of four shards.
+/// The maximum number of threads in the network at one time, while two drive an endpoint of four shards.
 int max_at_work(bool hands_over) {
   loop_network::register_datapath();
   const std::string name = hands_over ? "handing" : "apart";
@@ -478,7 +480,7 @@ int max_at_work(bool hands_over) {
     const int now = ++inside;
     int seen = most.load();
     while (now > seen && !most.compare_exchange_weak(seen, now)) continue;
-    if (++rounds % 8 == 0) std::this_thread::yield();  // to the other thread, also on one CPU
+    if (++rounds % 8 == 0) std::this_thread::yield();  // to the other thread, even on one CPU
   };
   EndpointConfig config = caller_config(name, 1);
   config.shards = 4;

@@ -1,4 +1,4 @@
-// Two endpoints that the test drives by turns, in a time of the test's own: nothing depends on the machine.
+// Two endpoints that the test drives in turn, in virtual time: nothing depends on the machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline EndpointConfig caller_config(const std::string& network, std::uint32_t ho
   return config;
 }
 
-/// Whether it ended so.
+/// Whether the operation ended with that code and cause.
 inline testing::AssertionResult ended(const Completion& end, Code code, Cause cause) {
   if (end.code == code && end.cause == cause) return testing::AssertionSuccess();
   return testing::AssertionFailure() << to_text(end) << ", not " << code << ", " << cause;
@@ -52,7 +52,7 @@ class EndpointPair : public testing::Test {
     network = loop_network::Network::make(name, true);
   }
 
-  ~EndpointPair() override { network->loses = nullptr; }  // endpoints say goodbye
+  ~EndpointPair() override { network->loses = nullptr; }  // endpoints still send packets when they close
 
   EndpointConfig config(std::uint32_t host) const { return caller_config(name, host); }
   void open(const EndpointConfig& a, const EndpointConfig& b) {
@@ -68,7 +68,7 @@ class EndpointPair : public testing::Test {
     if (third != nullptr) third->progress();
     if (each_step) each_step();
   }
-  /// Until `over()`, for `limit` of the network's time. Long silences are passed in larger steps.
+  /// Runs until `over()`, for at most `limit` of virtual time. Long silences are passed in larger steps.
   bool run(const std::function<bool()>& over, Nanos limit = 1_s) {
     const std::int64_t end = network->time + limit.count;
     std::uint64_t packets = 0;
@@ -92,7 +92,7 @@ class EndpointPair : public testing::Test {
     run([&] { return endpoint.events().poll({&next, 1}) == 1; }, limit);
     return next;
   }
-  /// How an operation ended; code `nothing` and kind 0 if it has not in time.
+  /// The completion of an operation; code `nothing` and kind 0 if it has not ended in time.
   Completion end_of(Endpoint& endpoint, OperationHandle operation, Nanos limit = 2_s) {
     Completion end{};
     end.kind = Completion::Kind{};
@@ -108,7 +108,7 @@ class EndpointPair : public testing::Test {
     return endpoint.test(operation, end) == Code::timed_out;
   }
 
-  /// How connecting to `to` ended.
+  /// Connects to `to`; returns the completion.
   Completion connected(Endpoint& from, const EndpointAddress& to, ConnectionKind kind, ConnectionHandle& connection) {
     OperationHandle operation = 0;
     EXPECT_EQ(from.connect(to.bytes(), {.kind = kind, .post = {}}, connection, &operation), Code::ok);

@@ -1,4 +1,4 @@
-// What the environment says, and what it makes of a job.
+// Variables of the environment, and their effect on a job.
 #include "mltcp/endpoint/environment.h"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ TEST(EnvironmentTest, plans__are_whole_and_in_range_or_refused) {
   EXPECT_THAT(refusal([&] { with_period("999"); }), HasSubstr("MLTCP_SLOT_PERIOD_NS is \"999\"; give a number from"));
   EXPECT_THAT(refusal([&] { with_period("3600000000001"); }), HasSubstr("MLTCP_SLOT_PERIOD_NS"));
   EXPECT_THAT(refusal([&] { with_period("100000000", "5000001"); }), HasSubstr("MLTCP_CLOCK_BOUND_NS"));
-  // Of 1 ms and 1% of the period, the less.
+  // The smaller of 1 ms and 1% of the period.
   EXPECT_EQ(with_period("200000000").plan->clock_bound, Nanos(1'000'000));
   EXPECT_EQ(with_period("20000000").plan->clock_bound, Nanos(200'000));
   for (const char* period : {"1000", "3600000000000"})
@@ -138,7 +138,7 @@ TEST(EnvironmentTest, plan__of_the_shared_clock_is_one_of_the_endpoints_within_a
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).slot, Nanos(47)) << "it is in 240";
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).period, Nanos(100));
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).clock_bound, Nanos(1));
-  // As far apart as can be.
+  // The largest possible difference.
   const SharedClockPlan last{std::int64_t{1} << 62, Nanos(1000), Nanos()};
   EXPECT_LT(last.on(0, Nanos(5)).slot, Nanos(1005));
   EXPECT_LT((SharedClockPlan{0, Nanos(1000), Nanos()}.on(std::int64_t{1} << 62, Nanos(5)).slot), Nanos(1005));
@@ -149,7 +149,7 @@ class PlannedJob : public EndpointPair {
   PlannedJob() { open(config(1), config(2)); }
 };
 
-/// Of a job that learns: its iterations are held from the first on whose size is named.
+/// A job that learns its iterations: they are held from the first one with a stated size.
 TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   connect(ConnectionKind::ordered);
   const SharedClockPlan shared{1'000'000, Nanos(50'000'000), Nanos(500'000)};
@@ -186,14 +186,14 @@ TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   EXPECT_EQ(plan(), PlanState::active);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_GE(transfer(), Nanos(80'000'000));
-  // It is set once: what the program does with it afterwards is the program's.
+  // The plan is set once; later changes are the program's.
   EXPECT_EQ(left->clear_plan(job), Code::ok);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_LT(transfer(), Nanos(115'000'000));
   EXPECT_EQ(plan(), PlanState::removed);
 }
 
-/// Of the plan given with the job and one that the program sets, or clears, before the first iteration: the program's.
+/// A plan that the program sets, or clears, before the first iteration replaces the one given with the job.
 TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_with_the_job) {
   for (const bool sets : {false, true}) {
     JobOptions options;
@@ -213,7 +213,7 @@ TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_
     JobReport report;
     ASSERT_EQ(left->report(job, report), Code::ok);
     EXPECT_EQ(report.plan, sets ? PlanState::active : PlanState::none);
-    // One that has been given with the job would be active in either case; this one is over.
+    // The plan given with the job would also be active.
     if (sets) {
       EXPECT_EQ(left->clear_plan(job), Code::ok);
     }
@@ -236,7 +236,7 @@ TEST(HostAddressesTest, interfaces__that_are_not_there_are_refused_with_those_th
   EXPECT_EQ(address_of_interface("eth0", host), Address::v4(0x0A000001, 0));
   EXPECT_THAT(refusal([&] { (void)address_of_interface("eth7", host); }),
               AllOf(HasSubstr("no interface \"eth7\""), HasSubstr("lo 127.0.0.1, eth0 10.0.0.1, eth0 [fd00:")));
-  // It is there, in the kernel's list, and has nothing to give.
+  // "lo" exists in the kernel, but has no address in the given list.
   EXPECT_THAT(refusal([] { (void)address_of_interface("lo", {}); }),
               AllOf(HasSubstr("has no IP address"), HasSubstr("ip addr add"), HasSubstr("none")));
 }

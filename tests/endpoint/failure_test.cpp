@@ -1,4 +1,4 @@
-// Whatever dies, every operation ends in time, and says with whom and why.
+// Whatever dies, every operation ends in time, and its completion names the peer and the cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class FailureTest : public EndpointPair {
  protected:
-  /// Nothing gets through from now on.
+  /// Loses all packets from now on.
   void cut() {
     network->loses = [](const Address&, const Address&, std::span<const std::byte>) { return true; };
   }
@@ -71,12 +71,12 @@ TEST_F(FailureTest, connect__to_a_restarted_endpoint_is_told_so) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     const Completion end = connected(*left, old, kind, here);
     EXPECT_EQ(end.code, Code::wrong_peer);
-    EXPECT_THAT(to_text(end), HasSubstr("fetch the peer's new address"));
+    EXPECT_THAT(to_text(end), HasSubstr("get the peer's new address"));
   }
   EndpointReport report;
   ASSERT_EQ(right->report(report), Code::ok);
   EXPECT_EQ(report.connections, 0U);
-  EXPECT_GE(report.strangers, 2U);
+  EXPECT_GE(report.unintroduced, 2U);
 }
 
 TEST_F(FailureTest, connect__beyond_what_there_is_room_for) {
@@ -130,7 +130,7 @@ TEST_F(FailureTest, silence__ends_everything_outstanding_at_both_ends) {
   }
 }
 
-// At every point of a connection's life: after each number of packets one of them is gone without a word.
+// One endpoint dies without a message after each number of packets, so at every point of a connection's life.
 TEST_F(FailureTest, death__after_any_packet_ends_everything_in_time) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     for (int survives = 0; survives < 60; survives += 1) {
@@ -213,7 +213,7 @@ TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
   };
   EndpointConfig wrong = config(1);
   wrong.shards = 0;
-  EXPECT_EQ(error_of(wrong), "shards is 0; it has to be from 1 to 256");
+  EXPECT_EQ(error_of(wrong), "shards is 0; give a value from 1 to 256");
   wrong = config(1);
   wrong.address = Address::v4(0, 50'000);
   EXPECT_THAT(error_of(wrong), HasSubstr("names no interface; give"));
@@ -234,7 +234,7 @@ TEST_F(FailureTest, endpoint__asks_its_datapath_for_a_free_port) {
   EndpointConfig free = config(1);
   free.address.port = 0;
   network->free_port = 4321;
-  network->takes_ports_once = true;  // somebody was faster
+  network->takes_ports_once = true;  // another program has just taken the port
   left = std::make_unique<Endpoint>(free);
   EXPECT_EQ(left->address().base().port, 4321);
 }

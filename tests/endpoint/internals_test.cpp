@@ -1,4 +1,4 @@
-// What endpoints are made of: the ring, the matcher against a plain model, frames of any bytes.
+// Parts of endpoints: the ring, the matcher against a plain model, frames of random bytes.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -74,7 +74,7 @@ void prepare(std::array<Link, 3>& links) {
   }
 }
 
-// Random receives and messages, against lists that are searched from the front as MPI says.
+// Random receives and messages, against lists that are searched from the front, as MPI specifies.
 TEST(Matcher, receives_and_messages__meet_as_in_a_plain_list) {
   Random random(5);
   for (int round = 0; round < 30; ++round) {

@@ -1,4 +1,4 @@
-// Jobs over the shards of an endpoint: how an iteration's bytes are split, and what is reported.
+// Jobs over the shards of an endpoint: how an iteration's bytes are divided, and reports.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ class JobTest : public EndpointPair {
     a.shards = 2;
     open(a, config(2));
   }
-  /// One on each of the two shards.
+  /// Opens a connection on each of the two shards.
   void connect_both() {
     for (int i = 0; i < 2; ++i) {
       connect(ConnectionKind::ordered);
@@ -58,7 +58,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   const JobHandle job = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   ASSERT_EQ(left->attach(ours[0], job), Code::ok);
   ASSERT_EQ(left->attach(ours[1], job), Code::ok);
-  // The first: by connections, half each.
+  // The first iteration: divided by connections, half each.
   ASSERT_EQ(left->begin_iteration(job, 40'000), Code::ok);
   transfer(0, 30'000);
   JobReport all = report(job);
@@ -77,7 +77,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   transfer(1, 10'000);
   EXPECT_EQ(left->end_iteration(job), Code::ok);
   EXPECT_TRUE(report(job).between_iterations);
-  // The second: by what was posted, 3 to 1, so that both are at the end when all is sent.
+  // The second: divided as the bytes of the first, 3 to 1, so that both shards finish together.
   ASSERT_EQ(left->begin_iteration(job, 80'000), Code::ok);
   EXPECT_FALSE(report(job).between_iterations);
   transfer(0, 30'000);
@@ -89,7 +89,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
 }
 
-// Each shard's part of an iteration is stated as half of what it sends; its second message is beyond that.
+// Each shard's part of an iteration is stated as half of its bytes; its second message exceeds it.
 TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
   connect_both();
   const JobHandle liar = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
@@ -163,7 +163,7 @@ TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte
   EXPECT_EQ(all.bytes_sent, 50'000U) << "no hello, and no frame";
 }
 
-// Two iterations by tag, of short messages, long ones and empty ones, both ways, under loss: what was posted counts.
+// Two iterations of tagged messages, short, long and empty, both ways, under loss: only the posted bytes count.
 TEST_F(JobTest, iteration__by_tag_counts_the_bytes_that_were_posted_and_no_others) {
   connect(ConnectionKind::tagged);
   const JobHandle job = create_job({});

@@ -1,5 +1,5 @@
-// Endpoints of jobs with a key: who has it talks, who hasn't is told so in time, and nothing of a message can be read
-// on the way.
+// Endpoints of jobs with a key: with the key they communicate, without it the error is reported in time, and no message
+// can be read on the path.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// The end of a pipe from which the key is read.
+/// A file descriptor from which the key is read.
 int pipe_of(const JobKey& key) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
@@ -56,12 +56,12 @@ class KeyTest : public EndpointPair {
     config.key = key;
     return config;
   }
-  /// Of an endpoint that opens so.
+  /// The error of an endpoint that is opened with `config`.
   static std::string refusal(const EndpointConfig& config) {
     return message_of<InputError>([&] { const Endpoint endpoint(config); });
   }
 
-  /// A message each way, of both kinds and of both lengths of those by tag.
+  /// Sends messages each way: ordered, and tagged of both lengths.
   void exchange(const std::string& text) {
     const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
     ByteVector message;
@@ -107,7 +107,7 @@ TEST_F(KeyTest, messages__are_found_in_a_capture_without_the_key_and_not_with_it
   }
 }
 
-/// As between two devices of one process. Its own CONNECT is refused where it is not meant (own_address).
+/// As two devices of one process would. Its own CONNECT is refused unless it is meant (own_address).
 TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
   open(keyed(1, write_key("job.key")), config(2));
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
@@ -181,8 +181,9 @@ TEST_F(KeyTest, peer_without_the_key__is_told_so_in_time) {
 TEST_F(KeyTest, what_is_no_key_for_an_endpoint__is_refused_by_name) {
   const std::string key = write_key("job.key");
   ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
-  EXPECT_THAT(refusal(keyed(1, key)), AllOf(HasSubstr("key: " + key + ": others than its owner may use this key file"),
-                                            HasSubstr("0644"), HasSubstr("chmod 600")));
+  EXPECT_THAT(refusal(keyed(1, key)),
+              AllOf(HasSubstr("key: " + key + ": users other than its owner may use this key file"), HasSubstr("0644"),
+                    HasSubstr("chmod 600")));
   ASSERT_EQ(::chmod(key.c_str(), 0600), 0);
   EXPECT_THAT(refusal(keyed(1, folder_ / "none.key")), HasSubstr("none.key: the key file cannot be opened"));
   EndpointConfig both = keyed(1, key);
@@ -203,7 +204,7 @@ TEST_F(KeyTest, key_that_authenticates_only__lets_messages_be_read) {
   a.capture = capture;
   open(a, b);
   exchange(marker);
-  // Who encrypts has no key in common with them.
+  // An endpoint that encrypts has no key in common with them.
   third = std::make_unique<Endpoint>(keyed(3, key));
   const Completion end = connected(*third, right->address(), ConnectionKind::ordered, here);
   EXPECT_EQ(end.code, Code::no_key);
@@ -215,12 +216,12 @@ TEST_F(KeyTest, key_that_authenticates_only__lets_messages_be_read) {
 TEST_F(KeyTest, authenticate__is_refused_where_no_key_is_named) {
   EndpointConfig none = config(1);
   none.authenticate = true;
-  EXPECT_EQ(refusal(none), "authenticate: there is no key; give one, or name its file in MLTCP_KEY_FILE");
+  EXPECT_EQ(refusal(none), "authenticate: there is no key; give key, or name its file in MLTCP_KEY_FILE");
   none.connection.keys = {security::packet_key(JobKey::generate())};
-  EXPECT_THAT(refusal(none), HasSubstr("authenticate is of a key that is named, and connection.keys is given"));
+  EXPECT_THAT(refusal(none), HasSubstr("authenticate is for a named key, but connection.keys is given"));
 }
 
-/// As plug-ins and programs that know nothing of keys open them.
+/// Endpoints that take the key from the environment, as in plug-ins and programs without support for keys.
 class KeyOfEnvironment : public KeyTest {
  protected:
   ~KeyOfEnvironment() override {
@@ -236,7 +237,7 @@ TEST_F(KeyOfEnvironment, endpoint_that_names_no_key__takes_that) {
   set(key);
   left = std::make_unique<Endpoint>(config(1));
   set(other);
-  // Its own counts for more.
+  // An endpoint's own key takes precedence.
   right = std::make_unique<Endpoint>(keyed(2, key));
   exchange("text");
   third = std::make_unique<Endpoint>(config(3));
@@ -250,7 +251,7 @@ TEST_F(KeyOfEnvironment, authenticate__is_what_all_of_them_do_with_it) {
   set(key);
   ::setenv("MLTCP_AUTHENTICATE", "1", 1);
   left = std::make_unique<Endpoint>(config(1));
-  // Its own key encrypts unless it says otherwise itself.
+  // Its own key encrypts unless its own setting says otherwise.
   third = std::make_unique<Endpoint>(keyed(3, key));
   EndpointConfig own = keyed(2, key);
   own.authenticate = true;

@@ -1,5 +1,5 @@
-// A peer that lies: a shard of the transport that plays an endpoint and says what none would; and a pair of honest
-// endpoints beside it, of which one is lied to.
+// A peer that lies: a shard of the transport that imitates an endpoint and sends what no endpoint would; and a pair of
+// honest endpoints, one of which also is its victim.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace mltcp::endpoint::testing_liar {
 
 using namespace testing_pair;
 
-/// Connects to `right` as an endpoint would, then says what it is told to. `host`: its number in the network.
+/// Connects to `right` as an endpoint would, then sends what the test says. `host`: its number in the network.
 class Liar {
  public:
   Liar(loop_network::Network& network, const EndpointAddress& victim, std::uint8_t host = 9)
@@ -75,7 +75,7 @@ class Liar {
     say(control, hello(true));
     say(data, hello(true, true));
   }
-  /// For who connects to it; each that comes is `control`, and has a buffer for its hello.
+  /// Accepts connections; the latest is `control`, and has a buffer for its hello.
   void accept_all() { shard_.listen(config_); }
   [[nodiscard]] const EndpointAddress& address() const { return self_; }
   void close(ConnectionId connection) { shard_.close(connection); }
@@ -109,13 +109,13 @@ class Liar {
   ConnectionId control = 0;
   ConnectionId data = 0;
   int closed = 0;
-  bool asked = false;  ///< a hello has come: `question`
+  bool asked = false;  ///< a hello has arrived: `question`
   Hello question;
   bool dead = false;
   std::vector<Frame> frames;
   std::vector<Bytes> came_as_data;                           ///< lengths, the hello's first
-  std::function<void(std::span<const std::byte>)> on_bytes;  ///< of every message that comes
-  bool listens_on = false;                                   ///< a buffer that a message has come in is posted again
+  std::function<void(std::span<const std::byte>)> on_bytes;  ///< called with every message that arrives
+  bool listens_on = false;                                   ///< a buffer is posted again after use
 
  private:
   using Completion = mltcp::Completion;
@@ -166,7 +166,7 @@ class LiarTest : public EndpointPair {
     EXPECT_EQ(right->report(all), Code::ok);
     return all;
   }
-  /// The liar's connection has ended so, the honest one works.
+  /// Expects that the liar's connection has ended with `cause`, and that the honest one works.
   void expect_broken(Cause cause) {
     const Completion closed = event(*right, 100_ms);
     EXPECT_EQ(closed.kind, Completion::Kind::closed);

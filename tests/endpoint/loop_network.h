@@ -1,6 +1,6 @@
-// A network within a process, as a datapath "loop:NAME" that endpoints open by name: packets between its hosts arrive
-// at once, or not, as the test says. Its time is the machine's, or the test's own; a host that sleeps is woken by a
-// file, as with sockets.
+// A network within a process, with the datapaths "loop:NAME" that endpoints open by name: packets between its hosts
+// arrive at once, or as the test says. Its time is the machine's, or virtual; a host that sleeps is woken by a file, as
+// with sockets.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -30,7 +30,7 @@ class LoopIo;
 
 class Network {
  public:
-  /// Another for each test, by its name; gone with the last that holds it.
+  /// Creates a network, one for each test by its name; it is destroyed with its last owner.
   static std::shared_ptr<Network> make(const std::string& name, bool virtual_time) {
     auto network = std::make_shared<Network>();
     network->is_virtual = virtual_time;
@@ -46,17 +46,17 @@ class Network {
 
   bool is_virtual = false;
   std::atomic<std::int64_t> time{1'000'000};
-  std::atomic<std::uint16_t> free_port{0};    ///< what a host is told that asks for one
-  std::atomic<bool> hands_over{false};        ///< a host's shards may find each other's packets
-  std::function<void(bool)> on_work;          ///< called as the network begins to work for a host, and ends
+  std::atomic<std::uint16_t> free_port{0};    ///< the answer to a host that asks for a free port
+  std::atomic<bool> hands_over{false};        ///< a host's shards may receive each other's packets
+  std::function<void(bool)> on_work;          ///< true: work for a host begins; false: it ends
   std::string why_link_is_down{};             ///< of all datapaths on it
-  std::string why_silent{};                   ///< of paths to any peer, whose address follows
-  std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
+  std::string why_silent{};                   ///< of paths to any peer; the peer's address is appended
+  std::atomic<bool> takes_ports_once{false};  ///< the first request for a port fails
   std::mutex mutex;
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
-  /// Whether a packet is lost. Under the mutex.
+  /// Whether a packet is lost. Called with the mutex held.
   std::function<bool(const Address& from, const Address& to, std::span<const std::byte> header)> loses;
-  /// Longer packets are lost. Under the mutex.
+  /// Longer packets are lost. Guarded by the mutex.
   std::size_t longest = SIZE_MAX;
   std::uint64_t packets = 0;
 

@@ -1,4 +1,4 @@
-// Ordered connections: hellos, messages, ends, in the test's own time.
+// Ordered connections: hellos, messages, ends, in virtual time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

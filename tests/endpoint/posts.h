@@ -1,5 +1,4 @@
-// What tests post on endpoints, of either kind of connection, and how it ends where endpoints have threads of their
-// own.
+// Posts of tests to endpoints, for either kind of connection, and their ends if endpoints have threads of their own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ inline OperationHandle receive_tagged(Endpoint& endpoint, ConnectionHandle conne
   EXPECT_EQ(endpoint.receive_tagged(connection, buffer, tag, mask, options, operation), Code::ok);
   return operation;
 }
-/// On a connection of that kind; by tag 1.
+/// Sends on a connection of that kind; tagged messages have tag 1.
 inline OperationHandle send_of(ConnectionKind kind, Endpoint& endpoint, ConnectionHandle connection,
                                const ByteVector& message) {
   return kind == ConnectionKind::ordered ? send(endpoint, connection, message)

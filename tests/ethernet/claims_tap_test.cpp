@@ -1,4 +1,4 @@
-// Tests of transport/ethernet/claims_tap.cpp: which frames count, and for how many bytes.
+// Tests of transport/ethernet/claims_tap.cpp: which frames count, and with how many bytes.
 #include "mltcp/transport/ethernet/claims_tap.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(ClaimsTap, count_claims__stands_any_bytes) {
     Bytes8 frame = frames[static_cast<std::size_t>(i) % frames.size()];
     for (int flips = 0; flips < 1 + i % 4; ++flips) frame[random.next() % 100] = static_cast<std::byte>(random.next());
     frame.resize(random.next() % (frame.size() + 1));
-    frame.shrink_to_fit();  // for a sanitizer
+    frame.shrink_to_fit();  // so that a sanitizer detects reads beyond its end
     ClaimsTap::count_claims(frame, i % 2 == 0 ? frame.size() : frame.size() + random.next() % 70'000, claims);
   }
   for (const JobClaim& claim : claims.report()) EXPECT_LE(claim.bytes, claim.packets * 70'000);

@@ -67,7 +67,7 @@ ByteVector frame_of(const Headers& headers, std::span<const std::byte> payload) 
   return frame;
 }
 
-/// Parses a copy that ends exactly where the frame ends, so that AddressSanitizer sees a read past it.
+/// Parses a copy that ends exactly where the frame ends, so that AddressSanitizer detects a read beyond it.
 Reject parse_exact(std::span<const std::byte> frame, Frame& out, VerifyUdp verify = VerifyUdp::yes) {
   static ByteVector exact;
   ByteVector(frame.begin(), frame.end()).swap(exact);
@@ -175,7 +175,7 @@ TEST_P(EncapsulationFrame, CarriesPriorityAndHopsBesideEcn) {
     EXPECT_EQ(hops_of(out.headers), priority);
   }
   Headers other;
-  other.time_to_live = 255;  // an end with another habit: nothing is known
+  other.time_to_live = 255;  // the sender uses another initial value, so the hops are unknown
   EXPECT_EQ(hops_of(other), 0U);
 }
 
@@ -210,7 +210,7 @@ TEST_P(EncapsulationFrame, HasTheChecksumsOfAnIndependentComputation) {
 
 TEST_P(EncapsulationFrame, WritesAllOnesForAChecksumOfZero) {
   const Headers headers = headers_for(GetParam());
-  // Two bytes that make up for all the others bring the computed checksum to 0.
+  // Two bytes that cancel all the others make the computed checksum 0.
   ByteVector payload(2);
   auto frame = frame_of(headers, payload);
   const std::size_t field = header_bytes(headers.destination) - 2;
@@ -313,7 +313,7 @@ TEST(EncapsulationReject, NamesTheReason) {
   EXPECT_EQ(changed(39, 7, false), Reject::bad_length);        // UDP length below its header's
   EXPECT_EQ(changed(39, 39, false), Reject::bad_length);       // UDP length beyond the packet's
   EXPECT_EQ(changed(50, 0, false), Reject::bad_udp_checksum);  // payload
-  EXPECT_EQ(changed(20, 0x00, true), Reject::none);            // fragmentation allowed, yet not done
+  EXPECT_EQ(changed(20, 0x00, true), Reject::none);            // fragmentation permitted, but not done
 }
 
 TEST(EncapsulationReject, AnIpv4ChecksumOfZeroMeansNotComputed) {
@@ -390,7 +390,7 @@ TEST_P(EncapsulationFrame, Vlan_IsATagInAnOtherwiseEqualFrame) {
       EXPECT_EQ(parsed.headers.source_mac, headers.source_mac);
       EXPECT_TRUE(std::equal(payload.begin(), payload.end(), parsed.payload.begin(), parsed.payload.end()));
       ASSERT_EQ(parse_exact(untagged, parsed), Reject::none);
-      EXPECT_EQ(parsed.headers.vlan, 0);  // nothing stays from the frame before
+      EXPECT_EQ(parsed.headers.vlan, 0);  // nothing remains from the previous frame
     }
   }
 }
@@ -402,7 +402,7 @@ TEST_P(EncapsulationFrame, Vlan_OneTagIsReadAndNoOther) {
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x8100, 5), parsed), Reject::not_ip);
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x88A8, 5), parsed), Reject::not_ip);
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x88A8, 5), 0x8100, 5), parsed), Reject::not_ip);
-  // A priority without a VLAN is no VLAN, and it is the DSCP that counts.
+  // A priority without a VLAN is no VLAN, and its DSCP counts.
   ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0xE000), parsed), Reject::none);
   EXPECT_EQ(parsed.headers.vlan, 0);
   EXPECT_EQ(parsed.headers.priority, 0);
@@ -453,19 +453,19 @@ TEST(EncapsulationDscp, TablesReadBackWhatTheyCan) {
   }
   const DscpMap two({0, 0, 0, 26, 26, 26, 26, 48});
   EXPECT_EQ(two.priority(0), 0);
-  EXPECT_EQ(two.priority(26), 3);  // the lowest of those that share it
+  EXPECT_EQ(two.priority(26), 3);  // the lowest of those that share the priority
   EXPECT_EQ(two.priority(48), 7);
-  EXPECT_EQ(two.priority(46), 5);  // nobody's: as a class selector
+  EXPECT_EQ(two.priority(46), 5);  // not in the table: as a class selector
   EXPECT_EQ(two.dscp(6), 26);
   try {
     const DscpMap bad({0, 8, 16, 24, 64, 40, 48, 56});
     ADD_FAILURE() << "accepted";
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "the DSCP 64 of priority 4 is out of range: give 0 to 63");
+    EXPECT_STREQ(error.what(), "the DSCP 64 of priority 4 is out of range; give 0 to 63");
   }
 }
 
-/// What a NIC does that is asked to fill in UDP's checksum: it sums the UDP packet as it finds it.
+/// Imitates a NIC that fills in UDP's checksum: it sums the UDP packet as it is.
 void fill_in_udp(ByteVector& frame, std::size_t udp_at) {
   const auto checksum = static_cast<std::uint16_t>(~slow_sum(std::span(frame).subspan(udp_at)));
   frame[udp_at + 6] = static_cast<std::byte>((checksum == 0 ? 0xFFFF : checksum) >> 8);
@@ -486,7 +486,7 @@ TEST_P(EncapsulationFrame, Offload_LeavesToTheNicWhatItIsToFillIn) {
         for (const bool udp : {false, true}) {
           ByteVector frame(complete.size());
           std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(before));
-          // With UDP's checksum offloaded the payload has no sum, and what stands for it must not matter.
+          // With UDP's checksum offloaded, the payload has no sum, and the given value must not matter.
           const std::uint16_t partial = udp ? std::uint16_t{0x1234} : sum(payload.data(), size);
           ASSERT_EQ(write_headers(headers, size, partial, frame.data(), kClassSelectors, {.ip = ip, .udp = udp}),
                     before);
@@ -546,7 +546,7 @@ TEST_P(EncapsulationFrame, Pieces_ReadAsTheWholeFrame) {
     const auto wrong = static_cast<std::uint16_t>(partial ^ 0x0100U);
     EXPECT_FALSE(udp_checksum_holds(first, layout, wrong));
   }
-  // The length that counts is the frame's.
+  // The frame's length counts.
   Layout layout;
   EXPECT_EQ(parse_headers(std::span(frame).first(before), frame.size() - 1, layout), Reject::truncated);
   ASSERT_EQ(parse_headers(std::span(frame).first(before), frame.size() + 9, layout), Reject::none);
@@ -562,7 +562,7 @@ TEST(EncapsulationPieces, TheLongestHeadersFitWhatIsPromised) {
   Headers headers = headers_for(true);
   headers.vlan = 3;
   auto frame = frame_of(headers, random_bytes(50, 51));
-  frame.insert(frame.begin() + 38, 40, std::byte{1});  // all options, without operation
+  frame.insert(frame.begin() + 38, 40, std::byte{1});  // only options, without operation
   frame[18] = std::byte{0x4F};
   frame[21] = static_cast<std::byte>(std::to_integer<unsigned>(frame[21]) + 40);
   Layout layout;
@@ -608,12 +608,12 @@ TEST_P(EncapsulationFrame, AGlanceSeesWhatASwitchNeedsTaggedOrNot) {
     EXPECT_EQ(seen.ecn, Ecn::ect0);
     EXPECT_EQ(seen.ip_offset, frame.size() - plain.size() + 14);
   }
-  // Behind three tags a switch does not look.
+  // A switch does not look behind three tags.
   const auto deep = tagged(tagged(tagged(plain, 1), 2), 4);
   ASSERT_EQ(glance(deep, deep.size(), seen), FrameFault::none);
   EXPECT_EQ(seen.ip_offset, 0U);
   EXPECT_EQ(seen.ecn, Ecn::not_ect);
-  // Only the first bytes are at hand; the rest is in other segments, or lost.
+  // Only the first bytes are available; the rest is in other segments, or lost.
   EXPECT_EQ(glance(std::span(plain).first(64), plain.size(), seen), FrameFault::none);
   EXPECT_EQ(glance(std::span(plain).first(64), 64, seen), FrameFault::cut_short);
 }
@@ -644,7 +644,7 @@ TEST_P(EncapsulationFrame, ChecksumsThatAKernelLeftForANicAreSeen) {
   EXPECT_EQ(wrong(frame), !GetParam()) << "none is right over IPv4 alone";
   frame[GetParam() ? 23 : 20] = std::byte{132};  // SCTP
   EXPECT_FALSE(wrong(frame));
-  // As TCP, with the pseudo header's sum left in place of the checksum.
+  // As TCP with an offloaded checksum: only the pseudo header's sum is in its place.
   frame[GetParam() ? 23 : 20] = std::byte{6};
   EXPECT_TRUE(wrong(frame));
 }
@@ -675,7 +675,7 @@ TEST(EncapsulationGlance, NamesWhatIsWrongWithAFrame) {
 TEST(EncapsulationGlance, FuzzedFramesAreNeverReadOrMarkedBeyondTheirEnd) {
   Random random(23);
   for (int round = 0; round < 200'000; ++round) {
-    // Exactly as long as it is, so that a sanitizer sees a byte too much.
+    // In memory of its exact size, so that a sanitizer detects reads beyond its end.
     ByteVector frame = random_bytes(random.below(80), random.next());
     if (frame.size() > 20 && random.chance(0.9)) {
       std::size_t at = 12;

@@ -155,13 +155,13 @@ inline ByteVector with_tag(ByteVector frame, unsigned control) {
   return frame;
 }
 
-/// Hands over a copy that ends exactly where the frame ends, so that AddressSanitizer sees a read past it.
+/// Passes a copy that ends exactly where the frame ends, so that AddressSanitizer detects a read beyond it.
 inline bool hear(Neighbours& end, const ByteVector& frame, Nanos now) {
   const ByteVector exact(frame.begin(), frame.end());
   return end.receive(exact, now);
 }
 
-/// All frames that are due.
+/// Takes all frames that are due.
 inline std::vector<ByteVector> say(Neighbours& end, Nanos now) {
   std::vector<ByteVector> frames;
   for (;;) {
@@ -185,7 +185,7 @@ inline void expect_known(Neighbours& end, const Address& address, const MacAddre
   EXPECT_EQ(found.mac, mac);
 }
 
-/// Makes `end` of v4(1) know v4(last) at kMacB.
+/// Makes `end` at v4(1) learn v4(last) at kMacB.
 inline void teach(Neighbours& end, std::uint8_t last, Nanos now) {
   (void)end.find(v4(last), now);
   (void)say(end, now);

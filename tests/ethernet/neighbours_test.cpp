@@ -1,5 +1,5 @@
-// Address resolution in virtual time: frames byte by byte as RFC 826 and RFC 4861 draw them, who may change what, the
-// times of questions, tables that are full, hostile frames, and ends that find each other over a wire that loses.
+// Address resolution in virtual time: frames byte by byte as in RFC 826 and RFC 4861, who may change an entry, the
+// times of questions, full tables, hostile frames, and ends that find each other over a lossy wire.
 #include "mltcp/transport/ethernet/neighbours.h"
 
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ TEST(NeighboursArp, requests_and_probes__are_answered_to_the_asker_alone) {
   EXPECT_EQ(say_one(end, 0_ns), padded(hex("020000000002 020000000001 0806"
                                            "0001 0800 06 04 0002 020000000001 0a000001 020000000002 00000000")));
   EXPECT_EQ(end.counters().answers, 2u);
-  EXPECT_EQ(end.counters().learnt, 0u);  // nobody asked
+  EXPECT_EQ(end.counters().learnt, 0u);  // without a question
   EXPECT_TRUE(end.deadline().is_never());
-  // One for somebody else.
+  // A request for another host.
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .target = v4(3), .to = kBroadcast}), 0_ns));
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_EQ(end.counters().malformed, 0u);
@@ -80,13 +80,13 @@ TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
       hex("020000000002 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
           "20010db8000000000000000000abcdef 88 00 bbda 60000000 20010db8000000000000000000000001 02 01 020000000001");
   EXPECT_EQ(say_one(end, 0_ns), to_b);
-  // A unicast one may leave out its option; the frame's source stands for it.
+  // A unicast solicitation may omit its option; the frame's source replaces it.
   auto direct = solicitation(b6, "");
   direct.destination = a6;
   direct.to = kMacA;
   EXPECT_TRUE(hear(end, frame_of(direct), 0_ns));
   EXPECT_EQ(say_one(end, 0_ns), to_b);
-  // Duplicate address detection has no source: all nodes are told, as by announce().
+  // Duplicate address detection has no source: the answer goes to all nodes, as announce() does.
   EXPECT_TRUE(hear(end, frame_of(solicitation(Address{}, "")), 0_ns));
   const auto to_all =
       hex("333300000001 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
@@ -154,7 +154,7 @@ TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
     EXPECT_EQ(end.deadline(), now);
     EXPECT_TRUE(say(end, now - 1_ns).empty());
     EXPECT_EQ(say(end, now).size(), 1u);
-    // However often somebody looks, it is asked once a second.
+    // However often find() is called, it asks once a second.
     for (int i = 0; i < 10; ++i) EXPECT_EQ(end.find(v4(2), now + 1_ms * i).state, State::asked);
     EXPECT_TRUE(say(end, now + 10_ms).empty());
   }
@@ -169,7 +169,7 @@ TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
   EXPECT_EQ(end.find(v4(2), 9_s).state, State::asked);
   EXPECT_EQ(say(end, 9_s).size(), 1u);
   EXPECT_EQ(end.counters().questions, 4u);
-  // A late answer is one.
+  // A late answer counts.
   (void)say(end, 10_s);
   (void)say(end, 11_s);
   (void)say(end, 12_s);
@@ -187,7 +187,7 @@ TEST(Neighbours, an_unreachable_one__is_forgotten_and_says_so) {
   EXPECT_TRUE(say(end, 4_s).empty());
   EXPECT_EQ(end.generation(), generation + 1);
   EXPECT_TRUE(end.deadline().is_never());
-  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));  // nobody asks any more
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));  // no question is pending
   EXPECT_EQ(end.counters().learnt, 0u);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
 }
@@ -198,7 +198,7 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   const auto generation = end.generation();
   expect_known(end, v4(2), kMacB, 30_s - 1_ns);
   EXPECT_EQ(end.deadline(), 30_s);
-  EXPECT_TRUE(say(end, 30_s).empty());  // whoever keeps the address is told, and nobody is asked for its own sake
+  EXPECT_TRUE(say(end, 30_s).empty());  // the new generation notifies users; no question is sent before a look-up
   EXPECT_EQ(end.generation(), generation + 1);
   EXPECT_TRUE(end.deadline().is_never());
 
@@ -213,7 +213,7 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   EXPECT_EQ(end.deadline(), 71_s);
   EXPECT_EQ(end.counters().learnt, 1u);
 
-  // Looked at when time has passed and nobody called frame(): the same.
+  // The same if find() is called later, without frame().
   expect_known(end, v4(2), kMacB, 80_s);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(say(end, 80_s + 1_s * i).size(), 1u);
   expect_known(end, v4(2), kMacB, 83_s - 1_ns);
@@ -229,11 +229,11 @@ TEST(NeighboursDiscovery, a_known_one__is_asked_first_directly) {
   const auto direct = say_one(end, 31_s);
   EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
   EXPECT_EQ(ByteVector(direct.begin() + 38, direct.begin() + 54), hex("20010db8000000000000000000abcdef"));
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 31_s));  // a direct answer may leave it out
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 31_s));  // a unicast answer may omit it
   EXPECT_EQ(end.deadline(), 61_s);
 }
 
-// Where to
+// Next hops
 
 TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   auto config = config_v4();
@@ -255,13 +255,13 @@ TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   const auto question6 = say_one(end6, 0_ns);
   EXPECT_EQ(ByteVector(question6.begin(), question6.begin() + 6), hex("3333ff000001"));
 
-  // Prefixes that don't end at a byte.
+  // Prefixes that do not end at a byte.
   config = config_v4();
   config.prefix_bits = 20;
   Neighbours wide(config);
   EXPECT_EQ(wide.find(v4(1, 15), 0_ns).state, State::asked);
   EXPECT_EQ(wide.find(v4(1, 16), 0_ns).state, State::unreachable);
-  // A prefix of the own address alone: the gateway is asked for, wherever it is.
+  // With a prefix of the own address alone, the gateway is asked for, whatever its address.
   config.prefix_bits = 32;
   config.gateway = v4(254, 99);
   Neighbours alone(config);
@@ -294,7 +294,7 @@ TEST(Neighbours, find__asks_for_nothing_that_no_host_has) {
   EXPECT_EQ(Neighbours(config).find(v4(3), 0_ns).state, State::asked);
 }
 
-// Who may change what
+// Changes of entries
 
 TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   Neighbours end(config_v4());
@@ -310,7 +310,7 @@ TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   const auto generation = end.generation();
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 1_s));
   EXPECT_EQ(end.generation(), generation);  // nothing new
-  // The sender of a request or a reply updates its entry (RFC 826), as one that has moved or failed over must.
+  // The sender of a request or a reply updates its entry (RFC 826), as a host must that has moved or failed over.
   for (const unsigned operation : {1U, 2U}) {
     const MacAddress mac = operation == 1 ? kMacC : kMacB;
     EXPECT_TRUE(
@@ -344,18 +344,18 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   teach_v6(end, 0_s);
 
   const auto generation = end.generation();
-  // Without override another address is not believed, but the entry is asked again.
+  // Without the override flag another address is not accepted, but the entry is asked for again.
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = c_option}), 5_s));
-  EXPECT_EQ(end.generation(), generation + 1);  // who keeps the address looks, and so asks
+  EXPECT_EQ(end.generation(), generation + 1);  // users of the entry look it up again, which sends a question
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_EQ(end.counters().changed, 0u);
   EXPECT_EQ(say(end, 5_s).size(), 1u);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // nor now
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // also not accepted
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited}), 5_s));
   EXPECT_EQ(end.deadline(), 35_s);
 
-  // With override it is, and asked again unless it was solicited.
+  // With the override flag it is accepted, and asked for again unless it was solicited.
   EXPECT_TRUE(
       hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes, .option = c_option}), 6_s));
   EXPECT_EQ(end.counters().changed, 1u);
@@ -365,7 +365,7 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   expect_known(end, b6, kMacB, 7_s);
   EXPECT_EQ(end.deadline(), 37_s);
 
-  // An unsolicited one that says nothing new confirms nothing.
+  // An unsolicited advertisement without a change confirms nothing.
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes}), 8_s));
   EXPECT_EQ(end.deadline(), 37_s);
   EXPECT_EQ(end.counters().changed, 2u);
@@ -379,7 +379,7 @@ TEST(NeighboursDiscovery, an_unknown_one__is_learnt_from_any_advertisement_with_
   EXPECT_EQ(end.find(b6, 0_s).state, State::asked);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .destination = all_nodes}), 0_s));
   expect_known(end, b6, kMacB, 0_s);
-  // Not confirmed, so asked again, but not sooner than any question.
+  // It is not confirmed, so it is asked for again, but not earlier than other questions.
   EXPECT_EQ(end.deadline(), 1_s);
   EXPECT_EQ(say(end, 1_s).size(), 1u);
 }
@@ -393,7 +393,7 @@ TEST(NeighboursDiscovery, solicitations__update_their_sender_if_it_is_known) {
   EXPECT_EQ(end.counters().learnt, 1u);
   EXPECT_EQ(end.counters().changed, 1u);
   expect_known(end, b6, kMacC, 1_s);
-  EXPECT_EQ(say(end, 1_s).size(), 1u);  // and asked to be sure
+  EXPECT_EQ(say(end, 1_s).size(), 1u);  // asked again, for confirmation
 }
 
 TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
@@ -521,16 +521,17 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
 
   const auto good = frame_of(Discovery{});
   for (std::size_t size = 0; size < good.size(); ++size) {
-    // Up to the ICMPv6 type nobody can tell what it is.
+    // Before the ICMPv6 type, the kind of frame is unknown.
     EXPECT_EQ(hear(end, ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), 0_ns), size > 54);
   }
   EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.destination = c6}), 0_ns));  // somebody else's
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.destination = c6}), 0_ns));  // for another host
   EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
   auto other = good;
   other[54] = std::byte{128};  // echo
   EXPECT_FALSE(hear(end, other, 0_ns));
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));  // another before
+  EXPECT_TRUE(
+      hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));  // another option first
   expect_known(end, b6, kMacB, 0_ns);
 }
 
@@ -542,7 +543,7 @@ TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
     teach(end, last, 0_s);
     expect_known(end, v4(last), kMacB, 0_s);
   }
-  expect_known(end, v4(2), kMacB, 1_s);  // 3 is now the one
+  expect_known(end, v4(2), kMacB, 1_s);  // 3 is now the least recently used
   expect_known(end, v4(2), kMacB, 1_s);
   EXPECT_EQ(end.counters().table_full, 0u);
   EXPECT_EQ(end.find(v4(5), 1_s).state, State::asked);
@@ -551,14 +552,14 @@ TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
   expect_known(end, v4(2), kMacB, 1_s);
   EXPECT_EQ(end.find(v4(3), 1_s).state, State::asked);  // instead of 4
   EXPECT_EQ(end.find(v4(6), 1_s).state, State::asked);  // instead of 2
-  // Now all three are being asked for: nobody goes, and nobody comes.
+  // All three are being asked for: none is removed, and none is added.
   EXPECT_EQ(end.find(v4(2), 1_s).state, State::unreachable);
   EXPECT_EQ(end.counters().table_full, 4u);
   EXPECT_EQ(say(end, 1_s).size(), 3u);
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(5)}), 1_s));
   expect_known(end, v4(5), kMacB, 1_s);
   for (int i = 2; i <= 4; ++i) (void)say(end, 1_s * i);
-  // Those that did not answer go before the one that did.
+  // Entries without an answer are removed before the one that answered.
   EXPECT_EQ(end.find(v4(3), 4_s).state, State::unreachable);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
   EXPECT_EQ(end.find(v4(7), 4_s).state, State::asked);
@@ -603,19 +604,19 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   }
   answered += say(end, 1_s).size();
   EXPECT_EQ(answered, end.counters().answers);
-  EXPECT_EQ(end.counters().answers + end.counters().table_full, asked);  // what found no room is counted
+  EXPECT_EQ(end.counters().answers + end.counters().table_full, asked);  // answers without room are counted
   EXPECT_EQ(end.generation(), generation);
   EXPECT_EQ(end.counters().learnt, 8u);
   EXPECT_EQ(end.counters().changed, 0u);
   for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), kMacB, 1_s);
-  // Answers go out in order, and those beyond their room are not kept.
+  // Answers leave in order; those beyond the limit are dropped.
   for (std::uint8_t last = 100; last < 140; ++last) {
     EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = kBroadcast}), 1_s));
   }
   const auto answers = say(end, 1_s);
   ASSERT_EQ(answers.size(), 32u);
   for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(std::to_integer<std::size_t>(answers[i][41]), 100 + i);
-  // One who asks and asks has one place.
+  // A host that asks repeatedly has one place.
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = kBroadcast}), 1_s));
   EXPECT_EQ(say(end, 1_s).size(), 1u);
 }
@@ -627,7 +628,7 @@ TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
   config.max_entries = 100;
   Neighbours end(config);
   Random random(2);
-  std::vector<std::uint32_t> model;  // known ones, the last used at the end
+  std::vector<std::uint32_t> model;  // known entries, the last used at the end
   for (int i = 0; i < 50'000; ++i) {
     const auto ip = static_cast<std::uint32_t>(0x0A010000 + random.below(150));
     const auto address = Address::v4(ip, 0);

@@ -1,4 +1,4 @@
-// Neighbours that hear each other over a wire, and configurations that are refused.
+// Neighbours that exchange frames over a wire, and configurations that are refused.
 #include "neighbour_frames.h"
 
 namespace mltcp {
@@ -15,7 +15,7 @@ struct Wire {
   double loss = 0;
   Random random{1};
 
-  /// Until nothing is said any more.
+  /// Exchanges frames until none is due.
   void exchange(Nanos now) {
     bool again = true;
     while (again) {
@@ -67,7 +67,7 @@ TEST_P(NeighboursOnAWire, two_ends__find_each_other_whatever_is_lost) {
       wire.exchange(now);
       const Nanos next = std::min(a.deadline(), b.deadline());
       ASSERT_GT(next, now);
-      // Unless both are satisfied something is still due: nobody waits for ever.
+      // Unless both have an answer, something is still due: no end waits without end.
       ASSERT_TRUE(!next.is_never() || (found_by_a && found_by_b));
       now = next.is_never() ? now : next;
     }
@@ -96,7 +96,7 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
 TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   Neighbours a(config(kMacA, 1));
   Neighbours b(config(kMacB, 2));
-  // It claims every other address, unasked, at every moment, as loudly as an honest protocol lets it.
+  // It claims every other address, unsolicited, at any time, with every flag that the protocol permits.
   const auto spoof = [&](std::uint8_t last) -> std::vector<ByteVector> {
     if (GetParam()) {
       return {frame_of(Arp{.operation = 1,
@@ -125,7 +125,7 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   EXPECT_EQ(a.find(address(2), 0_s).state, State::asked);
   wire.exchange(0_s);
   expect_known(a, address(2), kMacB, 0_s);
-  // Without the override flag a known one stays (ARP has none: there RFC 826 lets anyone change what was asked for).
+  // Without the override flag a known entry stays. ARP has no such flag: RFC 826 lets anyone change an entry.
   if (!GetParam()) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_TRUE(hear(
@@ -135,7 +135,7 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
       expect_known(a, address(2), kMacB, 1_s);
     }
   }
-  // Our own address stays ours, and the neighbour hears that.
+  // Our own address stays ours, and the neighbour learns it.
   for (const auto& frame : spoof(1)) EXPECT_TRUE(hear(a, frame, 1_s));
   EXPECT_GE(a.counters().conflicts, 1u);
   EXPECT_EQ(a.counters().changed, 0u);
@@ -173,8 +173,8 @@ TEST(Neighbours, configurations_out_of_range__are_refused_by_name) {
   expect_refused([](auto& c) { c.vlan = 4095; }, "VLAN 4095");
   expect_refused([](auto& c) { c.max_entries = 0; }, "table of 0");
   expect_refused([](auto& c) { c.max_entries = 2'000'000; }, "table of 2000000");
-  expect_refused([](auto& c) { c.max_questions = 0; }, "0 questions");
-  expect_refused([](auto& c) { c.max_questions = 256; }, "256 questions");
+  expect_refused([](auto& c) { c.max_questions = 0; }, "0 requests");
+  expect_refused([](auto& c) { c.max_questions = 256; }, "256 requests");
   expect_refused([](auto& c) { c.retry = 0_ns; }, "times");
   expect_refused([](auto& c) { c.fresh_for = Nanos::never(); }, "times");
   auto config = config_v4();

@@ -1,4 +1,4 @@
-// What waits for a neighbour, and where it goes.
+// Packets that wait for a neighbour, and their destinations.
 #include "mltcp/transport/ethernet/resolver.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ const Address kPeer = Address::v4(0x0A000002, 7);
 
 class ResolverTest : public testing::Test {
  protected:
-  /// All frames that are due at `now`; then what has waited goes where it may.
+  /// Sends all frames that are due at `now`, then the waiting packets whose destination is known.
   std::size_t serve(Nanos now) {
     std::array<std::byte, Neighbours::kLongestFrame> frame{};
     std::size_t frames = 0;

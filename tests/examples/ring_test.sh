@@ -1,5 +1,5 @@
 #!/bin/bash
-# A ring of as many ranks as commands are given, each with its own.
+# A ring with one rank per command.
 #
 #   ring_test.sh COMMAND...
 set -euo pipefail
@@ -19,7 +19,7 @@ for rank in "${!pids[@]}"; do
   cat "$folder/said.$rank"
   grep -q "rank $rank of $#: 3 iterations, all sums right" "$folder/said.$rank" || failed=1
 done
-# What the first one says of wrong words: STATUS, what the one line of errors matches, and the words.
+# Tests wrong arguments of the first command: exit status, pattern of the one line of error, arguments.
 refused() {
   local expected=$1 line=$2 status=0
   shift 2

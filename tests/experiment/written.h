@@ -1,4 +1,4 @@
-// Results as a file says them.
+// Results as text, as written to a file.
 #pragma once
 
 #include <sstream>

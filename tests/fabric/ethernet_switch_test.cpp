@@ -1,5 +1,5 @@
-// Tests of lab/fabric/ethernet_switch.h and lab/fabric/mac_table.h in virtual time: learning, ageing, moves and a full
-// table, flooding and what is not forwarded, copies, priorities, marks, faults, exact rates, and conservation.
+// Tests lab/fabric/ethernet_switch.h and lab/fabric/mac_table.h in virtual time: learning, ageing, moves and a full
+// table, flooding and filtering, copies, priorities, marks, faults, exact rates, and conservation.
 #include "mltcp/lab/fabric/ethernet_switch.h"
 
 #include <map>
@@ -32,7 +32,7 @@ struct Arrival {
   bool operator==(const Arrival&) const = default;
 };
 
-/// Frames that are numbers with notes of what happened to them.
+/// Frames are numbers, with a record of what happened to each.
 struct Frames {
   struct Note {
     Link::Handle original = 0;
@@ -86,7 +86,7 @@ struct Network {
   void run(Nanos until) {
     for (std::uint32_t port = 0; port < bridge.ports(); ++port) bridge.advance(port, until, frames);
   }
-  /// The ports at which something arrived since the last call, once everything did.
+  /// Runs until all frames have arrived. Returns the ports at which frames arrived since the last call.
   std::multiset<std::uint32_t> where() {
     run(Nanos(Nanos::never().count - 1));
     std::multiset<std::uint32_t> ports;

@@ -1,4 +1,4 @@
-// Tests of lab/fabric/link.cpp: exact times, the boundaries of the buffer, the marking curve, faults and their rates.
+// Tests lab/fabric/link.cpp: exact times, the boundaries of the buffer, the marking curve, faults and their rates.
 #include "mltcp/lab/fabric/link.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<Link::Delivery> take_all(Link& link, Nanos until = Nanos::never()) {
   return all;
 }
 
-/// Whether `count` successes of `n` trials of probability `p` lie within five standard deviations.
+/// Whether `count` successes in `n` trials of probability `p` are within five standard deviations of the mean.
 testing::AssertionResult plausible(std::uint64_t count, std::uint64_t n, double p) {
   const double mean = static_cast<double>(n) * p;
   const double deviation = std::sqrt(mean * (1 - p));
@@ -328,7 +328,7 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
     if (held > 0_ns) {
       ++late;
       EXPECT_LE(held, config.faults.reorder_delay);
-      // What arrived at the same instant or before, but was sent later, has gone first.
+      // Packets that arrived at the same instant or before, but were sent later, have left first.
       if (held >= 1_us && delivery->packet + 1 < n) {
         overtaken += highest > delivery->packet;
       }
@@ -336,13 +336,13 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
     highest = std::max(highest, delivery->packet);
   }
   EXPECT_EQ(late, link.counters().reordered_packets);
-  // Held uniformly up to 40 us, with a packet each us behind it: most are overtaken.
+  // Held for a uniform time up to 40 us, with a packet every us after it: most are overtaken.
   EXPECT_GT(overtaken, late * 9 / 10);
   EXPECT_EQ(link.packets_inside(), 0U);
 }
 
 TEST(Link, faults__draw_from_streams_of_their_own) {
-  // Marking, whose draws depend on the queue, leaves the faults as they are.
+  // Marking, whose random draws depend on the queue, does not change the faults.
   LinkConfig config = gigabit();
   config.buffer_bytes = 0;
   config.faults.loss = 0.3;

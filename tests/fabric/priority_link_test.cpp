@@ -1,5 +1,5 @@
-// Tests of lab/fabric/priority_link.cpp: that it is a Link where nothing asks for more, strict order of classes,
-// buffers, pauses, and conservation.
+// Tests lab/fabric/priority_link.cpp: equality with Link without further features, strict order of classes, buffers,
+// pauses, and conservation.
 #include "mltcp/lab/fabric/priority_link.h"
 
 #include <vector>
@@ -28,7 +28,7 @@ struct Arrival {
   bool operator==(const Arrival&) const = default;
 };
 
-/// Does what a network does with a link: processes its events as they come.
+/// Processes the events of a link in order, as a network does.
 struct Driver {
   explicit Driver(const LinkConfig& config, std::uint32_t classes = 8, SwitchMemory* memory = nullptr)
       : link(config, classes, memory) {}
@@ -103,7 +103,7 @@ void compare_with_link(Rate rate, Bytes buffer) {
 
 TEST(PriorityLink, one_class__is_a_link_to_the_nanosecond) {
   compare_with_link(Rate(1'000'000'000), 40'000);
-  // Where packets take fractions of a nanosecond, their buffer is free at the whole one before, so only times compare.
+  // If packets take fractions of a nanosecond, their buffer is free at the whole one before: compares only times.
   compare_with_link(Rate(7'300'000'000), 0);
   compare_with_link(Rate(800'000'000'001), 0);
 }

@@ -1,4 +1,4 @@
-// Tests of lab/fabric/switch_memory.cpp: the equations of dynamic thresholds, and the switching points of PFC.
+// Tests lab/fabric/switch_memory.cpp: the equations of dynamic thresholds, and the switching points of PFC.
 #include "mltcp/lab/fabric/switch_memory.h"
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 
-/// Offers packets of 1000 B to all queues in turn until none takes one; returns the queues' lengths.
+/// Offers packets of 1000 B to all queues in turn until none accepts one; returns the queues' lengths.
 std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
   std::vector<Bytes> lengths(queues);
   for (bool any = true; any;) {

@@ -1,4 +1,4 @@
-// Tests of lab/fabric/usage_meter.cpp: binning, merging, bounds.
+// Tests lab/fabric/usage_meter.cpp: binning, merging, bounds.
 #include "mltcp/lab/fabric/usage_meter.h"
 
 #include <gtest/gtest.h>

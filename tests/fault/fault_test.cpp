@@ -35,7 +35,7 @@ fabric::FaultConfig faults_of(double loss, double duplication, double corruption
   return config;
 }
 
-/// Message `number` of a direction of a connection: both ends know it without being told.
+/// Message `number` of one direction of a connection: both ends can compute it.
 std::vector<std::byte> message_of(std::uint64_t seed, std::uint64_t direction, std::uint64_t number) {
   Random random = Random::stream(seed * 16 + direction, number);
   const std::uint64_t kind = random.below(4);
@@ -63,7 +63,7 @@ class Endpoint final : public Pollable {
     return next;
   }
 
-  /// `direction` of what it sends; the peer's is the other.
+  /// `direction` is that of its sends; its receives have the other one.
   void begin(ConnectionId id, std::uint64_t sends, std::uint64_t receives) {
     Flow& flow = flows_[id];
     flow.send_direction = sends;
@@ -116,7 +116,7 @@ class Endpoint final : public Pollable {
         Flow& flow = flows_[completion.connection];
         if (completion.status != Status::ok) break;
         ++flow.sent;
-        flow.sends.erase(completion.tag);  // the memory is gone: a sanitizer sees late reads
+        flow.sends.erase(completion.tag);  // the memory is freed, so that a sanitizer detects late reads
         if (flow.next_send < count_) post_send(completion.connection, flow);
         break;
       }
@@ -187,7 +187,7 @@ Outcome run(const fabric::FaultConfig& faults, std::uint64_t seed, std::uint64_t
     ids.push_back(client.shard.connect(network.right(0).address(), connection, network.now()));
     client.begin(ids.back(), 2 * i, 2 * i + 1);
     network.wake(network.left(0));
-    // One after the other, so that both ends count connections alike.
+    // One after the other, so that both ends number connections in the same order.
     network.run(network.now() + 100_s, [&] { return server.accepted == i + 1; });
   }
   Outcome outcome;

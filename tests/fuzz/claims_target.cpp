@@ -1,8 +1,8 @@
-// What packets claim of their jobs, in captures and in frames that pass a switch. However many bytes, packets and jobs
-// there are said to be, sums stay within what has come.
+// Claims of packets about their jobs, in captures and in frames that pass a switch. Whatever numbers of bytes, packets
+// and jobs an input states, the sums stay within what was received.
 //
-// Input: a byte that chooses; then a pcapng file, or frames, each with a byte of what is said to be missing at its end
-// and its length (1 byte).
+// Input: a byte that chooses; then a pcapng file, or frames, each preceded by the number of bytes stated as missing at
+// its end and by its length (1 byte each).
 #include <sstream>
 
 #include "mltcp/transport/capture/capture_claims.h"

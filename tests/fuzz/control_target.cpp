@@ -1,4 +1,4 @@
-// Messages of an experiment's coordinator and its hosts, in both directions, as they are read by each.
+// Messages between an experiment's coordinator and its hosts, in both directions, as each side reads them.
 //
 // Input: a message.
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace {
 using namespace experiment;
 using protocol::Json;
 
-/// Refusals of a reader, as coordinator and hosts catch them.
+/// Reads; catches the errors that coordinator and hosts catch.
 template <typename Read>
 void try_to(Read read) {
   try {
@@ -29,7 +29,7 @@ void try_to(Read read) {
 
 void fuzz_control(Input input) {
   const std::string text(input.begin(), input.end());
-  // As receive() does.
+  // The same check as in receive().
   if (!beyond_limits(text, protocol::kLimits).empty()) return;
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string()) return;
@@ -60,7 +60,7 @@ void fuzz_control(Input input) {
       require(protocol::to_json(protocol::plan_from(once)) == once, "a plan is not read as it was written");
     });
   if (type == "stopped") try_to([&] { static_cast<void>(protocol::losses_from(json.at("losses"))); });
-  // Of several types.
+  // Fields that several types of message have.
   for (const char* const key : {"message", "why", "host", "device", "policy"})
     try_to([&] {
       require(protocol::words_from(json, key).find('\n') == std::string::npos, "words of more than one line");

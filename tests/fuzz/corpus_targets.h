@@ -1,5 +1,5 @@
-// The targets that a corpus test (corpus_test.cpp) runs: a program for those that read packets, and one for the others,
-// which link most of the project.
+// The targets that a corpus test (corpus_test.cpp) runs: one program for those that read packets, and one for the
+// others, which link most of the project.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 namespace mltcp::fuzz {
 
 struct Target {
-  std::string_view name;  ///< of its folder in corpus/, too
+  std::string_view name;  ///< also the name of its folder in corpus/
   void (*run)(Input);
-  std::size_t changed;  ///< inputs with changes: as many as take about half a second
+  std::size_t changed;  ///< number of changed inputs, chosen to take about half a second
 };
 
-/// Of this program.
+/// The targets of this program.
 std::span<const Target> targets();
 
 }  // namespace mltcp::fuzz

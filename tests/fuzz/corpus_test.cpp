@@ -1,6 +1,5 @@
-// The fuzz targets without libFuzzer: every input of the corpora, which hold what fuzzers have found, and each of them
-// with bytes changed at random, always in the same way. What fails is told with the input's file, or how it was
-// changed.
+// The fuzz targets without libFuzzer: every input of the corpora, which include the findings of fuzzers, and each of
+// them with bytes changed at random, the same way each time. A failure names the input's file, or the change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 std::filesystem::path folder_of(std::string_view target) { return std::filesystem::path(MLTCP_FUZZ_CORPUS) / target; }
 
-/// By name, so that changes are the same everywhere.
+/// The inputs, sorted by name, so that the changes are the same everywhere.
 std::vector<std::pair<std::string, Bytes>> corpus_of(std::string_view target) {
   std::vector<std::pair<std::string, Bytes>> corpus;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(target))) {
@@ -66,7 +65,7 @@ Bytes changed(Bytes input, const Bytes& other, Random& random) {
         input.insert(input.begin() + at, piece.begin(), piece.end());
         break;
       }
-      default:  // the beginning of this one, the end of another
+      default:  // the beginning of this input, and the end of another
         input.resize(static_cast<std::size_t>(at));
         if (other.size() > input.size()) input.insert(input.end(), other.begin() + at, other.end());
     }

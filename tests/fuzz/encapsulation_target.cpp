@@ -1,4 +1,4 @@
-// Ethernet, IP and UDP headers. What is read is written again, with checksums, and read as the same.
+// Ethernet, IP and UDP headers. Headers that were read are written again, with checksums, and must read as the same.
 //
 // Input: a byte of choices, the length of a first piece (2 bytes), then the frame.
 #include <algorithm>
@@ -58,7 +58,7 @@ void fuzz_encapsulation(Input input) {
     }
   }
 
-  // A switch.
+  // A switch's view.
   encap::Glance seen;
   if (encap::glance(bytes, bytes.size(), seen) == encap::FrameFault::none) {
     require(seen.ip_offset <= bytes.size(), "an IP packet behind the frame");

@@ -1,7 +1,7 @@
-// Files of experiments, clusters, switches, topologies and links, and jobs of strangers: TOML and tables.
+// Files of experiments, clusters, switches, topologies and links, and jobs of unknown peers: TOML and tables.
 //
-// Input: a byte that chooses the reader, then the text. Texts that name other files are left out: a fuzzer has no
-// business with what lies on the machine.
+// Input: a byte that chooses the reader, then the text. Texts that name other files are skipped, so that a fuzzer does
+// not access files of the machine.
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +43,7 @@ void fuzz_experiment(Input input) {
         require(!read.jobs.empty() && !read.policies.empty(), "an experiment without jobs or policies");
         for (const workload::Job& job : read.jobs)
           if (!job.pattern && !job.programs) {
-            // What is printed of a job is one, and the same.
+            // A job that is printed reads as the same job.
             const workload::Job again = parse_job(workload::to_toml(job), "again");
             require(again.phases.size() == job.phases.size(), "a job that is printed with other phases");
           }
@@ -81,7 +81,7 @@ void fuzz_experiment(Input input) {
       is_read([&] { static_cast<void>(parse_job(text, "job")); });
       return;
     default: {
-      // A value that overrides one of a file, as sweeps have and --vary.
+      // A value that overrides one of a file, as in sweeps and with --vary.
       const std::size_t space = text.find(' ');
       if (space == std::string::npos) return;
       constexpr std::string_view plain =

@@ -1,7 +1,7 @@
-// Seeded fuzzing of a shard in virtual time: random bytes, damaged packets with corrected checksums, and hostile frames
-// reach live connections. Nothing may be read or written where it should not be (sanitizers), counters add up, time
-// goes on, and connections that were not ended by a valid packet still work. And of what reads frames below it: headers
-// and address resolution.
+// Seeded fuzzing of a shard in virtual time: live connections receive random bytes, damaged packets with corrected
+// checksums, and hostile frames. There must be no invalid reads or writes (sanitizers), counters must add up, time must
+// advance, and connections that no valid packet has ended must still work. Also fuzzes the readers of frames below the
+// shard: headers and address resolution.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ using namespace testing_network;
 using fuzz::seal;
 using fuzz::seal_discovery;
 
-/// A host of the test's own: it keeps what is sent to it, as material to damage.
+/// Produces random packets, damaged packets and hostile frames.
 class Fuzzer {
  public:
   explicit Fuzzer(std::uint64_t seed) : random(seed) {}
@@ -77,7 +77,7 @@ class Fuzzer {
       case 0: {
         wire::AckFrame ack{};
         ack.range_count = static_cast<std::uint32_t>(1 + random.below(5));
-        // What was never sent ends the connection.
+        // An acknowledgement of a packet that was never sent ends the connection.
         std::uint64_t last = random.chance(0.02) ? number() : random.below(60);
         for (std::uint32_t i = 0; i < ack.range_count; ++i) {
           const std::uint64_t length = std::min(last, random.below(20));
@@ -155,7 +155,7 @@ std::uint64_t counted(const ShardStats& stats) {
          stats.forged_packets + stats.forged_resets;
 }
 
-/// A pair whose connections are kept busy, and what crossed the wire lately.
+/// A pair whose connections always have work.
 class Target {
  public:
   explicit Target(std::uint64_t seed) : fuzzer(seed), message_(random_bytes(20'000, seed)) {
@@ -175,7 +175,7 @@ class Target {
     }
   }
   void post_receive() {
-    // Buffers of their exact size, of which nothing beyond may be written.
+    // Buffers of exact size, so that a write beyond the end is detected.
     buffers_.push_back(std::make_unique<ByteVector>(fuzzer.random.below(20'000)));
     if (pair.s().receive(ids.second, *buffers_.back(), 0) != PostResult::ok) buffers_.pop_back();
   }
@@ -204,12 +204,12 @@ class Target {
     ids = pair.connect();
     start();
   }
-  /// Packets with the right tag make liars of both ends, whose addresses are held off then for up to 256 s.
+  /// Fuzzed packets with the right tag look like lies, so both ends' addresses are then held off for up to 256 s.
   void wait_while_held_off() {
     const std::uint64_t now = pair.c().stats().violations + pair.s().stats().violations;
     if (std::exchange(violations_, now) != now) pair.run_for(257_s);
   }
-  /// A new connection between the two transfers a message.
+  /// Expects that a new connection between the two transfers a message.
   void expect_clean_transfer() {
     pair.client().on_completion = nullptr;
     pair.server().on_completion = nullptr;
@@ -264,7 +264,7 @@ TEST(Fuzz, random_bytes__are_counted_and_change_nothing) {
 TEST(Fuzz, damaged_packets__with_right_checksums_do_no_harm) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Target target(seed);
-    // What honest packets look like, for both sides.
+    // Honest packets for both sides.
     std::vector<ByteVector> corpus;
     for (const ConnectionId id : {target.ids.first, target.ids.second}) {
       const auto data = random_bytes(300, seed);
@@ -366,7 +366,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
     if (i % 64 == 0) pair.run_for(1_ms);
   }
   EXPECT_LE(pair.server().count(Completion::Kind::accepted) - pair.server().count(Completion::Kind::closed), 64u);
-  // All of them are given up, as nobody answers, and then the shard is as new.
+  // All of them are given up, because nobody answers; afterwards the shard has no state left.
   pair.run_for(100_s);
   EXPECT_EQ(pair.server().count(Completion::Kind::accepted), pair.server().count(Completion::Kind::closed));
   EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
@@ -374,7 +374,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
   EXPECT_NE(s, 0u);
 }
 
-/// An end of a segment, and the frames that it and another of its IP version exchange, as material to damage.
+/// The configuration of one end of a segment.
 NeighbourConfig end_config(bool ipv4, std::uint8_t number, std::uint16_t vlan) {
   Address own = Address::v4(0x0A000000U + number, 0);
   if (!ipv4) own.ip = {0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
@@ -434,7 +434,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
       auto frame = fuzzer.random.chance(0.1) ? fuzzer.random_packet()
                                              : fuzzer.mutated(corpus[fuzzer.random.below(corpus.size())]);
       if (fuzzer.random.chance(0.5)) seal_discovery(frame);
-      const ByteVector exact(frame);  // that ends exactly where the frame ends
+      const ByteVector exact(frame);  // memory that ends exactly where the frame ends
       taken += static_cast<std::uint64_t>(end.receive(exact, now));
       encap::Frame parsed;
       const auto verify = fuzzer.random.chance(0.5) ? encap::VerifyUdp::yes : encap::VerifyUdp::no;
@@ -446,7 +446,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
         ASSERT_LE(parsed.payload.data() + parsed.payload.size(), exact.data() + exact.size());
         (void)encap::mark_congestion(frame);
       }
-      // The same headers in a first piece.
+      // The same headers, in a first piece of the frame.
       const ByteVector first(exact.begin(),
                              exact.begin() + static_cast<std::ptrdiff_t>(fuzzer.random.below(exact.size() + 1)));
       encap::Layout layout;
@@ -457,7 +457,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
             first, layout, encap::sum(exact.data() + layout.payload_offset, layout.payload_bytes));
         ASSERT_EQ(whole == encap::Reject::none, verify == encap::VerifyUdp::no || holds);
       }
-      // What it says is well formed: nobody else of its kind finds fault with it.
+      // Its own frames are well formed: another end of its kind accepts them.
       ByteVector out(Neighbours::kLongestFrame);
       for (int frames = 0;; ++frames) {
         const std::size_t size = end.frame(out, now);
@@ -475,7 +475,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
     EXPECT_GT(counters.answers, 0u);
     EXPECT_GT(counters.learnt, 0u);
     EXPECT_LE(counters.learnt, asked);
-    // And it still works.
+    // It still works.
     Neighbours neighbour(end_config(ipv4, 200, vlan));
     const Address address = end_config(ipv4, 200, vlan).own;
     now += 100_s;

@@ -1,7 +1,7 @@
-// The scheduler's service: targets and bodies of requests, and what it answers. Jobs come and go, so that one input is
-// a conversation. HTTP itself is the library's.
+// The scheduler's service: targets and bodies of requests, and its answers. Jobs come and go, so one input is a
+// conversation. The HTTP library itself is not tested.
 //
-// Input: requests, each with its length before it (2 bytes) and when it comes (1 byte).
+// Input: requests, each preceded by its length (2 bytes) and its time (1 byte).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ using namespace service;
 constexpr int kMaxRequests = 12;
 constexpr std::uint32_t kMaxJobs = 6;
 
-/// As a client takes it.
+/// Checks an answer as a client would.
 void check_answer(const ApiAnswer& answer) {
   require(answer.type != std::string_view("application/json") || nlohmann::json::accept(answer.body),
           "a body that is no JSON");

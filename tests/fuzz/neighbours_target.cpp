@@ -1,5 +1,5 @@
-// Address resolution: ARP and Neighbour Discovery, by hosts that lie. Whatever they send, frames that come out are well
-// formed, and a neighbour that answers is found.
+// Address resolution: ARP and Neighbour Discovery with hosts that lie. Whatever they send, the frames of the end under
+// test are well formed, and it finds a neighbour that answers.
 //
 // Input: a byte of settings, then operations: time, questions, frames.
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint32_t kMaxEntries = 8;  // so that a few questions fill the table
+constexpr std::uint32_t kMaxEntries = 8;  // so that a few look-ups fill the table
 
 Address address_of(bool ipv4, std::uint8_t number) {
   if (ipv4) return Address::v4(0x0A000000U + number, 0);
@@ -33,7 +33,7 @@ NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bo
   return config;
 }
 
-/// A frame that an honest host of this kind sends to `to`: a question for it, or the answer to its own.
+/// A frame that an honest host of this kind sends to `to`: a question about `to`, or the answer to `to`'s own question.
 Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_t to, bool answer) {
   Neighbours host(config_of(ipv4, from, vlan, false));
   Bytes out(Neighbours::kLongestFrame);
@@ -49,7 +49,7 @@ Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_
   return out;
 }
 
-/// Takes what is due. All of it is something that an end of the same kind reads without finding fault.
+/// Takes all frames that are due, and checks that another end of the same kind accepts them.
 void take_frames(Neighbours& end, bool ipv4, std::uint16_t vlan, Nanos now) {
   Bytes out(Neighbours::kLongestFrame);
   for (int count = 0;; ++count) {
@@ -113,7 +113,7 @@ void fuzz_neighbours(Input input) {
   }
   require(end.counters().learnt <= asked, "learnt without having asked");
 
-  // And it works still, once those have been given up that don't answer: of a full table none makes room before.
+  // It still works, after the entries that do not answer have been given up: until then a full table has no room.
   for (int second = 0; second < 100; ++second) {
     now += Nanos(1'000'000'000);
     take_frames(end, ipv4, vlan, now);

@@ -1,4 +1,4 @@
-// Plan files: what is read is written again, and read as the same.
+// Plan files: a plan that was read is written again, and must read as the same.
 //
 // Input: the text.
 #include "mltcp/lab/experiment/files/plan_file.h"

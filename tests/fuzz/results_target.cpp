@@ -1,5 +1,5 @@
-// Files that mltcp report reads: results, sweeps, clusters, schedules, of which it makes pages, and series. What is
-// read is written again, and read as the same.
+// Files that mltcp report reads: results, sweeps, clusters, schedules, from which it makes pages, and series. A file
+// that was read is written again, and must read as the same.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <sstream>

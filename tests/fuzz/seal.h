@@ -1,5 +1,5 @@
-// Checksums of damaged packets made right again, so that a fuzzer gets past them: no input that it makes up would have
-// one.
+// Corrects the checksums of damaged packets, so that a fuzzer gets past the check, which random inputs would never
+// pass.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace mltcp::fuzz {
 
-/// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too, and flags that
-/// say that it is sealed, which no input could make up. Its magic stays.
+/// Corrects the checksum of a packet. If the header's covered length is invalid, it is corrected, too, and the flags
+/// for sealed packets are cleared, because no input could contain a valid seal. The magic is not changed.
 inline void seal(std::vector<std::byte>& packet) {
   if (packet.size() < wire::kHeaderBytes) return;
   std::uint16_t covered = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzz targets' corpora, tests/fuzz/corpus/TARGET/seed-*: small inputs that reach most of what a
-target reads. What fuzzers found stays beside them (found-*) and is not touched. Results, series and schedules are those
-of a small experiment, by the program mltcp that is given; without one they stay as they are.
+"""Writes the seeds of the fuzz targets' corpora, tests/fuzz/corpus/TARGET/seed-*: small inputs that reach most of a
+target's code. The findings of fuzzers (found-*) are not changed. Results, series and schedules are written by a small
+experiment of the given program mltcp; without a program they are not changed.
 
 usage: tests/fuzz/seeds.py [MLTCP]
 """
@@ -150,12 +150,12 @@ def shard():
     write("shard", "full", bytes([4, 0, 2]) + op(11, 2) + op(0x1B, 0) + plain + op(14, 30) + plain)
     write("shard", "close", bytes([0, 0, 0]) + receive(100) + send(3000) + op(0x6F) + long_wait + op(0x7F) + plain)
     write("shard", "abort", bytes([8, 0, 0]) + receive(3000) + send(3000) + op(0x4F, 1) + plain)
-    stranger = lambda frames, flags=0: op(6 | flags, 0, *([0] if flags & 0x60 == 0 else []), len(frames), *frames)
-    write("shard", "stranger", bytes([0, 0, 0]) + receive(900) + stranger(FRAMES["connect"]) + long_wait +
-          b"".join(stranger(FRAMES[n], 0x40) for n in ("ack", "credit", "data", "ping", "accept", "close")) +
-          stranger(FRAMES["close"], 0x20) + send(800) + long_wait)
-    write("shard", "stranger-data", bytes([0, 1, 0]) + stranger(FRAMES["connect"]) + stranger(FRAMES["ping"], 0x40) + plain +
-          b"".join(stranger(frame_data(1, n, 0, b"hello"), 0x40) for n in range(4)) + long_wait + plain)
+    unknown_peer = lambda frames, flags=0: op(6 | flags, 0, *([0] if flags & 0x60 == 0 else []), len(frames), *frames)
+    write("shard", "unknown-peer", bytes([0, 0, 0]) + receive(900) + unknown_peer(FRAMES["connect"]) + long_wait +
+          b"".join(unknown_peer(FRAMES[n], 0x40) for n in ("ack", "credit", "data", "ping", "accept", "close")) +
+          unknown_peer(FRAMES["close"], 0x20) + send(800) + long_wait)
+    write("shard", "unknown-peer-data", bytes([0, 1, 0]) + unknown_peer(FRAMES["connect"]) + unknown_peer(FRAMES["ping"], 0x40) + plain +
+          b"".join(unknown_peer(frame_data(1, n, 0, b"hello"), 0x40) for n in range(4)) + long_wait + plain)
 
 
 # ---- texts ----

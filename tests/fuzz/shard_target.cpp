@@ -1,10 +1,11 @@
-// A live shard: two honest ends that do what the input says, in any order, over a network that loses, doubles, delays
-// and marks packets as it says; and a stranger who connects to one of them and sends anything. What has to hold:
+// A live shard: two honest ends that do what the input says, in any order, over a network that loses, duplicates,
+// delays and marks packets as the input says; and an unknown peer that connects to one of them and sends anything.
+// Invariants:
 //
-// - of the honest ends, every operation completes once; a message is received at most once, as it was sent, into the
-//   buffers in their order; one that completed as sent is there
-// - connections end when they are closed, and then nothing is left to do: no timer is pending
-// - whatever was sent by the stranger, a new connection works
+// - at the honest ends every operation completes once; a message is received at most once, unchanged, into the buffers
+//   in their order; a message that completed as sent has arrived
+// - connections end when they are closed, and then no timer is pending
+// - whatever the unknown peer has sent, a new connection works
 //
 // Input: settings (3 bytes), then operations.
 #include <algorithm>
@@ -23,17 +24,17 @@ using namespace testing_network;
 using experiment::Ledger;
 
 constexpr std::size_t kMaxOperations = 256;
-constexpr std::size_t kNumberOfStranger = 2;  // behind both honest ends
+constexpr std::size_t kNumberOfUnknownPeer = 2;  // after the two honest ends
 
 constexpr std::uint64_t kDiscardedTag = std::uint64_t{1} << 40;
 
-/// Settings of the ends, few enough of everything that limits are reached.
+/// Settings of the ends, with limits so low that they are reached.
 ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
   constexpr std::array<const char*, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
   ConnectionConfig config;
   config.congestion_control = algorithms[algorithm % algorithms.size()];
   config.ecn = true;
-  config.max_rate = Rate(10'000'000'000);  // at which DCQCN begins
+  config.max_rate = Rate(10'000'000'000);  // DCQCN's initial rate
   config.full_integrity = (choices & 1) != 0;
   config.pack_messages = (choices & 2) == 0;
   config.credit_in_acks = (choices & 4) == 0;
@@ -54,7 +55,7 @@ PacketIo::Limits limits_of(std::uint8_t choices) {
   return limits;
 }
 
-/// So that making shards takes no time.
+/// Small, so that making shards takes little time.
 const ShardConfig small_shard{.max_connections = 8, .max_jobs = 2, .max_completions = 512, .max_zero_copy_sends = 8};
 
 class Run {
@@ -63,8 +64,8 @@ class Run {
       : program_(program),
         config_(config),
         pair_(config, config, TestNetwork::kDefaultDelay, limits, small_shard),
-        stranger_(pair_.add(small_shard, limits)) {
-    stranger_.dead = true;
+        unknown_peer_(pair_.add(small_shard, limits)) {
+    unknown_peer_.dead = true;
     pair_.logging = false;
     ids_ = pair_.connect();
     require(ids_.second != 0, "no connection over a network without faults");
@@ -77,7 +78,7 @@ class Run {
     job_ = pair_.c().add_job(job);
     pair_.fate = [this](const Parsed& packet, Fate& fate) {
       const wire::Frame* const accept = packet.find(wire::FrameType::accept);
-      if (packet.to == kNumberOfStranger && accept != nullptr) strange_id_ = accept->connect.source_connection;
+      if (packet.to == kNumberOfUnknownPeer && accept != nullptr) strange_id_ = accept->connect.source_connection;
       decide(fate);
     };
   }
@@ -102,7 +103,7 @@ class Run {
         return out.on_sent(completion.tag, completion.status);
       case Completion::Kind::received:
         if (completion.tag >= kDiscardedTag) {
-          // Its buffer is the program's already, and what came is not seen.
+          // Its buffer already belongs to the program, so the message's content is not checked.
           static_cast<void>(in.on_received(completion.tag - kDiscardedTag, completion.status, completion.bytes));
           return;
         }
@@ -117,7 +118,7 @@ class Run {
     }
   }
 
-  /// One byte of a list is used for each packet, over and over.
+  /// Each packet uses the next byte of a list, which is repeated.
   void decide(Fate& fate) {
     if (fates_.empty()) return;
     const auto byte = std::to_integer<unsigned>(fates_[next_fate_++ % fates_.size()]);
@@ -141,8 +142,8 @@ class Run {
       direction.take_back_buffer();
   }
 
-  /// A packet of the stranger's: a header that may fit its connection, and any bytes as frames.
-  void send_as_stranger(std::uint8_t operation) {
+  /// A packet of the unknown peer: a header that may fit its connection, and random bytes as frames.
+  void send_as_unknown_peer(std::uint8_t operation) {
     wire::Header header;
     header.flags = program_.byte();
     header.connection = (operation & 0x40) != 0 && strange_id_ != 0 ? strange_id_
@@ -159,12 +160,12 @@ class Run {
     std::memcpy(packet.data() + 2, &size, sizeof size);
     packet[0] = std::byte{wire::magic};
     seal(packet);
-    // It knows the tag of its own connection alone.
+    // It only knows the tag of its own connection.
     const auto ecn = static_cast<Ecn>(operation & 3);
     if (header.connection == strange_id_ && strange_id_ != 0)
-      pair_.inject(pair_.server(), stranger_.address, std::move(packet), 0, ecn);
+      pair_.inject(pair_.server(), unknown_peer_.address, std::move(packet), 0, ecn);
     else
-      pair_.inject_as_it_is(pair_.server(), stranger_.address, std::move(packet), 0, ecn);
+      pair_.inject_as_it_is(pair_.server(), unknown_peer_.address, std::move(packet), 0, ecn);
   }
 
   void operate(std::uint8_t operation) {
@@ -188,7 +189,7 @@ class Run {
         return;
       case 6:
       case 7:
-        return send_as_stranger(operation);
+        return send_as_unknown_peer(operation);
       case 8:
         static_cast<void>(shard.cancel_send(id, program_.up_to(out.sends())));
         return;
@@ -217,7 +218,7 @@ class Run {
         pair_.stand_still(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000'000));
         return;
       default:
-        // Ending is rare: half of what could follow would be nothing.
+        // Closing is rare, because otherwise half of the operations would have no effect.
         if ((operation & 0x60) == 0x60)
           static_cast<void>(shard.close(id));
         else if ((operation & 0x60) == 0x40 && program_.byte() < 16)
@@ -235,19 +236,20 @@ class Run {
     static_cast<void>(pair_.s().close(ids_.second));
     for (const Completion& completion : pair_.server().completions)
       if (completion.kind == Completion::Kind::accepted) static_cast<void>(pair_.s().close(completion.connection));
-    // Whoever does not answer is given up within 30 s, after 2 s of silence.
+    // A peer that does not answer is given up within 30 s, after 2 s of silence.
     pair_.run_for(200_s);
     require(client_closed_ && server_closed_, "a connection does not end");
     up_.expect_all_done();
     down_.expect_all_done();
     for (const Completion& completion : pair_.server().completions)
-      require(!pair_.s().exists(completion.connection), "a stranger's connection does not end");
-    // One that has ended keeps its place for eight probe timeouts, which may be minutes where hosts stood still.
+      require(!pair_.s().exists(completion.connection), "an unknown peer's connection does not end");
+    // A connection that has ended keeps its place for eight probe timeouts, which may take minutes if hosts stood
+    // still.
     const auto is_quiet = [&] {
       return pair_.c().poll(pair_.now()).is_never() && pair_.s().poll(pair_.now()).is_never();
     };
     for (int i = 0; i < 10 && !is_quiet(); ++i) pair_.run_for(200_s);
-    require(is_quiet(), "something is due after the end of all connections");
+    require(is_quiet(), "a timer is due after the end of all connections");
 
     pair_.client().on_completion = nullptr;
     pair_.server().on_completion = nullptr;
@@ -262,17 +264,17 @@ class Run {
 
   Program& program_;
   ConnectionConfig config_;
-  // Memory of messages outlives the shards, which may read and write it until they end.
+  // The messages' memory outlives the shards, which may access it until they are destroyed.
   Ledger up_{1};
   Ledger down_{2};
   Pair pair_;
-  TestHost& stranger_;
+  TestHost& unknown_peer_;
   std::pair<ConnectionId, ConnectionId> ids_;
   JobId job_ = 0;
   bool client_closed_ = false;
   bool server_closed_ = false;
   std::uint64_t strange_number_ = 0;
-  ConnectionId strange_id_ = 0;  ///< the connection that the server has told the stranger of last; 0: none
+  ConnectionId strange_id_ = 0;  ///< the unknown peer's latest connection at the server; 0: none
   ByteVector fates_;
   std::size_t next_fate_ = 0;
 };

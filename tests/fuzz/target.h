@@ -1,7 +1,7 @@
-// What a fuzz target is: a function of bytes that anybody may have made. It lets the project read them, and checks what
-// has to hold whatever they are; reading or writing out of bounds, overflows and endless loops are found by sanitizers
-// and time limits. Each target is linked twice: with libFuzzer, which looks for inputs that reach new code
-// (fuzzer_main.cpp, tools/fuzz), and with a test that runs its corpus everywhere (corpus_test.cpp).
+// A fuzz target is a function of bytes from an untrusted source. It lets the project read them, and checks what must
+// hold for any bytes; sanitizers and time limits find invalid accesses, overflows and endless loops. Each target is
+// linked twice: with libFuzzer, which searches for inputs that reach new code (fuzzer_main.cpp, tools/fuzz), and with a
+// test that runs its corpus everywhere (corpus_test.cpp).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace mltcp::fuzz {
 
 using Input = std::span<const std::uint8_t>;
 
-/// What must never happen has happened. No std::exception, so that nothing that is tested takes it for an error.
+/// Thrown if an invariant is violated. Not a std::exception, so that the code under test does not catch it as an error.
 struct Violation {
   std::string what;
 };
@@ -25,8 +25,8 @@ inline void require(bool holds, std::string_view what) {
   if (!holds) throw Violation{std::string(what)};
 }
 
-/// Lets the project read; false if it refused, which it does in one line that names cause and cure. Any other exception
-/// is a finding.
+/// Calls `read`; false if it refuses the input, which must be one line with cause and cure. Any other exception is a
+/// finding.
 template <typename Read>
 bool is_read(Read read) {
   try {
@@ -40,7 +40,7 @@ bool is_read(Read read) {
   }
 }
 
-/// Takes numbers off the front of an input, as a program for the target; zeros once it has ended.
+/// Reads numbers from the front of an input, as a program for the target; zeros after its end.
 class Program {
  public:
   explicit Program(Input input) : left_(input) {}
@@ -57,9 +57,9 @@ class Program {
     for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{byte()} << 8 * i;
     return value;
   }
-  /// From 0 to `most`, of as many bytes as that takes.
+  /// A number from 0 to `most`, read from as many bytes as that needs.
   std::uint64_t up_to(std::uint64_t most) { return number(most < 256 ? 1 : most < 65'536 ? 2 : 8) % (most + 1); }
-  /// A copy that ends where its bytes end, so that a sanitizer sees whoever reads on.
+  /// A copy in memory of its exact size, so that a sanitizer detects reads beyond the end.
   std::vector<std::byte> bytes(std::size_t most) {
     const Input taken = left_.first(std::min(most, left_.size()));
     left_ = left_.subspan(taken.size());
@@ -77,7 +77,7 @@ class Program {
   Input left_;
 };
 
-// The targets, each in the file of its name.
+// The targets, each in a file of its name.
 void fuzz_wire(Input input);
 void fuzz_encapsulation(Input input);
 void fuzz_neighbours(Input input);

@@ -1,5 +1,5 @@
-// Recorded traces of every format, packed or not, as they were recorded and joined to the graph of a job, of which
-// programs of its ranks are made; and workloads in the formats that stand for a job by themselves.
+// Recorded traces of every format, compressed or not, as recorded and joined to a job's graph, from which the programs
+// of its ranks are made; and workload formats that describe a job by themselves.
 //
 // Input: a byte that chooses, then the file.
 #include "mltcp/lab/workload/arrivals.h"

@@ -1,4 +1,4 @@
-// Packets of the wire format. What is read is written again, and read as the same.
+// Packets of the wire format. A packet that was read is written again, and must read as the same.
 //
 // Input: a byte of choices, then the packet.
 #include <algorithm>
@@ -155,7 +155,7 @@ void fuzz_wire(Input input) {
   require(wire::peek_job_tag(bytes).has_value() == ((packet->header.flags & wire::has_job) != 0),
           "a switch sees another job");
 
-  // A datapath may hand it over in two pieces, as it was given to it.
+  // A datapath may deliver a packet in two pieces.
   std::uint16_t covered = 0;
   std::memcpy(&covered, bytes.data() + 2, sizeof covered);
   if (covered < bytes.size() && virtual_bytes == 0) {

@@ -1,5 +1,5 @@
-// What is short and written by hand or printed by other programs: options, units, addresses, variables of the
-// environment, key files, and what Slurm says of its jobs.
+// Short texts written by hand or printed by other programs: options, units, addresses, environment variables, key
+// files, and Slurm's output about its jobs.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <string>
@@ -18,18 +18,18 @@
 namespace mltcp::fuzz {
 namespace {
 
-/// For readers of the environment, which take a plain function. One input at a time.
+/// The value of every environment variable, for readers that take a plain function. One input at a time.
 std::string& variable_text() {
   static std::string text;
   return text;
 }
 const char* every_variable(const char* name) {
-  // Names of loadable algorithms stay what they are, and files and descriptors are not opened.
+  // Not for variables with names of shared objects and files, which would be opened.
   const std::string_view own = name;
   return own == "MLTCP_CC" || own == "MLTCP_KEY_FILE" ? nullptr : variable_text().c_str();
 }
 
-/// Refusals of what Slurm says quote the line.
+/// Reads Slurm's output; refusals must be one line.
 template <typename Read>
 void is_read_of_slurm(Read read) {
   try {

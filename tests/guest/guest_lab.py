@@ -1,11 +1,11 @@
 """A guest with Debian's kernel under QEMU, for tests and for people: tests/guest/lab on the command line, `Guest` for
-programs. docs/how-to/guest.md tells how it is used.
+programs. See docs/how-to/guest.md.
 
-What makes it: kernel and modules of the package linux-image-amd64, busybox, and the programs asked for with all that
-they load, in an initramfs that is written here (the format "newc", Documentation/driver-api/early-userspace). A folder
-of this machine is the guest's /lab, over 9P: the commands lie there, and what they write below /out. Their output
-comes over the second serial line, the kernel's over the first; a port of virtio-serial carries what the guest asks of
-QEMU (`monitor` in the guest).
+It consists of the kernel and modules of the package linux-image-amd64, busybox, and the requested programs with all
+that they load, in an initramfs that is written here (format "newc", Documentation/driver-api/early-userspace). A folder
+of this machine is the guest's /lab, over 9P: it contains the commands, and the files that they write below /out. The
+second serial line carries their output, the first one the kernel's; a port of virtio-serial carries the guest's
+requests to QEMU (`monitor` in the guest).
 """
 import ctypes
 import fcntl
@@ -30,17 +30,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
-# How the guest reaches its folder and QEMU.
+# Modules that connect the guest with its folder and QEMU.
 OWN_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/busybox"
 DPDK_DRIVERS = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-*"
 VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
-# What modules have the kernel load when they are used, by modprobe, which the guest lacks.
+# Modules that the kernel would load on use with modprobe, which the guest does not have.
 LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
 STARTERS = ("chroot", "env", "nice", "nohup", "nsenter", "setsid", "timeout", "unshare", "xargs")
 MAX_OUTPUT = 64 << 20
 FOLDER = "mltcp-guest-"
-ATTEMPTS = 3  # of a guest that stands still before its commands
+ATTEMPTS = 3  # starts of a guest that hangs before its commands run
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -49,19 +49,19 @@ class Failed(Exception):
 
 
 class Lacking(Failed):
-    """What this machine lacks, and how it gets it."""
+    """Something is missing on this machine; the text has the cure."""
 
 
 # --- The kernel
 
 
 def cache_folder():
-    """Where a kernel that is not installed is unpacked."""
+    """The folder for unpacked kernels that are not installed."""
     return os.environ.get("MLTCP_GUEST_CACHE") or f"{ROOT}/build/guest"
 
 
 class Kernel:
-    """`root` is where boot/ and lib/modules/ are."""
+    """`root` is the folder that contains boot/ and lib/modules/."""
 
     def __init__(self, root, version):
         self.root = root
@@ -83,9 +83,9 @@ class Kernel:
 
 
 def boot_image(kernel):
-    """The kernel as QEMU starts it fastest: unpacked, so that an interpreted processor need not do that (PVH, x86's
-    Linux/x86 boot protocol 2.08, section "Details of Header Fields", payload_offset). It is kept."""
-    # Debian mends kernels without giving them another version.
+    """The kernel image, unpacked, so that an interpreted processor need not unpack it (PVH; Linux/x86 boot protocol
+    2.08, section "Details of Header Fields", payload_offset). The result is kept."""
+    # Debian updates kernels without changing their version.
     image = os.stat(kernel.image)
     path = f"{cache_folder()}/boot/vmlinux-{kernel.version}-{image.st_size:x}-{int(image.st_mtime):x}"
     if os.path.exists(path):
@@ -103,7 +103,7 @@ def boot_image(kernel):
                 stream.write(unpacked)
             os.rename(f"{folder}/vmlinux", path)
     except (lzma.LZMAError, OSError):
-        return kernel.image  # packed otherwise, or no room: the guest unpacks it
+        return kernel.image  # another compression, or no space: the guest unpacks it
     return path
 
 
@@ -112,7 +112,7 @@ def version_key(version):
 
 
 def find_kernel(wanted=None):
-    """Debian's kernel: the newest that is installed, else the one that fetch_kernel() has unpacked. `wanted`: a version."""
+    """Debian's kernel: the newest installed one, else the one that fetch_kernel() unpacked. `wanted`: a version."""
     found = []
     for root in ("", cache_folder()):
         for image in glob.glob(f"{root}/boot/vmlinuz-*-amd64"):
@@ -129,8 +129,8 @@ def find_kernel(wanted=None):
 
 
 def fetch_kernel(say=print):
-    """Unpacks Debian's kernel into the cache, without installing it: no package of the system changes, nothing is made
-    to boot, and no root is needed."""
+    """Unpacks Debian's kernel into the cache, without installing it: the system's packages and boot settings do not
+    change, and root is not needed."""
     folder = cache_folder()
     if not shutil.which("apt-get"):
         raise Failed(f"this system has no apt; put a Debian kernel's boot/ and lib/modules/ into {folder}")
@@ -170,15 +170,15 @@ def module_name(text):
 
 
 def module_order(kernel, names):
-    """Paths of the modules `names`, each after those that it needs; a name may have options: "name key=value". What is
-    built into the kernel is left out. Returns pairs of path and options."""
+    """Paths of the modules `names`, each after those that it needs; a name may have options: "name key=value". Modules
+    that are built into the kernel are left out. Returns pairs of path and options."""
     paths = {}
     needs = {}
     for line in kernel.read("modules.dep").splitlines():
         path, _, rest = line.partition(":")
         paths[module_name(path)] = path
         needs[module_name(path)] = [module_name(word) for word in rest.split()]
-    # What a module asks for without using its symbols, such as crc32_generic.
+    # Modules that a module needs without using their symbols, such as crc32_generic.
     softly = {}
     for line in kernel.read("modules.softdep").splitlines():
         words = line.split()
@@ -208,20 +208,20 @@ def module_order(kernel, names):
     return list(ordered.items())
 
 
-# --- What is in the guest
+# --- Content of the guest
 
 
 class Archive:
     """An initramfs: cpio in the format "newc", which needs neither root nor cpio."""
 
     def __init__(self):
-        # By path: mode, content or path of a file here, device. DPDK loads nothing from below a folder that all may
-        # write to, as / would be by itself.
+        # By path: mode, content or path of a file here, device. Sets the mode of /, because DPDK loads nothing from
+        # below a folder that all users may write to.
         self.entries = {".": (stat.S_IFDIR | 0o755, b"", None)}
         for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/local/bin", "usr/local/sbin", "busybox", "dev",
                        "proc", "sys", "tmp", "run", "root", "etc", "lab", "var"):
             self.folder(folder)
-        # As Debian has them.
+        # The links of Debian.
         for name in ("bin", "sbin", "lib", "lib64"):
             self.link(name, f"usr/{name}")
         self.link("var/run", "/run")
@@ -244,7 +244,7 @@ class Archive:
         self.entries[path.strip("/")] = (stat.S_IFREG | mode, text.encode(), None)
 
     def place(self, path):
-        """Where a path of this machine is in the guest: / has no links above the folder itself there but Debian's."""
+        """The path in the guest of a path of this machine; in the guest, only Debian's links exist in the parents."""
         folder, name = os.path.split(os.path.normpath(path))
         for top in ("/bin", "/sbin", "/lib", "/lib64"):
             if folder == top or folder.startswith(top + "/"):
@@ -252,7 +252,7 @@ class Archive:
         return f"{folder}/{name}"
 
     def file(self, source, path=None):
-        """A file of this machine, with what it links to."""
+        """Adds a file of this machine, and its target if it is a link."""
         path = self.place(path or source)
         if path.strip("/") in self.entries:
             return
@@ -268,7 +268,7 @@ class Archive:
         self.entries[path.strip("/")] = (stat.S_IFREG | (mode & 0o777) | 0o444, source, None)
 
     def tree(self, source, path=None):
-        """A file or a folder with all in it."""
+        """Adds a file, or a folder with its content."""
         path = path or source
         if not os.path.isdir(source):
             self.file(source, path)
@@ -278,7 +278,7 @@ class Archive:
             self.tree(f"{source}/{name}", f"{path}/{name}")
 
     def program(self, source, path=None):
-        """A program or shared object, with the shared objects that it is linked to."""
+        """Adds a program or shared object, and the shared objects to which it is linked."""
         self.file(source, path)
         for library in linked_to(source):
             self.file(library)
@@ -291,7 +291,7 @@ class Archive:
             fields = (number, mode, 0, 0, links, 0, size, 0, 0, major, minor, len(name), 0)
             header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
             out.write(header + b"\0" * (-len(header) % 4))
-        # Parents come before what is in them.
+        # Folders come before their content.
         for number, path in enumerate(sorted(self.entries), start=1):
             mode, content, device = self.entries[path]
             if isinstance(content, str):
@@ -306,7 +306,7 @@ class Archive:
 
 
 def linked_to(path):
-    """The shared objects that the loader would load for `path`, the loader itself included."""
+    """The shared objects that the loader would load for `path`, with the loader itself."""
     done = subprocess.run(["ldd", path], capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
@@ -371,14 +371,14 @@ timeout 10 stty -F /dev/ttyS1 raw -echo  # waits for what is still to be sent
 poweroff -f
 """
 
-# In a session of its own, so that it can be looked at and ended as a whole.
+# The commands run in a session of their own, so that it can be inspected and ended as a whole.
 RUN = """\
 echo $$ >/run/lab.pid
 echo booted >/lab/booted
 exec sh /lab/commands
 """
 
-# Told of what hangs: where each process is in the kernel, and in its own code if there is eu-stack.
+# Prints what hangs: the place of each process in the kernel, and in its own code if eu-stack is available.
 WATCH = """\
 #!/busybox/busybox sh
 sleep $1
@@ -446,8 +446,8 @@ echo "$1" >/sys/bus/pci/drivers_probe
 
 
 def kvm_is_fast():
-    """Whether this process may make a virtual machine, and is in none itself: in one that is, each exit is costly, and
-    interpreting starts a kernel sooner."""
+    """Whether this process may create a virtual machine and is not in one itself: nested, each exit is costly, and an
+    interpreted kernel starts sooner."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
             if re.search(r"^flags.* hypervisor( |$)", stream.read(), re.MULTILINE):
@@ -460,13 +460,12 @@ def kvm_is_fast():
 
 
 class Guest:
-    """What a guest is to be; run() makes it, as often as wanted."""
+    """The configuration of a guest; run() starts it, as often as needed."""
 
     def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=(),
                  virtual_time=0):
-        """`virtual_time`: one processor, which QEMU interprets and counts the instructions of; each takes so many ns, a
-        power of 2, and waiting takes none of this machine's time. What the guest measures is the same however busy this
-        machine is."""
+        """`virtual_time`: QEMU interprets one processor and counts its instructions; each takes this number of ns, a
+        power of 2, and waiting takes no real time. Measurements in the guest do not depend on this machine's load."""
         self.virtual_time = virtual_time
         if virtual_time:
             processors, accelerator = 1, "tcg"
@@ -478,8 +477,8 @@ class Guest:
         self.may_fall_back = accelerator == "auto"
         self.modules = []
         self.nics = 0
-        self.wires = {}  # QEMU's own, by number: whether something outside is joined to it
-        self.taps = []  # their names and those of their bridges
+        self.wires = {}  # QEMU's own wires: number -> whether another guest is connected
+        self.taps = []  # (name of the tap, name of its bridge)
         self.has_iommu = False
         if not shutil.which(QEMU):
             raise Lacking(f"this machine has no {QEMU}; install it: tools/setup --with guest")
@@ -496,7 +495,7 @@ class Guest:
         for applet in applets:
             if applet != "busybox":
                 self.archive.link(f"/busybox/{applet}", "busybox")
-        # Debian's busybox takes its own ip, tc and ps whatever PATH says, where it starts programs: such are this machine's.
+        # Debian's busybox starts its own ip, tc and ps, whatever PATH is: these programs replace it.
         for program in ("dash", *STARTERS):
             self.archive.program(find_program(program))
         self.archive.link("/usr/bin/sh", "dash")
@@ -513,7 +512,7 @@ class Guest:
         self.modules += names
 
     def add_programs(self, *names):
-        """Names or paths of programs; NAME=PATH puts one elsewhere. Those of a build go to /usr/local/bin."""
+        """Adds programs by name or path; NAME=PATH sets the path in the guest, for builds by default /usr/local/bin."""
         for name in names:
             name, _, path = name.partition("=")
             source = find_program(name)
@@ -522,7 +521,7 @@ class Guest:
             self.archive.program(source, path or None)
 
     def add_files(self, *names):
-        """Files and folders, PATH or PATH=PATH_IN_THE_GUEST."""
+        """Adds files and folders, PATH or PATH=PATH_IN_THE_GUEST."""
         for name in names:
             name, _, path = name.partition("=")
             if not os.path.exists(name):
@@ -530,7 +529,7 @@ class Guest:
             self.archive.tree(os.path.abspath(name), path or None)
 
     def add_dpdk(self, *drivers):
-        """DPDK's drivers, which it loads by itself from a folder, such as net_virtio; buses and pools come along."""
+        """Adds drivers of DPDK, such as net_virtio, which it loads from a folder; and the buses and pools they need."""
         folders = sorted(glob.glob(DPDK_DRIVERS))
         if not folders:
             raise Lacking(f"this machine has no {DPDK_DRIVERS}; install Debian's librte-* packages: tools/setup")
@@ -543,7 +542,7 @@ class Guest:
                 self.archive.program(path)
 
     def add_verbs(self):
-        """What libibverbs loads by itself: its drivers and their list."""
+        """Adds the drivers that libibverbs loads, and their list."""
         for folder in VERBS:
             if not os.path.isdir(folder):
                 raise Lacking(f"this machine has no {folder}; install Debian's ibverbs-providers")
@@ -552,15 +551,15 @@ class Guest:
             self.archive.program(path)
 
     def add_iommu(self):
-        """One for all PCI devices, so that vfio-pci gives them to programs; virtio needs to be told of it, too."""
+        """Adds an IOMMU for all PCI devices, so that vfio-pci gives them to programs; virtio needs an option for it."""
         self.has_iommu = True
         self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
         self.append += " intel_iommu=on"
 
     def add_nic(self, kind, wire, options="", queues=1):
-        """A NIC of QEMU's, such as virtio-net-pci, e1000e or vmxnet3, on a wire, a number: NICs on the same one hear each
-        other. With several queues, which QEMU's own wires don't have, it is a tap of this machine's kernel, joined by a
-        bridge, in a network namespace of QEMU's own. Returns its PCI address; NIC number i (from 0) is nic<i> to QEMU's
+        """Adds a NIC of QEMU, such as virtio-net-pci, e1000e or vmxnet3, on the wire with this number, which connects
+        all its NICs. QEMU's wires do not support several queues: a NIC with several is a tap of this machine's kernel,
+        on a bridge, in a network namespace of QEMU. Returns its PCI address; NIC number i (from 0) is nic<i> in QEMU's
         monitor, and can be unplugged."""
         number = self.nics
         self.nics += 1
@@ -579,9 +578,9 @@ class Guest:
         return f"0000:{number + 1:02x}:00.0"
 
     def join_wire(self, wire, here, there):
-        """Joins a wire to one of another guest: what is heard on it goes from `here`, the path of a socket that QEMU makes,
-        to `there`, the other guest's, whose `here` and `there` are the other way round. Nothing is heard of the other guest
-        before it has started, or after it has ended."""
+        """Connects a wire to one of another guest: frames go from `here`, the path of a socket that QEMU creates, to
+        `there`, the other guest's; for the other guest `here` and `there` are swapped. Frames are lost while the other
+        guest does not run."""
         for path in (here, there):
             if len(path.encode()) > 107 or "," in path:  # sockaddr_un
                 raise Failed(f"{path} can't be the path of a socket; give one of 107 bytes at most, without commas")
@@ -591,11 +590,11 @@ class Guest:
                       "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
 
     def around(self, words):
-        """`words`, a command, in a network namespace with the taps of NICs, if there are any."""
+        """The command `words`, to run in a network namespace with the taps of NICs, if there are any."""
         if not self.taps:
             return words
         lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin"]
-        # Without IPv6 they say nothing of themselves.
+        # Without IPv6 they send nothing by themselves.
         quiet = "[ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/{}/disable_ipv6"
         for wire in sorted({wire for _, wire in self.taps}):
             lines += [f"ip link add {wire} type bridge mcast_snooping 0", quiet.format(wire),
@@ -620,7 +619,7 @@ class Guest:
             archive.write(out)
 
     def wire_ends(self, folder):
-        """For wires that lead nowhere else, a socket that nobody connects to: QEMU warns of a wire without."""
+        """Gives each unconnected wire an unused socket, because QEMU warns of a wire without one."""
         words = []
         for wire in [wire for wire, is_joined in self.wires.items() if not is_joined]:
             words += ["-netdev", f"stream,id=outside{wire},server=on,addr.type=unix,addr.path={folder}/wire{wire}",
@@ -628,14 +627,14 @@ class Guest:
         return words
 
     def command(self, folder):
-        """The words that start QEMU, with its files in `folder`."""
+        """The command that starts QEMU, with its files in `folder`."""
         accelerator = self.accelerator
         if accelerator == "tcg":
             accelerator += ",thread=single" if self.virtual_time else ",thread=multi"
-        # A machine that is virtual itself may show capabilities that it doesn't let be set.
+        # A virtual machine may show capabilities that cannot be set.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
-        # Where this machine is busy, an interpreted timer may seem not to work (no_timer_check).
+        # If this machine is busy, the kernel may decide that an interpreted timer does not work (no_timer_check).
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
                   "no_timer_check", "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
@@ -653,13 +652,13 @@ class Guest:
                 *self.qemu, *self.wire_ends(folder)]
 
     def run(self, commands, seconds=120, output=None, out=None):
-        """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the
-        guest writes below /out goes to the folder `out`. The commands have `seconds`, then the guest is told to say where
-        they hang."""
+        """Runs `commands`, a text for sh, and returns a Result. Calls `output` with the output as it arrives; files
+        that the guest writes below /out go to the folder `out`. After `seconds`, the guest prints where the commands
+        hang and ends."""
         for left in reversed(range(ATTEMPTS)):
             result = self.attempt(commands, seconds, output, out)
             if result.problem and not result.console and self.accelerator == "kvm" and self.may_fall_back:
-                # KVM is here, but not for this QEMU.
+                # KVM exists, but this QEMU cannot use it.
                 self.accelerator = "tcg"
                 result = self.attempt(commands, seconds, output, out)
             # No command has run yet.
@@ -669,8 +668,8 @@ class Guest:
         return result
 
     def may_stand_still(self):
-        """A kernel on several processors that are interpreted, each by a thread, does once in a hundred starts where this
-        machine is busy."""
+        """A kernel on several interpreted processors, one thread each, hangs in one of a hundred starts if this machine
+        is busy."""
         return self.accelerator == "tcg" and self.processors > 1
 
     def attempt(self, commands, seconds, output, out):
@@ -705,7 +704,7 @@ class Guest:
 
 
 def remove_left_folders():
-    """Those of laboratories that were killed. One that is used is locked, or just made."""
+    """Removes the folders of laboratories that were killed. A folder in use is locked, or new."""
     for path in glob.glob(f"{tempfile.gettempdir()}/{FOLDER}*"):
         try:
             state = os.stat(path, follow_symlinks=False)
@@ -724,7 +723,7 @@ def remove_left_folders():
 
 
 def copy_out(source, target):
-    """Files, folders and links; what else the guest has made there is named."""
+    """Copies files, folders and links; reports other kinds of files that the guest made."""
     odd = []
 
     def only_plain(folder, names):
@@ -741,7 +740,7 @@ def copy_out(source, target):
 
 
 def die_with_parent(parent):
-    """Between fork and exec: QEMU ends when this process does, however it ends, and a Ctrl-C is for this process only."""
+    """Runs between fork and exec: QEMU ends with this process, however that ends, and does not receive Ctrl-C."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         os._exit(1)
@@ -749,9 +748,9 @@ def die_with_parent(parent):
 
 
 class Lines:
-    """A socket that is never waited for: what is to be sent waits in memory, what comes is cut into lines."""
+    """A non-blocking socket: data to send waits in memory, received data is split into lines."""
 
-    MAX_UNREAD = 1 << 20  # of a peer that doesn't read
+    MAX_UNREAD = 1 << 20  # bytes, for a peer that does not read
 
     def __init__(self, connection):
         connection.setblocking(False)
@@ -778,7 +777,7 @@ class Lines:
             self.close()
 
     def receive(self):
-        """The lines that have come."""
+        """The lines received so far."""
         try:
             part = self.connection.recv(65536)
         except BlockingIOError:
@@ -798,16 +797,16 @@ class Lines:
 
 
 class Exchange:
-    """Reads what the guest says while it runs, carries out what it asks of QEMU, and sees to it that it ends."""
+    """Reads the output of a running guest, executes its requests to QEMU, and makes sure that it ends."""
 
-    # How it may end: by itself, or not.
+    # The ways in which it may end.
     BY_ITSELF, TOO_LATE, STOOD_STILL = range(3)
 
     BOOT_S = 180  # until its commands begin
-    GRACE_S = 30  # for the guest to tell where they hang
-    STILL_S = 30  # without a word while it starts, after which it will not go on; more if it was slow before
-    END_S = 20  # without a word from the end of its commands to QEMU's
-    SPEAK_S = 2  # for QEMU to say where its processors stand
+    GRACE_S = 30  # for the guest to print where they hang
+    STILL_S = 30  # without output while it starts, after which it counts as hanging; more if it was slow before
+    END_S = 20  # without output between the end of its commands and QEMU's end
+    SPEAK_S = 2  # for QEMU to report the state of its processors
 
     def __init__(self, process, folder, seconds, output, may_stand_still):
         self.process = process
@@ -819,14 +818,14 @@ class Exchange:
         self.begun = time.monotonic()
         self.qmp = None
         self.asked = None
-        self.answers = {}  # what is done with the answers of QMP that are to come, by their number
+        self.answers = {}  # number of an expected answer of QMP -> its handler
         self.requests = 0
         self.ended = self.BY_ITSELF
-        self.is_over = False  # QEMU has nothing more to say
-        self.standing = ""  # where the processors of a guest that stood still stand
+        self.is_over = False  # QEMU has closed its output
+        self.standing = ""  # the state of the processors of a guest that hung
 
     def connect(self, name):
-        """A socket that QEMU listens at as soon as it has started. None: it does not."""
+        """Connects to a socket on which QEMU listens once it has started. None: it does not listen yet."""
         try:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(f"{self.folder}/{name}")
@@ -836,7 +835,7 @@ class Exchange:
             return None
 
     def ask_qemu(self, line, then=None):
-        """Has QEMU carry out a command of its monitor; `then` gets the answer as a list of lines."""
+        """Lets QEMU execute a command of its monitor; `then` gets the answer as a list of lines."""
         if not self.qmp:
             return
         self.requests += 1
@@ -855,7 +854,7 @@ class Exchange:
             then([part.strip() for part in text.replace("\r", "").split("\n") if part.strip()])
 
     def hear_guest(self, line):
-        """Carries out what it has written to its monitor: a number, which its answer begins with, and a command."""
+        """Executes the guest's request to the monitor: a number, with which the answer begins, and a command."""
         number, _, command = line.partition(" ")
 
         def answer(lines):
@@ -905,7 +904,7 @@ class Exchange:
         return bool(readable) and self.hear_output()
 
     def step(self, seconds):
-        """Waits for what comes, and hears it. Returns whether QEMU still has its output open, and whether something came."""
+        """Waits for input and processes it. Returns whether QEMU's output is still open, and whether input arrived."""
         if not self.qmp and (found := self.connect("qmp")):
             self.qmp = found
             self.qmp.send('{"execute": "qmp_capabilities"}\n')
@@ -929,7 +928,7 @@ class Exchange:
 
     def follow(self):
         booted = None
-        ended = None  # since when all is said
+        ended = None  # the time at which its output was complete
         told = False
         console, last_word = 0, self.begun
         while True:
@@ -955,18 +954,18 @@ class Exchange:
             if has_spoken or ended is None:
                 ended = now if self.exists("lab/status") else None
             if ended is not None and now > ended + self.END_S:
-                return self.BY_ITSELF  # all is said: it is QEMU that does not end
+                return self.BY_ITSELF  # the output is complete: only QEMU does not end
             deadline = booted + self.seconds
             if now > deadline + self.GRACE_S:
                 return self.TOO_LATE
-            # The guest's own clock and processes may hang, too: then its kernel is asked.
+            # The guest's clock and processes may hang, too: then ask its kernel.
             if not told and now > deadline + self.GRACE_S * 2 / 3:
                 told = True
                 for key in "lwt":
                     self.ask_qemu(f"sendkey alt-sysrq-{key}")
 
     def ask_where_it_stands(self):
-        """Twice: a processor that goes on is elsewhere then."""
+        """Reads the registers twice: those of a running processor differ."""
         heard = []
         for wanted in (1, 2):
             self.ask_qemu("info registers -a", heard.append)
@@ -979,8 +978,8 @@ class Exchange:
 
 
 class Result:
-    """What became of a run. `status`: of the commands; None: they did not end. `problem`: a line, if the guest did not
-    end as it should. `console`: what the kernel said. `ended`: how the guest was, a constant of Exchange."""
+    """The outcome of a run. `status`: of the commands; None: they did not end. `problem`: a line, if the guest did not
+    end normally. `console`: the kernel's output. `ended`: how the guest ended, a constant of Exchange."""
 
     def __init__(self, guest, folder, exchange, seconds):
         def read(name):

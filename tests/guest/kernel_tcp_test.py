@@ -1,11 +1,11 @@
-"""MLTCP for kernel TCP in a guest: `mltcp kernel` as root meets it, and what becomes of connections.
+"""Tests MLTCP for kernel TCP in a guest: the command `mltcp kernel`, as root, and its effect on connections.
 
-    kernel_tcp_test.py MLTCP TCP_JOBS           what ctest runs
-    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   the tables of docs/how-to/kernel.md, which take
+    kernel_tcp_test.py MLTCP TCP_JOBS           as ctest runs it
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   tables of docs/reference/tables/kernel.md, which take
                                                          some minutes; computing and sending of both jobs
 
 The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
-So what is measured is the same however busy this machine is. Exit status 77: skipped, with the reason.
+So results do not depend on other load on this machine. Exit status 77: skipped, with the reason.
 """
 import json
 import os
@@ -17,10 +17,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# A link of 40 Mbit/s, whose queue RED keeps at 15 to 45 kB: the drops of a tail would always meet who has just increased
-# its window, and make shares equal whatever the increase. DCTCP's marks come at 60 kB, as its windows are to be tens of
-# packets. netem has 0.1 ms pass, and takes packets off the account of their socket: else a sender at whose own interface
-# the queue is holds itself back (TCP small queues), as it doesn't at a switch's.
+# A link of 40 Mbit/s, whose queue RED keeps at 15 to 45 kB: drops at the tail would always hit the sender that has just
+# increased its window, and so make shares equal with any increase. DCTCP's marks begin at 60 kB, for windows of tens of
+# packets. netem adds 0.1 ms, and takes packets off the account of their socket: otherwise the sender, which has the
+# queue at its own interface, would hold back packets (TCP small queues), as it does not for the queue of a switch.
 NETWORK = """
 ip netns add peer
 ip link add va type veth peer name vb
@@ -123,7 +123,7 @@ at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
 at forget; mltcp kernel set --job 9 --forget
 """
-# Killed at moments between the first map and the last algorithm; and what nothing is pinned of any more.
+# The program is killed between the first map and the last algorithm; and algorithms whose pins are gone.
 LEFT_BEHIND = """
 uptime() { cut -d " " -f 1 /proc/uptime; }
 begin=$(uptime); mltcp kernel load > /dev/null; end=$(uptime)
@@ -146,7 +146,7 @@ at lost-status; mltcp kernel status
 at lost-load; mltcp kernel load
 at lost-unload; mltcp kernel unload; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 """
-# More jobs than there is room for; and when they have been gone for a minute.
+# More jobs than fit; and a minute after they have ended.
 MANY = """
 mkfifo /tmp/more; exec 3<> /tmp/more
 tcp_jobs many peer 10.9.0.2 mltcp_reno 1001 1030 < /tmp/more > /tmp/many 2>&1 3>&- & many=$!
@@ -189,7 +189,7 @@ mkdir /sys/fs/cgroup/123
 at digits; (cd /sys/fs/cgroup; mltcp kernel set --cgroup 123; mltcp kernel set --cgroup 123 --forget)
 mltcp kernel set --job 8
 """
-# Only where there is no room for another setting, those of cgroups go that are gone, and where that can be seen.
+# Settings of removed cgroups are dropped only if there is no room for another one, and if the removal is visible.
 FULL = """
 mkdir /sys/fs/cgroup/gone
 mltcp kernel set --cgroup /sys/fs/cgroup/gone
@@ -216,7 +216,7 @@ kill -KILL $stuck
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 sleep 10  # the next retransmission meets nobody, and is told so
 """
-# What namespaces begin with, and keep; and what marks number.
+# The algorithm that namespaces begin with, and keep; and the numbers of jobs in marks.
 NAMESPACES = """
 sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic
 ip netns add later
@@ -236,8 +236,8 @@ mltcp kernel set --job 1792 --gap 9ms
 mltcp kernel set --job 7
 mltcp kernel unload; mltcp kernel load
 """
-# The peer is away for three timeouts and some, in the middle of an iteration of job 32, and when the only packet of an
-# iteration of job 33 is sent.
+# The peer is unreachable for more than three timeouts, in the middle of an iteration of job 32, and while the only
+# packet of an iteration of job 33 is sent.
 RETURNING = """
 ip netns exec peer ip addr replace 10.9.0.3/24 dev vb
 tcp_jobs run peer 10.9.0.3 mltcp_reno 6 32:100:2000000:0 > /tmp/returning 2>&1 & returning=$!
@@ -272,7 +272,7 @@ mltcp kernel load --cc dctcp > /dev/null
 at no-ecn-alone; run mltcp_dctcp/reno 0.3 1:0:0:0
 at unload-dctcp; mltcp kernel unload
 """
-# Else a lost last packet is 200 ms, as it is with any algorithm, and throws jobs that have parted together again.
+# Otherwise a lost last packet costs 200 ms, with any algorithm, and makes separated jobs collide again.
 QUICK_TIMEOUTS = "ip route change 10.9.0.0/24 dev va src 10.9.0.1 rto_min 10ms"
 TRAFFIC = f"""
 mltcp kernel set --function fair
@@ -316,7 +316,7 @@ def run(guest, commands, seconds):
 
 
 def numbers(text):
-    """Of tcp_jobs: the numbers of each job."""
+    """From the output of tcp_jobs: the numbers of each job."""
     return [[float(x) for x in found.split()] for found in re.findall(r"^job \d+:(.*)$", text, flags=re.MULTILINE)]
 
 
@@ -325,7 +325,7 @@ def mean(values):
 
 
 def later(job):
-    """Its iterations from the twentieth on."""
+    """The iterations from the twentieth on."""
     return mean(job[19:])
 
 
@@ -341,30 +341,30 @@ class KernelTcp(unittest.TestCase):
         self.assertEqual(len(self.found[name].splitlines()), 1, self.found[name])
 
     def test_refusals_are_one_line_with_the_cure(self):
-        self.said("nothing", "not loaded", "mltcp kernel load loads them")
-        self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
-        self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
-        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
-        self.line("no-list", "/proc/sys/net/ipv4/tcp_available_congestion_control can't be read")
-        self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
+        self.said("nothing", "not loaded", "to load them: mltcp kernel load")
+        self.line("set-early", "MLTCP for kernel TCP is not loaded; to load it: mltcp kernel load")
+        self.line("user", "is missing, which is needed to change kernel TCP; run mltcp as root")
+        self.line("no-bpffs", "/sys/fs/bpf is not a BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
+        self.line("no-list", "/proc/sys/net/ipv4/tcp_available_congestion_control cannot be read")
+        self.line("wrong-cc", '"vegas"', "give one of reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
-        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change what jobs go by with mltcp kernel set, or")
+        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change settings by mltcp kernel set, or")
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
 
     def test_a_user_who_is_not_shown_what_is_loaded_is_not_told_that_nothing_is(self):
-        told = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, whose jobs and connections root alone is shown; "
-                "run it as root")
+        told = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, but only root can see jobs and connections; "
+                "run mltcp as root")
         for name in ("nobody", "nobody-json", "nobody-outside"):
             self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
         self.line("nobody-nowhere", told)
         self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
 
     def test_doctor_tells_what_there_is(self):
-        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded; Linux 6\S+ has what it takes: sudo mltcp kernel load\n")
-        self.assertRegex(self.found["no-bpffs-doctor"], r"^missing +kernel TCP +/sys/fs/bpf is no BPF file system")
+        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded, but supported by Linux 6\S+; to load it: sudo mltcp kernel load\n")
+        self.assertRegex(self.found["no-bpffs-doctor"], r"^missing +kernel TCP +/sys/fs/bpf is not a BPF file system")
         self.said("no-bpffs-doctor", "  kernel TCP: mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
         self.assertRegex(self.found["loaded-doctor"], r"^ok +kernel TCP +mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; new")
         self.said("loaded-doctor", "get cubic by default")
@@ -373,14 +373,14 @@ class KernelTcp(unittest.TestCase):
         said = self.found["rights"].splitlines()
         self.assertEqual(len(said), 4, said)
         for line, right in zip(said, ("CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")):
-            self.assertIn(f"{right} is missing, which changing the kernel's TCP takes; run it as root", line)
+            self.assertIn(f"{right} is missing, which is needed to change kernel TCP; run mltcp as root", line)
         cure = "load its module tcp_dctcp, or boot a kernel that was built with CONFIG_TCP_CONG_DCTCP, or leave it out by --cc"
         self.line("no-modprobe", f"fetches no modules by itself, for there is no /sbin/modprobe; {cure}")
         self.line("no-module", f"the kernel has no dctcp now, and /tmp/modprobe tcp_dctcp did not bring it; {cure}")
         self.line("container", "Operation not permitted", "run it as root, outside of containers")
-        self.line("others-folder", "/sys/fs/bpf/mltcp is not root's alone; remove it")
-        self.line("locked", "another mltcp kernel has been at work for 10 s; try again when it has ended")
-        self.line("no-types", "there is no /sys/kernel/btf/vmlinux; boot one that was built with CONFIG_DEBUG_INFO_BTF")
+        self.line("others-folder", "/sys/fs/bpf/mltcp is open to users other than root; remove it")
+        self.line("locked", "another mltcp kernel command has been running for 10 s; try again when it has ended")
+        self.line("no-types", "there is no /sys/kernel/btf/vmlinux; boot a kernel with CONFIG_DEBUG_INFO_BTF")
 
     def test_a_command_that_is_killed_leaves_nothing_half(self):
         pinned = re.findall(r"^pinned(.*)$", self.found["killed"], flags=re.MULTILINE)
@@ -390,7 +390,7 @@ class KernelTcp(unittest.TestCase):
         self.assertNotIn("mltcp", self.found["nothing-half"])
         self.line("wrong-pin", "mltcp_cubic can't be taken out", "rm -r /sys/fs/bpf/mltcp, then mltcp kernel unload")
         self.assertEqual(self.found["wrong-pin-gone"], "")
-        self.said("lost-status", "lost: registered, but not pinned; unload takes it away")
+        self.said("lost-status", "lost: registered, but not pinned; run mltcp kernel unload to remove it")
         self.line("lost-load", "mltcp_reno is registered, but not pinned in /sys/fs/bpf/mltcp", "mltcp kernel unload first")
         self.assertNotIn("mltcp", self.found["lost-unload"])
 
@@ -424,7 +424,7 @@ class KernelTcp(unittest.TestCase):
         self.said("without-reno", "F2, gap learned")
         self.assertRegex(self.found["without-reno"], r"mltcp_reno +not loaded")
         for name in ("beside-settings", "beside-marks"):
-            self.line(name, "mltcp_cubic, mltcp_dctcp are loaded, and what is loaded beside goes by the same settings")
+            self.line(name, "mltcp_cubic, mltcp_dctcp are loaded, and all loaded algorithms share their settings")
         for name in ("beside", "beside-all"):
             self.said(name, "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp\n")
         self.said("beside-same", "F2, gap learned")
@@ -450,7 +450,7 @@ class KernelTcp(unittest.TestCase):
         self.assertEqual(self.found["digits"], "")
 
     def test_settings_of_cgroups_go_only_where_there_is_no_room_and_they_are_surely_gone(self):
-        full = "1024 jobs have settings, and no more can; mltcp kernel set --forget takes one away"
+        full = "1024 jobs have settings, which is the maximum; remove one by mltcp kernel set --forget"
         self.line("full-unseen", full)
         self.said("full-unnamed", "F2, gap learned, bytes 200 kB")
         self.assertNotIn("gone", self.found["full-unnamed"], "it can't be seen whether they are")
@@ -480,8 +480,8 @@ class KernelTcp(unittest.TestCase):
         self.assertEqual((after["mark 33"]["iterations"], after["mark 33"]["sent_bytes"]), (1, 1000))
 
     def test_unloading_leaves_connections_alone(self):
-        self.line("default", "mltcp_cubic is what new connections get by default; sysctl -w")
-        self.line("unload", "1 connection goes on with it until it ends; new ones can't choose it")
+        self.line("default", "mltcp_cubic is the default of new connections; run sysctl -w")
+        self.line("unload", "1 connection goes on using it until it ends; new ones cannot choose it")
         self.assertNotIn("mltcp", self.found["unavailable"])
         self.said("new", "No such file")
         self.assertGreater(numbers(self.found["stream"])[0][0], 2e6)
@@ -510,7 +510,7 @@ class KernelTcp(unittest.TestCase):
         alone = mean(numbers(self.found["alone"])[0])
         for job in numbers(self.found["both"]):
             self.assertGreater(mean(job[:2]), 1.1 * alone, "they began nearly together")
-            # The median: one that loses its last packet waits for a timeout.
+            # The median, because an iteration that loses its last packet waits for a timeout.
             self.assertLess(sorted(job[-6:-1])[2], 1.1 * alone, job)
         for mark in ("mark 13 ", "mark 14 "):
             row = next(line for line in self.found["learned"].splitlines() if line.startswith(mark))
@@ -519,13 +519,13 @@ class KernelTcp(unittest.TestCase):
             self.assertAlmostEqual(learned / BYTES, 1, delta=0.001, msg=row)
 
 
-# Of the table: ms of computing, bytes, ms that the second job is late, seconds. What follows a start depends on chance, so
-# there are several.
+# For the table: ms of computing, bytes, delay of the second job in ms, seconds. The course after a start depends on
+# chance, so there are several.
 TABLE = {"compute": 500, "bytes": 2000000, "starts": (0, 40), "seconds": 28}
 
 
 def table(guest, algorithms):
-    """Rows of docs/how-to/kernel.md."""
+    """Rows of docs/reference/tables/kernel.md."""
     print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
     print("|---|---|---|---|---|---|---|")
     for plain in algorithms:

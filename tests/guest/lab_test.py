@@ -1,5 +1,5 @@
-"""The laboratory itself: what goes into a guest, by kernels and programs of the test's own; and guests that end well, late
-and not at all."""
+"""Tests the laboratory itself: the content of guests, with kernels and programs made here; and guests that end
+normally, late or not at all."""
 import contextlib
 import fcntl
 import io
@@ -22,11 +22,11 @@ sys.path.insert(0, HERE)
 import guest_lab  # noqa: E402
 
 LAB = [sys.executable, f"{HERE}/lab"]
-LONGEST_S = 280  # of a guest that is started three times
+LONGEST_S = 280  # limit of a guest that is started three times
 
 
 def members(archive):
-    """What a cpio archive holds: name to (mode, content), in order."""
+    """The content of a cpio archive: name -> (mode, content), in order."""
     out = io.BytesIO()
     archive.write(out)
     data = out.getvalue()
@@ -205,8 +205,8 @@ class WordsTest(unittest.TestCase):
 
 
 class FakeQemu:
-    """One that has started, and then does what the test wants: `answer(number, line)` returns what it says to a line of its
-    monitor, None: nothing; `asks`: what the guest writes to its port. Its output is that of `command`."""
+    """A QEMU that has started, and is controlled by the test: `answer(number, line)` returns its answer to a line of
+    its monitor, None: no answer; `asks`: the guest's requests. Its output is that of `command`."""
 
     def __init__(self, folder, command=("sleep", "1000"), answer=lambda number, line: "", asks=b"", greets=True):
         self.answer = answer
@@ -262,7 +262,7 @@ class FakeQemu:
 
 
 class ExchangeTest(Files):
-    """What is done with QEMUs that go on, stand still, lie and say nothing."""
+    """QEMUs that continue, hang, lie or do not answer."""
 
     def setUp(self):
         super().setUp()
@@ -375,7 +375,7 @@ class FoldersTest(Files):
 
 
 class GuestWordsTest(unittest.TestCase):
-    """Of what is looked at once there are QEMU and a kernel."""
+    """Tests that need QEMU and a kernel."""
 
     def test_nic_that_can_not_be_read(self):
         done = lab("--nic", "e1000e", "-c", "true")
@@ -400,7 +400,7 @@ class GuestWordsTest(unittest.TestCase):
 
 
 def run_lab(*words, seconds):
-    """As subprocess.run(), but what it has said is not lost when it takes too long, and it gets to clean up."""
+    """Like subprocess.run(), but after a timeout keeps the output, and lets the program clean up."""
     process = subprocess.Popen([*LAB, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = process.communicate(timeout=seconds)
@@ -433,7 +433,7 @@ class GuestTest(Files):
             ! ls /home 2>/dev/null
             exit 7
             """
-        # Wires without another end, of which QEMU would warn before all else.
+        # Wires without another end, about which QEMU would warn.
         nics = [word for wire in (1, 1, 2, 3) for word in ("--nic", f"virtio-net-pci:{wire}")]
         nics += ["--join", f"3:{self.folder}/here:{self.folder}/there"]
         done = run_lab(*nics, "-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",

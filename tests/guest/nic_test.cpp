@@ -1,6 +1,6 @@
-// Two NICs of the PCI bus that hear each other, as DPDK drives them, in one process: MLTCP_NICS="0000:01:00.0
-// 0000:02:00.0". For a guest (tests/guest/nics_test.py); the link is cut and NICs unplugged by "monitor" there, to
-// which they are nic0 and nic1. Of a kind of NIC, MLTCP_NIC_TRAITS says what holds.
+// Tests two connected NICs on the PCI bus, driven by DPDK in one process: MLTCP_NICS="0000:01:00.0 0000:02:00.0". For a
+// guest (tests/guest/nics_test.py), whose "monitor" cuts the link and unplugs the NICs, which it names nic0 and nic1.
+// MLTCP_NIC_TRAITS gives the traits of the kind of NIC.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace mltcp::literals;
 using namespace port_stations;
 
-/// A guest may be interpreted, on a machine with other things to do.
+/// A guest may be interpreted, on a busy machine.
 constexpr Nanos kLongPatience = 60_s;
 
 std::vector<std::string> words_of(const char* variable) {
@@ -34,8 +34,8 @@ std::vector<std::string> words_of(const char* variable) {
   return words;
 }
 
-/// Whether the kind of NIC has it: "queues" (four), "two_queues", "rss", "interrupts", "jumbo", "checksums", "vfio",
-/// "wide" (an IOMMU that takes all addresses of a process).
+/// Whether the kind of NIC has the trait: "queues" (four), "two_queues", "rss", "interrupts", "jumbo", "checksums",
+/// "vfio", "wide" (an IOMMU that accepts all addresses of a process).
 bool has(const std::string& trait) {
   const auto traits = words_of("MLTCP_NIC_TRAITS");
   return std::find(traits.begin(), traits.end(), trait) != traits.end();
@@ -109,7 +109,7 @@ struct Bench {
   bool wait_for_link() {
     return run([this] { return left.link().up && right.link().up; });
   }
-  /// Has a shard on the left send `count` messages of `size` bytes to the same shard on the right.
+  /// Lets a shard on the left send `count` messages of `size` bytes to the same shard on the right.
   void send(std::size_t count, std::size_t size, std::uint16_t shard = 0, ConnectionConfig config = {}) {
     clients.push_back(
         std::make_unique<Client>(here.io(shard), there.io(shard).address(), count, size, std::move(config)));
@@ -120,7 +120,7 @@ struct Bench {
     servers.push_back(std::make_unique<Server>(there.io(shard), count, size));
     loop.attach(there.io(shard), *servers.back());
   }
-  /// Runs until all messages are there; says what went wrong, or nothing.
+  /// Runs until all messages have arrived. Returns the error; empty if there is none.
   std::string finish() {
     const bool done = run([this] {
       return std::ranges::all_of(clients, [](const auto& one) { return one->is_done(); }) &&
@@ -136,7 +136,7 @@ struct Bench {
     if (!wrong.empty()) print_counters();
     return wrong;
   }
-  /// What became of packets, for who looks for the fault.
+  /// The packet counters, to find the cause of an error.
   void print_counters() const {
     for (const PortHost* place : {&here, &there}) {
       for (std::uint16_t shard = 0; shard < place->shards(); ++shard) {
@@ -177,7 +177,7 @@ struct Bench {
   std::vector<std::unique_ptr<Server>> servers;
 };
 
-/// Messages from the left to the right, each byte compared; what went wrong.
+/// Sends messages from the left to the right, and compares each byte. Returns the error.
 std::string transfer(Bench& bench, std::size_t count, std::size_t size) {
   if (!bench.wait_for_link()) return "no link";
   bench.send(count, size);
@@ -246,7 +246,7 @@ TEST_F(NicTest, jumbo_frames__arrive) {
   EXPECT_LT(bench.here.io().counters().sent_packets, 400);  // they are long
 }
 
-/// Its frames would not fit into what it sends from.
+/// Its frames would not fit into its send buffers.
 TEST_F(NicTest, host_on_short_buffers__is_refused) {
   const auto make = [&] { return Bench(*eal(), nics(), {.mtu = 4000, .buffer_bytes = 2048}); };
   try {
@@ -254,12 +254,12 @@ TEST_F(NicTest, host_on_short_buffers__is_refused) {
     FAIL() << "it was not";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(),
-                testing::AnyOf(HasSubstr("hold no frame of 4014, which a host sends"), HasSubstr("can't scatter")));
+                testing::AnyOf(HasSubstr("can't hold a host's frames of 4014"), HasSubstr("can't scatter")));
   }
 }
 
 TEST_F(NicTest, several_shards__get_what_is_theirs) {
-  // Where "queues" of four is not said, there are two at the most.
+  // Without the trait "queues", there are at most two.
   const std::uint16_t queues = has("queues") ? 4 : has("two_queues") ? 2 : 1;
   if (queues < 4) {
     try {
@@ -271,8 +271,8 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
   }
   if (queues == 1) return;
   constexpr std::size_t kCount = 40;
-  // All in flight find room in one queue of 256: after one was full, QEMU's RSS in software lets packets of a tap's
-  // queue lie for ever (docs/how-to/guest.md).
+  // All packets in flight fit into one queue of 256: after a queue was full, QEMU's software RSS never delivers packets
+  // of a tap's queue again (docs/reference/ports.md).
   ConnectionConfig config;
   config.max_packets_in_flight = 32;
   Bench bench(*eal(), nics(), {.queues = queues});
@@ -289,7 +289,7 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
     taken_over += counters.taken_over;
     fmt::print("shard {}: {} packets, {} handed over, {} taken over\n", i, counters.received_packets,
                counters.handed_over, counters.taken_over);
-    // What a queue has heard itself.
+    // Packets received on the queue itself.
     busy += counters.received_packets + counters.handed_over > counters.taken_over ? 1 : 0;
   }
   fmt::print("steering {}, {} of {} queues heard something\n", static_cast<int>(bench.there.port().steering()), busy,
@@ -327,7 +327,7 @@ TEST_F(NicTest, closed_port__can_be_opened_again) {
   EXPECT_EQ(transfer(bench, 20, 20'000), "");
 }
 
-/// Memory of whole pages, at `place` or wherever the kernel has it.
+/// Memory of whole pages, at `place`, or at a place chosen by the kernel.
 class Pages {
  public:
   explicit Pages(std::size_t bytes, std::uintptr_t place = 0)
@@ -344,7 +344,7 @@ class Pages {
   void* begin_;
 };
 
-/// Sends one message from where it lies.
+/// Sends one message in place, without a copy.
 class Sender final : public Pollable {
  public:
   Sender(PortIo& io, Address to, std::span<const std::byte> bytes) : shard_(io, {.seed = 7}), to_(to), bytes_(bytes) {}
@@ -369,7 +369,7 @@ class Sender final : public Pollable {
   ConnectionId connection_ = 0;
 };
 
-/// Empty, or why the NIC does not read `memory`.
+/// The reason why the NIC does not read `memory`; empty if it does.
 std::string why_not_registered(std::span<std::byte> memory, DmaDevice& nic) {
   const std::array<DmaDevice*, 1> devices{&nic};
   try {
@@ -380,7 +380,7 @@ std::string why_not_registered(std::span<std::byte> memory, DmaDevice& nic) {
   }
 }
 
-/// What a NIC reads where it lies, or not, by what docs/how-to/ports.md says of it.
+/// Memory that a NIC reads in place, or not, as in docs/reference/ports.md.
 TEST_F(NicTest, registered_memory__is_read_by_the_nic) {
   constexpr std::size_t kSize = 64 * 1024;
   constexpr std::uintptr_t kWithin39Bits = std::uintptr_t{0x70} << 32;
@@ -397,8 +397,8 @@ TEST_F(NicTest, registered_memory__is_read_by_the_nic) {
   if (has("wide")) {
     EXPECT_EQ(refused, "");
   } else {
-    EXPECT_THAT(refused, HasSubstr("its IOMMU takes addresses of 39 bits"));
-    EXPECT_THAT(refused, HasSubstr("get it below 0x8000000000, by the first argument"));
+    EXPECT_THAT(refused, HasSubstr("its IOMMU reaches addresses of 39 bits"));
+    EXPECT_THAT(refused, HasSubstr("map it below 0x8000000000 with the first argument"));
   }
   const Pages pages(kSize, kWithin39Bits);
   ASSERT_EQ(reinterpret_cast<std::uintptr_t>(pages.bytes().data()), kWithin39Bits);
@@ -428,8 +428,8 @@ TEST_F(NicTest, link_that_goes_and_comes__is_told_and_survived) {
     ASSERT_TRUE(bench.run([&] { return server.received >= 20; }));
     ASSERT_TRUE(monitor("set_link nic1 off"));
     EXPECT_TRUE(bench.run([&] { return !bench.right.link().up; }));
-    EXPECT_THAT(bench.right.why_link_is_down(), HasSubstr("its link is down; see its cable"));
-    bench.run({}, 100_ms);  // what has arrived before
+    EXPECT_THAT(bench.right.why_link_is_down(), HasSubstr("its link is down; check its cable"));
+    bench.run({}, 100_ms);  // for packets that arrived before
     const std::size_t before = server.received;
     bench.run({}, 300_ms);
     fmt::print("{} of {} before the cut\n", before, kCount);
@@ -441,7 +441,7 @@ TEST_F(NicTest, link_that_goes_and_comes__is_told_and_survived) {
   }
 }
 
-/// Sends or receives messages without end.
+/// Sends or receives messages endlessly.
 class Stream final : public Pollable {
  public:
   /// Sends to `to`, or receives.
@@ -497,7 +497,7 @@ class Stream final : public Pollable {
   ConnectionId connection_ = 0;
 };
 
-/// The last one: there is no NIC any more.
+/// The last test, because it removes the NIC.
 TEST_F(NicTest, zz_nic_that_is_unplugged__works_on_or_is_gone) {
   const Port left(*eal(), config_for(nics()[0], {}));
   const PortHost here(*eal(), left, {.address = host(1)});
@@ -517,13 +517,13 @@ TEST_F(NicTest, zz_nic_that_is_unplugged__works_on_or_is_gone) {
     const std::size_t before = server->messages;
     fmt::print("{} messages before\n", before);
     if (has("vfio")) {
-      EXPECT_THAT(right->why_link_is_down(), HasSubstr("NIC " + nics()[1] + " is to be unplugged"));
+      EXPECT_THAT(right->why_link_is_down(), HasSubstr("NIC " + nics()[1] + " is being unplugged"));
       EXPECT_TRUE(run([&] { return server->messages >= before + 20; }));
       EXPECT_FALSE(client.end);
     } else {
       EXPECT_TRUE(run([&] { return right->why_link_is_down().find("was unplugged; plug it in") != std::string::npos; }))
           << right->why_link_is_down();
-      // What is sent by a NIC that is not there any more goes nowhere.
+      // Packets sent through a removed NIC are lost.
       std::uint8_t number = 100;
       loop.run(loop.now() + 1_s, [&] {
         there->io().resolve(host(number = number < 200 ? number + 1 : 100));

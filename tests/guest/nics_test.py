@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""QEMU's NICs under this build's DPDK ports, in a guest with an IOMMU or without: `mltcp doctor` and `mltcp perf` as users
-run them, and guest_nic_test. What differs by the kind of NIC is in a table here; docs/how-to/guest.md tells what was seen.
+"""Tests this build's DPDK ports on QEMU's NICs, in a guest with or without an IOMMU: `mltcp doctor` and `mltcp perf` as
+users run them, and guest_nic_test. A table here has the differences between NICs; docs/reference/ports.md, the results.
 
     tests/guest/nics_test.py KIND [STAGE...] [GOOGLETEST_ARGUMENT...]
-    tests/guest/nics_test.py brief        what ctest runs as guest.nics: the kind virtio, and of its tests the most telling
+    tests/guest/nics_test.py brief        ctest's guest.nics: the kind virtio, with its most important tests
     tests/guest/nics_test.py guests       `mltcp perf` from one guest to another
 """
 import json
@@ -19,8 +19,8 @@ sys.path.insert(0, HERE)
 import guest_lab  # noqa: E402
 
 BUILD = os.environ.get("MLTCP_BUILD", f"{guest_lab.ROOT}/build")
-WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # as virtio wants it
-# kind: QEMU's NIC, its options, queues, driver of the kernel, bits of the IOMMU's addresses, and what holds (nic_test.cpp).
+WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # options that virtio needs
+# kind: QEMU's NIC, its options, queues, driver of the kernel, bits of the IOMMU's addresses, and traits (nic_test.cpp).
 KINDS = {
     "virtio": ("virtio-net-pci", WITH_IOMMU, 1, "vfio-pci", 48, "jumbo vfio wide interrupts"),
     "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "queues rss jumbo vfio interrupts"),
@@ -80,7 +80,7 @@ def run(kind, stages, extra, out, seconds):
     return guest.run(text, seconds=seconds, output=show, out=out)
 
 
-# In both guests: a NIC for DPDK on wire 1, and one for the kernel on wire 2, by which the two ends of perf agree.
+# In both guests: a NIC for DPDK on wire 1, and one for the kernel on wire 2, for the control connection of perf.
 TOGETHER = """
 bind {nic} vfio-pci || exit 1
 echo 80 >/proc/sys/vm/nr_hugepages
@@ -107,7 +107,7 @@ cat /tmp/said
 
 
 def run_guests(out):
-    """Two guests at once. Returns what went wrong, or nothing."""
+    """Runs two guests at once. Returns the error, if any."""
     with tempfile.TemporaryDirectory(prefix="mltcp-wire-") as folder:
         ends = []
         for number, commands in ((1, SERVER), (2, CLIENT)):
@@ -118,7 +118,7 @@ def run_guests(out):
             guest.add_programs("ip", f"{BUILD}/bin/mltcp")
             nic = guest.add_nic("virtio-net-pci", 1, WITH_IOMMU)
             guest.add_nic("virtio-net-pci", 2)
-            # Each has its own addresses.
+            # Each guest has its own addresses.
             guest.qemu = [re.sub(r"mac=52:54:00:00:00:", f"mac=52:54:00:00:0{number}:", word) for word in guest.qemu]
             for wire in (1, 2):
                 guest.join_wire(wire, f"{folder}/{number}.{wire}", f"{folder}/{3 - number}.{wire}")
@@ -144,7 +144,7 @@ def run_guests(out):
 
 
 def check(stages, result, out):
-    """What went wrong, or nothing."""
+    """Returns the error, if any."""
     if result.problem or result.status != 0:
         return f"status {result.status}; {result.problem}\n{result.console[-2000:]}"
     if "doctor" in stages and not re.search(r"^ok +port .*MTU 1500, 1 queue.*link up", result.output, re.MULTILINE):

@@ -1,7 +1,7 @@
-# Ports on verbs in a guest (tests/guest/verbs_test.py): the programs, and what they say when something is wrong.
+# Tests ports on verbs in a guest (tests/guest/verbs_test.py): the programs, and their messages for errors.
 . /root/verbs_network.sh
 
-# must NAME TEXT COMMAND...: it fails, and says so.
+# must NAME TEXT COMMAND...: the command fails, and prints TEXT.
 must_say() {
   name=$1 text=$2
   shift 2
@@ -31,7 +31,7 @@ mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --m
 wait $!
 echo 'ok: perf'
 
-# Rounds of random traffic that checks itself, with faults, restarts and new keys.
+# Rounds of random traffic that verifies itself, with faults, restarts and new keys.
 mltcp soak --port verbs:rx0 --ip 10.0.0.1/24 --port verbs:rx1 --ip 10.0.0.2/24 --duration "$SOAK" >/tmp/soak ||
   { cat /tmp/soak; exit 1; }
 cat /tmp/soak
@@ -68,7 +68,7 @@ if command -v guest_gloo_rank >/dev/null; then
   echo 'ok: gloo'
 fi
 
-# Two ends under load: server and client are their processes, and packets are on their way.
+# Starts two ends under load: server and client are their processes, and packets are in flight.
 start_load() {
   mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:$1 >/tmp/server 2>&1 &
   server=$!
@@ -85,7 +85,7 @@ start_load() {
   sleep 0.3
 }
 
-# A peer that is killed is missed, and the other end says so.
+# When a peer is killed, the other end notices and reports it.
 start_load 6001
 kill -9 $server
 if wait $client; then
@@ -95,7 +95,7 @@ fi
 tail -n 1 /tmp/client
 echo 'ok: kill'
 
-# A device whose interface is taken away: connections end by their time limits.
+# When a device's interface is removed, connections end by their time limits.
 start_load 6002
 ip link del v0
 if wait $client; then

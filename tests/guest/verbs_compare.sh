@@ -1,18 +1,18 @@
-# In a guest, for verbs_compare.py: over the same two devices of rdma_rxe, in turns, ROUNDS times: perftest's ib_send_bw
-# over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; mltcp perf; port_bench, if it is
-# there; and UCX by the transports in UCX. TESTS is one half of them: latency or bandwidth. With SLEEP=1 all of them sleep
-# until there is something to do, else they spin. A line a number: name, bytes, value.
+# In a guest, for verbs_compare.py: runs in turn, ROUNDS times, over the same two devices of rdma_rxe: perftest's
+# ib_send_bw over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; mltcp perf;
+# port_bench, if it exists; and UCX with the transports in UCX. TESTS selects latency or bandwidth. With SLEEP=1 all
+# programs sleep while idle, else they spin. Prints a line per value: name, bytes, value.
 . /root/verbs_network.sh
 if [ "${SLEEP:-0}" = 1 ]; then events=-e idle=sleep wait=sleep; else events='' idle=spin wait=poll; fi
 say() { echo "measured $*"; }
 
-# server COMMAND...: what the other end connects to; its process is $server.
+# server COMMAND...: starts the server; its process is $server.
 server() {
   "$@" >/tmp/server 2>&1 &
   server=$!
   sleep 0.5
 }
-# They wait for ever for what was lost, and nothing recovers it.
+# They wait forever for lost packets, because nothing recovers them.
 ended() {
   for _ in $(seq 50); do
     kill -0 $server 2>/dev/null || break
@@ -26,7 +26,7 @@ send_bw() {
   server ib_send_bw -c UD $events -d rx1 -x 1 -s $1 -n $2
   ib_send_bw -c UD $events -d rx0 -x 1 -s $1 -n $2 10.0.0.2 >/tmp/client 2>&1 || true
   ended ib_send_bw
-  # What arrived, where the receiver has got all of it; in MiB and millions.
+  # The received data, if the receiver got all of it; in MiB and millions.
   if ! grep -qE "^ *$1 " /tmp/server; then cp /tmp/client /tmp/server; say ib_send_bw-sender $1 1; fi
   awk -v size=$1 '$1 == size { print "measured ib_send_bw-bytes", size, $4 * 1048576; print "measured ib_send_bw-messages", size, $5 * 1e6 }' \
     /tmp/server
@@ -42,7 +42,7 @@ perf() {
     --json /out/perf.$round.$3.$1.json >/tmp/client 2>&1 || cat /tmp/client
   wait $server || true
 }
-# The transport in a thread of its own, as ibv_ud_pingpong is one: without endpoint, and the thread that it wakes.
+# The transport in one thread, like ibv_ud_pingpong: without an endpoint and the thread that it wakes.
 ping() {
   command -v port_bench >/dev/null || return 0
   server port_bench serve --echo --device verbs:rx1 --address 10.0.0.2 --idle $idle --size $1
@@ -53,10 +53,10 @@ ping() {
 ucx() { # test, bytes, count, transport
   command -v ucx_perftest >/dev/null || return 0
   export UCX_TLS=$4 UCX_IB_GID_INDEX=1 UCX_WARN_UNUSED_ENV_VARS=n
-  # -w: the warming up; -f: only the last line, "Final: count, three times in us, two in MB/s, two of messages a second"
+  # -w: warm-up; -f: only the last line, "Final: count, three times in us, two in MB/s, two of messages a second"
   UCX_NET_DEVICES=rx1:1 server ucx_perftest -t $1 -s $2 -n $3 -w 100 -E $wait
   UCX_NET_DEVICES=rx0:1 timeout 60 ucx_perftest 127.0.0.1 -t $1 -s $2 -n $3 -w 100 -E $wait -f >/tmp/client 2>&1 || cat /tmp/client
-  # Numbers alone: a backtrace's lines begin with one, too.
+  # Only lines of numbers, because lines of a backtrace begin with one, too.
   awk -v what="ucx-$4-$1" -v size=$2 '/^ *[0-9]+( +[0-9.]+)+ *$/ { print "measured", what, size, $0 }' /tmp/client
   grep -m 3 -E 'ERROR|FATAL|Caught|Assertion|==== backtrace' /tmp/client | sed "s/^/UCX, $4: /" || true
   ended ucx

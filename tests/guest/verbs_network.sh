@@ -1,12 +1,12 @@
-# Two RDMA devices of the kernel's (Soft-RoCE), rx0 and rx1, in one guest, on the ends v0 and v1 of a pair of interfaces:
-# what one sends to the other passes through the pair, and its queueing disciplines, although both addresses are local.
-# Devices of namespaces would be simpler, but rdma_rxe of Linux 6.1 receives in the first namespace alone.
+# Two RDMA devices of the kernel (Soft-RoCE), rx0 and rx1, in one guest, on the ends v0 and v1 of a pair of interfaces.
+# Packets between them pass through the pair and its queueing disciplines, although both addresses are local. Devices in
+# namespaces would be simpler, but rdma_rxe of Linux 6.1 receives only in the first namespace.
 set -eu
 MTU=${MTU:-4200}
 
 cat >/usr/local/bin/tests_restore_network <<'END'
 #!/bin/sh
-# What goes with an interface that is down: routes, and addresses of IPv6.
+# Settings that are lost when an interface is down: routes, and IPv6 addresses.
 ip -6 addr add fd00::1/64 dev v0 nodad 2>/dev/null
 ip -6 addr add fd00::2/64 dev v1 nodad 2>/dev/null
 ip route replace 10.0.0.2 dev v0 src 10.0.0.1 table 101
@@ -26,7 +26,7 @@ done
 ip link set v0 up
 ip link set v1 up
 tests_restore_network
-# Before the table of local addresses, by which all would stay inside.
+# These rules come before the table of local addresses, which would keep all packets inside.
 for version in -4 -6; do
   [ $version = -4 ] && a=10.0.0.1 b=10.0.0.2 || a=fd00::1 b=fd00::2
   ip $version rule add pref 1 iif lo from $a to $b lookup 101

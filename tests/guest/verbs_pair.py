@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two jobs over ports on verbs that share a queue of the guest's kernel: a table of docs/how-to/verbs.md, in some minutes.
+"""Two jobs over ports on verbs that share a queue of the guest's kernel; docs/reference/tables/verbs.md, in some minutes.
 
     tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--policy fair,mltcp] [--out FOLDER]
 
-Three hosts, the processes of mltcp gen, each on a software device of RDMA behind a switch (verbs_switch.sh): two send, the
-third receives, and the port towards it is the bottleneck, where RED marks. The guest runs in virtual time (guest_lab), so
-what is measured depends on no other load of this machine. Prints a row a policy.
+Three hosts, processes of mltcp gen, each on a software RDMA device behind a switch (verbs_switch.sh): two send, the
+third receives, and the port towards it is the bottleneck, where RED marks. The guest runs in virtual time (guest_lab),
+so that results do not depend on other load on this machine. Prints a row per policy.
 """
 import argparse
 import json
@@ -19,7 +19,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# As DCTCP wants it, a step; the average follows the queue at once, since the burst is as short as tc takes it.
+# Marks at a step, as DCTCP needs it; the average follows the queue at once, because the burst is the shortest that tc
+# accepts.
 PACKET = 1100
 RED = "min {least} max {most} burst {burst} probability 1 ecn"
 EXPERIMENT = """
@@ -66,7 +67,7 @@ done
 
 
 def measure(guest, cc, arguments, folder):
-    """Rows of the table."""
+    """The rows of the table."""
     experiment = EXPERIMENT.format(rate=arguments.rate, mark=arguments.mark, compute=arguments.compute,
                                    communicate=arguments.communicate)
     least = arguments.mark * 1000

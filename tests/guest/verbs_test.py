@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ports on verbs over the kernel's own RDMA devices, in a guest: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK] [--soak SECONDS]
+"""Tests ports on verbs over the kernel's RDMA devices: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK] [--soak S]
 
-What happens there is in verbs.sh. The guest runs in virtual time, so that it needs no quiet machine; with --real-time on two
-processors, which take turns as they like."""
+Runs verbs.sh in a guest, in virtual time, so that it needs no quiet machine; with --real-time, on two processors, which
+the host schedules."""
 import argparse
 import os
 import sys

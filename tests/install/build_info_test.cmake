@@ -1,4 +1,4 @@
-# What cmake/BuildInfo.cmake writes of a source: its commit, whether it had changes, and nothing where there is no git.
+# Tests cmake/BuildInfo.cmake: it writes the commit of a source, whether it had changes, and nothing without git.
 #
 #   cmake -DSCRIPT=... -DGIT=... -DWORK=... -DPROGRAM=... -DREADELF=... -P build_info_test.cmake
 function(check)

@@ -1,8 +1,8 @@
-# Installs the build into WORK/prefix, moves it, and by WAY
+# Installs the build into WORK/prefix, moves it, and depending on WAY:
 #   cmake       builds examples/consumer and examples/my_algorithm with find_package and runs them, and the installed
 #               program
 #   pkgconfig   builds examples/consumer with its Makefile and pkg-config and runs it
-#   components  asks find_package for components that are there, cannot be there, and lack their packages
+#   components  asks find_package for components that exist, that do not, and whose packages are missing
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -25,7 +25,7 @@ function(expect_output regex)
   endif()
 endfunction()
 
-# Installed in one place and used in another: nothing installed may name where it was built or installed.
+# Installed in one place and used in another: no installed file may name the folder of the build or installation.
 file(REMOVE_RECURSE ${WORK})
 run(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
 file(RENAME ${WORK}/installed ${WORK}/prefix)
@@ -42,7 +42,7 @@ foreach(file IN LISTS texts)
   endif()
 endforeach()
 
-# What is promised: few headers, which include nothing that is not there.
+# The public headers: there are few, and all headers that they include are installed.
 set(stable 0)
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*.h)
 foreach(header IN LISTS headers)
@@ -97,7 +97,7 @@ communicate = "1 MB"
     run(COMMAND ${prefix}/${PROGRAM} run ${WORK}/algorithm/e.toml --json ${WORK}/algorithm/e.json)
     expect_output("5 iterations, gaimd at 1 Gbps")
   endif()
-  # The documents, and the examples that they tell of.
+  # The documents, and the examples that they mention.
   foreach(file README.md docs/explanation/transport.md docs/how-to/ports.md examples/two-vgg19.toml examples/consumer/consumer.cpp
       examples/two_processes/two_processes.cpp)
     if(NOT EXISTS ${prefix}/${DOC_DIR}/${file})
@@ -115,7 +115,7 @@ communicate = "1 MB"
   if(PROGRAM)
     run(COMMAND ${prefix}/${PROGRAM} schedule ${prefix}/${DOC_DIR}/examples/two-vgg19.toml)
   endif()
-  # Endpoints, in C and in C++; without arguments they say how they are called.
+  # Endpoints, in C and C++; without arguments they print their usage.
   run(COMMAND ${configure} -S ${prefix}/${DOC_DIR}/examples/hello -B ${WORK}/hello)
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/hello)
   run(COMMAND ${WORK}/hello/hello EXPECT 2)
@@ -137,7 +137,7 @@ elseif(WAY STREQUAL "pkgconfig")
   run(COMMAND ${MAKE} -C ${CONSUMER} OUT=${WORK}/consumer)
   run(COMMAND ${WORK}/consumer/consumer)
   expect_output("gradients of 2 MB received, intact")
-  # Each component by itself. All of its archive, so that whatever that needs has to be there.
+  # Each component by itself, with its whole archive, so that all its dependencies must be found.
   file(GLOB archives ${prefix}/${LIBRARY_DIR}/libmltcp_*.a)
   if(NOT archives)
     message(FATAL_ERROR "no library was installed")
@@ -149,7 +149,7 @@ elseif(WAY STREQUAL "pkgconfig")
 -Wl,--no-whole-archive $(pkg-config --cflags --libs mltcp-${component})")
     run(COMMAND ${WORK}/probe)
   endforeach()
-  # The C library, which needs nothing of the others; by its soname, wherever it lies.
+  # The C library, which does not need the others; by its soname, in any folder.
   run(COMMAND sh -c "${CC} ${CXX_FLAGS} -std=c99 -pedantic -Wall -Wextra -Werror -o ${WORK}/hello ${CONSUMER}/../hello/hello.c \
 $(pkg-config --cflags --libs mltcp-c)")
   run(COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBRARY_DIR} ${WORK}/hello elsewhere EXPECT 1)
@@ -179,7 +179,7 @@ foreach(name base cc transport security ethernet capture live fabric sim socket 
       target_link_libraries(probe PRIVATE mltcp::${name})
       continue()
     endif()
-    # All of the archive, so that whatever it needs has to be there.
+    # The whole archive, so that all its dependencies must be found.
     target_link_libraries(probe PRIVATE -Wl,--whole-archive $<TARGET_FILE:mltcp::${name}> -Wl,--no-whole-archive
       mltcp::${name})
   endif()
@@ -191,7 +191,7 @@ message(STATUS "found ${mltcp_FOUND};")
   expect_output("has base;.*has cc;.*has transport;.*has fabric;.*has sim;.*has socket;.*has endpoint;.*has c;")
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/all)
   run(COMMAND ${WORK}/all/probe)
-  # Only what is asked for, and what that needs.
+  # Only the requested components, and those that they need.
   run(COMMAND ${probe} -B ${WORK}/one -DCOMPONENTS=transport)
   expect_output("has base;.*has cc;.*has transport;.*found (1|TRUE);")
   if(output MATCHES "has (fabric|sim|dpdk);")
@@ -210,7 +210,7 @@ message(STATUS "found ${mltcp_FOUND};")
   if(DPDK)
     run(COMMAND ${probe} -B ${WORK}/dpdk -DCOMPONENTS=dpdk)
     expect_output("has dpdk;")
-    # Where DPDK's development files are missing, the rest is found all the same, and dpdk says what it lacks.
+    # Without DPDK's development files, everything else is found, and the error for dpdk names the missing package.
     set(ENV{PKG_CONFIG_LIBDIR} ${WORK}/nowhere)
     run(COMMAND ${probe} -B ${WORK}/bare)
     expect_output("has transport;.*found (1|TRUE);")

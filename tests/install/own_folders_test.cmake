@@ -1,4 +1,4 @@
-# Where the program looks for its own files, however CMAKE_INSTALL_BINDIR and CMAKE_INSTALL_LIBDIR are given.
+# Tests where the program looks for its own files, for all forms of CMAKE_INSTALL_BINDIR and CMAKE_INSTALL_LIBDIR.
 #
 #   cmake -DSCRIPT=... -P own_folders_test.cmake
 include(${SCRIPT})
@@ -6,7 +6,7 @@ function(check bindir libdir)
   set(CMAKE_INSTALL_LIBDIR ${libdir})
   foreach(kind BINDIR LIBDIR)
     string(TOLOWER ${kind} name)
-    # As GNUInstallDirs makes them.
+    # As GNUInstallDirs sets them.
     set(CMAKE_INSTALL_FULL_${kind} ${${name}})
     if(NOT IS_ABSOLUTE ${${name}})
       set(CMAKE_INSTALL_FULL_${kind} /prefix/${${name}})

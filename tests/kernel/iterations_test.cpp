@@ -1,5 +1,4 @@
-// plugins/kernel/iterations.h, which BPF programs are compiled from, on the host: what is learned from bursts, and
-// gains.
+// Tests plugins/kernel/iterations.h, the source of the BPF programs, on the host: learning from bursts, and gains.
 #include "mltcp/plugins/kernel/iterations.h"
 
 #include <gtest/gtest.h>
@@ -17,11 +16,11 @@ using mltcp::Bytes;
 using mltcp::Nanos;
 using namespace mltcp::literals;
 
-/// A job in a time of the test's own.
+/// A job on a clock of the test.
 class KernelIterations : public ::testing::Test {
  protected:
   void silence(Nanos time) { now_ += static_cast<std::uint64_t>(time.count); }
-  /// Sends and has acknowledged, 1448 bytes at a time over `time`.
+  /// Sends data that is acknowledged, 1448 bytes at a time, during `time`.
   void send(Bytes bytes, Nanos time = 100_ms) {
     mltcp_on_burst(&job_, &settings_, now_);
     const std::uint64_t packets = (bytes + 1447) / 1448;

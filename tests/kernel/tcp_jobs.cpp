@@ -1,23 +1,23 @@
-// Jobs over the kernel's TCP, for the tests in a guest: each computes (sleeps), sends its bytes over one connection,
-// and waits until the peer has them all, as a training job does. Or it only sends, to measure shares.
+// Jobs over the kernel's TCP, for tests in a guest: each computes (sleeps), sends its bytes over one connection, and
+// waits until the peer has received all of them, as a training job does. Or it only sends, to measure shares.
 //
-//   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: sends all the time
+//   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: always sends
 //   tcp_jobs many NAMESPACE ADDRESS CC FIRST COUNT    COUNT jobs, the first with mark FIRST: a connection and a byte
 //   each
-//   tcp_jobs settings FIRST COUNT                     COUNT jobs get the settings of another, as COUNT times
-//   mltcp kernel set --job; below 0: they are taken away
+//   tcp_jobs settings FIRST COUNT                     copies the settings of another job to COUNT jobs, like COUNT
+//   calls of mltcp kernel set --job; below 0: removes them
 //
-// CC is that of the jobs, or CC/CC: of the jobs, and of the peer, whose is the kernel's own of the same name if it
-// isn't given. DCTCP has ECN only where both ends go by DCTCP.
+// CC is the congestion control of the jobs; CC/CC: of the jobs and of the peer, which by default uses the kernel's own
+// of the same name. DCTCP uses ECN only if both ends use DCTCP.
 //
-// The peer with ADDRESS is threads of the same process, its socket one of the network NAMESPACE (of `ip netns`). No
-// byte is copied. Both are for a guest whose processor is interpreted: there a change of address spaces takes as long
-// as many packets.
+// The peer with ADDRESS consists of threads of the same process, with a socket in the network NAMESPACE (of `ip
+// netns`), and data is not copied: in a guest with an interpreted processor, a change of the address space takes as
+// long as many packets.
 //
-// `run` prints a line a job: "job MARK: " and the length of each iteration in ms; or, of one that only sends, the bytes
-// that were acknowledged in the second half of the time; and first, if the kernel gave a connection another congestion
-// control than was asked for, which. MARK 0 sets no mark. `many` has all open, says so, and closes them when its input
-// ends. Any failure ends it with a line and status 1.
+// `run` prints a line per job: "job MARK: " and the length of each iteration in ms; or, for a job that only sends, the
+// bytes acknowledged in the second half of the time. A first line names connections to which the kernel gave another
+// congestion control than requested. MARK 0 sets no mark. `many` opens all connections, reports this, and closes them
+// when its input ends. Any failure ends the program with a line and status 1.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -61,7 +61,7 @@ void read_all(int fd, void* to, std::size_t bytes) {
   }
 }
 
-// Answers each `size` bytes by one; the connection begins with that number.
+// Answers each `size` bytes with one byte; `size` is the first number on the connection.
 void receive(int fd) {
   std::uint64_t size = 0;
   read_all(fd, &size, sizeof(size));
@@ -69,7 +69,7 @@ void receive(int fd) {
   std::uint64_t left = size;
   for (;;) {
     const std::size_t wanted = size == 0 ? most : std::min<std::uint64_t>(most, left);
-    const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // what is received is dropped
+    const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // received data is dropped
     if (got <= 0) break;
     if (size == 0) continue;
     left -= static_cast<std::uint64_t>(got);
@@ -112,7 +112,7 @@ sockaddr_in serve(const char* name_space, const char* host, const std::string& a
   return address;
 }
 
-// What jobs send: a file, whose pages connections refer to.
+// The data that jobs send: a file, to whose pages connections refer.
 constexpr std::size_t kDataBytes = std::size_t{1} << 15;
 int data_file() {
   const int fd = memfd_create("data", MFD_CLOEXEC);
@@ -161,7 +161,7 @@ void say_other_algorithm(int fd, unsigned mark, const std::string& wanted) {
 void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm, Clock::time_point start,
              Clock::time_point end) {
   const int fd = open_socket(algorithm, job.mark);
-  // A writer that is not a whole send buffer ahead: what is in flight is what the window lets out.
+  // The writer is less than a send buffer ahead, so that the window limits the data in flight.
   const int buffer = 1 << 18;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
@@ -182,7 +182,7 @@ void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm,
       }
     }
     job.second_half = acknowledged(fd) - before;
-    const linger reset{1, 0};  // what is queued is not to be sent any more
+    const linger reset{1, 0};  // drops queued data
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
     close(data);
@@ -280,7 +280,7 @@ int settings(char** argv) {
   if (map_call(BPF_MAP_LOOKUP_ELEM, call) != 0) fail("BPF_MAP_LOOKUP_ELEM");
   for (unsigned i = 0; i < static_cast<unsigned>(std::abs(count)); ++i) {
     key = {first + i, MLTCP_JOB_MARK, 0};
-    if (count < 0) call.value = 0;  // has to be, when nothing is read or written
+    if (count < 0) call.value = 0;  // required if nothing is read or written
     if (map_call(count < 0 ? BPF_MAP_DELETE_ELEM : BPF_MAP_UPDATE_ELEM, call) != 0) fail("mltcp_settings");
   }
   return 0;

@@ -1,4 +1,4 @@
-// Snapshots between a thread that must not wait and those that may.
+// Snapshots passed between a thread that must not wait and threads that may.
 #include "mltcp/endpoint/live/exchange.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Metrics: addresses, what an HTTP request gets, and a port that is in use.
+// Metrics: addresses, answers to HTTP requests, and a port that is in use.
 #include "mltcp/endpoint/live/metrics.h"
 #include "mltcp/endpoint/live/describe.h"
 
@@ -39,12 +39,12 @@ TEST(MetricsAddress, forms) {
 
 TEST(MetricsAddress, wrong__one_line) {
   for (const char* const text : {"", "0", "70000", "9470x", "host:9470", "127.0.0.1:", "::1:9470", "1.2.3:1"})
-    EXPECT_EQ(complaint(text).find("--metrics: \"" + std::string(text) + "\" is no port to serve metrics at; write "),
-              0U)
+    EXPECT_EQ(
+        complaint(text).find("--metrics: \"" + std::string(text) + "\" is not a valid address for metrics; write "), 0U)
         << text;
 }
 
-/// A TCP socket on the loopback that has a port of its own.
+/// A TCP socket that listens on a free port of the loopback.
 int listening_socket(std::uint16_t& port) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
@@ -113,7 +113,7 @@ TEST(Metrics, request__every_metric_with_help_and_type) {
                                  "mltcp_claims_bytes_total{job=\"7\"} 120000000",
                                  "mltcp_claims_bytes_at_end_total{job=\"7\"} 60000000",
                                  "mltcp_claims_progress_bytes_total{job=\"7\"} 90000000.5",
-                                 "mltcp_claims_doubtful{job=\"7\"} 1",
+                                 "mltcp_claims_overstated{job=\"7\"} 1",
                                  "# TYPE mltcp_job_gain gauge",
                                  "# TYPE mltcp_job_iterations_total counter",
                                  "# HELP mltcp_port_queue_bytes "})
@@ -171,8 +171,8 @@ TEST(Metrics, busy_port__one_line_with_the_cure) {
                                [] { return std::optional<Snapshot>(); });
     ADD_FAILURE();
   } catch (const RunError& error) {
-    EXPECT_EQ(std::string(error.what()), "--metrics: 127.0.0.1:" + std::to_string(port) +
-                                             " can't be served at (Address already in use); name another port");
+    EXPECT_EQ(std::string(error.what()), "--metrics: cannot listen on 127.0.0.1:" + std::to_string(port) +
+                                             " (Address already in use); give another port");
   }
   close(file);
 }

@@ -1,4 +1,4 @@
-// Snapshots there and back as JSON, and what is refused.
+// Snapshots written as JSON and read again, and refused texts.
 #include "mltcp/endpoint/live/snapshot.h"
 
 #include <gtest/gtest.h>

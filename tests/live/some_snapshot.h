@@ -64,7 +64,7 @@ inline Snapshot some_snapshot() {
   claim.progress_bytes = 90'000'000.5;
   claim.mean_progress = 0.75;
   claim.verdict = "understated";
-  claim.is_doubtful = true;
+  claim.is_overstated = true;
   return shown;
 }
 

@@ -1,4 +1,4 @@
-// Iterations that are found in collectives: a training's sends, as Gloo posts them, and what is made of them.
+// Tests finding iterations in collectives: the sends of a training, as Gloo posts them, and the iterations found.
 #include "mltcp/plugins/gloo/internal/collectives.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr std::uint64_t kAllreduce = 4;
 constexpr std::uint64_t kBroadcast = 6;
 constexpr std::uint64_t kSegment = 1 << 20;
 
-/// A rank of two: an all-reduce sends its buffer once, in segments, and a millisecond for each.
+/// One of two ranks: an all-reduce sends its buffer once, in segments of a millisecond each.
 class Rank {
  public:
   using Advice = CollectiveIterations::Advice;
@@ -28,7 +28,7 @@ class Rank {
     send_all(group, number, kind, bytes);
   }
 
-  /// Two that begin in the other order, as threads do; their segments alternate.
+  /// Two collectives that begin in the other order, as with threads; their segments alternate.
   void swapped(std::uint64_t first, std::uint64_t second) {
     const std::uint64_t number = numbers_[0];
     numbers_[0] += 2;
@@ -42,7 +42,7 @@ class Rank {
       }
   }
 
-  /// Of which only a part goes to the peer.
+  /// A collective of which only a part goes to the peer.
   void partial_collective(std::uint64_t buffer, std::uint64_t bytes) {
     send(0, numbers_[0]++, kAllreduce, buffer, bytes);
   }
@@ -92,7 +92,7 @@ constexpr std::uint64_t kMega = 1'000'000;
 const std::vector<std::uint64_t> kBuckets{1 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 13 * kMega};
 constexpr std::uint64_t kStep = 89 * kMega;
 
-/// From `first` on each step begins an iteration of its own size, and is ended by its last byte.
+/// Expects that, from `first` on, each step is an iteration of the right size, which ends with the step's last byte.
 void expect_exact(const Rank& rank, std::size_t first, std::uint64_t size) {
   ASSERT_GT(rank.begins.size(), first);
   for (std::size_t i = first; i < rank.begins.size(); ++i) {
@@ -114,7 +114,7 @@ TEST_F(CollectiveIterationsTest, ddp__with_buckets_that_are_rebuilt_after_the_fi
   rank.step({13 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 1 * kMega});
   for (int step = 1; step < 20; ++step) rank.step(kBuckets);
   EXPECT_EQ(rank.learns, 0U);
-  // Three steps tell that it repeats, and the silence before the next one's first bucket is noticed as it begins.
+  // Three steps show the repetition; the silence before the next step's first bucket is detected at the bucket's begin.
   EXPECT_GE(rank.begins.size(), 15U);
   expect_exact(rank, 0, kStep);
   EXPECT_EQ((rank.begins.back().at - 89 * kMega) % kStep, 0U) << "an iteration begins with the first bucket";
@@ -148,7 +148,7 @@ TEST_F(CollectiveIterationsTest, validation__ends_what_was_sure_and_it_is_so_aga
   ASSERT_TRUE(rank.sure());
   for (int batch = 0; batch < 9; ++batch) {
     rank.compute(30);
-    rank.collective(5 * kMega, 2);  // predictions of all ranks
+    rank.collective(5 * kMega, 2);  // gathers predictions of all ranks
   }
   EXPECT_FALSE(rank.sure());
   EXPECT_EQ(rank.learns, 1U);
@@ -300,7 +300,7 @@ TEST_F(CollectiveIterationsTest, a_stall_within_the_bursts_that_were_looked_at__
 TEST_F(CollectiveIterationsTest, another_size_of_the_same_buffers__is_not_taken_for_the_same) {
   for (int step = 0; step < 30; ++step) rank.step({4 * kMega, 6 * kMega});
   ASSERT_TRUE(rank.sure());
-  // The other group is as large, and its collectives are not those of the first.
+  // The other group has the same size, but its collectives are separate.
   for (int step = 0; step < 3; ++step) {
     rank.compute(100);
     rank.collective(4 * kMega, kAllreduce, 1);

@@ -39,7 +39,7 @@ inline std::shared_ptr<::gloo::transport::Device> open_device(Transport transpor
 
 using ContextPointer = std::shared_ptr<::gloo::rendezvous::Context>;
 
-/// A group's context, connected. All ranks call it at the same time.
+/// The connected context of a group. All ranks must call it at the same time.
 inline ContextPointer connect(std::shared_ptr<::gloo::transport::Device> device, ::gloo::rendezvous::Store& store,
                               int rank, int size, std::chrono::milliseconds timeout = 30s) {
   auto context = std::make_shared<::gloo::rendezvous::Context>(rank, size);
@@ -48,7 +48,7 @@ inline ContextPointer connect(std::shared_ptr<::gloo::transport::Device> device,
   return context;
 }
 
-/// Runs `what` once a rank, each in a thread, on a device each or, if one is given, on that. None may throw.
+/// Runs `what` once per rank, each in its own thread, on its own device or on the given one. `what` must not throw.
 inline void run_ranks(int size, Transport transport, const std::function<void(ContextPointer, int)>& what,
                       std::shared_ptr<::gloo::transport::Device> shared = nullptr,
                       std::chrono::milliseconds timeout = 30s) {
@@ -69,7 +69,7 @@ inline void run_ranks(int size, Transport transport, const std::function<void(Co
   EXPECT_EQ(failures, "");
 }
 
-/// What `what` throws, as type and text; empty if it throws nothing.
+/// Type and text of the exception that `what` throws; empty if it throws none.
 struct Thrown {
   std::string type;
   std::string text;

@@ -1,4 +1,4 @@
-// Three processes in an all-reduce under a key, of which one is killed: the others end with an exception that names it.
+// Tests an all-reduce of three processes with a key: if one is killed, the others end with an exception that names it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,10 +17,10 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Beside the folder, in which the ranks meet.
+/// Not inside the folder through which the ranks meet.
 std::string key_of(const std::string& folder) { return folder + ".key"; }
 
-/// A key of the job's, as all plug-ins take one.
+/// A job's key, as all plug-ins accept it.
 void write_key(const std::string& folder) {
   const std::string file = key_of(folder);
   std::ofstream(file) << "mltcp-key-1 " << std::string(64, '5') << "\n";
@@ -72,7 +72,7 @@ class Rank {
   FILE* output_ = nullptr;
 };
 
-#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has had threads
+#if !defined(__SANITIZE_THREAD__)  // which does not support fork() of a process that had threads
 
 TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
   std::string folder = (std::filesystem::temp_directory_path() / "mltcp-gloo-XXXXXX").string();
@@ -89,7 +89,7 @@ TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
       EXPECT_THAT(text, HasSubstr("rank 2 (127.0.0.1:"));
       EXPECT_EQ(ranks[i].wait(), 3);
     }
-    // The peer's time limit and half of it, and some for a machine that has more to do; far from Gloo's 20 s.
+    // 1.5 times the peer's time limit, and some reserve for a busy machine; much less than Gloo's 20 s.
     EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(8));
   }
   std::filesystem::remove_all(folder);

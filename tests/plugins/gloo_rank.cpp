@@ -1,5 +1,5 @@
-// One rank of the test of processes: all-reduces until one fails, and says how. `gloo_rank FOLDER RANK SIZE`, the
-// folder being where ranks find each other.
+// One rank of the test of processes: repeats all-reduces until one fails, and prints the error. `gloo_rank FOLDER RANK
+// SIZE`; ranks find each other through FOLDER.
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>

@@ -1,4 +1,4 @@
-// What Gloo's interface says of pairs and buffers. Where nothing but behaviour is asked, Gloo's own TCP is asked, too.
+// Tests pairs and buffers as Gloo's interface defines them. Tests of pure behaviour also run over Gloo's own TCP.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
@@ -27,7 +27,7 @@ Ints numbered(std::size_t count, int first) {
   return out;
 }
 
-/// A message of one number that both ends have come here.
+/// Both ends exchange a message of one number, and so wait for each other.
 void meet(const ContextPointer& context, int rank, std::uint64_t slot = 999'999) {
   int in = 0;
   int out = rank;
@@ -215,7 +215,7 @@ TEST(Gloo, receive_from_any__finds_a_send_behind_one_that_was_never_announced) {
     int value = rank == 1 ? 7 : 0;
     auto buffer = context->createUnboundBuffer(&value, sizeof value);
     if (rank == 0) buffer->recv(1, 4);
-    meet(context, rank);  // the receive is known where it is sent to
+    meet(context, rank);  // the sender knows of the receive
     if (rank == 1) buffer->send(0, 4);
     EXPECT_TRUE(rank == 1 ? buffer->waitSend() : buffer->waitRecv());
     if (rank == 1) buffer->send(0, 4);
@@ -290,7 +290,7 @@ TEST(Gloo, receives_of_both_kinds__take_each_message_once) {
 }
 
 TEST_P(GlooBoth, bound_buffers__are_written_at_the_offset_and_tell_once_a_send) {
-  // Over Gloo's TCP a send whose buffer is not there yet holds up the pair, and so what the test agrees by.
+  // Over Gloo's TCP, a send without a buffer at the peer blocks the pair, and so the messages that coordinate the test.
   const bool early = GetParam() == Transport::mltcp;
   run_ranks(2, GetParam(), [&](const ContextPointer& context, int rank) {
     Ints out = numbered(4000, 100 * rank);
@@ -349,7 +349,7 @@ TEST(Gloo, timeout__is_an_io_exception_that_names_rank_slot_and_peer_and_closes_
       EXPECT_EQ(thrown_by([&] { buffer->send(1, 1); }).type, "IoException");
     } else {
       const Thrown ended = thrown_by([&] {
-        buffer->recv(0, 42);  // which throws the same if the pair has ended already
+        buffer->recv(0, 42);  // throws the same if the pair has already ended
         buffer->waitRecv();
       });
       EXPECT_EQ(ended.type, "IoException");
@@ -389,15 +389,15 @@ TEST(Gloo, peer_that_leaves__ends_what_waits_for_it_with_its_name) {
     int value = 0;
     auto buffer = context->createUnboundBuffer(&value, sizeof value);
     ::gloo::BarrierOptions all(context);
-    ::gloo::barrier(all);  // nobody is still connecting
+    ::gloo::barrier(all);  // all ranks are connected
     if (rank == 2) return;
     const Thrown ended = thrown_by([&] {
-      buffer->recv(2, 1);  // which throws the same if the pair has ended already
+      buffer->recv(2, 1);  // throws the same if the pair has already ended
       buffer->waitRecv();
     });
     EXPECT_EQ(ended.type, "IoException");
     EXPECT_THAT(ended.text, HasSubstr("MLTCP, rank " + std::to_string(rank) + ": rank 2 (127.0.0.1:"));
-    EXPECT_THAT(ended.text, HasSubstr("it has ended, or left the group; its own log says why"));
+    EXPECT_THAT(ended.text, HasSubstr("it has ended, or left the group; for the reason, see its own log"));
     meet(context, rank);  // others go on
   });
 }
@@ -421,7 +421,7 @@ TEST(Gloo, longer_message__fails_its_receive_and_nothing_else) {
 
 TEST(Gloo, buffer_that_goes__takes_its_operations_with_it) {
   run_ranks(2, Transport::mltcp, [](const ContextPointer& context, int rank) {
-    Ints data(5000, rank == 0 ? 1 : 0);  // of a length whose send ends when a receive has taken it
+    Ints data(5000, rank == 0 ? 1 : 0);  // at this length, a send ends when a receive has accepted it
     const std::size_t bytes = data.size() * sizeof(int);
     auto buffer = context->createUnboundBuffer(data.data(), bytes);
     if (rank == 1) {
@@ -556,7 +556,7 @@ TEST(Gloo, iterations__are_found_in_collectives_until_these_do_not_repeat) {
     EXPECT_EQ(device->jobState().bytes_posted, 12U * 4U * 1'850'000U);
     for (int i = 0; i < 3; ++i) reduce(777'777U);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::traffic);
-    // A hook goes before, and the program before that.
+    // A hook takes precedence, and the program's own calls before that.
     device->beginIterationByHook(1'000'000);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::hook);
     EXPECT_EQ(device->jobState().bytes_per_iteration, 1'000'000U) << "as expected";
@@ -590,8 +590,8 @@ TEST(Gloo, wrong_addresses__are_refused_with_cause_and_cure) {
   context->setTimeout(200ms);
   auto& pair = context->createPair(1);
   const auto refused = [&](const std::vector<char>& bytes) { return thrown_by([&] { pair->connect(bytes); }); };
-  EXPECT_THAT(refused({}).text, HasSubstr("none of the MLTCP transport's; give all ranks the same transport"));
-  EXPECT_THAT(refused(std::vector<char>(140)).text, HasSubstr("none of the MLTCP transport's"));
+  EXPECT_THAT(refused({}).text, HasSubstr("not from the MLTCP transport; give all ranks the same transport"));
+  EXPECT_THAT(refused(std::vector<char>(140)).text, HasSubstr("not from the MLTCP transport"));
   EXPECT_THAT(refused(pair->address().bytes()).text, HasSubstr("is that of rank 0"));
   auto other_version = pair->address().bytes();
   other_version[23] = 1;
@@ -599,7 +599,7 @@ TEST(Gloo, wrong_addresses__are_refused_with_cause_and_cure) {
   EXPECT_EQ(refused(other_version).type, "InvalidOperationException");
 
   const auto peer = device->createContext(1, 3);
-  const Thrown late = refused(peer->createPair(0)->address().bytes());  // which never connects, or knows no caller
+  const Thrown late = refused(peer->createPair(0)->address().bytes());  // it never connects, or ignores the caller
   if (!late.type.empty()) {
     EXPECT_EQ(late.type, "IoException");
     EXPECT_THAT(late.text, HasSubstr("rank 1 (127.0.0.1:"));
@@ -651,13 +651,13 @@ TEST(Gloo, messages__above_4_GiB_are_refused_and_the_pair_goes_on) {
     meet(context, rank);
     constexpr std::size_t four = std::size_t{4} << 30;
     int value = rank + 3;
-    // Nothing is read or written of what is not there.
+    // Memory outside of the buffer is neither read nor written.
     auto lengthy = context->createUnboundBuffer(&value, four + 1);
     for (const Thrown& thrown :
          {thrown_by([&] { lengthy->send(1 - rank, 1); }), thrown_by([&] { lengthy->recv(1 - rank, 1); }),
           thrown_by([&] { lengthy->recv(std::vector<int>{1 - rank}, 1); })}) {
       EXPECT_EQ(thrown.type, "EnforceNotMet");
-      EXPECT_THAT(thrown.text, HasSubstr("4294967297 bytes are more than the 4294967296 (4 GiB)"));
+      EXPECT_THAT(thrown.text, HasSubstr("4294967297 bytes exceed the 4294967296 (4 GiB)"));
       EXPECT_THAT(thrown.text, HasSubstr("; send and receive them in parts"));
     }
     auto bound = context->getPair(1 - rank)->createSendBuffer(1, &value, four + 1);
@@ -703,7 +703,7 @@ TEST(Gloo, waits_that_spin__end_and_time_out_as_others) {
         if (rank == 0) {
           EXPECT_THAT(waits(1ms), HasSubstr("Timed out waiting 1 ms"));
         } else {
-          EXPECT_NE(waits(10s), "");  // until the other has
+          EXPECT_NE(waits(10s), "");  // until the other rank has
         }
       },
       device);
@@ -718,7 +718,7 @@ TEST(Gloo, operation_without_a_pair__is_refused) {
   context->createPair(1);
   EXPECT_THAT(thrown_by([&] { buffer->send(1, 1); }).text, HasSubstr("is not connected to rank 1"));
   EXPECT_THAT(thrown_by([&] { buffer->send(1, 1, 5); }).text, HasSubstr("offset 5 is beyond the buffer of 4 bytes"));
-  EXPECT_THAT(thrown_by([&] { buffer->recv(std::vector<int>(), 1); }).text, HasSubstr("names none"));
+  EXPECT_THAT(thrown_by([&] { buffer->recv(std::vector<int>(), 1); }).text, HasSubstr("names no ranks"));
   EXPECT_EQ(thrown_by([&] { buffer->send(1, 1, 0, 8); }).type, "EnforceNotMet");
 }
 

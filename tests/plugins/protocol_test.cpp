@@ -1,4 +1,4 @@
-// What pairs of Gloo say to each other, and bytes that they would not say.
+// Tests the messages between Gloo's pairs, and bytes that are not valid messages.
 #include "mltcp/plugins/gloo/internal/protocol.h"
 
 #include <gmock/gmock.h>

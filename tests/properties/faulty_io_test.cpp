@@ -1,4 +1,4 @@
-// Faults do what they say, one at a time: what a round counts has happened.
+// Faults have the intended effect, one at a time: a fault that is counted has happened.
 #include "mltcp/lab/experiment/traffic/faulty_io.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ByteVector = std::vector<std::byte>;
 
-/// Packets that the test lets come, and those that were sent.
+/// A datapath with packets that the test lets arrive, and the packets that were sent.
 class TestIo final : public PacketIo {
  public:
   [[nodiscard]] const Limits& limits() const override { return limits_; }

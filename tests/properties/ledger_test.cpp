@@ -1,4 +1,4 @@
-// The ledger notices each way in which messages can go wrong: otherwise what stands on it proves nothing.
+// The ledger detects each way in which messages can go wrong; otherwise tests that rely on it prove nothing.
 #include "mltcp/lab/experiment/traffic/ledger.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class LedgerTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kSize = 3000;
 
-  /// Message and buffer of the next operations, the one in the other.
+  /// Makes the next message and buffer, and copies the message into the buffer; returns the buffer.
   std::span<std::byte> deliver(std::size_t bytes = kSize, std::size_t room = kSize) {
     const auto message = ledger_.make(bytes);
     const auto buffer = ledger_.make_buffer(room);
@@ -52,28 +52,28 @@ TEST_F(LedgerTest, what_is_right__passes) {
   EXPECT_EQ(received(50, kSize, Status::truncated), "");
   EXPECT_EQ(sent(50), "");
   EXPECT_EQ(end(), "");
-  EXPECT_EQ(ledger_.delivered(), 50U);  // one has no name
+  EXPECT_EQ(ledger_.delivered(), 50U);  // one is too short to have a name
 }
 
 TEST_F(LedgerTest, contents__are_compared) {
   for (const std::size_t at : {std::size_t{8}, kSize / 2, kSize - 1}) {
     const auto buffer = deliver();
     buffer[at] ^= std::byte{1};
-    EXPECT_EQ(received(ledger_.receives() - 1), "a message with other contents") << at;
+    EXPECT_EQ(received(ledger_.receives() - 1), "a message with wrong contents") << at;
   }
-  deliver()[0] ^= std::byte{1};  // its name is another's
+  deliver()[0] ^= std::byte{1};  // now it has another message's name
   EXPECT_NE(received(ledger_.receives() - 1), "");
-  deliver()[7] ^= std::byte{1};  // another direction's
-  EXPECT_EQ(received(ledger_.receives() - 1), "a message that nobody sent, or with another beginning");
+  deliver()[7] ^= std::byte{1};  // now it has another direction's name
+  EXPECT_EQ(received(ledger_.receives() - 1), "a message that was not sent, or with a different beginning");
 }
 
 TEST_F(LedgerTest, lengths__are_compared) {
   deliver();
-  EXPECT_EQ(received(0, kSize - 1), "a message of another length");
+  EXPECT_EQ(received(0, kSize - 1), "a message with a wrong length");
   deliver();
-  EXPECT_EQ(received(1, kSize, Status::truncated), "a message is truncated that fits, or is not");
+  EXPECT_EQ(received(1, kSize, Status::truncated), "a message that fits is truncated, or one that does not fit is not");
   deliver(kSize, kSize + 10)[kSize] = std::byte{1};
-  EXPECT_EQ(received(2), "written behind the message");
+  EXPECT_EQ(received(2), "bytes are written beyond the end of the message");
 }
 
 TEST_F(LedgerTest, what_comes_twice__is_noticed) {
@@ -94,7 +94,7 @@ TEST_F(LedgerTest, what_is_missing__is_noticed) {
   EXPECT_EQ(sent(0), "");
   EXPECT_EQ(end(), "a receive never completes");
   EXPECT_EQ(received(0, 0, Status::closed), "");
-  EXPECT_EQ(end(), "a message completed as sent and is not there");
+  EXPECT_EQ(end(), "a message completed as sent but did not arrive");
   ledger_.lose_receiver();
   EXPECT_EQ(end(), "");
   ledger_.make(kSize);
@@ -114,7 +114,7 @@ TEST_F(LedgerTest, order_of_buffers__is_that_of_messages) {
     EXPECT_EQ(received(tag), "");
     EXPECT_EQ(sent(tag), "");
   }
-  EXPECT_EQ(end(), "messages in buffers of another order");
+  EXPECT_EQ(end(), "messages in buffers in a wrong order");
 }
 
 }  // namespace

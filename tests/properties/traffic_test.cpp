@@ -1,6 +1,6 @@
-// Rounds of random traffic in virtual time, a seed each (lab/experiment/traffic): connections, sealed or not, of every
-// algorithm, over networks that lose, double, delay, damage, mark and forge packets; hosts that stand still and are
-// restarted. MLTCP_PROPERTY_SEEDS=N: so many seeds in place of a few.
+// Rounds of random traffic in virtual time, one for each seed (lab/experiment/traffic): connections, sealed or not, of
+// every algorithm, over networks that lose, duplicate, delay, damage, mark and forge packets; hosts that stand still
+// and are restarted. MLTCP_PROPERTY_SEEDS=N: number of seeds, instead of a few.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TEST(Properties, hold_over_random_traffic) {
   for (const SoakFailure& failure : results.failures)
     FAIL() << failure.what << "\nagain: " << failure.replay << "\n" << failure.state;
   EXPECT_EQ(results.rounds, *settings.rounds);
-  // That nothing fails means little if nothing happens.
+  // The absence of failures proves little unless enough events happened.
   const TrafficCounts& counts = results.counts;
   EXPECT_GT(counts.connections, 2 * results.rounds);
   EXPECT_GT(counts.messages, 10 * results.rounds);

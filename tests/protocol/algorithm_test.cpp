@@ -1,5 +1,5 @@
-// What rate-based and delay-based algorithms ask of the transport: rates on the wire, a controller's timer, and windows
-// below one packet.
+// What rate-based and delay-based algorithms need from the transport: rates on the wire, a timer for the controller,
+// and windows below one packet.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr std::size_t kOverhead = 42;  // of a packet on the wire
+constexpr std::size_t kOverhead = 42;  // per packet on the wire
 const Rate line_rate(100'000'000);
 
 ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
@@ -37,14 +37,14 @@ void mark(Transfer& transfer, int number) {
 
 TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
   cc::DcqcnParameters parameters;
-  parameters.increase_interval = 100_s;  // the cut stays
+  parameters.increase_interval = 100_s;  // the cut is not undone
   parameters.increase_bytes = 1'000'000'000;
   Transfer transfer(1'000'000, dcqcn(parameters));
   EXPECT_EQ(transfer.stats().pacing_rate, line_rate);
   mark(transfer, 100);
   transfer.complete();
   EXPECT_EQ(transfer.stats().pacing_rate, Rate(line_rate.bits_per_second / 2));
-  // Rates over the time between packets, some before the mark and many after it.
+  // Rates over intervals before the mark, and over intervals well after it.
   std::vector<const Parsed*> sent;
   for (const Parsed& packet : transfer.pair.log)
     if (packet.from == 0 && is_data(packet)) sent.push_back(&packet);

@@ -72,7 +72,7 @@ TEST(Allocation, data_path__makes_none_after_the_warm_up) {
   client.shard.connect(network.right(0).address(), {}, network.now());
   network.attach(network.left(0), client);
   network.attach(network.right(0), server);
-  // The warm-up sees worse than what follows, so that no structure has reason to grow further.
+  // The warm-up has worse conditions than the measured part, so no structure needs to grow later.
   for (int second = 0; second < 40; ++second) {
     client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.02 * (1 + second % 4);
     network.run_until(network.now() + 1_s);

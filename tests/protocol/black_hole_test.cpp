@@ -1,6 +1,6 @@
-// Paths that drop packets for their length alone (RFC 8899 section 4.3): connections go on with shorter ones, find out
-// how long they may be, and return to those agreed on when the path carries them again. And what is no such path is not
-// taken for one.
+// Paths that drop packets because of their length (RFC 8899 section 4.3): connections continue with shorter packets,
+// find the longest length that the path carries, and return to the agreed length when the path carries it again. Other
+// losses are not taken for a black hole.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ using namespace testing_network;
 
 constexpr std::size_t kAnyLength = ~std::size_t{0};
 
-/// A pair whose network carries UDP payloads of some length, each way, and loses some at random.
+/// A pair whose network carries UDP payloads up to a given length in each direction, and loses some at random.
 class NarrowPair : public Pair {
  public:
   explicit NarrowPair(const ConnectionConfig& config = {}, const PacketIo::Limits& limits = {}, Nanos delay = 50_us,
@@ -34,7 +34,7 @@ class NarrowPair : public Pair {
       if (!its_fate.drop && packet.has(FrameType::data)) ++data_packets;
     };
   }
-  /// Keeps how long it took.
+  /// Stores the duration in `took`.
   bool transfer_message(ConnectionId from, ConnectionId to, const ByteVector& message, Nanos within = 20_s) {
     const Nanos begin = now();
     const bool done = delivers(from, to, message, within);
@@ -43,7 +43,7 @@ class NarrowPair : public Pair {
   }
   [[nodiscard]] std::uint64_t black_holes() { return c().stats().black_holes + s().stats().black_holes; }
 
-  std::array<std::size_t, 2> carries{kAnyLength, kAnyLength};  ///< by who sends
+  std::array<std::size_t, 2> carries{kAnyLength, kAnyLength};  ///< index: the sender
   double loss = 0;
   bool is_down = false;
   Random random{1};
@@ -151,7 +151,7 @@ TEST(BlackHole, both_directions__each_end_notices_its_own) {
 }
 
 TEST(BlackHole, while_short_packets_arrive_all_the_time__is_noticed_by_what_is_lost) {
-  // The client's news of buffers for the server's messages are acknowledged every 100 us, so that no timeout comes.
+  // The client's CREDIT packets are acknowledged every 100 us, so that no timeout comes.
   NarrowPair pair(config_with([](ConnectionConfig& config) { config.credit_in_acks = false; }));
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
@@ -302,10 +302,10 @@ TEST(BlackHole, full_integrity__covers_probes) {
   expect_size(pair.c(), c, 1400);
 }
 
-// ---- what is none ---------------------------------------------------------------------------------------------------
+// ---- losses that are no black hole ----------------------------------------------------------------------------------
 
 TEST(NoBlackHole, random_loss__is_not_taken_for_one) {
-  // Each seed sends some hundred packets.
+  // Each seed sends a few hundred packets.
   std::uint64_t probes = 0;
   for (const double loss : {0.05, 0.2}) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -361,7 +361,7 @@ TEST(NoBlackHole, peer_that_vanishes__is_given_up_in_time) {
 }
 
 TEST(NoBlackHole, lost_probes__are_no_congestion) {
-  // Of a path that carries less, asked again each minute: the window only grows.
+  // The path carries less, and is probed again every minute: the window only grows.
   NarrowPair pair;
   pair.carries = {1300, kAnyLength};
   const auto [c, s] = pair.connect();
@@ -381,7 +381,7 @@ TEST(NoBlackHole, lost_probes__are_no_congestion) {
 
 // ---- one connection, seen from inside -------------------------------------------------------------------------------
 
-/// Suspects at the third timeout, after a quarter of the time.
+/// Suspects a black hole at the third timeout, after a quarter of give_up_after.
 ConnectionConfig hasty() {
   ConnectionConfig config = round_timers();
   config.give_up_after = (1'100_us + 2'200_us + 4'400_us) * 4;
@@ -415,7 +415,7 @@ TEST(SizeProbe, peer__acknowledges_it) {
   EXPECT_TRUE(alone.sent.back().has(FrameType::ack));
 }
 
-/// Six full packets vanish for their length.
+/// Six full packets are lost because of their length, and the connection falls back to shorter ones.
 struct Fallen : LoneConnection {
   Fallen() : LoneConnection(hasty()) {
     send(6);
@@ -427,11 +427,11 @@ struct Fallen : LoneConnection {
       ack({{of_base, of_base}});
       first = connection.next_packet_number();
       Recorder::wanted.cwnd_bytes = i + 1 < PathMtu::kMaxProbes ? kHuge : kAnew;
-      run_until(connection.next_deadline());  // the longer is lost
+      run_until(connection.next_deadline());  // the longer probe is lost
     }
   }
   static constexpr double kAnew = 1e8;
-  std::uint64_t first = 0;  ///< of the packets sent since it is known
+  std::uint64_t first = 0;  ///< number of the first packet sent after the fall back
 };
 
 TEST(SizeProbe, fall__has_the_controller_start_anew) {

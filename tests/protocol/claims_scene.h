@@ -1,6 +1,6 @@
-// Jobs in virtual time that state truly or falsely what their iterations send, and what a switch before the shared link
-// and their receivers see of it (transport/job_claims.h). Real shards, one shared link; the same from the same
-// settings.
+// Jobs in virtual time that state correct or false sizes of their iterations, and what a switch before the shared link
+// and the receivers observe (transport/job_claims.h). Real shards on one shared link; the same settings give the same
+// result.
 #pragma once
 
 #include <algorithm>
@@ -21,41 +21,41 @@
 
 namespace mltcp {
 
-/// How a program tells the transport what its iterations send.
+/// How a program states the size of its iterations.
 enum class Stating : std::uint8_t {
-  each,      ///< before each iteration, `stated` times what it sends
-  previous,  ///< what the iteration before has sent
+  each,      ///< before each iteration, `stated` times the bytes that it sends
+  previous,  ///< the bytes of the previous iteration
   once,      ///< before the first iteration, and never again
   learned,   ///< not at all: the transport learns it
-  never,     ///< iterations begin, and sizes are 0
+  never,     ///< iterations begin with size 0
 };
 
 struct ClaimsScene {
   std::string name;
   Stating stating = Stating::each;
-  double stated = 1;          ///< of what is sent
-  Bytes bytes = 2'000'000;    ///< of an iteration of a worker, on average
+  double stated = 1;          ///< fraction of the sent bytes
+  Bytes bytes = 2'000'000;    ///< mean, per iteration and worker
   double spread = 0;          ///< sizes are uniform between 1 - spread and 1 + spread times that
-  double elsewhere = 0;       ///< share of an iteration that is sent first, to somebody else
-  std::size_t messages = 16;  ///< that an iteration is cut into
+  double elsewhere = 0;       ///< share of an iteration that is sent first, to another host
+  std::size_t messages = 16;  ///< per iteration
   std::size_t connections = 1;
-  std::uint32_t workers = 1;  ///< of the job, a host each, that don't wait for each other
-  std::uint32_t rivals = 1;   ///< other jobs on the link, honest
+  std::uint32_t workers = 1;  ///< of the job, one host each; they do not wait for each other
+  std::uint32_t rivals = 1;   ///< other jobs on the link, which are honest
   std::string cc = "reno";
   fabric::FaultConfig faults{};
   std::uint32_t iterations = 60;
 };
 
 struct ClaimsSeen {
-  JobClaim link;      ///< by who looks before the shared link: what is lost there is seen
-  JobClaim receiver;  ///< by the receivers
+  JobClaim link;      ///< observed before the shared link, so packets that are lost there are counted
+  JobClaim receiver;  ///< observed by the receivers
 };
 
 namespace claims {
 
 inline constexpr std::uint32_t kJobNumber = 7;
 
-/// Sees what a host sends, as a switch does.
+/// Counts what a host sends, as a switch does.
 class Watched final : public PacketIo {
  public:
   Watched(sim::Host& host, JobClaims& claims, const Address& of) : host_(host), claims_(claims), of_(of) {}
@@ -121,7 +121,7 @@ class Worker final : public Pollable {
         if (one.kind != Completion::Kind::sent) continue;
         if (one.status != Status::ok) throw RunError(to_text(one.status));
         if (one.tag == kElsewhereTag) post_here();
-        if (--open_ == 0 && begun < scene_.iterations) next_at_ = now + Nanos(10'000'000);  // of compute
+        if (--open_ == 0 && begun < scene_.iterations) next_at_ = now + Nanos(10'000'000);  // of computing
       }
       next = shard_.poll(now);
     }
@@ -187,8 +187,8 @@ class Worker final : public Pollable {
 
 }  // namespace claims
 
-/// A link of 1 Gbit/s and 4 x 20 us, with a buffer of 100 kB, on which the job's workers send to a receiver each,
-/// beside its rivals, until the workers have gone through all iterations.
+/// A link of 1 Gbit/s and 4 x 20 us with a buffer of 100 kB. Each worker of the job sends to a receiver of its own, and
+/// the rivals send over the same link, until the workers have finished all iterations.
 inline ClaimsSeen look_at(const ClaimsScene& scene) {
   fabric::DumbbellConfig config;
   config.pairs = 2 * scene.workers + scene.rivals;
@@ -239,7 +239,7 @@ inline ClaimsSeen look_at(const ClaimsScene& scene) {
   return seen;
 }
 
-/// What jobs do that state truly how many bytes they send, or nothing; for some that is an estimate.
+/// Jobs that state the true number of bytes, an estimate of it, or nothing.
 inline std::vector<ClaimsScene> honest_scenes() {
   return {
       {.name = "alone", .rivals = 0},
@@ -274,7 +274,7 @@ inline std::vector<ClaimsScene> lying_scenes() {
   };
 }
 
-/// Where what passes one place does not tell who lies.
+/// Jobs about which an observer at one place can not decide.
 inline std::vector<ClaimsScene> other_scenes() {
   return {
       {.name = "honest, the first half goes elsewhere", .elsewhere = 0.5},

@@ -1,5 +1,5 @@
-// What a switch and a receiver see of jobs that state truly or falsely what they send (transport/job_claims.h), with
-// the real transport in virtual time.
+// What a switch and a receiver observe of jobs that state correct or false sizes (transport/job_claims.h), with the
+// real transport in virtual time.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -18,9 +18,9 @@ TEST(Claims, verdict__passes_honest_jobs) {
   for (const ClaimsScene& scene : honest_scenes()) {
     const ClaimsSeen seen = look_at(scene);
     for (const JobClaim* const claim : {&seen.link, &seen.receiver}) {
-      EXPECT_FALSE(claim->is_doubtful()) << scene.name << ", " << (claim == &seen.link ? "link: " : "receiver: ")
-                                         << to_text(claim->verdict()) << ", " << claim->share_at_end()
-                                         << " at the end, mean " << claim->mean_progress();
+      EXPECT_FALSE(claim->is_overstated())
+          << scene.name << ", " << (claim == &seen.link ? "link: " : "receiver: ") << to_text(claim->verdict()) << ", "
+          << claim->share_at_end() << " at the end, mean " << claim->mean_progress();
       EXPECT_GE(claim->iterations, 45U) << scene.name;
       EXPECT_LE(claim->iterations, 60U) << scene.name;
     }
@@ -44,7 +44,7 @@ TEST(Claims, verdict__does_not_call_a_job_understated_of_which_half_passes_elsew
   EXPECT_EQ(look_at(scene).link.verdict(), ClaimVerdict::understated);
 }
 
-/// A connection of a job, whose server counts.
+/// A connection of a job to a server that counts claims.
 class Counting : public Pair {
  public:
   explicit Counting(const ConnectionConfig& config = {}, bool counts = true)
@@ -97,7 +97,7 @@ TEST(Claims, receiver__counts_each_packet_with_data_once) {
   EXPECT_TRUE(pair.c().job_claims()->report().empty()) << "the sender has received nothing of a job";
 }
 
-TEST(Claims, receiver__believes_no_stranger) {
+TEST(Claims, receiver__believes_no_unknown_peer) {
   Counting pair;
   pair.iterate(100'000, 100'000);
   const JobClaim before = pair.seen();
@@ -116,7 +116,7 @@ TEST(Claims, receiver__believes_no_stranger) {
   EXPECT_EQ(pair.s().stats().forged_packets, 1U);
   EXPECT_EQ(pair.seen().packets, before.packets);
   EXPECT_EQ(pair.seen().bytes_at_end, 0U);
-  // With the tag, and for a message that nobody has a buffer for: nothing has been received of it.
+  // With the right tag, but for a message without a posted buffer: it does not count as received.
   header.tag = 0;
   pair.inject(pair.server(), pair.client().address, forge(header, [](wire::Writer& writer) {
                 writer.data({.last = false, .message = 9, .offset = 0, .length = 200});
@@ -125,7 +125,7 @@ TEST(Claims, receiver__believes_no_stranger) {
   pair.run_for(10_ms);
   EXPECT_EQ(pair.s().stats().beyond_credit, 1U);
   EXPECT_EQ(pair.seen().packets, before.packets);
-  // Who is on the path can add packets, as it can change bytes.
+  // An attacker on the path can add packets to the count, as it can change bytes.
   pair.inject(pair.server(), pair.client().address, forge(header, data));
   pair.run_for(10_ms);
   EXPECT_EQ(pair.seen().packets, before.packets + 1);

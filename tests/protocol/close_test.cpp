@@ -12,7 +12,7 @@ using CloseConnected = ConnectedTest;
 using AbortConnected = ConnectedTest;
 using PeerDeathConnected = ConnectedTest;
 
-/// After `connection` closed, once and with `status`.
+/// Checks the completions after `connection` closed once, with `status`.
 void expect_closed(const TestHost& host, ConnectionId connection, Status status) {
   std::vector<Completion> own;
   for (const Completion& completion : host.completions)
@@ -103,7 +103,7 @@ TEST(Close, loss__of_close_and_of_its_acknowledgement) {
     }
 }
 
-// As TCP acknowledges with its FIN what has come before: whichever of the receiver's packets are lost.
+// CLOSE acknowledges the data that arrived before it, as TCP's FIN does, whichever of the receiver's packets are lost.
 TEST(Close, by_the_receiver_as_its_receive_ends__leaves_the_send_done) {
   for (const std::size_t length : {1U, 30'000U}) {
     for (int lost = 0; lost < 10; ++lost) {
@@ -200,7 +200,7 @@ TEST_F(AbortConnected, open__ends_both_sides_as_aborted) {
 TEST_F(AbortConnected, after_the_peer_closed__does_not_close_twice) {
   pair.c().close(c);
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, pair.now() + 1_s));
-  pair.s().abort(s, pair.now());  // as a program does that cleans up whatever it still knows
+  pair.s().abort(s, pair.now());  // as a program does that cleans up every handle it has
   pair.run_for(100_ms);
   expect_closed(pair.server(), s, Status::ok);
 }
@@ -272,7 +272,7 @@ TEST(Abort, of_who_has_acknowledged_nothing__is_told_once_and_frees_the_slot_soo
               }));
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::accepted) == 1; }, pair.now() + 1_ms));
   pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
-  pair.run_for(4_ms);  // more than a probe timeout: a third of it at most is what nobody has measured
+  pair.run_for(4_ms);  // more than a probe timeout
   EXPECT_EQ(pair.count([](const Parsed& packet) { return packet.has(FrameType::close); }), 1U);
   pair.connect();
 }

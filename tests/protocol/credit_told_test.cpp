@@ -1,5 +1,5 @@
-// How a receiver tells of its buffers, packet by packet: when a CREDIT leaves, what an acknowledgement takes along,
-// what happens when either is lost, and the last word on it.
+// How a receiver reports its buffers, packet by packet: when a CREDIT leaves, when an acknowledgement carries the
+// credit, what happens when either is lost, and the final credit of a closing end.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -22,7 +22,7 @@ struct Buffers : LoneConnection {
     arrive(ping, Ecn::not_ect, wire::ack_now);
     end_burst();
   }
-  /// Of the packet sent last; null if it has none.
+  /// The CREDIT of the packet that was sent last; null if it has none.
   [[nodiscard]] const wire::Frame* credit() const { return sent.back().find(FrameType::credit); }
   [[nodiscard]] std::optional<std::uint32_t> credit_told() const {
     return credit() == nullptr ? std::nullopt : std::optional(credit()->credit.messages);
@@ -170,7 +170,7 @@ TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   }
 }
 
-// ---- the last word --------------------------------------------------------------------------------------------------
+// ---- the final credit -----------------------------------------------------------------------------------------------
 
 TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   Buffers buffers({.credit = 0});
@@ -201,7 +201,7 @@ TEST(CreditTold, end_that_closes_after_credit_was_lost__says_that_no_more_comes_
   Buffers buffers({.credit = 0});
   buffers.receive(4);
   ASSERT_NE(buffers.credit(), nullptr);
-  buffers.run_for(1'100_us);  // seems lost, and is told again
+  buffers.run_for(1'100_us);  // seems lost, and is sent again
   ASSERT_NE(buffers.credit(), nullptr);
   EXPECT_FALSE(buffers.credit()->credit.final);
   buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
@@ -234,7 +234,7 @@ TEST(CreditTold, last_word_of_the_peer__is_its_last_to_an_end_that_closes) {
 TEST(CreditTold, last_word_and_then_more__was_not_the_peers) {
   Buffers buffers({.credit = 1});
   buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
-  buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });  // on its way before, says nothing
+  buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });  // sent before the final one and late: has no effect
   buffers.take([](wire::Writer& w) { w.credit({3, false}); });
   buffers.send(4, 100);
   EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 3);

@@ -1,5 +1,5 @@
-// What the datapath's limits mean for users: their memory is not read after a completion, although packets that point
-// into it still wait in a full datapath; and virtual payloads.
+// Effects of a full datapath: a program's memory is not read after the completion, even while packets that refer to it
+// still wait in the datapath. Also virtual payloads.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -10,8 +10,8 @@ namespace {
 using namespace testing_network;
 
 TEST(UserMemory, sent__is_not_read_after_the_completion) {
-  // A flight whose acknowledgements are lost goes out again into a full datapath; then an acknowledgement of the first
-  // copies completes the message, and the program frees its memory (a sanitizer sees any read).
+  // The acknowledgements of a flight are late, so it is sent again into a full datapath. Then an acknowledgement of the
+  // first copies completes the message, and the program frees its memory (a sanitizer detects any read).
   for (std::size_t room = 0; room < 12; ++room) {
     Pair pair({}, {}, 50_us, {.burst = 32});
     const auto [c, s] = pair.connect();
@@ -40,7 +40,7 @@ TEST(UserMemory, sent__is_not_read_after_the_completion) {
     blocked = false;
     pair.run_for(1_s);
     EXPECT_EQ(buffer, original);
-    // The connection is fine.
+    // The connection still works.
     const auto next = random_bytes(5000, 9);
     ByteVector next_buffer(next.size());
     pair.client().on_completion = nullptr;
@@ -75,7 +75,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
     pair.wake_all();
     pair.run_for(1_s);
     EXPECT_FALSE(pair.c().exists(c));
-    // Otherwise the news of the abort did not fit into the datapath either.
+    // Otherwise the CLOSE of the abort did not fit into the full datapath either.
     if (by_peer) {
       EXPECT_FALSE(pair.s().exists(s));
     }

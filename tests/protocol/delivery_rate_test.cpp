@@ -1,5 +1,5 @@
-// The delivery rate sampler: over the longer of the intervals in which a packet and those before it were sent and
-// acknowledged (draft-cheng-iccrg-delivery-rate-estimation), marked where the application was the limit.
+// The delivery rate sampler: measured over the longer of the two intervals in which a packet and those before it were
+// sent and acknowledged (draft-cheng-iccrg-delivery-rate-estimation). Marked if the application was the limit.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_network;
 
-/// Of `packets` full packets in that time.
+/// The rate of `packets` full packets in `time`.
 Rate rate_of(double packets, Nanos time) {
   return Rate(static_cast<std::uint64_t>(packets * LoneConnection::kPacket * 8e9 / static_cast<double>(time.count)));
 }
@@ -30,7 +30,7 @@ TEST(DeliveryRateSample, acknowledgements_that_come_in_a_burst__do_not_inflate_i
   const Nanos begin = alone.now;
   alone.now = begin + 900_us;
   alone.ack({{first, first}});
-  const std::uint64_t last = alone.send();  // remembers that the first was sent at the beginning
+  const std::uint64_t last = alone.send();  // stores that the first packet was sent at the beginning
   alone.ack({{first + 1, first + 9}});
   alone.now += 10_us;
   alone.ack({{last, last}});
@@ -53,7 +53,7 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   for (int i = 0; i < 3; ++i) alone.post(LoneConnection::kPayload);
   alone.build();  // 1 and 2
   alone.now += 100_us;
-  alone.ack({{1, 1}});  // 3 leaves: no more data
+  alone.ack({{1, 1}});  // 3 leaves, the last with data
   EXPECT_FALSE(alone.sample().app_limited);
   alone.now += 100_us;
   alone.ack({{2, 2}});
@@ -67,14 +67,13 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   alone.ack({{4, 4}});
   EXPECT_TRUE(alone.sample().app_limited);
   EXPECT_TRUE(alone.stats().app_limited);
-  alone.send();  // 5: all before is delivered
+  alone.send();  // 5: everything before it is delivered
   alone.now += 100_us;
   alone.ack({{5, 5}});
   EXPECT_FALSE(alone.sample().app_limited);
 }
 
-// ---- since a packet was sent
-// ------------------------------------------------------------------------------------------
+// ---- since a packet was sent ----------------------------------------------------------------------------------------
 
 TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledged_packet) {
   constexpr Bytes one = LoneConnection::kPacket;

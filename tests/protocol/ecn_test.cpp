@@ -15,7 +15,7 @@ ConnectionConfig with_ecn() {
   return config;
 }
 
-/// Over a link of 1 Gbps, and a while longer for the last acknowledgements.
+/// Over a link of 1 Gbps; runs a while longer for the last acknowledgements.
 struct EcnTransfer : Transfer {
   explicit EcnTransfer(std::size_t bytes, const ConnectionConfig& config = with_ecn())
       : Transfer(bytes, config, Rate(1'000'000'000)) {}
@@ -60,7 +60,7 @@ TEST(EcnUse, marks__are_echoed_exactly) {
   EXPECT_EQ(counts.ce_packets, marked);
   EXPECT_EQ(counts.ce_bytes, marked_bytes);
   EXPECT_EQ(counts.ect1_packets, 0u);
-  EXPECT_GE(counts.ect0_packets, capable - marked);  // and the packets before the transfer
+  EXPECT_GE(counts.ect0_packets, capable - marked);  // plus the packets before the transfer
   EXPECT_LE(counts.ect0_packets, capable - marked + 4);
 }
 
@@ -128,7 +128,7 @@ TEST(EcnUse, loss_and_mark_in_one_round__are_one_event) {
   EXPECT_EQ(transfer.stats().ce_packets, 5u);
 }
 
-// Only then does slow start end at half of the window: an answer to the mark would end it at the smallest.
+// Then slow start ends at half of the window. With a second answer to the mark, it would end at the minimum window.
 TEST(EcnUse, mark_that_ends_persistent_congestion__is_the_same_event) {
   for (const char* name : {"reno", "cubic", "dctcp"}) {
     ConnectionConfig config = with_ecn();

@@ -1,4 +1,4 @@
-// The phase gate on the wire: what of an iteration waits for its slot, and what never does.
+// The phase gate on the wire: which packets of an iteration wait for its slot, and which never do.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -59,7 +59,7 @@ TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
   EXPECT_EQ(pair.c().poll(pair.now()), 100_ms) << "the gate's opening is the shard's next deadline";
   pair.run_until(150_ms);
   EXPECT_EQ(sent_at(0), 100_ms);
-  send();  // another phase of it
+  send();  // another phase of the iteration
   pair.run_until(151_ms);
   EXPECT_EQ(sent_at(1), 150_ms);
   begin_iteration();
@@ -90,7 +90,7 @@ TEST_F(Gate, all_connections__open_together) {
   EXPECT_EQ(opened.size(), 3U);
 }
 
-// Two workers on hosts of their own with the same plan.
+// Two workers with the same plan, each on a host of its own.
 TEST_F(Gate, workers__decide_alike) {
   TestHost& other = pair.add();
   const ConnectionId second = other.shard->connect(pair.server().address, {}, pair.now());
@@ -101,7 +101,7 @@ TEST_F(Gate, workers__decide_alike) {
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   ASSERT_EQ(other.shard->set_plan(second_job, plan, pair.now()), PlanState::active);
-  pair.run_until(142_ms);  // drift of both
+  pair.run_until(142_ms);  // drift of both workers
   begin_iteration();
   EXPECT_TRUE(other.shard->begin_iteration(second_job, 1000));
   send();
@@ -150,7 +150,7 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
   EXPECT_EQ(sent_at(2), 200_ms);
 }
 
-// The last packets of an iteration are lost while the next one's wait: the probe brings back the old ones.
+// The last packets of an iteration are lost while those of the next one wait: the probe sends the old ones again.
 TEST_F(Gate, probes__do_not_carry_what_is_held) {
   begin_iteration();
   send();
@@ -169,7 +169,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   EXPECT_EQ(sent_at(2), 200_ms);
 }
 
-// The peer owes no credit: there is nothing to ask it for.
+// The sender does not lack credit, so it asks for none.
 TEST_F(Gate, long_wait__is_silent) {
   plan.slot = 5_s;
   plan.period = 10_s;
@@ -191,7 +191,7 @@ TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
   pair.run_until(41_ms);
   EXPECT_EQ(sent_at(0), 40_ms);
   EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::removed);
-  // Another one that holds, and one of the same time that doesn't.
+  // First a plan that holds the iteration, and then an invalid one, which opens the gate.
   begin_iteration_with_plan();
   send();
   pair.run_until(50_ms);
@@ -222,7 +222,7 @@ TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
   EXPECT_EQ(pair.c().set_plan(77, plan, pair.now()), PlanState::unknown_job);
   EXPECT_EQ(pair.c().gate_stats(77).state, PlanState::unknown_job);
   pair.c().clear_plan(77, pair.now());
-  // One that may tell and doesn't: nothing is held.
+  // A job that may state its iterations but has not: nothing is held.
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   const Nanos posted = pair.now();
   send();

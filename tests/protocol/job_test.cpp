@@ -116,7 +116,7 @@ TEST(Job, gain__reaches_the_algorithm) {
   EXPECT_NEAR(growth(0.25) / plain, 0.25, 0.04);
 }
 
-// What DCQCN's rate gains in four of its timer's steps at the beginning of a long iteration, in bit/s.
+// The increase of DCQCN's rate in four steps of its timer at the beginning of a long iteration, in bit/s.
 double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'000'000'000'000) {
   cc::Parameters parameters;
   parameters.edit<cc::Dcqcn>().additive_increase = Rate(500'000);
@@ -150,14 +150,15 @@ double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'
 
 TEST(Job, gain__reaches_an_algorithm_of_timed_increases_as_a_multiple_of_the_least) {
   const double plain = regained(cc::Augmentation());
-  EXPECT_NEAR(plain, 2e6, 0.2e6);  // the rate follows its target, by half of the distance a step
+  EXPECT_NEAR(plain, 2e6, 0.2e6);  // the rate moves towards its target by half of the distance per step
   EXPECT_NEAR(regained(cc::Augmentation::mltcp({})) / plain, 1.0, 0.01) << "F is 0.25 there, and is least";
   EXPECT_NEAR(regained(cc::Augmentation::constant(0.25)) / plain, 0.25, 0.02);
 }
 
 TEST(Job, iteration__its_bytes_reach_an_algorithm_of_timed_increases) {
-  // Half of 100 Mbps within a quarter of a burst of 1 s are 25 steps of 2 Mbps, four times what was set. After four
-  // cuts the target is an eighth of the line rate, and steps are half as large there, and grow with its root.
+  // Half of 100 Mbps within a quarter of a burst of 1 s is 25 steps of 2 Mbps, four times the configured step. After
+  // four cuts the target is an eighth of the line rate; there, steps are half as large, and grow with the root of the
+  // target.
   const auto flat = cc::Augmentation::mltcp(cc::Aggressiveness(0, 0.25));
   EXPECT_NEAR(regained(flat, 12'500'000) / regained(flat), 2.2, 0.1);
   EXPECT_NEAR(regained(cc::Augmentation(), 12'500'000) / regained(flat), 1.0, 0.01) << "plain flows do as always";
@@ -168,8 +169,8 @@ JobId add_learning_job(Pair& pair) {
       {.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true});
 }
 
-// Two connections of an application that never says where its iterations begin: bursts of 300 kB on one and 200 kB on
-// the other, in messages of 100 kB of which the first of each is sent before the other's.
+// Two connections of an application that never states where its iterations begin: bursts of 300 kB on one and 200 kB on
+// the other, in messages of 100 kB. The first message of each is sent before the other's.
 TEST(Job, iterations__are_learned_over_all_connections) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -200,12 +201,12 @@ TEST(Job, iterations__are_learned_over_all_connections) {
     EXPECT_EQ(tracker.bytes_ratio(), 1.0);
     EXPECT_EQ(pair.c().job_progress(job)->gain(), 2.0);
   }
-  // Once the application speaks, it is believed for good.
+  // Once the application states iterations, they replace the learned ones for good,
   EXPECT_TRUE(pair.c().begin_iteration(job, 1'000'000));
   for (int i = 0; i < 6; ++i) iterate();
   EXPECT_EQ(tracker.iteration(), 6u);
   EXPECT_EQ(tracker.bytes_sent(), 3'000'000u);
-  // Until it says that it knows no more.
+  // until it asks to learn them again.
   EXPECT_TRUE(pair.c().learn_iterations(job));
   EXPECT_FALSE(tracker.known());
   EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "unknown: plain";
@@ -216,8 +217,8 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   EXPECT_FALSE(pair.c().learn_iterations(12345)) << "no such job";
 }
 
-// However long the application has stated sizes, the learner needs no longer than for a job that begins: it does not
-// take what it did not look at for one burst.
+// However long the application has stated sizes, the learner needs no more time than for a new job: the interval
+// without learning does not count as one burst.
 TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -262,7 +263,7 @@ TEST_F(JobConnected, removed__its_connections_go_on_without_a_tag) {
   EXPECT_EQ(buffer, message);
   for (const Parsed& packet : pair.log) EXPECT_EQ(packet.header.flags & wire::has_job, 0);
   EXPECT_FALSE(pair.server().completions.back().has_job);
-  // The slot is free again, with nothing left in it.
+  // The slot is free again, and its counters are reset.
   EXPECT_EQ(pair.c().add_job({}), job);
   EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), 0u);
 }
@@ -284,7 +285,8 @@ TEST_F(JobConnected, attach__moves_a_connection_between_jobs) {
   EXPECT_EQ(pair.c().job_progress(first)->tracker.bytes_sent(), 10'000u);
 }
 
-// A message waits for the peer's buffer for longer than the job computes: no silence of the job, whatever it attaches.
+// A message waits for the peer's buffer for longer than the job computes. This is no pause of the job, whichever job
+// the connection is attached to.
 TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -311,8 +313,8 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   }
 }
 
-// A message that was not counted off, or twice, would be one that the job waits for: it would never fall silent again,
-// and nothing be learned.
+// If a message were never counted off, or twice, the job would seem to wait for it: it would never pause again, and
+// nothing would be learned.
 TEST(Job, messages__are_counted_off_however_they_end) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -336,8 +338,8 @@ TEST(Job, messages__are_counted_off_however_they_end) {
       case 1:
         pair.s().abort(t, pair.now());
         break;
-      case 2:  // the first arrives, the others find no buffer any more
-      case 3:  // and so do the peer's
+      case 2:  // the first arrives, the others find no buffer
+      case 3:  // likewise, and so does the peer's message
         if (way == 3) {
           ASSERT_EQ(pair.s().send(t, message, 0), PostResult::ok);
         }
@@ -354,7 +356,7 @@ TEST(Job, messages__are_counted_off_however_they_end) {
         pair.run_for(10_ms);
         pair.c().abort(d, pair.now());
         break;
-      case 6:  // nobody answers any more
+      case 6:  // nothing is answered any more
         pair.fate = [](const Parsed&, Fate& fate) { fate.drop = true; };
         pair.run_for(100_s);
         pair.fate = nullptr;

@@ -1,6 +1,6 @@
-// Peers that lie about what they have: acknowledgements of packets that were never sent, or whose numbers were skipped
-// on purpose, end the connection; honest peers, whatever the network does, are never taken for such. And peers that
-// leave holes in all that they send.
+// Peers with false acknowledgements: a peer that acknowledges packets which were never sent, or whose numbers were
+// skipped on purpose, ends the connection. Honest peers never do, whatever the network does. Also peers that leave
+// holes in all that they send.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using namespace testing_network;
 using HeldOffConnected = ConnectedTest;
 
-/// A server of the test's own. It takes whatever comes and acknowledges what it likes.
+/// A server that the test plays. It accepts every packet and acknowledges what the test says.
 class Liar {
  public:
   Liar() {
@@ -71,11 +71,12 @@ TEST(Liar, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that_are
 }
 
 TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
-  // It conceals its losses, so as to be sent more.
+  // The peer conceals its losses, to receive more.
   Liar liar;
   for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest);
   liar.expect_caught();
-  // One number in 128 to 640 is skipped. The first may be somebody else's lie; the next one comes a round trip later.
+  // One number in 128 to 640 is skipped. The first may be forged by somebody else; the next one comes a round trip
+  // later.
   EXPECT_LT(liar.highest, 1400u);
 }
 
@@ -114,9 +115,9 @@ TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   pair.expect_both_closed(Status::violation);
 }
 
-// ---- who has lied is held off ---------------------------------------------------------------------------------------
+// ---- a peer that has lied is held off -------------------------------------------------------------------------------
 
-/// Ends the server's connection as its client has acknowledged what was not sent.
+/// Ends the server's connection: its client acknowledges packets that were not sent.
 void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
   const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) { acknowledge(w, 10'000'000, 10'000'000); });
   if (has_tag)
@@ -210,7 +211,7 @@ TEST(HeldOff, connecting_to_a_liar__is_given_up_as_with_who_is_not_there) {
   EXPECT_NEAR((liar.pair.now() - begin).seconds(), 0.3, 0.01);
 }
 
-/// A checked transfer of a message, and which packets of it never came.
+/// A transfer of a message to a peer that is checked, and the numbers of the packets that were withheld.
 struct Withheld {
   explicit Withheld(std::size_t bytes, bool check = true)
       : pair(checked(check), checked(check)), message(random_bytes(bytes)), buffer(bytes) {
@@ -233,7 +234,7 @@ struct Withheld {
     EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   }
-  /// Somebody on the path says that the number has come.
+  /// An attacker on the path acknowledges the number.
   void acknowledge(std::uint64_t number) {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, 1'000'000 + number), [&](wire::Writer& w) {
                   testing_network::acknowledge(w, number, number);
@@ -273,7 +274,7 @@ TEST(Withheld, packets__are_so_only_where_peers_are_checked) {
   EXPECT_TRUE(transfer.numbers.empty());
 }
 
-// Nothing that comes later would show their loss before a timer does.
+// No later packet would show their loss before a timer does.
 TEST(Withheld, packets_near_the_end_of_a_message__are_sent) {
   auto config = Withheld::checked();
   config.pack_messages = false;
@@ -340,7 +341,7 @@ TEST(Withheld, acknowledgement_of_one__is_forgiven_once_and_what_it_held_is_sent
     std::uint64_t lied = 0;
     transfer.on_gap = [&](std::uint64_t number) {
       if (lied == 0 && !late) transfer.acknowledge(lied = number);
-      // When it counts as lost already.
+      // When the number already counts as lost.
       if (lied == 0 && late && transfer.numbers.size() == 2) transfer.acknowledge(lied = number);
     };
     ASSERT_TRUE(transfer.pair.transfer(1, 1));
@@ -418,7 +419,7 @@ TEST(Liar, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
     int marked = 0;
     pair.fate = [&](const Parsed& packet, Fate& fate) {
       if (packet.ecn == Ecn::ce) ++marked;
-      fate.ecn = Ecn::ect0;  // somebody on the path clears them
+      fate.ecn = Ecn::ect0;  // an attacker on the path clears the marks
     };
     EXPECT_TRUE(pair.delivers(c, s, random_bytes(4'000'000), 5_s));
     EXPECT_EQ(marked > 0, !has_key) << "somebody may clear marks to slow a connection down";
@@ -455,7 +456,7 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   EXPECT_GT(pair.s().stats().hole_bytes, budget / 4);
   EXPECT_LE(pair.s().stats().hole_bytes, budget / 2) << "half of what others have left";
   EXPECT_GT(pair.s().stats().beyond_holes, 1000u);
-  // Others go on, also with losses: each message has room of its own.
+  // Other connections continue, also with losses: each message has room for a few holes of its own.
   int left = 3;
   pair.fate = [&](const Parsed& packet, Fate& fate) {
     fate.drop = packet.from == 0 && is_data(packet) && packet.header.packet_number % 7 == 0 && left-- > 0;

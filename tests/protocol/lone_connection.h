@@ -1,5 +1,6 @@
-// One connection without shard or network: the test is its clock, its peer and its congestion controller. It decides
-// about every packet that arrives, sees every packet that is built, and reads what the controller is told, to the bit.
+// One connection without shard or network: the test is its clock, its peer and its congestion controller. The test
+// decides about every packet that arrives, sees every packet that is built, and reads the exact events of the
+// controller.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace mltcp::testing_network {
 
 using namespace transport;
 
-/// An event as the congestion controller got it.
+/// An event as the congestion controller received it.
 struct Told {
   enum class Kind : std::uint8_t { ack, congestion, timeout, undone, timer, idle_restart };
   Kind kind = Kind::ack;
@@ -27,8 +28,8 @@ struct Told {
   cc::CongestionEvent event{};  ///< congestion
 };
 
-/// A congestion controller that writes down what it is told, and whose output is the test's. The state of an algorithm
-/// is plain bytes, so what it writes lies outside: of one connection at a time.
+/// A congestion controller that records its events, and whose output the test sets. An algorithm's state is plain
+/// bytes, so the record is static: only one connection at a time.
 struct Recorder {
   static constexpr std::string_view name = "recorder";
   static constexpr cc::Capabilities capabilities{.needs_timer = true};
@@ -65,16 +66,16 @@ inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
   return config;
 }
 
-/// The accepted end of a connection, with credit for as many messages as it likes; packet 0 was its ACCEPT, which took
-/// a round trip of 100 us.
+/// The accepted end of a connection, by default with credit for a million messages. Packet 0 was its ACCEPT,
+/// acknowledged after a round trip of 100 us.
 class LoneConnection {
  public:
   static constexpr Nanos kRoundTrip{100'000};
   static constexpr std::uint32_t kPacket = 1472;   ///< bytes of a full packet
-  static constexpr std::uint32_t kPayload = 1424;  ///< of those, data
-  static constexpr double kHuge = 1e9;             ///< a window that holds nothing back
+  static constexpr std::uint32_t kPayload = 1424;  ///< data in a full packet
+  static constexpr double kHuge = 1e9;             ///< a window that never limits sending
   static constexpr Rate kUnpaced{1'000'000'000'000'000'000};
-  static constexpr std::uint64_t kFirstOfPeer = 10;  ///< packet number of what arrives first
+  static constexpr std::uint64_t kFirstOfPeer = 10;  ///< packet number of the first packet that arrives
 
   enum class Start : std::uint8_t { acknowledged, accepted, connecting };
   struct Options {
@@ -111,9 +112,9 @@ class LoneConnection {
     told.clear();
   }
 
-  // What the program does.
+  // Actions of the program.
 
-  /// A message of its own for each of `count` full packets, which leave now; returns the number of the first.
+  /// Sends `count` messages of one full packet each now; returns the packet number of the first.
   std::uint64_t send(std::uint64_t count = 1, Bytes bytes = kPayload) {
     const std::uint64_t first = connection.next_packet_number();
     for (std::uint64_t i = 0; i < count; ++i) post(bytes);
@@ -123,10 +124,10 @@ class LoneConnection {
   void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0, Nanos::never(), 0), PostResult::ok); }
   JobState& job() { return jobs_[0]; }
 
-  // What the peer does.
+  // Actions of the peer.
 
   using Ranges = std::vector<wire::PacketRange>;
-  /// Acknowledges `ranges`, in rising order, in a burst of its own; then what may leave does.
+  /// Acknowledges `ranges`, in rising order, in a burst of its own; then sends what may leave.
   void ack(const Ranges& ranges, const wire::EcnCounts& ecn = {}, Nanos delay = {}) {
     take_ack(ranges, ecn, delay);
     end_burst();
@@ -146,7 +147,7 @@ class LoneConnection {
       w.ack(frame);
     });
   }
-  /// A packet with a number after all others.
+  /// A packet arrives, with a number after all others.
   void arrive(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
     wire::Header header = header_for(7, next_of_peer++, 1000);
     header.flags = flags;
@@ -164,7 +165,7 @@ class LoneConnection {
     ASSERT_EQ(reader.begin(arrived.bytes, arrived.tail, arrived.virtual_bytes, header), wire::ParseError::none);
     connection.on_packet(header, reader, arrived, now);
   }
-  /// What arrives in a burst of its own; then what may leave does.
+  /// A packet arrives in a burst of its own; then sends what may leave.
   void take(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
     arrive(write, ecn, flags);
     end_burst();
@@ -179,9 +180,9 @@ class LoneConnection {
     build();
   }
 
-  // What the shard does.
+  // Actions of the shard.
 
-  /// Builds what may leave now; returns why no more may.
+  /// Builds all packets that may leave now; returns why no more may.
   Connection::Blocked build() {
     for (;;) {
       BuiltPacket built;
@@ -197,7 +198,7 @@ class LoneConnection {
     connection.on_timer(now);
     build();
   }
-  /// Passes time, with every timer at its time.
+  /// Lets time pass, and calls every timer at its time.
   void run_until(Nanos end) {
     while (connection.state() != Connection::State::dead && connection.next_deadline() <= end) {
       now = std::max(now, connection.next_deadline());
@@ -207,7 +208,7 @@ class LoneConnection {
   }
   void run_for(Nanos duration) { run_until(now + duration); }
 
-  // What there is to see.
+  // Observations.
 
   [[nodiscard]] ConnectionStats stats() const { return connection.stats(); }
   [[nodiscard]] std::size_t undone() const { return count(Told::Kind::undone); }
@@ -263,12 +264,12 @@ class LoneConnection {
   Connection connection;
 };
 
-/// Ten packets are under way, and their acknowledgements are due.
+/// Ten packets are under way, and their acknowledgements are about to arrive.
 struct Flight : LoneConnection {
   explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
     now += kRoundTrip;
   }
-  /// The `from`-th to the `to`-th of them arrive, from 0, or of those sent after.
+  /// Acknowledges the `from`-th to the `to`-th packet, counted from 0; later packets count on.
   void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
     ack({{first + from, first + to}}, ecn);
   }

@@ -63,7 +63,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   const auto [c, s] = pair.connect();
   pair.log.clear();
   const Nanos begin = pair.now();
-  pair.client().dead = true;  // it has sent none of this
+  pair.client().dead = true;  // it has not sent the packets below
   pair.inject(pair.server(), pair.client().address,
               forge(header_for(s, 5), [](wire::Writer& w) { w.ping(); }));  // out of order: at once
   pair.run_for(1_ms);
@@ -79,7 +79,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   EXPECT_EQ(pair.log[0].find(FrameType::ack)->ack.ranges[0].last, 6u);
 }
 
-/// What the acknowledgements of a transfer of 20 MB cost, on a link of `rate`.
+/// The acknowledgements of a transfer of 20 MB on a link of `rate`, and their cost.
 struct AckCosts {
   AckCosts(Rate rate, const ConnectionConfig& config, std::size_t message_bytes = 20'000'000,
            Nanos delay = TestNetwork::kDefaultDelay)
@@ -167,7 +167,7 @@ TEST(AckRatio, short_messages__do_not_end_it) {
 }
 
 TEST(AckRatio, last_packet__is_acknowledged_at_once) {
-  // The first: behind whole groups of 16. The others: with some over.
+  // The first length ends after whole groups of 16 packets, the others within a group.
   for (const std::size_t bytes : {kFullPayload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
     Transfer transfer(bytes, window_of_256);
     transfer.pair.rate = kTenGbps;
@@ -194,7 +194,7 @@ TEST(AckRatio, packets_behind_a_gap__are_acknowledged_each) {
   std::set<std::uint64_t> told;
   for (const Parsed& packet : transfer.pair.log)
     if (const wire::Frame* ack = packet.find(FrameType::ack)) told.insert(ack->ack.ranges[0].last);
-  // Three packets later it is lost (RFC 9002); from then on it goes on as before.
+  // Three packets later it is lost (RFC 9002); from then on the ratio is as before.
   for (std::uint64_t behind = 1; behind <= 3; ++behind) EXPECT_EQ(told.count(dropped + behind), 1u) << behind;
   EXPECT_EQ(told.count(dropped + 4), 0u);
 }
@@ -236,7 +236,7 @@ TEST(Loss, one_packet__is_found_by_the_packet_threshold_within_a_round_trip) {
 }
 
 TEST(Loss, packet_threshold__is_three) {
-  // The packet before the last two: not enough packets after it, so time decides.
+  // The packet before the last two: too few packets follow, so the time threshold decides.
   Transfer transfer(14'280);
   transfer.on_data([](int number, Fate& fate) { fate.drop = number == 7; });
   const Nanos begin = transfer.pair.now();
@@ -267,7 +267,7 @@ TEST(Loss, whole_flight__is_made_good_by_a_probe) {
 }
 
 TEST(Loss, probes__double_their_interval) {
-  Transfer transfer(400);  // so short that it can't be lost for its length
+  Transfer transfer(400);  // so short that its loss can not be due to its length
   transfer.on_data([](int, Fate& fate) { fate.drop = true; });
   transfer.send();
   transfer.pair.run_for(5_s);
@@ -331,7 +331,7 @@ TEST(Loss, small_messages_that_share_a_packet__all_come_again) {
 TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
   Transfer transfer(1'000'000);
   transfer.pair.rate = Rate(1'000'000'000);
-  // Each fiftieth packet falls six places back: 12 us a packet.
+  // Every fiftieth packet arrives six packets late, at 12 us a packet.
   transfer.on_data([](int number, Fate& fate) {
     if (number % 50 == 20) fate.extra_delay = 75_us;
   });
@@ -340,7 +340,7 @@ TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
   EXPECT_GE(transfer.stats().spurious_losses, 1u);
   EXPECT_LE(transfer.stats().spurious_losses, 2u) << "after the first, six places are known to be reordering";
   EXPECT_EQ(transfer.stats().spurious_losses, transfer.stats().lost_packets);
-  // Slow start goes on as if nothing had been.
+  // Slow start continues as if there had been no loss.
   EXPECT_GT(transfer.stats().cwnd_bytes, 100'000);
 }
 
@@ -364,7 +364,7 @@ TEST(Congestion, in_flight__stays_within_the_window) {
   transfer.send();
   transfer.pair.run(
       [&] {
-        // A decrease leaves what is in flight; it may not grow then.
+        // A decrease does not change the bytes in flight, which may exceed the window then.
         beyond = beyond || (static_cast<double>(transfer.stats().in_flight) > transfer.stats().cwnd_bytes &&
                             transfer.stats().congestion_events == 0);
         return transfer.pair.server().count(Kind::received) == 1;
@@ -416,7 +416,7 @@ TEST(Bounds, max_packets_in_flight__holds) {
   EXPECT_EQ(transfer.buffer, transfer.message);
 }
 
-// The lost packet is remembered in front of a full record of sent packets, and nothing is in flight any more.
+// The lost packet is the oldest in a full record of sent packets, and nothing is in flight any more.
 TEST(Bounds, max_packets_in_flight__does_not_stall_on_any_single_loss) {
   for (int lost = 0; lost < 60; ++lost) {
     ConnectionConfig config;
@@ -429,8 +429,8 @@ TEST(Bounds, max_packets_in_flight__does_not_stall_on_any_single_loss) {
 }
 
 TEST(Bounds, many_acknowledgements_behind_a_lost_packet__do_not_stall_it) {
-  // The client's one packet is lost; while its timeout is far away, the server's data makes the client acknowledge
-  // more packets than it can remember.
+  // The client's only packet is lost. Its timeout is far away, and the server's data makes the client acknowledge more
+  // packets than it can remember.
   ConnectionConfig config;
   config.max_packets_in_flight = 16;
   config.give_up_after = 5_s;
@@ -460,7 +460,7 @@ TEST(Bounds, many_acknowledgements_behind_a_lost_packet__do_not_stall_it) {
 }
 
 TEST(Bounds, reassembly__of_every_second_packet_missing) {
-  // 2000 packets with every second one lost: more holes than are remembered; all arrives nevertheless.
+  // 2000 packets, of which every second is lost: more holes than are remembered; still all data arrives.
   Transfer transfer(4'000'000);
   std::set<std::uint32_t> dropped;
   transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {

@@ -1,4 +1,4 @@
-// Messages: every length around the places where the code takes another path, several in a packet, order of buffers,
+// Messages: every length near the limits between the paths of the code, several messages in a packet, order of buffers,
 // truncation, and both directions at once.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using namespace testing_network;
 using MessageConnected = ConnectedTest;
 
 TEST(Message, length__every_interesting_one_arrives_byte_exact) {
-  // 256 is the longest piece that is copied; 1424 (`full_payload`) is the longest of one packet.
+  // 256 bytes is the longest piece that is copied; 1424 (`full_payload`) is the longest that fits in one packet.
   Pair pair;
   const auto [c, s] = pair.connect();
   for (const std::size_t length :
@@ -188,7 +188,7 @@ TEST_F(MessageConnected, both_directions__at_once_on_one_connection) {
 }
 
 TEST(Message, one_buffer__may_be_sent_on_several_connections) {
-  // As in a broadcast: one message completes while packets of another, out of the same memory, wait in a full datapath.
+  // As in a broadcast: one message completes while packets of another, from the same memory, wait in a full datapath.
   Pair pair({}, {}, 50_us, {.burst = 8});
   const auto message = random_bytes(10'000);
   std::array<ConnectionId, 2> ids{};

@@ -64,14 +64,14 @@ TEST(Pacing, window__is_spread_over_the_round_trip) {
   EXPECT_LE(static_cast<double>(densest(pair, 0, 200_us)), 0.2 * window * 1.1 + 40 * 1514);
 }
 
-/// What the window of a connection becomes in 100 ms when polls come up to `late` after their time.
+/// The window of a connection after 100 ms, if polls come up to `late` after their time.
 double window_with(Nanos late) {
   Pair pair({}, {}, 250_us, {.virtual_payload = true});
   const auto [c, s] = pair.connect();
   EXPECT_EQ(pair.s().receive_virtual(s, 1U << 30, 0), PostResult::ok);
   pair.run_for(5_ms);
   bool once = true;
-  pair.fate = [&](const Parsed& packet, auto& fate) {  // leaves slow start with a small window
+  pair.fate = [&](const Parsed& packet, auto& fate) {  // so that slow start ends with a small window
     if (packet.from == 0 && packet.has(FrameType::data) && std::exchange(once, false)) fate.drop = true;
   };
   pair.logging = false;
@@ -177,7 +177,7 @@ TEST(JobRate, finished_flows__leave_theirs_to_the_others) {
   EXPECT_LT((shared.pair.now() - begin).seconds(), 11e6 * 8 / 5e8 * 1.08);
 }
 
-/// Of the rate, when every fifth of a millisecond nobody is polled.
+/// The achieved share of the rate if nobody is polled for 0.2 ms of every millisecond.
 double share_of_rate(Nanos catch_up) {
   const Rate rate(500'000'000);
   SharedJob shared(rate, 1, {}, catch_up);
@@ -212,7 +212,7 @@ TEST(JobRate, late_poll__sends_the_packets_of_the_flows_in_turn) {
   SharedJob shared(Rate(500'000'000), 4, {}, 1_ms);
   shared.post(100'000'000);
   shared.pair.run_for(20_ms);
-  shared.pair.stand_still(400_us);  // 16 packets' time
+  shared.pair.stand_still(400_us);  // the time of 16 packets
   shared.pair.log.clear();
   const Nanos late = shared.pair.now();
   shared.pair.run_for(1_us);
@@ -258,7 +258,7 @@ TEST(JobRate, whatever_ends_it__takes_effect_at_once) {
        }},
   };
   for (const auto& [name, change] : changes) {
-    SharedJob shared(Rate(1'000), 4);  // a packet in twelve seconds
+    SharedJob shared(Rate(1'000), 4);  // one packet in twelve seconds
     shared.post(1'000'000);
     shared.pair.run_for(100_ms);
     EXPECT_EQ(shared.pair.client().count(Kind::sent), 0u);

@@ -1,4 +1,4 @@
-// Persistent congestion (RFC 9002 section 7.6): which losses show it, and what it does to the window.
+// Persistent congestion (RFC 9002 section 7.6): which losses indicate it, and its effect on the window.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,10 +10,10 @@ namespace {
 
 using namespace testing_network;
 
-constexpr Nanos kThreeTimeouts = 3'300_us;  // of 100 us of round trip and 1 ms of granularity
+constexpr Nanos kThreeTimeouts = 3'300_us;  // with a round trip of 100 us and a granularity of 1 ms
 
-/// Sends a packet at each of `times` after the handshake and one 10 ms after it; when that one is acknowledged, those
-/// of `acked` are too, and the others are lost.
+/// Sends a packet at each of `times` after the handshake and one 10 ms after it. Then the last one and those with an
+/// index in `acked` are acknowledged, and the others are lost.
 struct Losses {
   Losses(std::initializer_list<Nanos> times, const std::set<std::size_t>& acked = {},
          LoneConnection::Start start = LoneConnection::Start::acknowledged)

@@ -1,5 +1,5 @@
-// What arrives at a connection: which packets it has had before, when it acknowledges, what it counts, and frames that
-// no honest peer sends.
+// Packets that arrive at a connection: which ones are duplicates, when they are acknowledged, which are counted, and
+// frames that no honest peer sends.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -11,7 +11,7 @@ using namespace testing_network;
 
 const auto ping = [](wire::Writer& w) { w.ping(); };
 
-/// As in round_timers(), with a receiver that waits.
+/// As round_timers(), but the receiver delays acknowledgements.
 ConnectionConfig patient(std::uint32_t ack_every = 2) {
   ConnectionConfig config = round_timers();
   config.max_ack_delay = 300_us;
@@ -19,15 +19,15 @@ ConnectionConfig patient(std::uint32_t ack_every = 2) {
   return config;
 }
 
-/// A receiver with nothing left to send but acknowledgements.
+/// A receiver that sends only acknowledgements.
 struct Receiver : LoneConnection {
   explicit Receiver(const ConnectionConfig& config = patient()) : LoneConnection(config), before(sent.size()) {}
-  /// Packets since the last call.
+  /// Number of packets sent since the last call.
   std::size_t answers() { return sent.size() - std::exchange(before, sent.size()); }
   std::size_t before;
 };
 
-/// `bytes` of data, of zeros.
+/// A DATA frame with `bytes` zeros.
 auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uint32_t message = 0) {
   return [=](wire::Writer& w) {
     w.data({.last = last, .message = message, .offset = offset, .length = bytes});
@@ -36,7 +36,7 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
   };
 }
 
-// ---- which packets --------------------------------------------------------------------------------------------------
+// ---- new packets and duplicates -------------------------------------------------------------------------------------
 
 class ReceptionTest : public testing::Test {
  protected:
@@ -44,12 +44,12 @@ class ReceptionTest : public testing::Test {
 };
 
 TEST_F(ReceptionTest, forgotten_packets__are_taken_again) {
-  // 31 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
+  // 31 single packets with gaps between them, and the earlier packet 10: as many ranges as are remembered.
   for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 9, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 1) << "nothing is forgotten yet";
-  receiver.arrive(header_for(7, 140, 1000), ping);  // the lowest range, 9 and 10, goes
+  receiver.arrive(header_for(7, 140, 1000), ping);  // the lowest range, 9 and 10, is forgotten
   EXPECT_EQ(receiver.stats().packets_received, taken + 2);
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
   for (const std::uint64_t number : {8U, 9U, 10U}) receiver.arrive(header_for(7, number, 1000), ping);
@@ -64,7 +64,7 @@ TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
   receiver.end_burst();
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
   for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
-    // Remembered, and so named: an acknowledgement has room for all ranges that are.
+    // All remembered ranges are in the acknowledgement, which has room for them.
     for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
     receiver.end_burst();
     EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
@@ -74,8 +74,8 @@ TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
 }
 
 TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers) {
-  // The last of them joins it to the others. The numbers are so high that nothing would be believed if it were
-  // forgotten.
+  // The last packet joins the range to the others. The numbers are so high that no packet would be accepted if the
+  // range were forgotten.
   for (const std::uint64_t begin : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
     constexpr std::uint32_t overtaken = 1024;
     Receiver receiver;
@@ -299,7 +299,7 @@ TEST_F(ReceptionTest, credit__is_acknowledged) {
 
 // ---- forged frames --------------------------------------------------------------------------------------------------
 
-/// A receiver with buffers for two messages, that has answered all so far.
+/// A receiver with buffers for two messages, which has acknowledged all packets so far.
 struct Buffers : Receiver {
   Buffers() {
     for (auto& buffer : buffers) {
@@ -309,10 +309,10 @@ struct Buffers : Receiver {
     build();
     answers();
   }
-  /// Takes a packet and expects that it is refused: counted, not acknowledged, and free to come again.
+  /// Takes a packet and expects that it is refused: counted, not acknowledged, and accepted if it comes again valid.
   void refuse(const std::function<void(wire::Writer&)>& write, std::uint64_t malformed = 1) {
     run_for(10_ms);
-    answers();  // those to what came before
+    answers();  // acknowledgements of earlier packets
     const std::uint64_t counted = shard.malformed_packets;
     const std::uint64_t taken = stats().packets_received;
     arrive(header_for(7, next_of_peer, 1000), write);
@@ -340,7 +340,7 @@ TEST_F(ForgedFramesTest, frame_that_is_cut_off__leaves_what_came_before_it_deliv
     w.copy(&cut, 1);
   });
   ASSERT_EQ(receiver.completions().size(), 1u);
-  receiver.take(whole);  // under the same number, as it was not taken
+  receiver.take(whole);  // with the same number, because the packet was refused
   EXPECT_TRUE(receiver.completions().empty()) << "once";
   receiver.run_for(300_us);
   EXPECT_TRUE(receiver.sent.back().has(FrameType::ack));
@@ -358,7 +358,7 @@ TEST_F(ForgedFramesTest, frame_of_no_type__refuses_its_packet) {
 TEST_F(ForgedFramesTest, data_after_a_frame_that_is_refused__is_not_taken) {
   receiver.refuse(
       [](wire::Writer& w) {
-        data(0, 10, true, 5)(w);  // nobody promised a buffer
+        data(0, 10, true, 5)(w);  // no buffer was promised for it
         data(0, 10, true, 0)(w);
       },
       0);
@@ -397,8 +397,8 @@ TEST_F(ForgedFramesTest, end_before_data_that_has_come__takes_neither) {
 
 TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
   for (const auto& lie : {
-           data(150, 100),        // beyond it
-           data(150, 50),         // reaches it and is not the last
+           data(150, 100),        // beyond the end
+           data(150, 50),         // reaches the end, but without `last`
            data(0, 199, true),    // another end
            data(100, 101, true),  // another end
        }) {

@@ -1,5 +1,5 @@
-// Connections whose packets are sealed with a job's key: whole exchanges, and what becomes of those who have no key,
-// another key, or only what they have seen on the wire.
+// Connections whose packets are sealed with a job's key: whole exchanges, and peers without a key, with another key, or
+// with only the packets that they have seen on the wire.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
 
-/// A pair that keeps all that was sent.
+/// A pair that keeps all packets that were sent.
 class SealedPair : public Pair {
  public:
   SealedPair(const Key& client, const std::vector<Key>& server, const PacketIo::Limits& limits = {})
@@ -150,7 +150,7 @@ TEST_P(SealTest, changed_packet__changes_nothing) {
     ASSERT_EQ(wire::Reader::sealed_header(bytes, header), wire::ParseError::none);
     if (from != 0 || header.connection == 0) continue;
     for (std::size_t at = 0; at < bytes.size(); at += at < 64 ? 1 : 37) {
-      if (at == 0 || (at >= 16 && at < 20)) continue;  // another protocol's, or another connection's
+      if (at == 0 || (at >= 16 && at < 20)) continue;  // for another protocol, or another connection
       ByteVector changed = bytes;
       changed[at] ^= std::byte{0x20};
       pair.inject_as_it_is(pair.server(), pair.client().address, changed);
@@ -179,7 +179,7 @@ TEST_P(SealTest, whatever_was_seen_and_is_sent_again__is_not_taken) {
   pair.run_for(1_s);
   EXPECT_GT(pair.s().stats().replayed_packets, 10u);
   EXPECT_EQ(pair.s().stats(s)->messages_received, before.messages_received);
-  // Its CONNECT came again, too: it makes no connection.
+  // The CONNECT arrived again, too: it opens no connection.
   EXPECT_EQ(pair.server().of(Kind::accepted).size(), 1u);
   pair.client().forget_completions();
   EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
@@ -188,9 +188,9 @@ TEST_P(SealTest, whatever_was_seen_and_is_sent_again__is_not_taken) {
 TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
   SealedPair pair(key_, {key_});
   const auto [c, s] = pair.connect();
-  // Both tags were told in the clear, by CONNECT and ACCEPT.
+  // Both tags were sent in the clear, in CONNECT and ACCEPT.
   for (const auto& [from, bytes] : std::vector(pair.sent)) {
-    // What is encrypted may look like one of them by chance.
+    // Encrypted bytes may look like one of them by chance.
     if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) continue;
     wire::Reader reader;
     reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
@@ -208,13 +208,13 @@ TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
 }
 
 TEST_P(SealTest, packet_without_a_seal__proves_no_address) {
-  // Somebody repeats a CONNECT from an address of his own, and reads the tag in the ACCEPT that he gets for it.
+  // An attacker repeats a CONNECT from another address, and reads the tag in the ACCEPT sent to that address.
   SealedPair pair(key_, {key_});
   const auto [c, s] = pair.connect();
   const ByteVector connect = pair.sent.front().second;
-  const Address stranger = Address::v4(0x0A010001, 9);
+  const Address unknown_peer = Address::v4(0x0A010001, 9);
   const std::size_t before = pair.sent.size();
-  pair.inject_as_it_is(pair.server(), stranger, connect);
+  pair.inject_as_it_is(pair.server(), unknown_peer, connect);
   pair.run_for(1_ms);
   ASSERT_EQ(pair.s().stats().half_open, 1u);
   ASSERT_GT(pair.sent.size(), before);
@@ -224,7 +224,7 @@ TEST_P(SealTest, packet_without_a_seal__proves_no_address) {
   ASSERT_TRUE(reader.next(frame) && frame.type == FrameType::accept);
   wire::Header header = header_for(frame.connect.source_connection, 50);
   header.tag = frame.connect.tag;
-  pair.inject_as_it_is(pair.server(), stranger, forge(header, [](wire::Writer& w) { w.ping(); }));
+  pair.inject_as_it_is(pair.server(), unknown_peer, forge(header, [](wire::Writer& w) { w.ping(); }));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().forged_packets, 1u);
   EXPECT_EQ(pair.s().stats().half_open, 1u);
@@ -266,7 +266,7 @@ TEST_P(SealTest, server_without_a_key__tells_so) {
 
 TEST_P(SealTest, refusal_of_somebody_without_the_key__does_not_outrun_the_server) {
   SealedPair pair(key_, {key_});
-  // On the path: it sees CONNECT and answers first.
+  // An attacker on the path sees CONNECT, and answers first.
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     wire::Reader reader;
     reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
@@ -297,10 +297,10 @@ TEST_P(SealTest, server_that_has_been_restarted__is_believed_who_has_the_key) {
   const Nanos began = pair.now();
   const std::byte message{1};
   ASSERT_EQ(pair.c().send(c, {&message, 1}, 9), PostResult::ok);
-  // There is no credit: who waits for it asks.
+  // There is no credit, so the client asks for it.
   EXPECT_EQ(how_it_ended(pair, 10_s), Status::unreachable);
   EXPECT_LT((pair.now() - began).count,
-            (3_s).count);  // of two keys, the second question is answered with the right one
+            (3_s).count);  // with two keys, the second question is answered with the right one
   EXPECT_EQ(pair.c().stats().resets_taken, 1u);
   EXPECT_GT(pair.c().stats().forged_resets, 0u);
 }

@@ -1,5 +1,5 @@
-// What holders of no key can do with packets that somebody with one has sealed: bring them again, bring them late or
-// out of order, or take them to another member of the job.
+// Attacks without the key that use sealed packets of a key holder: the packets are replayed, delayed, reordered, or
+// sent to another member of the job.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -16,7 +16,7 @@ using security::JobKey;
 using security::packet_key;
 using Key = std::shared_ptr<const PacketKey>;
 
-// ---- numbers that have come -----------------------------------------------------------------------------------------
+// ---- numbers that were received -------------------------------------------------------------------------------------
 
 TEST(SealWindow, reordering__is_taken_for_no_replay) {
   const ConnectionConfig config = keyed({packet_key(JobKey::generate())});
@@ -24,7 +24,7 @@ TEST(SealWindow, reordering__is_taken_for_no_replay) {
   pair.rate = Rate(1'000'000'000);
   pair.logging = false;
   const auto [c, s] = pair.connect();
-  // One packet in five is late by up to 5 ms, in which 400 others overtake it. None comes twice.
+  // One packet in five is late by up to 5 ms, and up to 400 others overtake it. None is a duplicate.
   std::uint64_t seed = 1;
   const auto draw = [&] {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -152,15 +152,15 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
   }
-  // An epoch ends late by a round trip, in which PING is acknowledged.
+  // An epoch ends up to a round trip late, until PING is acknowledged.
   EXPECT_GT(sent, 1000u);
   EXPECT_GT(changes, sent / 48);
   EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
 }
 
-// ---- peers that know nothing of a connection ------------------------------------------------------------------------
+// ---- peers that do not know the connection --------------------------------------------------------------------------
 
-/// A and B are connected; C has the same key, and answers everybody on the path.
+/// A and B are connected. C has the same key, and answers any packet that the test relays to it.
 class Job : public TestNetwork {
  public:
   Job() {
@@ -171,7 +171,7 @@ class Job : public TestNetwork {
     EXPECT_TRUE(run([&] { return b.count(Kind::accepted) > 0 && a.count(Kind::connected) > 0; }, now() + 1_s));
     run_for(10_ms);
   }
-  /// Takes A's latest packet to C, and what C says of it to A.
+  /// Sends A's latest packet to C, and C's answer to A.
   void relay() {
     answer.clear();
     inject_as_it_is(c, Address::v4(0x0B000001, 1), latest);
@@ -197,8 +197,8 @@ class Job : public TestNetwork {
   TestHost& a = add({.seed = 1});
   TestHost& b = add({.seed = 2});
   TestHost& c = add({.seed = 3});
-  ByteVector latest;  ///< of A
-  ByteVector answer;  ///< the last packet of another
+  ByteVector latest;  ///< A's latest packet
+  ByteVector answer;  ///< the latest packet of another host
   ConnectionId id = 0;
 };
 
@@ -227,7 +227,7 @@ TEST(SealWindow, reset_of_another_member__survives_the_loss_of_a_question_and_of
     job.fate = [&](const Parsed& packet, Fate& fate) {
       fate.drop = (packet.from == 0 && (cut || ++of_a == 1)) || (packet.from == 1 && ++of_b == 1);
     };
-    if (cut) {  // then probe timeouts are so long that none comes in time
+    if (cut) {  // probe timeouts are so long then that none comes in time
       ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
       job.run_for(1500_ms);
       cut = false;
@@ -260,7 +260,7 @@ TEST(SealWindow, restarted_peer__is_believed_soon) {
   ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 10_s));
   EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
   EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
-  // Without credit, A asks after a second at the latest.
+  // Without credit, A asks for it after at most a second.
   EXPECT_LT((job.now() - began).count, (1400_ms).count);
 }
 
@@ -270,7 +270,7 @@ TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_fo
   const ByteVector message(100);
   ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
   job.relay();
-  ByteVector forged = job.answer;  // a true answer, but to what is no longer the latest packet, or with a wrong seal
+  ByteVector forged = job.answer;  // a valid answer, but to an older packet, or with a wrong seal
   forged[wire::kSealOffset] ^= std::byte{1};
   for (int burst = 0; burst < 30; ++burst) {
     for (int i = 0; i < 500; ++i) job.inject_as_it_is(job.a, job.b.address, forged);

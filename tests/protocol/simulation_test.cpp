@@ -50,7 +50,7 @@ struct Transfer {
     network.attach(network.left(0), client);
     network.attach(network.right(0), server);
   }
-  /// Sends one message of `bytes`; the time that it took, or never.
+  /// Sends one message of `bytes`; returns the duration, or never().
   Nanos run(Bytes bytes, Nanos limit) {
     bool done = false;
     server.on_completion = [&](const Completion& completion) {
@@ -103,12 +103,13 @@ TEST(Simulation, one_connection__fills_the_link) {
   Transfer transfer(dumbbell(Rate(1'000'000'000), 20_us, 1500, 250'000));
   const Nanos time = transfer.run(50'000'000, 100_s);
   ASSERT_FALSE(time.is_never());
-  // 1500 of 1514 bytes are IP, 60 of them headers of IP, UDP and ours, 12 of the frame.
+  // Of 1514 bytes on the wire 1500 are IP; 60 of those are the headers of IP, UDP and the transport, and 12 those of
+  // the frame.
   EXPECT_GT(50e6 * 8 / time.seconds(), 0.9e9);
 }
 
 TEST(Simulation, more_packets_than_may_be_in_flight__survive_a_loss) {
-  // The path holds more packets than the default limit, and one is lost when the window is full.
+  // The path holds more packets than the default limit, and one is lost while the window is full.
   fabric::DumbbellConfig config = dumbbell(Rate(100'000'000'000), 3_ms, 1500, 100'000'000);
   config.bottleneck.faults.loss = 1e-5;
   Transfer transfer(config);

@@ -1,5 +1,5 @@
-// Both ends must never wait for each other for ever: credit, CLOSE and the handshake each get through however packets
-// are lost or late, and whichever end does what first.
+// The two ends must never wait for each other without end: credit, CLOSE and the handshake arrive whatever packets are
+// lost or late, and in whatever order the ends act.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST(Stall, accept_lost_while_the_server_has_data__is_repeated) {
 }
 
 TEST(Stall, credit_of_a_repeated_connect__counts) {
-  Pair pair({}, {}, 2_ms);  // the round trip is longer than the first probe timeout: CONNECT is repeated, nothing lost
+  Pair pair({}, {}, 2_ms);  // longer than the first probe timeout: CONNECT is repeated, nothing is lost
   std::byte byte{};
   pair.serve({&byte, 1});
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
@@ -69,7 +69,7 @@ TEST(Stall, credit_of_a_repeated_accept__counts) {
   EXPECT_EQ(pair.server().count(Kind::received), 1u);
 }
 
-// The client closes; the server answers its data only after it got rid of its own, for which the client has a buffer.
+// The client closes. The server answers its data only after its own data was sent, for which the client has a buffer.
 void close_with_a_late_answer(bool lose_credit) {
   Pair pair;
   const auto [c, s] = pair.connect();
@@ -121,7 +121,7 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
   }
 }
 
-// The peer was told of a buffer that is withdrawn: what it sends for that is refused, whatever it does.
+// The peer learned of a buffer that is then withdrawn: its message for that buffer is refused.
 TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
   for (const int lost : {0, 1, 3}) {
     Pair pair;
@@ -178,7 +178,7 @@ TEST(Stall, both_close_with_sends_whose_buffers_were_withdrawn__ends) {
   }
 }
 
-// A buffer is withdrawn of which the peer was told. What it packs with the message for that has its buffers.
+// The peer learned of a buffer that is then withdrawn. Other messages in the same packet have buffers, and must arrive.
 TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
   for (const bool in_disorder : {false, true}) {
     Pair pair;
@@ -188,7 +188,7 @@ TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
       ASSERT_EQ(pair.s().receive(s, std::span(in).subspan(i, 1), i), PostResult::ok);
     pair.run_for(1_s);
     ASSERT_TRUE(pair.s().cancel_receive(s, 2));
-    // In disorder: the last is sent first, and lost, and so are the others, with which it is sent again.
+    // In disorder: all first packets are lost, and the messages are sent again together, the last one first.
     int left = in_disorder ? 3 : 0;
     pair.fate = [&](const Parsed& packet, Fate& fate) {
       fate.drop = packet.from == 0 && is_data(packet) && left-- > 0;
@@ -206,7 +206,7 @@ TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
   }
 }
 
-// The peer closes, and has withdrawn a buffer for which this end has begun to send.
+// The peer closes, and has withdrawn a buffer for which this end has already begun to send.
 TEST_F(StallConnected, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the_connection_goes_on) {
   std::byte in{};
   ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
@@ -247,7 +247,7 @@ TEST(Stall, message_that_has_its_buffer__does_not_wait_for_a_long_one_that_is_re
   }
 }
 
-// What has ended for want of a buffer is the program's again, whatever an old acknowledgement promises.
+// A message that has ended for lack of a buffer is the program's again, whatever credit a late acknowledgement grants.
 TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   constexpr std::size_t bytes = 1200;
   ByteVector in(bytes * 8);
@@ -260,7 +260,7 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   pair.server().on_completion = [&](const Completion& completion) {
     if (completion.kind == Kind::received && completion.tag == 0) receive(4, 6);
   };
-  // The acknowledgement that tells of six buffers is late, and the second message, before the others, is lost.
+  // The acknowledgement with the credit of six is late, and the second message, before the others, is lost.
   bool is_late = false;
   bool loses = true;
   constexpr std::byte again{0xEE};
@@ -301,7 +301,8 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   EXPECT_EQ(pair.client().of(Kind::sent).back().status, Status::closed) << "no buffer comes any more";
 }
 
-// Each refused packet draws the last word, but not while one is under way: else nobody would be given up.
+// Each refused packet is answered with the final credit, unless one is under way: otherwise the peer would never be
+// given up.
 TEST(Stall, peer_that_floods_a_closing_end_and_acknowledges_nothing__is_given_up) {
   const ConnectionConfig config = config_with([](ConnectionConfig& one) { one.give_up_after = 5_s; });
   Pair pair(config, config);
@@ -338,7 +339,7 @@ TEST_F(StallConnected, client_that_starts_anew_with_the_same_seed__connects) {
   EXPECT_FALSE(pair.s().exists(s));
 }
 
-/// So many packets that are nobody's wait at the server, more than one poll takes.
+/// Adds `packets` packets of unknown connections to the server's queue, more than one poll takes.
 void flood(Pair& pair, std::size_t packets) {
   const ByteVector stray = forge(header_for(7 << 12), [](wire::Writer& w) { w.ping(); });
   for (std::size_t i = 0; i < packets; ++i) pair.inject_as_it_is(pair.server(), pair.client().address, stray);

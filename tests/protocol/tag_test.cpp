@@ -1,5 +1,5 @@
-// Tags: what comes without the right one changes nothing. RESET, by which a peer that has been restarted tells so. And
-// the table of peers, whose buckets nobody can aim at.
+// Tags: a packet without the right one has no effect. RESET, by which a restarted peer reports that it does not know a
+// connection. And the table of peers, in which nobody can choose the bucket of an address.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -138,7 +138,7 @@ TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_t
   EXPECT_EQ(pair.c().stats().forged_resets, 0u);
 }
 
-// Whoever closes has had everything acknowledged, and so lacks nothing.
+// An end that closes has had all its data acknowledged, so nothing is missing.
 TEST(Reset, peer_that_begins_anew_under_its_id__has_closed_what_was_being_closed) {
   Pair pair;
   const auto [first, first_s] = pair.connect();
@@ -165,7 +165,7 @@ TEST(Reset, restarted_client__is_noticed_by_the_server_s_ping) {
 }
 
 TEST_F(ResetConnected, forged__ends_nothing) {
-  const std::uint64_t right = pair.tag_of(pair.server(), s);  // what the client puts into its packets
+  const std::uint64_t right = pair.tag_of(pair.server(), s);  // the tag of the client's packets
   const auto reset = [](ConnectionId id) { return [id](wire::Writer& w) { w.reset(id); }; };
   const auto inject = [&](const Address& from, std::uint64_t tag, ConnectionId id) {
     pair.inject_as_it_is(pair.client(), from, forge(with_tag(header_for(0), tag), reset(id)));
@@ -215,7 +215,7 @@ TEST(Reset, budget__bounds_the_answers) {
   pair.run_for(50_ms);
   flood();
   EXPECT_EQ(pair.s().stats().resets_sent, 15u);
-  // What is shorter than the answer gets none.
+  // A packet that is shorter than RESET is not answered.
   pair.run_for(1_s);
   pair.inject_as_it_is(pair.server(), pair.client().address,
                        forge(header_for(7 << 12), [](wire::Writer& w) { w.close(wire::CloseReason::done); }));
@@ -240,7 +240,7 @@ TEST_F(ResetConnected, end_that_has_closed__ends_as_closed) {
 }
 
 TEST(Reset, earlier_life__its_packets_reach_nobody) {
-  // Both lives have the same seed, so the new connection has the old one's id, and packets of the old are still about.
+  // Both lives have the same seed, so the new connection has the old one's id, and old packets are still under way.
   Pair pair;
   const auto [old_c, old_s] = pair.connect();
   const std::uint64_t old_tag = pair.tag_of(pair.server(), old_s);
@@ -266,7 +266,7 @@ TEST(Reset, earlier_life__its_packets_reach_nobody) {
 
 // ---- the table of peers ---------------------------------------------------------------------------------------------
 
-/// As it was: every peer can compute it.
+/// The former hash: every peer can compute it.
 struct OpenHash {
   std::size_t operator()(const PeerKey& key) const noexcept {
     return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});

@@ -1,4 +1,4 @@
-// A message on its way from client to server, and what becomes of its packets.
+// A message that is sent from client to server, and the fate of its packets.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Losses that turn out to be none: when the response to them is undone, what is learned of reordering, and what is not
-// sent again (RFC 9002 section 6.1.1 lets a sender adapt; undoing is as in Eifel, RFC 4015, for a whole episode).
+// Spurious losses: when the response to them is undone, what is learned about reordering, and which data is not sent
+// again (RFC 9002 section 6.1.1 lets a sender adapt; undo works as in Eifel, RFC 4015, for a whole episode).
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -44,7 +44,7 @@ TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses)
   flight.arrived(1, 3);  // the first is lost
   flight.send(4);        // 10 to 13, after the response
   flight.told.clear();
-  // The first was none, with it the threshold is four; of those sent later one is missing.
+  // The loss of the first was spurious, and sets the threshold to four; one of the packets sent after it is missing.
   flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 9}});
   ASSERT_EQ(flight.told.size(), 2u);
   EXPECT_EQ(flight.told[0].kind, Told::Kind::undone);
@@ -53,9 +53,9 @@ TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses)
 
 TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
   flight.arrived(2, 4);   // the first two are lost
-  flight.arrived(5, 11);  // and what was sent again arrives
+  flight.arrived(5, 11);  // and the retransmissions arrive
   const std::uint64_t next = flight.send(8);
-  flight.ack({{next + 1, next + 6}});  // in a later round another one
+  flight.ack({{next + 1, next + 6}});  // another loss in a later round
   ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.ack({{flight.first, flight.first}, {next + 7, next + 7}});
@@ -66,7 +66,7 @@ TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) 
 }
 
 TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
-  flight.arrived(1, 9);  // the first is lost; what it carried goes out as packet 10
+  flight.arrived(1, 9);  // the first is lost; its data is sent again as packet 10
   flight.send(4);
   flight.arrived(11, 13);  // packet 10 is lost
   ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
@@ -75,7 +75,7 @@ TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
 }
 
 TEST_F(UndoTest, spurious_losses_of_an_episode__do_not_count_for_the_next) {
-  flight.arrived(2, 4);  // the first two are lost, the second really
+  flight.arrived(2, 4);  // the first two are lost, the second for real
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 11}});
   const std::uint64_t next = flight.send(20);
   flight.ack({{next + 1, next + 16}});
@@ -102,7 +102,7 @@ TEST(Undo, mark_in_a_later_round__stays) {
 }
 
 TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
-  // A loss in the round of a mark is no episode of its own.
+  // A loss in the round of a mark does not begin an episode of its own.
   Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 2, .ce_packets = 1, .ce_bytes = 1472};
   flight.ack({{flight.first + 1, flight.first + 2}}, ecn);
@@ -129,7 +129,7 @@ TEST_F(UndoTest, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   flight.arrived(6, 6);    // seven
   flight.arrived(15, 21);  // seven again
   EXPECT_EQ(flight.stats().lost_packets, 2u);
-  // Less than what is known takes nothing back.
+  // Less reordering than is known does not lower the threshold.
   flight.arrived(22, 22);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.arrived(14, 14);
@@ -151,7 +151,7 @@ TEST_F(UndoTest, reordering__beyond_63_packets_is_a_matter_of_time) {
 TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
   flight.arrived(1, 9);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
-  flight.arrived(10, 10);  // what was sent again
+  flight.arrived(10, 10);  // the retransmission
   flight.now += 4_ms;      // 40 round trips
   const std::uint64_t later = flight.send();
   flight.answer({{flight.first, flight.first}, {later, later}});
@@ -164,7 +164,7 @@ TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
   EXPECT_EQ(flight.stats().lost_packets, 1u) << "nine later, and 4 ms";
   flight.ack({{next, next}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
-  // A packet that does not come is found, in the end: the round trip is 4 ms now, and as long is waited beyond it.
+  // A packet that never arrives is detected in the end: the round trip is 4 ms now, and the sender waits as long again.
   flight.ack({{next + 11, next + 20}});
   flight.run_until(begin + 8_ms);
   EXPECT_EQ(flight.stats().lost_packets, 1u);

@@ -1,5 +1,4 @@
-// What the window and the delivery rate are told: packet sizes, congestion that was none, silence before the first
-// sample.
+// Inputs of the window and the delivery rate: packet sizes, spurious congestion, and idle time before the first sample.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -114,7 +113,7 @@ TEST(DeliveryRate, app_limited__only_while_the_application_is_the_limit) {
   const auto message = random_bytes(2'000'000);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
   pair.run_for(5_ms);
-  // Two short messages: the second leaves while the first, after which there was nothing to send, is under way.
+  // Two short messages: the second leaves while the first is under way, after a moment without data to send.
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);
   pair.run_for(20_us);
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);

@@ -1,4 +1,4 @@
-"""The Python package over UDP sockets of the loopback: messages of all kinds of buffers, ends, errors, asyncio."""
+"""Tests the Python package over UDP sockets on the loopback: all kinds of buffers, ends, errors, asyncio."""
 
 import asyncio
 import gc
@@ -72,10 +72,10 @@ class Messages(Pair):
     def test_what_is_in_flight_keeps_its_memory(self):
         here, there = self.connect()
         buffer = bytearray(8)
-        there.begin_receive_into(buffer, tag=1)  # nobody keeps the operation
+        there.begin_receive_into(buffer, tag=1)  # the operation object is dropped
         gc.collect()
         with self.assertRaises(BufferError):
-            buffer.extend(b"more")  # it would move
+            buffer.extend(b"more")  # this would move the buffer
         here.send(b"12345678", tag=1, timeout=PATIENCE)
         here.send(b"", tag=2, timeout=PATIENCE)
         there.receive(0, tag=2, timeout=PATIENCE)
@@ -151,7 +151,7 @@ class Ends(Pair):
         with self.assertRaises(mltcp.Error) as caught:
             receiving.wait(PATIENCE)
         self.assertEqual(caught.exception.code, mltcp.Code.CANCELLED)
-        receiving.cancel()  # again, to no effect
+        receiving.cancel()  # a second time, without effect
         with self.assertRaises(mltcp.Error):
             receiving.wait()
 
@@ -229,16 +229,16 @@ class Ends(Pair):
             mltcp.Endpoint("elsewhere")
         with self.assertRaises(ValueError):
             mltcp.Endpoint()
-        for options, kind, words in (({"shards": "two"}, TypeError, "shards is a whole number, and 'two' is none"),
-                                     ({"shards": 1.5}, TypeError, "shards is a whole number, and 1.5 is none"),
+        for options, kind, words in (({"shards": "two"}, TypeError, "shards must be a whole number, but is 'two'"),
+                                     ({"shards": 1.5}, TypeError, "shards must be a whole number, but is 1.5"),
                                      ({"shards": (1 << 32) + 1}, ValueError, "shards is 4294967297, which is out of"),
                                      ({"mtu": -1}, ValueError, "mtu is -1, which is out of range"),
-                                     ({"congestion_control": b"cubic"}, TypeError, "congestion_control is a text"),
-                                     ({"device": 5}, TypeError, "device is a text, and 5 is none"),
-                                     ({"peer_timeout": "10"}, TypeError, "a number of seconds, and '10' is none")):
+                                     ({"congestion_control": b"cubic"}, TypeError, "congestion_control must be a text"),
+                                     ({"device": 5}, TypeError, "device must be a text, but is 5"),
+                                     ({"peer_timeout": "10"}, TypeError, "'10' is not a number of seconds")):
             with self.assertRaisesRegex(kind, words):
                 mltcp.Endpoint("127.0.0.1", **options)
-        with self.assertRaisesRegex(TypeError, "address is a text, and 5 is none"):
+        with self.assertRaisesRegex(TypeError, "address must be a text, but is 5"):
             mltcp.Endpoint(5)
 
     def test_times(self):
@@ -273,7 +273,7 @@ class Ends(Pair):
         left = mltcp.Endpoint("127.0.0.1", max_connections=4)
         right = mltcp.Endpoint("127.0.0.1", max_connections=4)
         with left, right:
-            for _ in range(40):  # more than there are places for events that nobody looks at
+            for _ in range(40):  # more than fit in the queue of unread events
                 here = left.connect(right.address, timeout=PATIENCE)
                 there = right.accept(PATIENCE)
                 there.abort()
@@ -293,7 +293,7 @@ class Keys(unittest.TestCase):
             file = Path(folder) / "job.key"
             file.write_text(f"mltcp-key-1 {key.hex()}\n")
             file.chmod(0o644)
-            with self.assertRaisesRegex(mltcp.InvalidError, "job.key: others than its owner may use this key file"):
+            with self.assertRaisesRegex(mltcp.InvalidError, "job.key: users other than its owner may use this key file"):
                 self.open(key=file)
             file.chmod(0o600)
             right = self.open(key=file)
@@ -307,9 +307,9 @@ class Keys(unittest.TestCase):
             sending = here.begin_send(b"sealed", tag=1)
             self.assertEqual(there.receive(10, tag=1, timeout=PATIENCE), b"sealed")
             sending.wait(PATIENCE)
-        for stranger in (self.open(), self.open(key=os.urandom(32))):
+        for unknown_peer in (self.open(), self.open(key=os.urandom(32))):
             with self.assertRaisesRegex(mltcp.ConnectionEndedError, "no key in common.*same key file") as caught:
-                stranger.connect(right.address, timeout=PATIENCE)
+                unknown_peer.connect(right.address, timeout=PATIENCE)
             self.assertEqual(caught.exception.code, mltcp.Code.NO_KEY)
 
     def test_a_key_that_authenticates_only_is_for_both_ends(self):
@@ -387,7 +387,7 @@ class Asyncio(Pair):
             with self.assertRaises(ValueError):
                 await self.left.connect_async(b"nothing")
 
-        for _ in range(3):  # a loop after the other
+        for _ in range(3):  # one event loop after the other
             asyncio.run(run())
 
     def test_the_loop_goes_on_meanwhile(self):

@@ -1,4 +1,4 @@
-"""`pip install ./python` in a virtual environment without any package index, and where the library is looked for."""
+"""Tests `pip install ./python` in a virtual environment without a package index, and the search for the library."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class InstallTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 venv.create(folder, with_pip=True)
-            except (subprocess.CalledProcessError, ImportError, SystemExit):  # what Debian's does without ensurepip
+            except (subprocess.CalledProcessError, ImportError, SystemExit):  # Debian's interpreter without ensurepip
                 self.skipTest("there is no ensurepip; install python3-venv")
             own = os.path.join(folder, "bin", "python")
             source = os.path.join(folder, "python")
@@ -39,10 +39,10 @@ class InstallTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn(os.path.join(folder, "lib"), done.stdout)
             self.assertIn(os.environ["MLTCP_LIBRARY"], done.stdout)
-            # It imports without the library, for results, and says what is missing.
+            # The import works without the library, to read results, and names what is missing.
             done = python(own, "-c", "import mltcp; mltcp.Endpoint('127.0.0.1')", MLTCP_LIBRARY="/nowhere/libmltcp.so.1")
             self.assertNotEqual(done.returncode, 0)
-            self.assertRegex(done.stdout, "LibraryError: /nowhere/libmltcp.so.1 can't be used.*MLTCP_LIBRARY")
+            self.assertRegex(done.stdout, "LibraryError: /nowhere/libmltcp.so.1 cannot be loaded.*MLTCP_LIBRARY")
 
     def test_the_files_agree(self):
         import build_backend
@@ -57,7 +57,7 @@ class InstallTest(unittest.TestCase):
                       build_backend.METADATA)
 
     def test_the_library_of_its_own_prefix_is_found(self):
-        """Before whatever the dynamic linker would find, and nothing where there is none."""
+        """The library is found before the one of the dynamic linker; without any, nothing is found."""
         find = "from mltcp import _library; print(_library._find())"
         multiarch = sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
         with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ class InstallTest(unittest.TestCase):
                 library.parent.mkdir(exist_ok=True)
                 library.touch()
                 self.assertEqual(found(), str(library))
-            # One that is named goes first.
+            # A named library comes first.
             done = python(sys.executable, "-c", find, PYTHONPATH=str(packages), PYTHONDONTWRITEBYTECODE="1",
                           MLTCP_LIBRARY="/elsewhere/libmltcp.so.1")
             self.assertEqual(done.stdout.strip(), "/elsewhere/libmltcp.so.1")
@@ -88,7 +88,7 @@ class InstallTest(unittest.TestCase):
             self.assertIn(f"`{name}`", page)
 
     def test_structs_are_those_of_the_header(self):
-        """As long as a compiler of C makes them."""
+        """Structs have the same size as those of a C compiler."""
         compiler = shutil.which("cc")
         if compiler is None:
             self.skipTest("there is no C compiler")

@@ -1,4 +1,4 @@
-"""Results files as lists of dicts, and as data frames where pandas is installed."""
+"""Tests results files as lists of dicts, and as data frames if pandas is installed."""
 
 import json
 import tempfile

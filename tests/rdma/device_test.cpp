@@ -1,4 +1,4 @@
-// RDMA devices of this machine: mostly that there are none, and what is said then. Guests have some (tests/guest).
+// RDMA devices of this machine: mostly that there are none, and the errors then. Guests have some (tests/guest).
 #include "mltcp/rdma/device.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(VerbsDevice, open__names_the_cure_where_there_is_none) {
     EXPECT_THAT(error, HasSubstr("port verbs:nosuch0: "));
   else
     EXPECT_THAT(error, HasSubstr("port verbs:nosuch0: this machine has no RDMA device: load its driver's module, or "
-                                 "have the kernel make one of an interface (modprobe rdma_rxe"));
+                                 "let the kernel create one on an interface (modprobe rdma_rxe"));
 }
 
 TEST(VerbsDevice, open__for_frames_offers_no_software_device) {

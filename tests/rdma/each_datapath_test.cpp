@@ -1,5 +1,5 @@
-// What both datapaths do alike, on datagrams of queue pairs and on Ethernet frames: bursts, full queues, peers that are
-// not there, shards, sleepers, and queue pairs that fail.
+// Common behaviour of both datapaths, on datagrams of queue pairs and on Ethernet frames: bursts, full queues, absent
+// peers, shards, sleeping threads, and queue pairs that fail.
 #include <gtest/gtest.h>
 
 #include "hosts.h"

@@ -1,6 +1,6 @@
-// RDMA devices made of memory: what is posted at one arrives at another, with the headers of RoCEv2 over IPv4 or of
-// InfiniBand, or as the Ethernet frame that it is, where a rule puts it. The data path reaches them as it does real
-// ones, by the operations of an ibv_context.
+// Emulated RDMA devices: a message that is posted at one arrives at another, with the headers of RoCEv2 over IPv4 or of
+// InfiniBand, or as an Ethernet frame at the queue pairs with a matching rule. The data path accesses them like real
+// ones, through the operations of an ibv_context.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -30,26 +30,26 @@ namespace mltcp::rdma {
 class FakeQueuePair;
 class FakeDevice;
 
-/// What connects devices, and what it does to messages.
+/// Connects the devices, and can lose, mark or damage messages.
 struct FakeFabric {
-  std::mutex mutex;  ///< of all that is below it
+  std::mutex mutex;  ///< guards all members below
   std::map<std::uint32_t, FakeQueuePair*> pairs;
   std::map<std::array<std::uint8_t, 16>, FakeDevice*> devices;
   std::uint32_t next_number = 100;
-  std::atomic<bool> marks{false};             ///< congestion experienced, where a message is ECN-capable
-  std::atomic<bool> loses{false};             ///< all messages
-  std::atomic<bool> leaves_out_route{false};  ///< no route header
+  std::atomic<bool> marks{false};             ///< sets "congestion experienced" in ECN-capable messages
+  std::atomic<bool> loses{false};             ///< loses all messages
+  std::atomic<bool> leaves_out_route{false};  ///< messages arrive without a route header
   std::atomic<bool> spoils_checksum{false};
   std::atomic<std::uint32_t> wrong_keys{0};
-  // Of Ethernet frames.
-  std::atomic<std::uint32_t> loses_one_of{0};      ///< at random; 0: none
-  std::atomic<std::uint64_t> frames{0};            ///< sent
-  std::atomic<std::uint64_t> frames_unmatched{0};  ///< that no rule takes: the kernel's
-  std::atomic<bool> spoils_frames{false};          ///< a byte of the payload
+  // For Ethernet frames.
+  std::atomic<std::uint32_t> loses_one_of{0};      ///< loses one of that many frames at random; 0: none
+  std::atomic<std::uint64_t> frames{0};            ///< number of frames sent
+  std::atomic<std::uint64_t> frames_unmatched{0};  ///< frames that no rule matches: those for the kernel
+  std::atomic<bool> spoils_frames{false};          ///< changes a byte of the payload
   Random random{5};
-  /// Takes the frames that no rule does, if it is there.
+  /// Called with frames that no rule matches, if set.
   std::function<void(const std::vector<std::byte>&)> wire;
-  /// Of messages, with their route headers, the latest that arrived; none are kept unless `records`.
+  /// The latest messages that arrived, with their route headers; only if `records`.
   struct Record {
     std::uint32_t to = 0;
     std::vector<std::byte> bytes;
@@ -105,7 +105,7 @@ class FakeQueuePair final : public QueuePair {
 
   int steer(const FrameRule& rule) noexcept override;
   void deliver_frame(const std::vector<std::byte>& frame);
-  /// Puts a frame into the queue pairs that have a rule for it, as the device does. False: there is none.
+  /// Delivers a frame to the queue pairs with a matching rule, as the device does. False: there is none.
   static bool arrive(FakeFabric& fabric, const std::vector<std::byte>& frame);
 
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
@@ -140,7 +140,7 @@ class FakeQueuePair final : public QueuePair {
     return 0;
   }
 
-  // Of the fabric's mutex.
+  // Call with the fabric's mutex held.
   void complete(bool is_send, const ibv_wc& done) {
     (is_send ? sends : receives).push_back(done);
     bool& armed = is_send ? is_sent_armed : is_received_armed;
@@ -149,7 +149,7 @@ class FakeQueuePair final : public QueuePair {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(channel_.fd, &one, sizeof one);
   }
-  /// Tells of what was sent up to that request, after completions were withheld.
+  /// Reports all sends up to that request as complete, after completions were withheld.
   void complete_up_to(std::uint64_t request) {
     withholds_completions = false;
     ibv_wc done{};
@@ -176,7 +176,7 @@ class FakeQueuePair final : public QueuePair {
       std::memcpy(reinterpret_cast<void*>(piece.addr), bytes.data() + written, count);
       written += count;
     }
-    if (written < bytes.size()) {  // that is an error of the receiver's, by which its queue pair fails
+    if (written < bytes.size()) {  // the receiver's error: its queue pair fails
       done.wr_id = id;
       done.status = IBV_WC_LOC_LEN_ERR;
       complete(false, done);
@@ -191,18 +191,18 @@ class FakeQueuePair final : public QueuePair {
     done.wc_flags = has_route ? IBV_WC_GRH : 0;
     complete(false, done);
   }
-  /// Fails, and completes nothing of what is posted.
+  /// Fails without completing what is posted.
   void break_down_silently() {
     const std::lock_guard lock(fabric_.mutex);
     is_broken = true;
     posted.clear();
   }
-  /// As after an error: what is posted is flushed.
+  /// Fails as after an error: posted requests are flushed.
   void break_down() {
     const std::lock_guard lock(fabric_.mutex);
     fail();
   }
-  /// The same, of the fabric's mutex.
+  /// The same, with the fabric's mutex held.
   void fail() {
     is_broken = true;
     for (const auto& [id, pieces] : posted) {
@@ -223,14 +223,14 @@ class FakeQueuePair final : public QueuePair {
   bool is_stopped = false;
   int refuses_recoveries = 0;
   bool withholds_completions = false;
-  int refuses_after = -1;         ///< so many requests
-  bool refuses_silently = false;  ///< and does not say which
-  bool takes_late = false;        ///< what is posted is read and sent at the latest moment, when it is reset
+  int refuses_after = -1;         ///< refuses requests after that many; -1: none
+  bool refuses_silently = false;  ///< does not report which request was refused
+  bool takes_late = false;        ///< posted requests are read and sent only when the queue pair is reset
   std::uint64_t recoveries = 0;
   std::uint64_t posts = 0;
   std::uint64_t signalled = 0;
   std::uint64_t requests = 0;
-  std::uint64_t from_elsewhere = 0;  ///< pieces that are not of the registered buffers
+  std::uint64_t from_elsewhere = 0;  ///< pieces outside the registered buffers
   std::uint64_t inlined = 0;
   std::vector<FrameRule> rules;
 
@@ -285,7 +285,7 @@ class FakeDevice final : public Device {
   ~FakeDevice() override {
     const std::lock_guard lock(fabric_.mutex);
     fabric_.devices.erase(facts_.gids[1].ip.ip);
-    if (!handles.empty() || !keys.empty()) std::abort();  // something is left
+    if (!handles.empty() || !keys.empty()) std::abort();  // a handle or a registration leaks
   }
 
   [[nodiscard]] const DeviceFacts& facts() const override { return facts_; }
@@ -319,7 +319,7 @@ class FakeDevice final : public Device {
     events_.reset();
     return true;
   }
-  /// Something has happened that the service has to look at.
+  /// Signals an event that the service has to handle.
   void tell() const { events_.wake(); }
   [[nodiscard]] std::string why_down() const override { return down; }
   [[nodiscard]] bool is_gone() const override { return gone; }
@@ -334,7 +334,7 @@ class FakeDevice final : public Device {
   }
   void unmap(std::span<std::byte> /*memory*/, std::uint64_t key) noexcept override { keys.erase(key); }
 
-  /// As many bytes as a request has in its pieces, which must be registered unless they go inline.
+  /// The bytes of a request's pieces, which must be registered unless they are inline.
   std::vector<std::byte> gather(const ibv_send_wr& request, FakeQueuePair& pair) const {
     std::vector<std::byte> bytes;
     for (int i = 0; i < request.num_sge; ++i) {
@@ -358,12 +358,12 @@ class FakeDevice final : public Device {
   std::set<FakeHandle*> handles;
   std::uint64_t handles_wanted = 0;
   std::uint64_t handles_made = 0;
-  std::size_t max_handles = 0;  ///< at one time
+  std::size_t max_handles = 0;  ///< limit at one time
   std::atomic<bool> has_no_handles{false};
   std::map<std::uint64_t, std::span<std::byte>> keys;
   std::vector<FakeQueuePair*> pairs;
   RawPackets raw{.why_not = "no raw-packet queue pairs"};
-  int rule_error = 0;  ///< by which rules for frames are refused
+  int rule_error = 0;  ///< the error with which rules for frames are refused
   std::string down;
   std::atomic<bool> gone{false};
   std::atomic<std::uint8_t> gid_at{0};
@@ -413,7 +413,7 @@ inline int FakeQueuePair::steer(const FrameRule& rule) noexcept {
   return device_.rule_error;
 }
 
-/// Both checksums of a frame of UDP over IPv4 without options, from whatever is there.
+/// Computes both checksums of a UDP frame over IPv4 without options.
 inline void fill_checksums(std::span<std::byte> frame) {
   std::byte* const ip = frame.data() + encap::kEthernetBytes;
   std::byte* const udp = ip + encap::kIpv4Bytes;
@@ -429,7 +429,7 @@ inline void fill_checksums(std::span<std::byte> frame) {
   std::memcpy(udp + 6, &of_udp, sizeof of_udp);
 }
 
-/// Of the fabric's mutex. As a device reads it: addresses and port where they are without options and tags.
+/// With the fabric's mutex held. Like a device, reads addresses and port at their offsets without options and tags.
 inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byte>& frame) {
   const auto fits = [&](const FrameRule& rule) {
     const bool v4 = rule.destination.is_v4();
@@ -452,7 +452,7 @@ inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byt
   return is_taken;
 }
 
-/// Of the fabric's mutex.
+/// With the fabric's mutex held.
 inline void FakeQueuePair::deliver_frame(const std::vector<std::byte>& frame) {
   if (posted.empty() || is_broken) return;
   const auto [id, pieces] = posted.front();
@@ -481,7 +481,7 @@ inline void FakeQueuePair::deliver_frame(const std::vector<std::byte>& frame) {
   complete(false, done);
 }
 
-/// Of the fabric's mutex.
+/// With the fabric's mutex held.
 inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
   std::vector<std::byte> frame = device_.gather(request, *this);
   if ((request.send_flags & IBV_SEND_INLINE) != 0) {
@@ -504,7 +504,7 @@ inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
   complete_send(request);
 }
 
-/// Of the fabric's mutex.
+/// With the fabric's mutex held.
 inline void FakeQueuePair::send(const ibv_send_wr& request) {
   if (is_of_frames()) {
     send_frame(request);
@@ -533,7 +533,7 @@ inline void FakeQueuePair::send(const ibv_send_wr& request) {
   complete_send(request);
 }
 
-/// Of the fabric's mutex.
+/// With the fabric's mutex held.
 inline void FakeQueuePair::complete_send(const ibv_send_wr& request) {
   if ((request.send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
     ++signalled;

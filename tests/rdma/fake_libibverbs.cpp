@@ -17,7 +17,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// The one there is: the library's functions have nothing of the test's.
+/// The only instance, because the library's functions have no parameter for it.
 FakeVerbs* fake = nullptr;
 
 struct QueueState {
@@ -31,7 +31,7 @@ struct Context {
 
 std::vector<std::unique_ptr<ibv_device>> devices;
 
-/// A new one, counted among those alive.
+/// A new object, counted in `alive`.
 template <typename T>
 T* made(const char* kind) {
   ++fake->alive[kind];
@@ -48,7 +48,7 @@ std::nullptr_t refused(int error) {
   return nullptr;
 }
 
-/// Which attributes the kernel wants for a change of state, and which it takes besides; false: it refuses the change.
+/// Whether the attributes include those that the kernel requires for a change of state, and no others than it permits.
 bool is_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int given) {
   int wanted = IBV_QP_STATE;
   int taken = 0;
@@ -94,7 +94,7 @@ ibv_gid_entry entry_of(const FakeVerbs::GidEntry& one) {
 FakeVerbs::FakeVerbs() { fake = this; }
 FakeVerbs::~FakeVerbs() {
   for (const auto& [kind, count] : alive)
-    if (count != 0) std::abort();  // something is left, or freed twice
+    if (count != 0) std::abort();  // something leaks, or was freed twice
   fake = nullptr;
   devices.clear();
 }

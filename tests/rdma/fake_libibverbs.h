@@ -1,7 +1,7 @@
-// A libibverbs made of memory: the functions of the library that rdma/device.cpp calls, defined by the test's program,
-// so that they are found before the library's. What devices there are, what they refuse and which events they have is
-// the test's to say; states of queue pairs change as the kernel lets them (InfiniBand Architecture Specification,
-// volume 1, section 10.3.1; ib_modify_qp(3)).
+// An emulated libibverbs: the functions of the library that rdma/device.cpp calls, defined in the test's program, so
+// that they are linked instead of the library's. The test sets the devices, their errors and their events; states of
+// queue pairs change as the kernel permits (InfiniBand Architecture Specification, volume 1, section 10.3.1;
+// ib_modify_qp(3)).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,7 +27,7 @@ struct FakeVerbs {
     std::uint32_t port = 1;
   };
 
-  // What there is.
+  // Devices and their properties.
   std::vector<std::string> names{"fake0"};
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -38,7 +38,7 @@ struct FakeVerbs {
   std::vector<GidEntry> gids{{.index = 0, .ip = Address::parse("10.0.0.1"), .is_v2 = false},
                              {.index = 1, .ip = Address::parse("10.0.0.1"), .is_v2 = true}};
 
-  // What is refused: an errno each.
+  // Errors to return: an errno each.
   int open_error = 0;
   int port_error = 0;
   int memory_error = 0;
@@ -47,18 +47,18 @@ struct FakeVerbs {
   std::function<int(const ibv_qp_init_attr&)> queue_error = [](const ibv_qp_init_attr&) { return 0; };
   std::function<int(int)> completions_error = [](int) { return 0; };
 
-  // What happened.
+  // Record of calls.
   std::map<std::string, int> alive;  ///< objects by kind
   std::vector<ibv_ah_attr> handles;
-  std::vector<std::vector<std::byte>> rules;  ///< of flow steering, as they were given
+  std::vector<std::vector<std::byte>> rules;  ///< of flow steering, as bytes
   int forks_prepared = 0;
 
-  /// The device has that event; of a queue pair if one is given.
+  /// Raises that event of the device, or of a queue pair if one is given.
   void happen(ibv_event_type type, ibv_qp* of = nullptr);
-  /// As an error of the queue pair's leaves it.
+  /// Sets the state that an error would leave.
   static void set_state(ibv_qp* queue, ibv_qp_state state);
   static ibv_qp_state state_of(ibv_qp* queue);
-  /// What its completion queue has, to be polled.
+  /// Completions in each completion queue, to be polled.
   std::map<ibv_cq*, std::deque<ibv_wc>> completions;
 
   FakeVerbs();

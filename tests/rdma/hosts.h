@@ -1,4 +1,4 @@
-// Hosts of both datapaths on devices made of memory: of verbs, with datagrams, and of Ethernet frames.
+// Hosts of both datapaths on emulated devices: verbs, with datagrams, and Ethernet frames.
 #pragma once
 
 #include <fmt/format.h>
@@ -50,12 +50,12 @@ struct VerbsHost {
 
 inline constexpr std::uint32_t kInterface = 7;
 
-/// What the kernels of all hosts know.
+/// The neighbours that the kernels of all hosts know.
 struct Segment {
   std::mutex mutex;
   std::map<std::array<std::uint8_t, 16>, KernelRoutes::Way> ways;
   std::uint64_t questions = 0;
-  bool answers_late = false;  ///< a first question is only taken down
+  bool answers_late = false;  ///< a first question is only recorded
 
   void set(const Address& ip, const KernelRoutes::Way& way) {
     const std::lock_guard lock(mutex);

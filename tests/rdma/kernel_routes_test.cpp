@@ -1,5 +1,5 @@
-// What the kernel is asked of its interfaces and neighbours, in two network namespaces that are joined by a pair of
-// interfaces and go with their processes.
+// The kernel's information about interfaces and neighbours, in two network namespaces that are connected by a pair of
+// interfaces and removed with their processes.
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
@@ -32,13 +32,13 @@ KernelInterface find_interface(const char* name) {
   return found.size() == 1 ? found[0] : KernelInterface{};
 }
 
-/// What becomes of the way to that address: it is asked for once, and then looked at when the kernel tells something.
+/// The final state of the way to that address: asks for it once, and then looks at it after each event of the kernel.
 KernelRoutes::Way settled(KernelRoutes& routes, const std::string& ip) {
   const Address to = Address::parse(ip, 0);
   KernelRoutes::Way way = routes.find(to, true);
   for (const Nanos end = monotonic_now() + Nanos(20'000'000'000); way.state == State::asked && monotonic_now() < end;) {
     pollfd file{routes.event_file(), POLLIN, 0};
-    if (poll(&file, 1, 10'000) != 1) return {State::asked, {}};  // the kernel has told nothing
+    if (poll(&file, 1, 10'000) != 1) return {State::asked, {}};  // no event of the kernel
     routes.take_events();
     way = routes.find(to, false);
   }
@@ -68,13 +68,13 @@ TEST(KernelRoutes, ways__are_those_of_the_kernel) {
       const char* to;
       KernelRoutes::Way way;
     };
-    // Itself and those in another's place are nobody to send to; 10.8.0.9 is behind a router.
+    // Own, loopback and absent addresses cannot be sent to; 10.8.0.9 is behind a router.
     for (const Case& one : {Case{*v4, "10.9.0.2", far}, Case{*v4, "10.8.0.9", far}, Case{*v6, "fd09::2", far},
                             Case{*v4, "10.9.0.1", {}}, Case{*v6, "fd09::1", {}}, Case{*v4, "127.0.0.1", {}},
                             Case{*v4, "10.9.0.77", {}}, Case{*v6, "fd09::77", {}}, Case{*v4, "10.9.0.255", {}}})
       if (const KernelRoutes::Way way = settled(one.routes, one.to); way != one.way)
         return fmt::format("the way to {}: {}", one.to, text_of(way));
-    // The neighbour's address is another's now, by an announcement or whoever told the kernel.
+    // Another MAC address for the neighbour, by an announcement or by a command.
     if (!runs("ip neigh replace 10.9.0.2 dev v0 lladdr 02:00:00:00:00:05")) return "no neighbour can be set";
     if (v4->find(Address::parse("10.9.0.2", 0), false).mac[5] != 5) return "another MAC address is not seen";
     if (v4->why_lost() != "" || v6->why_lost() != "") return "lost: " + v4->why_lost() + v6->why_lost();
@@ -82,9 +82,10 @@ TEST(KernelRoutes, ways__are_those_of_the_kernel) {
     if (v4->why_lost() != "interface v0 has lost the address 10.9.0.1; give it back: ip addr add 10.9.0.1/24 dev v0")
       return v4->why_lost();
     if (v6->why_lost() != "") return v6->why_lost();
-    if (runs("ip link add link v0 name v5 type vlan id 5") && !find_interface("v5").is_vlan) return "v5 is of a VLAN";
+    if (runs("ip link add link v0 name v5 type vlan id 5") && !find_interface("v5").is_vlan)
+      return "v5 belongs to a VLAN";
     if (!runs("ip link del v0")) return "the interface can't be taken away";
-    if (v6->why_lost() != "interface v0 is gone; make it anew") return v6->why_lost();
+    if (v6->why_lost() != "interface v0 no longer exists; create it again") return v6->why_lost();
     return "";
   });
   if (verdict.starts_with("skip: ")) GTEST_SKIP() << verdict.substr(6);

@@ -1,4 +1,4 @@
-// Two network namespaces that are joined by a pair of interfaces, and go with the processes that are in them.
+// Two network namespaces that are connected by a pair of interfaces, and are removed with the processes in them.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ inline bool runs(const std::string& commands) {
   return std::system(("(" + commands + ") >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// Runs `part` in a namespace with v0, 10.9.0.1 and fd09::1; in another one v1 has 10.9.0.2 and fd09::2, and there runs
-/// `far`, until it is killed. Returns what went wrong, or "skip: ...".
+/// Runs `part` in a namespace with the interface v0, 10.9.0.1 and fd09::1. `far` runs in another one with v1, 10.9.0.2
+/// and fd09::2, until it is killed. Returns what went wrong, or "skip: ...".
 inline std::string between_namespaces(const std::function<std::string()>& part,
                                       const std::function<void()>& far_part = nullptr) {
   std::array<int, 2> ends{};

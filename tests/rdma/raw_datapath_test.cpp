@@ -1,5 +1,5 @@
-// A datapath on Ethernet frames, between devices made of memory: how frames look, who finds whom, what foreign and
-// hostile frames come to, and whole exchanges between shards.
+// A datapath on Ethernet frames, between emulated devices: the format of frames, resolution of peers, foreign and
+// hostile frames, and whole exchanges between shards.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(RawDatapath, packets__wait_for_the_mac_address_and_arrive_in_order_with_ecn
     EXPECT_EQ(got[0].hops, 0);
     EXPECT_EQ(got[0].source, a.address);
 
-    // From now on at once, the short one inline.
+    // From now on packets are sent at once, the short one inline.
     network.fabric.marks = true;
     const auto inlined = a.pair().inlined;
     EXPECT_EQ(a.io().send(packets), 2u);
@@ -167,7 +167,7 @@ TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and
     EXPECT_EQ(got[0].bytes, "odd" + std::string(8001, 'm'));
     a.pair().complete_up_to(0);
     EXPECT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
-    // What waits for its peer is copied.
+    // A packet that waits for its peer is copied.
     const Address other = Address::parse("127.0.0.9", kPort);
     const TxPacket waiting{
         .destination = &other, .header = bytes_of(header), .payload = pages.span().first(8000), .hold = &hold};
@@ -237,7 +237,7 @@ std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::
   return frame;
 }
 
-/// As if the device's rules had let it pass.
+/// Delivers the frame as if the device's rules had matched.
 void put(RawNetwork& network, Host& to, const std::vector<std::byte>& frame) {
   const std::lock_guard lock(network.fabric.mutex);
   to.pair().deliver_frame(frame);
@@ -285,14 +285,14 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
     frame = frame_to(b);
     frame.resize(30);
     expect(frame, Reject::truncated);
-    // Longer than any of ours: by a byte, a jumbo frame, and the longest that there is.
+    // Longer than any valid frame: by a byte, a jumbo frame, and the longest possible.
     expect(frame_to(b, nullptr, 1473), Reject::oversized);
     for (const std::size_t bytes : {8000U, RawIo::kLongestFrame - 42U}) put(network, b, frame_to(b, nullptr, bytes));
     EXPECT_EQ(taken(b), 0u);
     EXPECT_EQ(b.io().counters().over_long, 2u);
     EXPECT_EQ(b.datapath->losses().rejected, 14u);
     EXPECT_EQ(b.datapath->losses().errors, 0u) << "the queue pair is well";
-    // With a priority for bridges, but of no VLAN.
+    // With a priority tag, but of no VLAN.
     frame = frame_to(b, nullptr, 1472);
     const std::array<std::byte, 4> tag{std::byte{0x81}, std::byte{0}, std::byte{0xE0}, std::byte{0}};
     frame.insert(frame.begin() + 12, tag.begin(), tag.end());
@@ -335,7 +335,7 @@ TEST_F(RawDatapathTest, frames_of_any_bytes__leave_a_port_as_it_was) {
 
 // ---- Whole exchanges ----
 
-/// Messages of random bytes both ways on several connections, all at once; false if one isn't as it was.
+/// Sends messages of random bytes both ways on several connections at once; expects that all arrive unchanged.
 void exchange(RawNetwork& network, Host& a, Host& b, std::size_t bytes) {
   constexpr std::uint16_t kShards = 2;
   std::vector<std::unique_ptr<Shard>> left;
@@ -496,17 +496,17 @@ TEST(RawDatapath, what_is_wrong__is_told_in_a_line_with_its_cure) {
   vlan.is_vlan = true;
   EXPECT_EQ(error_of("127.0.0.5", {.interfaces = {vlan}}),
             port +
-                "eth5 is of a VLAN, whose frames have a tag, and frames here have none; give the host an address of "
-                "the port's own interface, or use af_xdp:, af_packet: or udp: of eth5");
+                "eth5 belongs to a VLAN, whose frames have a tag, but frames here have none; give the host an address "
+                "of the port's own interface, or use af_xdp:, af_packet: or udp: of eth5");
   EXPECT_EQ(error_of("127.0.0.1", {.raw = {.why_not = "no raw-packet queue pairs (Operation not supported)"}}),
             port +
                 "the device has no raw-packet queue pairs (Operation not supported); use the NIC under DPDK "
                 "(pci:ADDRESS), or its interface (af_xdp:IFACE, udp:)");
-  EXPECT_EQ(error_of("127.0.0.1", {.raw = {.lacks_right = true,
-                                           .why_not = "no raw-packet queue pairs (they take root, "
-                                                      "or the capability CAP_NET_RAW)"}}),
+  EXPECT_EQ(error_of("127.0.0.1",
+                     {.raw = {.lacks_right = true,
+                              .why_not = "no raw-packet queue pairs (they need root, or the capability CAP_NET_RAW)"}}),
             port +
-                "the device has no raw-packet queue pairs (they take root, or the capability CAP_NET_RAW); run the "
+                "the device has no raw-packet queue pairs (they need root, or the capability CAP_NET_RAW); run the "
                 "program as root, or give it that (setcap cap_net_raw+ep PROGRAM)");
   EXPECT_THAT(error_of("127.0.0.1", {.config = {.device = {}, .mtu = 9000}}),
               HasSubstr("an MTU of 9000, but eth1 has 1500; set it: ip link set dev eth1 mtu 9000"));
@@ -520,7 +520,7 @@ TEST(RawDatapath, what_is_wrong__is_told_in_a_line_with_its_cure) {
   EXPECT_THAT(error_of("127.0.0.1", {.rule_error = EPERM}), HasSubstr("run the program as root"));
   EXPECT_THAT(error_of("127.0.0.1", {.rule_error = EINVAL}), HasSubstr("(Invalid argument); use its interface"));
   const KernelSocket other(Address::parse("127.0.0.1", kPort), 0);
-  EXPECT_THAT(error_of("127.0.0.1", {}), HasSubstr("another socket has that UDP port"));
+  EXPECT_THAT(error_of("127.0.0.1", {}), HasSubstr("another socket has this UDP port"));
 }
 
 }  // namespace

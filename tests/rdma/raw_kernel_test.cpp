@@ -1,5 +1,6 @@
-// Frames of a datapath beside the kernel's own UDP: a device made of memory, whose frames pass by a packet socket and a
-// pair of interfaces into another network namespace, where a host on the kernel's UDP sockets (udp:) answers.
+// A datapath on frames together with the kernel's own UDP: an emulated device, whose frames pass through a packet
+// socket and a pair of interfaces into another network namespace, where a host on the kernel's UDP sockets (udp:)
+// answers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
@@ -41,7 +42,7 @@ ConnectionConfig with_ecn() {
   return config;
 }
 
-/// Gives back each message that it gets, for ever.
+/// Returns each message that it receives, without end.
 void echo() {
   struct End {
     explicit End(const std::string& ip) : io({.address = Address::parse(ip, kPort), .mtu = kMtu}), shard(io, {}) {
@@ -66,7 +67,7 @@ void echo() {
   }
 }
 
-/// What a NIC's port and its cable are otherwise.
+/// Replaces a NIC's port and its cable.
 class Wire {
  public:
   Wire(FakeFabric& fabric, std::uint32_t interface)
@@ -107,7 +108,7 @@ class Wire {
   sockaddr_ll name_{};
 };
 
-/// A message to a host of the kernel's, and back.
+/// Sends a message to a host on the kernel's sockets, which returns it.
 std::string talk(const std::string& own, const std::string& peer) {
   FakeFabric fabric;
   Wire wire(fabric, if_nametoindex("v0"));

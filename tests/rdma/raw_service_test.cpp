@@ -1,4 +1,4 @@
-// The service thread's work for Ethernet frames, step by step, in a time of the test's own.
+// The service thread's work for Ethernet frames, step by step, in virtual time.
 #include "mltcp/rdma/raw_service.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace mltcp::literals;
 using State = KernelRoutes::State;
 using Way = KernelRoutes::Way;
 
-/// A kernel that knows what the test says, and counts what it is made to ask for.
+/// A kernel with neighbours that the test sets; counts the questions that it is asked to send.
 struct Kernel {
   std::map<std::array<std::uint8_t, 16>, Way> ways;
   bool asks_for_ever = false;
@@ -72,7 +72,7 @@ TEST(RawService, a_neighbour_that_is_asked_for__is_told_of_once_it_is_known) {
   EXPECT_EQ(news->route, 5u);
   EXPECT_EQ(news->way, (Way{State::known, kMac}));
   EXPECT_EQ(t.kernel.questions, 1u);
-  // Without a word of the kernel's it is looked at ten times a second.
+  // Without an event of the kernel, the way is looked up ten times a second.
   const Address other = Address::parse("10.0.0.3", 0);
   t.want(6, 2, other);
   t.service.step(false, 1150_ms);
@@ -91,7 +91,7 @@ TEST(RawService, one_that_the_kernel_asks_for_in_vain__is_given_up) {
   auto news = t.news();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->way.state, State::unreachable);
-  // Or never does.
+  // Or the kernel never gives up.
   t.kernel.asks_for_ever = true;
   t.want(5, 2, kPeer);
   t.service.step(false, 2_s);
@@ -120,7 +120,7 @@ TEST(RawService, what_has_changed__is_told_and_what_has_not_is_not) {
   ASSERT_TRUE(news);
   EXPECT_EQ(news->way.mac[5], 9);
   EXPECT_EQ(t.kernel.questions, 0u);
-  // A neighbour that is off has its way until the kernel has given it up.
+  // A neighbour that is down keeps its way until the kernel has given it up.
   t.kernel.ways.clear();
   t.want(5, 1, kPeer);
   t.service.step(false, 4_s);
@@ -180,13 +180,13 @@ TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_ans
   EXPECT_EQ(told, 2048u - RawService::kMaxQuestions) << "those that were not asked for";
   flood(11_s, 2048);
   EXPECT_EQ(t.kernel.questions, 2 * RawService::kMaxQuestions);
-  // More news than a mailbox takes at once.
+  // More news than the mailbox can hold at once.
   for (Nanos now = 12_s; now < 13_s; now += 10_ms) {
     t.service.step(true, now);
     while (t.news()) ++told;
   }
   EXPECT_EQ(told, 4096u);
-  // Whom the kernel knows is found in a flood, too.
+  // A neighbour that the kernel knows is found during a flood, too.
   t.kernel.ways[kPeer.ip] = {State::known, kMac};
   flood(20_s, 0);
   t.want(4000, 9999, kPeer);

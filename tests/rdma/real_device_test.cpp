@@ -1,5 +1,5 @@
-// RDMA devices by libibverbs, on one made of memory (fake_libibverbs.h): what is asked of them, what is told when they
-// refuse, their events, and how queue pairs get well.
+// RDMA devices through an emulated libibverbs (fake_libibverbs.h): the calls, the errors when a device refuses, their
+// events, and the recovery of queue pairs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -32,7 +32,7 @@ struct FreePages {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-/// Pages for buffers.
+/// Pages for the buffers.
 std::span<std::byte> pages() {
   static const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)));
   return {memory.get(), kPage};
@@ -73,7 +73,7 @@ TEST_F(RealDeviceTest, open__names_cause_and_cure) {
   EXPECT_THAT(message_of<InputError>(open_fake), HasSubstr("an iWARP device, which has no datagrams"));
   verbs.transport = IBV_TRANSPORT_IB;
   verbs.open_error = EACCES;
-  EXPECT_THAT(message_of<RunError>(open_fake), HasSubstr("have this user in the group of /dev/infiniband/uverbs*"));
+  EXPECT_THAT(message_of<RunError>(open_fake), HasSubstr("add this user to the group of /dev/infiniband/uverbs*"));
 }
 
 TEST_F(RealDeviceTest, open__of_an_interface_names_its_device) {
@@ -111,7 +111,7 @@ TEST_F(RealDeviceTest, queue_pair__is_refused_with_cause_and_cure) {
   verbs.completions_error = [](int entries) { return entries == 1024 ? ENOMEM : 0; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("no completion queue of 1024 entries"));
   verbs.completions_error = [](int) { return 0; };
-  // None at all: a device without datagrams. None so long: one with too short queues.
+  // No queue pair at all: a device without datagrams. Only shorter ones: a device with short queues.
   verbs.queue_error = [](const ibv_qp_init_attr&) { return EOPNOTSUPP; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("it has no queue pairs for unreliable datagrams (Operation not supported); "
                                            "use another device, or its interface (udp:, af_xdp:)"));
@@ -122,7 +122,7 @@ TEST_F(RealDeviceTest, queue_pair__is_refused_with_cause_and_cure) {
   EXPECT_THAT(pair_error(verbs), HasSubstr("no queue pair of 512 sends and 1024 receives (Cannot allocate memory)"));
   verbs.queue_error = [](const ibv_qp_init_attr&) { return 0; };
   verbs.modify_error = EINVAL;
-  EXPECT_THAT(pair_error(verbs), HasSubstr("can't be made ready (Invalid argument); see that the port is up"));
+  EXPECT_THAT(pair_error(verbs), HasSubstr("can't be made ready (Invalid argument); check that the port is up"));
 }
 
 TEST_F(RealDeviceTest, queue_pair__takes_as_much_inline_as_there_is) {
@@ -230,7 +230,7 @@ TEST_F(RealDeviceTest, a_gid_that_comes_back_elsewhere__is_found) {
   verbs.happen(IBV_EVENT_GID_CHANGE);
   device->take_events();
   EXPECT_THAT(device->why_down(), HasSubstr("has lost the address 10.0.0.1; give it back: ip addr add 10.0.0.1/24"));
-  // Another's at its place, the other version's there, and itself at another.
+  // Another address at its place, the address for the other version, and the address at another place.
   verbs.gids = {{.index = 1, .ip = Address::parse("10.0.0.9")},
                 {.index = 2, .ip = Address::parse("10.0.0.1"), .is_v2 = false}};
   device->take_events();
@@ -275,7 +275,7 @@ TEST_F(RealDeviceTest, raw_packets__are_tried_and_what_is_missing_is_named) {
             "supported); use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE, udp:)");
   verbs.queue_error = raw(EPERM);
   EXPECT_EQ(refusal(),
-            "port \"verbs:fake0:1:raw\": the device has no raw-packet queue pairs (they take root, or the capability "
+            "port \"verbs:fake0:1:raw\": the device has no raw-packet queue pairs (they need root, or the capability "
             "CAP_NET_RAW); run the program as root, or give it that (setcap cap_net_raw+ep PROGRAM)");
   EXPECT_THAT(examine_port("verbs:fake0:1:raw").cure, HasSubstr("CAP_NET_RAW"));
   verbs.queue_error = raw(EOPNOTSUPP);
@@ -287,7 +287,7 @@ TEST_F(RealDeviceTest, raw_packets__are_tried_and_what_is_missing_is_named) {
   verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
   EXPECT_EQ(open_fake()->try_raw_packets().why_not, "InfiniBand has no Ethernet frames");
   EXPECT_EQ(check(),
-            "port \"verbs:fake0:1:raw\": InfiniBand has no Ethernet frames; write verbs:fake0, for its datagrams");
+            "port \"verbs:fake0:1:raw\": InfiniBand has no Ethernet frames; write verbs:fake0 to use its datagrams");
 }
 
 TEST(RealDevice, frames__are_checked_and_examined_on_the_interface_of_the_port) {
@@ -335,7 +335,7 @@ TEST_F(RealDeviceTest, a_queue_pair_for_frames__is_made_ready_without_keys) {
   EXPECT_THAT(message_of<RunError>([&] { frame_pair_of(*device); }), HasSubstr("it has no raw-packet queue pairs ("));
 }
 
-/// A part of a rule's bytes.
+/// One specification in a rule's bytes.
 template <typename Spec>
 Spec spec_at(const std::vector<std::byte>& rule, std::size_t at) {
   Spec spec{};
@@ -433,7 +433,7 @@ TEST_F(RealDeviceTest, map__names_the_limit_of_locked_memory) {
   device->unmap(pages(), key);
   verbs.memory_error = ENOMEM;
   EXPECT_THAT(message_of<RunError>([&] { device->map(pages()); }),
-              HasSubstr("4 kB can't be registered (Cannot allocate memory); raise the limit of locked memory"));
+              HasSubstr("4 kB cannot be registered (Cannot allocate memory); raise the limit of locked memory"));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::function<std::uint64_t()> numbers(std::uint64_t seed) {
   return [state = seed]() mutable { return state = state * 6364136223846793005ULL + 1442695040888963407ULL; };
 }
 
-/// Two hosts of a shard each, and datagrams between them.
+/// Two hosts with one shard each, and datagrams between them.
 struct Pair {
   explicit Pair(ResolutionConfig config = {}) : a(config, {kQueueA}, numbers(1)), b(config, {kQueueB}, numbers(2)) {}
 
@@ -34,7 +34,7 @@ struct Pair {
     EXPECT_TRUE(a.next(asked, now));
     return asked;
   }
-  /// Carries what is due; `loses`: every question or answer that A sends.
+  /// Delivers all datagrams that are due; `loses`: every question or answer that A sends is lost.
   void carry(bool loses = false) {
     Resolution::Outgoing out;
     for (bool more = true; more;) {
@@ -103,7 +103,7 @@ TEST(Resolution, find__asks_a_known_peer_again_while_it_is_in_use_and_finds_its_
   pair.now += 1_ms;
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known) << "and used as it is meanwhile";
   EXPECT_FALSE(pair.a.deadline().is_never());
-  Resolution anew({}, {kQueueA}, numbers(3));  // B has started again
+  Resolution anew({}, {kQueueA}, numbers(3));  // B has been restarted
   Resolution::Outgoing out;
   ASSERT_TRUE(pair.a.next(out, pair.now));
   anew.receive(0, kA, out.bytes, pair.now);
@@ -216,14 +216,14 @@ TEST(Resolution, receive__answers_others_while_one_host_floods) {
   EXPECT_EQ(pair.b.counters().unanswered, 990u);
 }
 
-// Nothing tells a host's questions from those forged in its name: they share what it is sent.
+// A host's own questions cannot be distinguished from those forged in its name: they share its limit of answers.
 TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_share) {
   Pair pair({.answers_per_second = 100});
   const Resolution::Outgoing question = pair.question();
   Random random(5);
   int asked = 0;
   int answered = 0;
-  // A thousand a second, ten times what is answered; one in a hundred is his own.
+  // A thousand a second, ten times the limit; one in a hundred is the host's own.
   for (int i = 0; i < 100'000; ++i) {
     pair.now += Nanos(static_cast<std::int64_t>(random.below(2'000'000)));
     const bool is_own = random.below(100) == 0;
@@ -244,7 +244,7 @@ TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   pair.now += 1_ms;
   pair.a.find(0, Address::parse("10.0.0.3:1"), pair.now);
   pair.now += 1_ms;
-  // One of two that is being asked is more than a quarter: it goes, and not B.
+  // One of two entries is being asked for, which is more than a quarter: it is replaced, and B is not.
   EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked);
   EXPECT_EQ(pair.a.take_unreachable(), std::vector<Address>{Address::parse("10.0.0.3:1")}) << "whom packets wait for";
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
@@ -270,16 +270,16 @@ TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
 
 TEST(Resolution, find__gets_through_a_flood_of_peers_that_never_answer) {
   Pair pair;
-  std::uint32_t stranger = 0x0B000000;
+  std::uint32_t unknown_peer = 0x0B000000;
   const auto flood = [&](int peers) {
-    for (int i = 0; i < peers; ++i) pair.a.find(0, Address::v4(stranger++, 9), pair.now);
+    for (int i = 0; i < peers; ++i) pair.a.find(0, Address::v4(unknown_peer++, 9), pair.now);
   };
   pair.a.find(0, kB, pair.now);
   pair.carry();
   std::uint64_t others = 0;
   for (int round = 0; round < 50; ++round) {
     flood(1000);
-    // A new one each time, whose answer takes a millisecond in which a thousand others are wanted.
+    // A new peer each time, whose answer takes a millisecond, in which a thousand others are looked up.
     const Address peer = Address::v4(0x0C000000U + static_cast<std::uint32_t>(round), 5000);
     Resolution other({}, {kQueueB}, numbers(7));
     Resolution::Outgoing out;
@@ -341,11 +341,11 @@ TEST(Resolution, receive__believes_nothing_of_a_hundred_thousand_forgeries) {
     pair.a.find(0, kB, pair.now);
     Resolution::Outgoing out;
     while (pair.a.next(out, pair.now)) last = out.bytes;
-    std::vector<std::byte> bytes(last.begin(), last.end());  // of the real question
+    std::vector<std::byte> bytes(last.begin(), last.end());  // a copy of the real question
     bytes[5] = std::byte{static_cast<std::uint8_t>(random.below(4))};
     bytes[6] = std::byte{4};
     bytes[19] = std::byte{1};
-    // All but the nonce may be right; it is never.
+    // Everything may be right except the nonce.
     bytes[8 + random.below(8)] ^= std::byte{static_cast<std::uint8_t>(1 + random.below(255))};
     for (std::uint64_t changes = random.below(4); changes > 0; --changes)
       bytes[16 + random.below(16)] = std::byte{static_cast<std::uint8_t>(random.below(256))};

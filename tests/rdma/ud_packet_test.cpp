@@ -1,4 +1,4 @@
-// What stands in front of packets in messages of queue pairs.
+// Headers before packets in messages of queue pairs.
 #include "mltcp/rdma/ud_packet.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST(UdPacket, read_arrival__bears_a_hundred_thousand_messages_of_any_bytes) {
     for (std::uint64_t changes = random.below(3); changes > 0; --changes)
       bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
     if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 1));
-    bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind the end
+    bytes.shrink_to_fit();  // so that a sanitizer detects reads beyond the end
     for (const Network network : {Network::roce_v4, Network::roce_v6, Network::infiniband}) {
       Arrival got;
       const Address& own = network == Network::roce_v4 ? kOwn : kOwn6;

@@ -1,5 +1,5 @@
-// Hostile hosts against a live port, by the UDP datagrams that ask for queue pairs: real ones over the loopback, on
-// which all of 127.0.0.0/8 is theirs to send from. Meanwhile an honest host moves packets, and others are found.
+// Hostile hosts against a live port, with the UDP datagrams that ask for queue pairs: real ones over the loopback, from
+// all addresses of 127.0.0.0/8. Meanwhile an honest host moves packets, and new hosts are found.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ ByteVector answer(std::uint64_t nonce, std::uint8_t queue) {
   return bytes;
 }
 
-/// Sends datagrams in the name of anybody; `works` says whether this process may.
+/// Sends datagrams from any address; `works` reports whether this process is permitted to.
 class Forger {
  public:
   Forger() : file_(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW)) {}
@@ -111,7 +111,7 @@ class Forger {
   int file_;
 };
 
-/// Calls `attack` again and again on a thread of its own.
+/// Calls `attack` repeatedly on a thread of its own.
 class Flood {
  public:
   explicit Flood(std::function<void()> attack)
@@ -132,7 +132,7 @@ class Flood {
   std::thread thread_;
 };
 
-/// Whether a packet from `from` reaches `to`, offered again until it does as a transport would.
+/// Whether a packet from `from` reaches `to`; it is sent repeatedly, as a transport would.
 bool reaches(Host& from, Host& to, const std::string& text = "text") {
   const TxPacket packet{.destination = &to.address, .header = std::as_bytes(std::span(text)), .payload = {}};
   std::array<RxPacket, 64> packets;
@@ -146,7 +146,7 @@ bool reaches(Host& from, Host& to, const std::string& text = "text") {
   return false;
 }
 
-/// While that goes on, hosts that had found each other still talk, and new ones find each other.
+/// Expects that during the attack, hosts that had found each other still communicate, and new ones find each other.
 void expect_to_bear(const char* what,
                     const std::function<std::function<void()>(Host& victim, Host& friendly)>& attack) {
   FakeFabric fabric;
@@ -219,7 +219,7 @@ TEST(VerbsAttack, answers_forged_in_a_peers_name__are_not_believed) {
     Flood flood([&, forger = std::make_shared<Forger>(), random = Random(5)]() mutable {
       forger->send(friendly.address, victim.address, answer(random.next(), 9));
     });
-    // Over some questions, asked each second, so that forgeries come in the time in which an answer is waited for.
+    // During several questions, one each second, so that forged answers arrive while an answer is awaited.
     const std::string text = "text";
     const TxPacket packet{.destination = &friendly.address, .header = std::as_bytes(std::span(text)), .payload = {}};
     std::uint64_t sent = 0;
@@ -249,17 +249,17 @@ TEST(VerbsAttack, questions_in_thousands_of_names__are_answered_by_no_more_and_b
   });
 }
 
-// Packets in the names of thousands, whom the transport answers: a route and a question each.
+// Packets to thousands of forged addresses, to which the transport answers: each needs a route and a question.
 TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
   FakeFabric fabric;
   Host victim(fabric, 0x7F000001);
   Host friendly(fabric, 0x7F000002);
   ASSERT_TRUE(reaches(victim, friendly));
   const std::string text = "an answer to whom there is not";
-  std::uint32_t stranger = 0x7F100000;
-  const auto answer_strangers = [&] {
+  std::uint32_t unknown_peer = 0x7F100000;
+  const auto answer_unknown_peers = [&] {
     for (int i = 0; i < 20; ++i) {
-      const Address to = Address::v4(stranger++, 9);
+      const Address to = Address::v4(unknown_peer++, 9);
       const TxPacket packet{.destination = &to, .header = std::as_bytes(std::span(text)), .payload = {}};
       victim.io().send({&packet, 1});
     }
@@ -268,7 +268,7 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
     std::array<RxPacket, 64> packets;
     const TxPacket packet{.destination = &host.address, .header = std::as_bytes(std::span(text)), .payload = {}};
     for (const Nanos end = monotonic_now() + kPatience; monotonic_now() < end; Clock::sleep(Nanos(500'000))) {
-      answer_strangers();
+      answer_unknown_peers();
       victim.io().send({&packet, 1});
       victim.io().receive(packets);
       if (host.io().receive(packets) > 0) return true;
@@ -281,9 +281,9 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
     ASSERT_TRUE(reached(late)) << i;
     ASSERT_TRUE(reached(friendly)) << i;
   }
-  fmt::print("{} strangers\n", stranger - 0x7F100000);
-  EXPECT_GT(stranger - 0x7F100000, 10'000u);
-  // And it is as it was when they are gone: nothing waits any more, so that as many can wait as ever.
+  fmt::print("{} unknown peers\n", unknown_peer - 0x7F100000);
+  EXPECT_GT(unknown_peer - 0x7F100000, 10'000u);
+  // When they have been given up, nothing waits any more, and as many packets can wait as before.
   std::array<RxPacket, 64> packets;
   for (const Nanos end = monotonic_now() + 3_s; monotonic_now() < end; std::this_thread::yield())
     victim.io().receive(packets);

@@ -1,5 +1,5 @@
-// Ports on the kernel's own RDMA devices (rdma_rxe), two of one machine, whose interfaces v0 and v1 are a pair: run as
-// root by tests/guest/verbs.sh, in a guest, as it changes interfaces and addresses.
+// Ports on the kernel's own RDMA devices (rdma_rxe), two on one machine, whose interfaces v0 and v1 are a pair. Run as
+// root by tests/guest/verbs.sh, in a guest, because it changes interfaces and addresses.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(VerbsGuest, packets__of_all_lengths_arrive_as_they_were_sent) {
                             .ecn = ecn,
                             .priority = static_cast<std::uint8_t>(priority % kPriorities)};
       ASSERT_EQ(a.io().send({&packet, 1}), 1u);
-      // The first of a traffic class waits until it has a handle.
+      // The first packet of a traffic class waits for its handle.
       std::vector<Text> got;
       for (const Nanos end = monotonic_now() + kPatience; got.empty() && monotonic_now() < end;) {
         std::array<RxPacket, 1> none;
@@ -185,10 +185,10 @@ TEST(VerbsGuest, foreign_datagrams__do_not_get_through) {
   const Shim wrong = make_shim(9, kPort + 7);
   std::vector<std::byte> bytes(right.begin(), right.end());
   bytes.resize(20, std::byte{'x'});
-  send(target.key ^ 1, bytes);                                   // does not know the key
+  send(target.key ^ 1, bytes);                                   // wrong key
   send(target.key, {wrong.begin(), wrong.end()});                // another port
   send(target.key, {std::byte{1}, std::byte{2}, std::byte{3}});  // shorter than a shim
-  send(target.key, bytes);                                       // as good as any
+  send(target.key, bytes);                                       // a valid one
   const auto got = received(b.io(), 1);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].source, Address::parse("10.0.0.1:9"));
@@ -217,8 +217,8 @@ TEST_F(VerbsGuestPair, a_queue_pair_that_has_failed__is_made_ready_again) {
   EXPECT_EQ(a.io().counters().recoveries, 0u);
 }
 
-/// What RED says that it has marked, and dropped as the queue was full. (Questions for queue pairs, which can't be
-/// marked, it drops instead.)
+/// RED's counters: packets marked, and packets dropped because the queue was full. (Questions for queue pairs can't be
+/// marked, and are dropped instead of marked.)
 struct QueueCounts {
   std::uint64_t marked = 0;
   std::uint64_t dropped = 0;
@@ -249,11 +249,11 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
     made.address = Address::parse(ip, kPort);
     made.connection.congestion_control = algorithm;
     made.connection.ecn = true;
-    made.connection.max_rate = Rate(80'000'000);  // where DCQCN begins
+    made.connection.max_rate = Rate(80'000'000);  // DCQCN's initial rate
     return made;
   };
   for (const std::string algorithm : {"dctcp", "dcqcn"}) {
-    // A sender that does not hear of marks fills the 400 kB.
+    // A sender without marks would fill the 400 kB.
     shell(
         "tc qdisc add dev v0 root handle 1: tbf rate 40mbit burst 20k limit 400k && "
         "tc qdisc add dev v0 parent 1:1 handle 2: red limit 400k min 24k max 25k avpkt 4k burst 7 probability 1 ecn "
@@ -283,7 +283,7 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
                algorithm, queue.marked, report.transport.packets_sent, report.transport.ce_packets, queue.dropped,
                100 * share);
     EXPECT_GT(report.transport.ce_packets, 0u) << algorithm;
-    // The queue also marks packets that were sent marked to test the peer, at most one in 128; those don't count.
+    // The queue also counts packets that were sent already marked to test the peer, at most one in 128; subtract those.
     EXPECT_LE(report.transport.ce_packets, queue.marked) << algorithm;
     EXPECT_GE(report.transport.ce_packets + report.transport.packets_sent / 128, queue.marked) << algorithm;
     EXPECT_EQ(queue.dropped, 0u) << algorithm;
@@ -302,7 +302,7 @@ TEST_F(VerbsGuestPair, a_link_that_goes_down__is_told_of_and_comes_back) {
   })) << a.datapath->why_link_is_down();
   const std::string text(1000, 't');
   const std::vector<TxPacket> packets(64, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  for (int i = 0; i < 100; ++i) a.io().send(packets);  // which get nowhere, and hang nobody
+  for (int i = 0; i < 100; ++i) a.io().send(packets);  // they are lost, and do not block
   shell("ip link set v0 up && tests_restore_network");
   EXPECT_TRUE(holds_soon([&] { return a.datapath->why_link_is_down().empty(); })) << a.datapath->why_link_is_down();
   std::array<RxPacket, 64> arrivals;
@@ -328,14 +328,14 @@ TEST(VerbsGuest, an_address_that_is_taken_away__is_told_of) {
 }
 
 TEST_F(VerbsGuestPair, an_address_that_comes_back_while_there_are_routes__is_found_at_its_new_place) {
-  // By a route's handle the kernel keeps the former place of the table taken.
+  // The kernel keeps the former place in the table occupied because of a route's handle.
   shell("ip addr del 10.0.0.1/24 dev v0");
   EXPECT_TRUE(holds_soon([&] { return !a.datapath->why_link_is_down().empty(); }));
   shell("ip addr add 10.0.0.1/24 dev v0 && tests_restore_network");
   EXPECT_TRUE(holds_soon([&] { return a.datapath->why_link_is_down().empty(); })) << a.datapath->why_link_is_down();
   const std::string text = "text";
   std::array<RxPacket, 64> packets;
-  // Known routes and those that are new, in both directions.
+  // Known routes and new ones, in both directions.
   std::uint8_t priority = 0;
   for (Host* const from : {&a, &b}) {
     Host& to = from == &a ? b : a;

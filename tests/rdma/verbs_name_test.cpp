@@ -34,8 +34,8 @@ TEST(VerbsName, parse__says_what_is_wrong) {
   for (const char* const text : {"verbs:rxe0:1:", "verbs:rxe0:1:256", "verbs:rxe0:1:fe80", "verbs:rxe0:1:raw2"})
     EXPECT_THAT(error_of(text), HasSubstr("the GID is given by its index, 0 to 255")) << text;
   EXPECT_THAT(error_of("verbs:rxe0:1:1:62400"), HasSubstr("too many colons"));
-  EXPECT_THAT(error_of("verbs:../../etc"), HasSubstr("no device is called that"));
-  EXPECT_THAT(error_of("verbs:" + std::string(64, 'a')), HasSubstr("no device is called that"));
+  EXPECT_THAT(error_of("verbs:../../etc"), HasSubstr("there is no device of that name"));
+  EXPECT_THAT(error_of("verbs:" + std::string(64, 'a')), HasSubstr("there is no device of that name"));
 }
 
 TEST(VerbsName, is_verbs_name__goes_by_the_word_before_the_colon) {

@@ -1,4 +1,4 @@
-// The affinity graph: what is in it, its components, its loops.
+// Tests the affinity graph: its content, its components, its loops.
 #include "mltcp/scheduler/affinity.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-/// Links of capacity 1 (each of its own capacity, so that none are alike), used by these jobs with one flow each.
+/// Links of capacity about 1 (all different, so that none are alike), used by these jobs with one flow each.
 std::vector<UsedLink> links(const std::vector<std::vector<std::uint32_t>>& jobs) {
   std::vector<UsedLink> result;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -95,7 +95,7 @@ TEST(affinity, graph__a_link_that_hangs_on_a_loop_by_a_job_is_a_group_of_its_own
   EXPECT_THAT(graph.groups[1].vertices, ElementsAre(2));
 }
 
-/// Whether a way leads from `first`, a job, to vertex `to` that does not touch vertex `avoided`.
+/// Whether there is a path from job `first` to vertex `to` that avoids vertex `avoided`.
 bool reaches(const AffinityGraph& graph, std::uint32_t first, std::uint32_t avoided, std::uint32_t to) {
   std::queue<std::uint32_t> open;
   std::set<std::uint32_t> seen{first};
@@ -115,7 +115,7 @@ bool reaches(const AffinityGraph& graph, std::uint32_t first, std::uint32_t avoi
   return false;
 }
 
-/// What the header says of groups, on random graphs: groups and jobs form a forest, and no group can be split.
+/// The header's statements about groups, on random graphs: groups and jobs form a forest, and no group can be split.
 TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
   Random random(7);
   for (int round = 0; round < 300; ++round) {
@@ -133,8 +133,8 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
     for (const auto& group : graph.groups) edges += group.jobs.size();
     EXPECT_EQ(edges + graph.components.size(), jobs + graph.groups.size()) << "round " << round;
 
-    // In a group of several links, each two neighbours are on a loop: without one of their common jobs they are
-    // still joined within the group.
+    // In a group of several links, each two neighbours are on a loop: without one of their common jobs they are still
+    // connected within the group.
     for (const auto& group : graph.groups) {
       if (group.vertices.size() == 1) {
         EXPECT_EQ(group.loops, 0U);
@@ -147,7 +147,7 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
         for (const std::uint32_t a : group.vertices) {
           if (joined.contains(a)) continue;
           for (const std::uint32_t b : std::set<std::uint32_t>(joined)) {
-            // a and b on a loop: two ways from a to b that share no job.
+            // a and b are on a loop: there are two paths from a to b that share no job.
             int ways = 0;
             for (const LinkUse& via : graph.vertices[a].uses) {
               ways += reaches(graph, via.job, a, b) ? 1 : 0;

@@ -1,4 +1,4 @@
-// Clusters as jobs come and go: joins and leaves, who is moved, and slots that are stretched.
+// Tests clusters as jobs come and go: joins and leaves, the jobs that are moved, and slots that are stretched.
 #include "clusters.h"
 
 namespace mltcp::scheduler {
@@ -11,7 +11,7 @@ TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
   cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0}), job_on("b", 12_ns, 4_ns, 10, {0}),
                     job_on("x", 7_ns, 4_ns, 10, {1}), job_on("y", 7_ns, 2_ns, 10, {1})});
   const ClusterSolution before = cluster.solution();
-  // a and b leave one hole of 4 in the circle or two smaller ones.
+  // a and b leave one gap of 4 in the circle, or two smaller ones.
   const std::int64_t apart = (before.jobs[1].time_shift.count - before.jobs[0].time_shift.count + 12) % 12;
   const Nanos fits = apart == 4 || apart == 8 ? 4_ns : 2_ns;
   const Joined joined = cluster.join(job_on("c", 12_ns, fits, 10, {0}));
@@ -27,12 +27,12 @@ TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
   EXPECT_EQ(cluster.solution().score, 1);
 }
 
-/// Jobs a and b of the circle lie so that c, which needs what they leave in one piece, doesn't fit.
+/// Jobs a and b are placed on the circle so that c, which needs the free time in one piece, does not fit.
 Cluster with_scattered_holes(const ClusterOptions& options) {
   Cluster cluster(bench_of_links({10, 10}), options);
   cluster.schedule({job_on("a", 12_ns, 3_ns, 10, {0}), job_on("filler", 12_ns, 3_ns, 10, {0}),
                     job_on("b", 12_ns, 3_ns, 10, {0}), job_on("filler 2", 12_ns, 3_ns, 10, {0})});
-  // In a full circle of four, leaving opposite ones scatters the holes.
+  // In a full circle of four, leaving opposite ones scatters the gaps.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   auto leaving = order.begin();
@@ -80,7 +80,7 @@ TEST(cluster, join__moves_two_jobs_where_one_is_not_enough) {
   jobs.reserve(8);
   for (int i = 0; i < 8; ++i) jobs.push_back(job_on("job " + std::to_string(i), 16_ns, 2_ns, 10, {0}));
   cluster.schedule(jobs);
-  // Every other of a full circle leaves: four holes of 2 ns, and the new job needs 8 ns in one piece.
+  // Every second job of a full circle leaves: four gaps of 2 ns, and the new job needs 8 ns in one piece.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   int place = 0;
@@ -205,7 +205,7 @@ TEST(cluster, schedule__refuses_periods_that_are_too_different) {
   };
   EXPECT_THAT(refusal_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
   EXPECT_EQ(cluster.jobs(), 0U);
-  // It is bursts that count, not periods.
+  // Bursts count, not periods.
   ClusterJob often = job_on("tick", 200_us, 10_us, 8, {0});
   for (int i = 1; i < 10; ++i) often.demand.bursts.push_back({Nanos(20'000) * i, Nanos(20'000) * i + 10_us, Rate(8)});
   EXPECT_THAT(refusal_of([&] {
@@ -242,7 +242,7 @@ double mean_stretch(const ClusterSolution& solution) {
 }
 
 TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) {
-  // Two fifths of the time each: they meet by chance for a sixth of it, and 8% of one of them is cheaper.
+  // Each sends for two fifths of the time: random overlap is a sixth of it, and 8% of stretch for one job is cheaper.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0});
   Cluster cluster(bench_of_links({10}));
@@ -267,7 +267,7 @@ TEST(cluster, pair_score__refuses_again_what_it_refused) {
     EXPECT_THROW(static_cast<void>(cluster.pair_score(quick, slow, Rate(10'000'000'000))), InputError);
 }
 
-// The perimeter on which room helps is the one that stretches the most, three jobs in one rhythm.
+// Room helps only on the perimeter with the largest stretch, three jobs in one rhythm.
 TEST(cluster, slots__have_room_also_where_periods_differ) {
   const auto scheduled = [](double max_slot_stretch) {
     Cluster cluster(bench_of_links({10}), {.max_slot_stretch = max_slot_stretch});
@@ -307,7 +307,7 @@ TEST(cluster, slots__have_room_for_jobs_that_nearly_fit) {
 }
 
 TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
-  // On link 1 no slots help: then a and b, whose link would only need 8%, get none either.
+  // On link 1 no slots help: then a and b get none either, although their link would need only 8%.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0, 1});
   const ClusterJob c = job_on("c", 108_ms, 90_ms, 10, {1});
@@ -318,7 +318,7 @@ TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
 }
 
 TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
-  // Equal periods on both pairs of links, and other demands: nothing that is remembered of one may serve the other.
+  // Equal periods on both pairs of links, but other demands: cached results of one pair must not be used for the other.
   const std::vector<ClusterJob> jobs{job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 108_ms, 40_ms, 10, {0}),
                                      job_on("c", 100_ms, 1_ms, 10, {1}), job_on("d", 108_ms, 1_ms, 10, {1})};
   std::map<std::string, Nanos> slots;
@@ -347,7 +347,7 @@ TEST(cluster, join__disturbs_nobody_whose_slots_do_for_a_shorter_job) {
 }
 
 TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
-  // The running jobs' 100 ms go with no slots of a job of 108 ms that keep it apart from them.
+  // No slots of a job of 108 ms keep it apart from the running jobs of 100 ms.
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("a", 100_ms, 30_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
   const Joined joined = cluster.join(job_on("b", 108_ms, 30_ms, 10, {0}));
@@ -359,7 +359,7 @@ TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
   }
   EXPECT_EQ(joined.score, 1);
   expect_consistent(cluster);
-  // They keep what was made for it only as long as it is there.
+  // They keep the slots made for it only while it runs.
   const std::vector<Move> back = cluster.leave("b");
   EXPECT_EQ(back.size(), 2U);
   EXPECT_EQ(cluster.solution().jobs[0].slot_period, 100_ms);

@@ -1,4 +1,4 @@
-// Clusters: shifts over whole affinity graphs against brute force, ranking, joins and leaves.
+// Tests clusters: shifts over whole affinity graphs against brute force, ranking, joins and leaves.
 #include "mltcp/scheduler/cluster.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(cluster, schedule__flows_of_a_job_on_one_link_add_up) {
   EXPECT_NEAR(cluster.solution().links.at(0).solution.score, 1 - 0.5 * 0.2, 1e-12);
 }
 
-/// The theorem: on a graph without loops, shifts composed link by link are as good as any.
+/// The theorem: on a graph without loops, shifts composed link by link are optimal.
 TEST(cluster, schedule__without_loops_equals_brute_force_over_all_shifts) {
   Random random(11);
   for (int round = 0; round < 60; ++round) {
@@ -272,7 +272,7 @@ TEST(cluster, rank__gives_the_scores_of_scheduling_each_candidate) {
   EXPECT_EQ(cluster.jobs(), jobs.size());
 }
 
-/// Too many jobs and links to be searched: ranking begins where the running jobs are, scheduling from nothing.
+/// Too many jobs and links for a full search: ranking begins from the running jobs, scheduling from scratch.
 TEST(cluster, rank__of_large_components_comes_near_scheduling) {
   const Topology topology = Topology::leaf_spine({4, 2, 4, Rate::from_gbps(10), Rate::from_gbps(10)});
   const std::vector<ClusterJob> jobs = mixed_jobs(16, 24, 8);
@@ -338,7 +338,7 @@ TEST(cluster, rank__discards_the_one_candidate_whose_periods_differ_too_much) {
   EXPECT_TRUE(ranked[1].discarded);
   EXPECT_THAT(ranked[1].reason, HasSubstr("bursts, more than 1000000"));
   EXPECT_TRUE(ranked[2].discarded);
-  // The cluster goes on as before.
+  // The cluster has not changed.
   EXPECT_EQ(cluster.jobs(), 2U);
   EXPECT_EQ(cluster.join(near).moves.size(), 0U);
 }

@@ -1,4 +1,4 @@
-// Clusters to test with, and what is right about them by brute force.
+// Clusters for tests, and their right solutions by brute force.
 #pragma once
 
 #include "mltcp/scheduler/cluster.h"
@@ -14,8 +14,8 @@ namespace mltcp::scheduler::testing_clusters {
 
 using namespace literals;
 
-/// A network in which any affinity graph can be drawn: link l of `capacities` leads from switch l to host 2l + 1, and a
-/// flow from host 2l crosses it alone. All other links are wide.
+/// A network that can represent any affinity graph: link l of `capacities` leads from switch l to host 2l + 1, and is
+/// the only one of these on the path of a flow from host 2l. All other links are so wide that they never matter.
 inline Topology bench_of_links(const std::vector<std::uint64_t>& capacities) {
   constexpr Rate wide(1'000'000'000'000);
   Graph graph;
@@ -37,7 +37,7 @@ inline Topology bench_of_links(const std::vector<std::uint64_t>& capacities) {
   return Topology(graph);
 }
 
-/// A job with demand for `rate` from the beginning of its period for `busy`, on those links.
+/// A job with demand for `rate` on these links, from the beginning of its period for `busy`.
 inline ClusterJob job_on(const std::string& name, Nanos period, Nanos busy, std::uint64_t rate,
                          const std::vector<std::uint32_t>& links) {
   ClusterJob job{name, {period, {{0_ns, busy, Rate(rate)}}}, {}};
@@ -45,7 +45,7 @@ inline ClusterJob job_on(const std::string& name, Nanos period, Nanos busy, std:
   return job;
 }
 
-/// Independent of the solver: demand summed nanosecond by nanosecond over the common perimeter.
+/// The score, computed without the solver: sums the demand nanosecond by nanosecond over the common perimeter.
 inline double score_by_hand(const std::vector<const ClusterJob*>& jobs, const std::vector<std::uint32_t>& flows,
                             const std::vector<std::int64_t>& periods, const std::vector<std::int64_t>& shifts,
                             std::uint64_t capacity) {
@@ -64,7 +64,7 @@ inline double score_by_hand(const std::vector<const ClusterJob*>& jobs, const st
   return 1 - static_cast<double>(excess) / (static_cast<double>(perimeter) * static_cast<double>(capacity));
 }
 
-/// Sum over the solution's links, by hand, for shifts of all jobs.
+/// Sum of these scores over the solution's links, for given shifts of all jobs.
 inline double sum_by_hand(const Cluster& cluster, const std::vector<std::int64_t>& shifts) {
   const ClusterSolution& solution = cluster.solution();
   double sum = 0;
@@ -110,7 +110,7 @@ inline double sum_of(const ClusterSolution& solution) {
   return sum;
 }
 
-/// What has to hold of every solution: the scores are those of the shifts, and sums and bounds agree with each other.
+/// Expects what holds for every solution: its scores are those of its shifts, and sums and bounds are consistent.
 inline void expect_consistent(const Cluster& cluster) {
   const ClusterSolution& solution = cluster.solution();
   double bound = 0;
@@ -155,7 +155,7 @@ inline std::vector<ClusterJob> random_jobs(Random& random, std::size_t jobs, std
       on[random.below(jobs)].insert(link);
       on[random.below(jobs)].insert(link);
     } else {
-      // Link l joins job l + 1 to one before it.
+      // Link l connects job l + 1 with an earlier job.
       on[link + 1].insert(link);
       on[random.below(link + 1)].insert(link);
     }

@@ -1,4 +1,4 @@
-// Demands of jobs on a link.
+// Tests demands of jobs on a link.
 #include "mltcp/scheduler/demand.h"
 
 #include <gtest/gtest.h>

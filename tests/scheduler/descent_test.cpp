@@ -1,4 +1,4 @@
-// Coordinate descent over shifts: where it ends, no job alone can do better.
+// Tests coordinate descent over shifts: at its end, no single job's shift can improve the score.
 #include "mltcp/scheduler/internal/descent.h"
 
 #include <gtest/gtest.h>

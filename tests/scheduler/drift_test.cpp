@@ -1,4 +1,4 @@
-// What deviations from the slots cost: margins and guarantees against deviations tried out.
+// Tests the cost of deviations from the slots: margins and guarantees compared with an exhaustive search.
 #include <gtest/gtest.h>
 
 #include "instances.h"
@@ -13,7 +13,7 @@ Nanos turned(Nanos shift, std::int64_t by, Nanos period) {
   return Nanos(((shift.count + by) % period.count + period.count) % period.count);
 }
 
-/// The least score over all deviations of whole units up to `reach` units.
+/// The lowest score over all deviations of whole units up to `reach` units.
 double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, std::int64_t reach) {
   double least = 1e9;
   std::vector<std::int64_t> moved = shifts;

@@ -1,4 +1,4 @@
-// The solver against a search over all shifts that was written without it (instances.h).
+// Tests the solver against an independent search over all shifts (instances.h).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,7 +28,7 @@ struct Summary {
   }
 };
 
-/// `unit` is odd so that middles of intervals aren't whole units.
+/// `unit` is odd, so that middles of intervals are not whole units.
 void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const SolveOptions& options, Summary& summary) {
   constexpr std::int64_t unit = 1'001;
   const Problem problem = random_link(random, jobs, perimeter, unit);
@@ -48,7 +48,7 @@ void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const Sol
   if (solution.optimal) {
     ASSERT_NEAR(solution.score, best, kTiny);
   }
-  // The score is that of the shifts, and no shifts off the units are better.
+  // The score is that of the shifts, and no shifts between the units are better.
   const Solution again = evaluate(problem, solution.slots, solution.shifts, options);
   ASSERT_EQ(again.score, solution.score);
   std::vector<Nanos> shifts(jobs);
@@ -91,7 +91,7 @@ TEST(exhaustive, solve__equals_search_over_all_shifts_of_5_and_6_jobs) {
 }
 
 TEST(exhaustive, solve__equals_search_over_all_shifts_of_periods_without_common_divisors) {
-  // 3, 5, 6, 10 and 15 on 30: turning some of the jobs by whole periods of theirs gives most others copies of places.
+  // Periods 3, 5, 6, 10 and 15 on 30: turning some jobs by whole periods gives equivalent places for most others.
   Random random(7);
   Summary summary;
   for (int i = 0; i < 300; ++i) {

@@ -1,7 +1,7 @@
 // Random problems whose periods and steps are whole units, and a search over all unit shifts that shares no code with
-// the solver: it adds up demands unit by unit.
+// the solver: it sums demands unit by unit.
 //
-// That search is exact: E is linear in any job's shift between whole units, as steps only meet there.
+// The search is exact: steps coincide only at whole units, so E is linear in a job's shift between them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace mltcp::scheduler::testing {
 
-/// Of one link: excess at whole shifts, in units of time times rate.
+/// One link: its excess at whole shifts, in units of time times rate.
 class BruteForce {
  public:
   BruteForce(const Problem& problem, std::int64_t unit) : problem_(problem), unit_(unit) {
@@ -38,7 +38,7 @@ class BruteForce {
   [[nodiscard]] std::int64_t perimeter() const { return perimeter_; }
   [[nodiscard]] const std::vector<std::int64_t>& periods() const { return periods_; }
 
-  /// Least over all shifts of sum over links of excess / (perimeter * capacity), mean over links with two jobs or more.
+  /// Minimum over all shifts of the mean of excess / (perimeter * capacity), over links with two jobs or more.
   [[nodiscard]] double best_score() {
     best_ = std::numeric_limits<double>::infinity();
     std::vector<std::vector<std::int64_t>> sums(problem_.links.size(),
@@ -121,7 +121,7 @@ inline Demand random_demand(Random& random, std::int64_t period, std::int64_t un
   return demand;
 }
 
-/// Jobs whose periods divide `perimeter` (in units) on one link, from scarce to ample.
+/// Jobs whose periods divide `perimeter` (in units) on one link, whose capacity varies from low to high.
 inline Problem random_link(Random& random, std::size_t jobs, std::int64_t perimeter, std::int64_t unit) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t d = 3; d <= perimeter; ++d)
@@ -145,7 +145,7 @@ inline Problem random_link(Random& random, std::size_t jobs, std::int64_t perime
   return problem;
 }
 
-/// Options under which periods with a short common multiple get exactly that.
+/// Options with which periods with a short common multiple get exactly that as perimeter.
 inline SolveOptions exact_options() {
   SolveOptions options;
   options.max_stretch = 0;

@@ -1,4 +1,4 @@
-// Free slots and the generator of placements.
+// Tests free slots and the generator of placements.
 #include "mltcp/scheduler/placement.h"
 
 #include <map>
@@ -161,7 +161,7 @@ TEST(placement, generate__candidates_are_distinct_and_fit_whatever_is_taken) {
       std::map<Topology::Host, std::uint32_t> on;
       for (const Topology::Host host : placement.workers) ++on[host];
       for (const auto& [host, count] : on) EXPECT_LE(count, occupancy.free(host));
-      // Each host and each rack is left once: the ring crosses as few links as it can.
+      // The ring leaves each host and each rack once, and so crosses the minimum of links.
       std::size_t changes = 0;
       for (std::size_t i = 0; i + 1 < placement.workers.size(); ++i)
         changes += placement.workers[i] != placement.workers[i + 1] ? 1U : 0U;
@@ -200,7 +200,8 @@ TEST(placement, generate__bad_input_has_one_clear_error) {
   EXPECT_EQ(error(occupancy, 7, {}),
             "a job needs 7 slots and 6 are free; wait for others to leave, or make it smaller");
   EXPECT_EQ(error(occupancy, 0, {}), "a job has no workers; give it one or more");
-  EXPECT_EQ(error(Occupancy(4, 2), 1, {}), "slots are known of 4 hosts and the network has 3; give one number");
+  EXPECT_EQ(error(Occupancy(4, 2), 1, {}),
+            "slots are given for 4 hosts, and the network has 3; give the slots of each host");
   EXPECT_EQ(error(occupancy, 1, {.candidates = 0}),
             "no candidates are asked for; ask for one or more, of one kind at least");
   EXPECT_EQ(error(occupancy, 1, {.candidates = 1U << 30}),

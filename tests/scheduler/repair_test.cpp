@@ -1,4 +1,4 @@
-// Repair of slots: where a late job goes, and who makes way for it by how much.
+// Tests repair of slots: the new slot of a late job, and how far other jobs are moved for it.
 #include "mltcp/scheduler/repair.h"
 
 #include <gtest/gtest.h>
@@ -35,14 +35,14 @@ struct Setting {
   [[nodiscard]] Repair repair(std::uint32_t late, Nanos now) const { return timetable().repair(shifts, late, now); }
 };
 
-/// Six that send for 15 ms each, with gaps of 1.667 ms.
+/// Six jobs that send for 15 ms each, with gaps of 1.667 ms.
 Setting six() {
   Setting setting;
   for (int i = 0; i < 6; ++i) setting.add(Nanos(100'000'000 / 6 * i), 15_ms);
   return setting;
 }
 
-/// Less than half a microsecond off.
+/// Equal to within half a microsecond.
 void expect_near(Nanos actual, Nanos expected, const std::string& what) {
   EXPECT_NEAR(static_cast<double>(actual.count), static_cast<double>(expected.count), 500) << what;
 }
@@ -89,7 +89,7 @@ TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes)
   expect_near(repair.cost, (6_ms - gap * 2) * 3, "far less than the 94 ms to the next slot");
 }
 
-// What it sends first crosses no link of the others, and slots are for that.
+// Its first bytes cross no link of the others, but slots are for these bytes.
 TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for_the_burst) {
   Setting setting;
   setting.add(0_ms, 30_ms);
@@ -102,7 +102,7 @@ TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for
     const Repair repair = timetable.repair(setting.shifts, 0, slot + late);
     EXPECT_LE(repair.wait, 20_ms) << "and not nearly a period";
     expect_near(repair.delays[0], late + repair.wait, "from its slot");
-    // Its burst comes 30 ms after it is let go.
+    // Its burst comes 30 ms after its release.
     const Nanos burst = slot + late + repair.wait + 30_ms;
     const Nanos other = setting.shifts[1] + repair.delays[1] + 70_ms;
     EXPECT_GE(modulo(other - burst, 100_ms), 30_ms - 1_us) << late.millis();
@@ -134,7 +134,7 @@ TEST(Repair, burst_that_has_begun__is_not_moved_although_that_would_cost_less) {
 TEST(Repair, late_job__takes_its_next_slot_where_nothing_else_costs_less) {
   Setting full;
   for (int i = 0; i < 4; ++i) full.add(Nanos(25'000'000) * i, 25_ms);
-  // After the burst that it meets, 15 ms from now, it would take another one's place, who would wait for 25 ms.
+  // After the burst that it meets, in 15 ms, it would take the place of another job, which would wait for 25 ms.
   const Repair repair = full.repair(2, 50_ms + 60_ms);
   EXPECT_EQ(repair.delays, std::vector<Nanos>(4));
   EXPECT_EQ(repair.wait, 40_ms);
@@ -163,7 +163,7 @@ TEST(Repair, jobs_on_other_links__make_no_way) {
   setting.add(0_ms, 40_ms, {0});
   setting.add(50_ms, 40_ms, {0, 1});
   setting.add(0_ms, 40_ms, {1});
-  // The first goes 20 ms late, its neighbour 10 ms, and that one's neighbour on the other link has room enough.
+  // The first is moved by 20 ms, its neighbour by 10 ms; the next one, on the other link, has enough room.
   const Repair repair = setting.repair(0, 20_ms);
   EXPECT_EQ(repair.wait, 0_ms);
   EXPECT_EQ(repair.delays[0], 20_ms);
@@ -171,7 +171,7 @@ TEST(Repair, jobs_on_other_links__make_no_way) {
   EXPECT_EQ(repair.delays[2], 0_ms);
 }
 
-/// Four with many bursts on several links, and with periods that have no short common multiple.
+/// Four jobs with many bursts on several links, and with periods without a short common multiple.
 struct Bursty {
   Problem problem;
   Slots slots;

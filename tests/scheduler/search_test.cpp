@@ -1,4 +1,4 @@
-// The search without its heuristic's help, and its bounds by themselves, against a search over all shifts.
+// Tests the search without its heuristic, and its bounds alone, against a search over all shifts.
 #include "mltcp/scheduler/internal/search.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace scheduler::testing;
 
-/// Of one link whose periods have a short common multiple.
+/// One link whose periods have a short common multiple.
 Model model_of(const Problem& problem) {
   Model model;
   model.perimeter = 1;
@@ -24,7 +24,7 @@ Model model_of(const Problem& problem) {
   return model;
 }
 
-/// Least excess by trying all shifts of whole nanoseconds.
+/// Lowest excess over all shifts of whole nanoseconds.
 Int128 min_excess(const Problem& problem, const Model& model) {
   const double lost = 1 - BruteForce(problem, 1).best_score();
   return static_cast<Int128>(lost * static_cast<double>(model.perimeter) * static_cast<double>(model.capacities[0]) +
@@ -63,7 +63,7 @@ TEST(minimise, bounds_of_every_length_of_search_hold) {
   }
 }
 
-/// Alike, each up for `up` of 100 with `level` of 100.
+/// Identical jobs, each up for `up` of 100 with `level` of 100.
 Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
   Model model{100, {100}, {}, true, 0};
   for (std::uint32_t j = 0; j < jobs; ++j)
@@ -73,16 +73,16 @@ Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
 }
 
 TEST(minimise, nodes__are_all_sweeps_that_it_took) {
-  // One to put the second job in, one for each job alone, one for the pair.
+  // One to place the second job, one for each job alone, one for the pair.
   EXPECT_EQ(minimise(alike(2, 60, 60), {0, 0, 0, 1, false}).nodes, 4u);
-  // Pairs of four fit and triples don't: all four triples are searched, for 14 each, beside 68 for the four.
+  // Pairs of four fit, triples do not: all four triples are searched, for 14 each, in addition to 68 for the four.
   const Found four = minimise(alike(4, 40, 60), {1'000, 0, 0, 1, false});
   EXPECT_EQ(four.excess, 20 * 60);
   EXPECT_EQ(four.nodes, 68u + 4 * 14u);
 }
 
 TEST(minimise, descent__ends_when_no_job_with_excess_has_got_better) {
-  // Two jobs that are too much for their link, and one that is alone on another.
+  // Two jobs that exceed their link, and one that is alone on another.
   Model model{100, {100, 100}, {}, true, 0};
   for (std::uint32_t j = 0; j < 3; ++j)
     model.jobs.push_back(
@@ -131,7 +131,7 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
     const Int128 least = min_excess(problem, model);
     const Int128 root = ConfigurationBound(model, sets).root();
     ASSERT_LE(root, least) << i;
-    // It dominates what the demands' area leaves over, but for rounding.
+    // It is at least the bound from the demands' area, except for rounding.
     Int128 area = -static_cast<Int128>(model.capacities[0]) * model.perimeter;
     for (const Problem::Use& use : problem.links[0].uses)
       for (const Burst& burst : use.demand.bursts)

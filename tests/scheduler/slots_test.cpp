@@ -1,4 +1,4 @@
-// One perimeter for periods without a short common multiple.
+// Tests one perimeter for periods without a short common multiple.
 #include <gtest/gtest.h>
 
 #include "mltcp/base/error.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace literals;
 
-/// What every answer keeps.
+/// Expects properties of every answer.
 void expect_consistent(const Slots& slots, const std::vector<Nanos>& periods, const SolveOptions& options = {}) {
   ASSERT_EQ(slots.periods.size(), periods.size());
   ASSERT_EQ(slots.repetitions.size(), periods.size());

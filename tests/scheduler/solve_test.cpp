@@ -1,4 +1,4 @@
-// Known problems, loops of links, grids, pinned jobs, bad input.
+// Tests known problems, loops of links, grids, pinned jobs, bad input.
 
 #include <numbers>
 
@@ -46,7 +46,7 @@ TEST(solve, the_talks_pair_of_40_and_60_ms) {
 }
 
 TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
-  // Links that meet in one job each: their shifts compose, so that none need be tighter than by itself.
+  // Links that share one job each: their shifts compose, so that no link is tighter than alone.
   Random random(17);
   int with_room = 0;
   for (int round = 0; round < 60; ++round) {
@@ -75,7 +75,7 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
 }
 
 TEST(solve, a_job_beside_links_with_excess_stands_in_the_middle) {
-  // a and b are too much for link 0, whatever they do; b and c have 40 ms to spare on link 1.
+  // a and b always exceed link 0; b and c have 40 ms to spare on link 1.
   const Demand a = up(100_ms, 0_ms, 80_ms);
   const Demand b = up(100_ms, 0_ms, 40_ms);
   const Demand c = up(100_ms, 0_ms, 20_ms);
@@ -132,7 +132,7 @@ TEST(solve, score_is_never_clamped) {
   const Solution solution = solve(on_one_link({always, always, always}));
   EXPECT_EQ(solution.score, -1);
   EXPECT_TRUE(solution.optimal);
-  // And one that exceeds the link alone.
+  // A job that exceeds the link alone.
   const Solution alone = solve(on_one_link({up(100_ms, 0_ms, 50_ms, Rate(250'000'000'000))}));
   EXPECT_EQ(alone.links[0].score, -1);
   EXPECT_EQ(alone.score, 1);  // of links with two jobs or more
@@ -203,7 +203,7 @@ TEST(solve, pinned_jobs_stay) {
     const std::uint64_t pinned = 1 + random.below(2);
     for (std::size_t j = 0; j < pinned; ++j)
       problem.jobs[j].pinned =
-          Nanos(static_cast<std::int64_t>(random.below(40)) * 1'001);  // any iteration of it may be named
+          Nanos(static_cast<std::int64_t>(random.below(40)) * 1'001);  // shifts may name any of its iterations
     const Solution solution = solve(problem, exact_options());
     for (std::size_t j = 0; j < pinned; ++j)
       ASSERT_EQ(solution.shifts[j].count, problem.jobs[j].pinned->count % problem.jobs[j].period.count);
@@ -256,7 +256,7 @@ TEST(solve, loops_of_three_links_equal_search_over_all_shifts) {
     ASSERT_NEAR(sum / 3, solution.score, 1e-12);
   }
   EXPECT_EQ(exact, 500);
-  EXPECT_GT(lost, 50);  // a loop costs some links what they could have alone
+  EXPECT_GT(lost, 50);  // some links score less in a loop than alone
 }
 
 TEST(solve, loops_of_four_links_cut_off) {
@@ -349,8 +349,8 @@ TEST(solve, too_many_bursts_on_a_perimeter_are_refused) {
 }
 
 TEST(solve, optimal_is_not_said_of_rounded_demands) {
-  // A link that is asked for 10^14 times its capacity leaves 15 bits for the demands on the other one, on which the two
-  // jobs exceed the capacity by less than that when they are up together.
+  // A link with a demand of 10^14 times its capacity leaves 15 bits for the demands on the other link, whose capacity
+  // the two jobs exceed by less than that when they are up together.
   constexpr Nanos period(std::int64_t{1} << 50);
   const Rate half(500'000'000);
   const Problem problem{

@@ -1,5 +1,4 @@
-// Keys of jobs and their files: what is taken, what is refused in a line that names cause and cure, and that no message
-// tells a key.
+// Keys of jobs and their files: which are accepted, the errors with cause and cure, and that no message contains a key.
 #include "mltcp/transport/security/job_key.h"
 #include "../temporary_folder.h"
 
@@ -121,7 +120,7 @@ TEST_F(JobKeyTest, file__is_not_written_where_another_user_leads) {
                 JobKey::generate().write_file(shared / "way" / "new.key");
                 return 0;
               }),
-              HasSubstr("way: the link is another user's"));
+              HasSubstr("way: the link belongs to another user"));
   EXPECT_TRUE(fs::is_empty(folder_.path() / "victim"));
 }
 
@@ -129,7 +128,7 @@ TEST_F(JobKeyTest, file_that_others_may_use__is_refused_with_the_cure) {
   const std::string text = JobKey::generate().to_text();
   for (const mode_t mode : {0640U, 0604U, 0620U, 0602U, 0644U, 0610U})
     EXPECT_THAT(refusal([&] { return JobKey::from_file(write(text, mode)); }),
-                AllOf(HasSubstr("others than its owner may use this key file"), HasSubstr("chmod 600")))
+                AllOf(HasSubstr("users other than its owner may use this key file"), HasSubstr("chmod 600")))
         << mode;
   for (const mode_t mode : {0600U, 0400U}) EXPECT_NO_THROW(JobKey::from_file(write(text, mode))) << mode;
 }
@@ -186,7 +185,7 @@ TEST_F(JobKeyTest, source__is_a_file_or_a_descriptor) {
   const auto refused = [](const std::string& source) { return refusal([&] { return JobKey::from_source(source); }); };
   EXPECT_THAT(refused("fd:" + std::to_string(file)), HasSubstr("Bad file descriptor"));
   for (const std::string& none : std::vector<std::string>{"fd:", "fd:x", "fd:-1", "fd:3 ", "fd:99999999999"})
-    EXPECT_EQ(refused(none), "\"" + none + "\" names no descriptor; give fd:N with its number, as in fd:3");
+    EXPECT_EQ(refused(none), "\"" + none + "\" names no descriptor; give fd:N with its number, such as fd:3");
   EXPECT_THAT(refused(""), HasSubstr("no key is named"));
   EXPECT_THAT(refused("-"), HasSubstr("fd:0 for standard input"));
   EXPECT_THAT(refused("none.key"), HasSubstr("none.key: the key file cannot be opened"));
@@ -196,7 +195,7 @@ TEST_F(JobKeyTest, source_that_is_a_key_itself__is_refused_and_not_repeated) {
   for (const std::string& key : {kDigits, "mltcp-key-1 " + kDigits, std::string("mltcp-key-1 abc")})
     EXPECT_THAT(refusal([&] { return JobKey::from_source(key); }),
                 AllOf(HasSubstr("may be a key, which others can see"), Not(HasSubstr("abc")), Not(HasSubstr("0405"))));
-  // A name may look so, too: of a file that is there.
+  // A file's name may look like a key, too, if the file exists.
   const fs::path path = folder_.path() / kDigits;
   const JobKey key = JobKey::generate();
   key.write_file(path);

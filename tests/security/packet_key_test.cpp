@@ -1,5 +1,4 @@
-// Seals of connections: what one end seals the other opens and nobody else does, across epochs, late packets and both
-// modes.
+// Seals of connections: only the other end opens what one end seals, across epochs, late packets and both modes.
 #include "mltcp/transport/security/packet_key.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +118,7 @@ TEST_F(PacketKeyTest, other_key_or_other_random__opens_nothing) {
   EXPECT_FALSE(opens(*engine_->accept(*other_key, end_random(1), end_random(2)), packet, "secret"));
   EXPECT_FALSE(opens(*engine_->accept(*key_, end_random(3), end_random(2)), packet, "secret"));
   EXPECT_FALSE(opens(*engine_->accept(*key_, end_random(1), end_random(3)), packet, "secret"));
-  // Another host's engine, with the same key.
+  // The engine of another host, with the same key.
   const auto elsewhere = packet_key(job_);
   EXPECT_EQ(elsewhere->id(), key_->id());
   const auto engine = elsewhere->make_engine();
@@ -128,7 +127,7 @@ TEST_F(PacketKeyTest, other_key_or_other_random__opens_nothing) {
 
 TEST_F(PacketKeyTest, forged_answer__is_not_opened_and_the_true_one_is_nevertheless) {
   const Packet answer = sealed(*server_, 0, kNothingAcked, "answer");
-  EXPECT_FALSE(opens(*client_, answer, "answer"));  // nobody met yet
+  EXPECT_FALSE(opens(*client_, answer, "answer"));  // before meet()
   client_->meet(end_random(9));
   EXPECT_FALSE(opens(*client_, answer, "answer"));
   client_->meet(end_random(2));
@@ -187,7 +186,7 @@ TEST_F(PacketKeyTest, epoch__does_not_end_before_something_of_it_is_acknowledged
     EXPECT_FALSE(sealed(*client_, number, kNothingAcked, "text").epoch) << number;
   EXPECT_TRUE(sealed(*client_, 30, 4, "text").epoch);
   for (std::uint64_t number = 31; number < 50; ++number)
-    EXPECT_TRUE(sealed(*client_, number, 29, "text").epoch) << number;  // of this epoch nothing is
+    EXPECT_TRUE(sealed(*client_, number, 29, "text").epoch) << number;  // no packet of this epoch is acknowledged
   EXPECT_FALSE(sealed(*client_, 50, 30, "text").epoch);
 }
 

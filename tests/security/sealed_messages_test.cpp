@@ -1,4 +1,4 @@
-// Sealed streams: two ends that have the key understand each other, and whatever anybody else does ends the stream.
+// Sealed streams: two ends with the key communicate, and any interference by others ends the stream.
 #include "mltcp/transport/security/sealed_messages.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST_F(SealedMessagesTest, repeated_left_out_reordered_or_changed__does_not_open
   EXPECT_EQ(server_.open(second.substr(0, second.size() - 1)), std::nullopt);
   EXPECT_EQ(server_.open(second.substr(0, 11)), std::nullopt);
   EXPECT_EQ(server_.open(""), std::nullopt);
-  EXPECT_EQ(client_.open(second), std::nullopt);  // its own, sent back
+  EXPECT_EQ(client_.open(second), std::nullopt);  // its own message, reflected
   EXPECT_EQ(server_.open(second), "second");
 }
 
@@ -102,7 +102,7 @@ TEST_F(SealedMessagesTest, liar_about_its_key__can_neither_speak_nor_hear) {
 }
 
 TEST_F(SealedMessagesTest, greeting_that_is_none__is_refused) {
-  EXPECT_THAT(refusal(server_, "{\"type\":\"hello\"}"), HasSubstr("speaks without a key"));
+  EXPECT_THAT(refusal(server_, "{\"type\":\"hello\"}"), HasSubstr("uses no key"));
   const std::string good = client_.greeting();
   std::string spaced = good;
   spaced[31] = '-';
@@ -112,7 +112,7 @@ TEST_F(SealedMessagesTest, greeting_that_is_none__is_refused) {
   sign[15] = '-';
   for (const std::string& bad :
        {good.substr(0, good.size() - 1), good + "0", spaced, letters, sign, std::string("mltcp-sealed/1 ")})
-    EXPECT_THAT(refusal(server_, bad), HasSubstr("greeting that is none")) << bad;
+    EXPECT_THAT(refusal(server_, bad), HasSubstr("sends an invalid greeting")) << bad;
   EXPECT_THAT(refusal(server_, server_.greeting()), HasSubstr("own greeting"));
   EXPECT_FALSE(server_.has_met());
 }

@@ -1,4 +1,4 @@
-// The HTTP interface without HTTP.
+// Tests the HTTP interface, without HTTP.
 #include "mltcp/scheduler/service/api.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ class api : public ::testing::Test {
     return json.at("error");
   }
 
-  Nanos time_;  ///< by a clock that each look takes a millisecond further
+  Nanos time_;  ///< of a clock that advances by a millisecond with each reading
   SchedulerService service_{two_racks(), [this] {
                               ServiceOptions options = options_in({});
                               options.clock = [this] { return time_ += 1_ms; };
@@ -62,7 +62,7 @@ TEST_F(api, job__comes_is_told_and_goes) {
   EXPECT_EQ(plan["number"], 1);
   EXPECT_EQ(plan["hosts"], (Json{"a1", "b1"}));
   EXPECT_EQ(plan["slots"], false);
-  EXPECT_THAT(plan["reason"].get<std::string>(), HasSubstr("no other job"));
+  EXPECT_THAT(plan["reason"].get<std::string>(), HasSubstr("no link with another job"));
   EXPECT_EQ(plan["slot_period_ns"], 100'000'000);
   EXPECT_EQ(plan["first_send_ns"], 60'000'000);
   EXPECT_EQ(plan["slot_unix_ns"], kEpoch + 60'000'000);
@@ -110,7 +110,7 @@ TEST_F(api, metrics__count_jobs_plans_and_what_was_refused) {
                                 "\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n"));
   ask("POST", {"v1", "jobs"}, R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
-  // Known already, and what others than requests do.
+  // Requests for known jobs, and counters that do not depend on requests.
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   JobRequest other = service_.jobs().front().request;
   other.id = "by-slurm";
@@ -172,7 +172,7 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_THAT(post(400, "\"\xff\""), HasSubstr("body: not JSON"));
   EXPECT_THAT(post(400, std::string(100'000, '[')), HasSubstr("nests more than 40 levels deep"));
   EXPECT_THAT(post(400, "[" + std::string(1'000'001, ',') + "]"), HasSubstr("has more than 1000000 values"));
-  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id is missing; docs/how-to/scheduler-service.md"));
+  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id is missing; docs/reference/scheduler-api.md"));
   EXPECT_THAT(post(400, R"({"id": 5, "workers": 2, "profile": {}})"), HasSubstr("body: id is not a text"));
   EXPECT_THAT(post(400, R"({"id": "x", "profile": {}})"), HasSubstr("body: workers is missing"));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2})"), HasSubstr("body: profile is missing"));
@@ -187,7 +187,7 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "assume_room": true, )" + profile + "}"),
               HasSubstr("give hosts, too"));
   EXPECT_THAT(post(400, R"({"id": "slurm-17-1764063600", "workers": 2, )" + profile + "}"),
-              HasSubstr("body: id is of the form of Slurm's jobs"));
+              HasSubstr("body: id has the form of Slurm's jobs"));
   EXPECT_THAT(post(400, R"({"id": "a b", "workers": 2, )" + profile + "}"), HasSubstr("is no id of a job"));
   EXPECT_THAT(post(409, R"({"id": "x", "workers": 33, )" + profile + "}"), HasSubstr("there is room for 30"));
   EXPECT_THAT(post(409, R"({"id": "there", "workers": 3, )" + profile + "}"), HasSubstr("runs already"));
@@ -212,7 +212,7 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_EQ(service_.revision(), 1U) << "and nothing has changed";
 }
 
-// Each takes a minute and more if time grows with the square of the request's length.
+// Each would take more than a minute if time grew with the square of the request's length.
 TEST_F(api, long_requests__take_time_in_proportion) {
   std::string members = "{\"0\": 0";
   for (int i = 1; i < 200'000; ++i) members += fmt::format(",\"{}\":0", i);

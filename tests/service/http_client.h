@@ -1,4 +1,4 @@
-// A client of the service on a socket, which sends what a test says.
+// A client of the service on a socket, which sends the bytes that a test gives it, valid or not.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 
 namespace mltcp::service {
 
-/// A client that does as it is told.
+/// Sends and receives exactly as the test requests.
 class Client {
  public:
   explicit Client(const std::string& address) {
@@ -50,7 +50,7 @@ class Client {
     }
     return true;
   }
-  /// Everything until the server closes.
+  /// Reads until the server closes.
   [[nodiscard]] std::string answer() const {
     std::string text;
     std::array<char, 65536> part{};
@@ -58,7 +58,7 @@ class Client {
       text.append(part.data(), static_cast<std::size_t>(count));
     return text;
   }
-  /// To the end of its first empty line, or until the server closes.
+  /// Reads up to the first empty line, or until the server closes.
   [[nodiscard]] std::string head() const {
     std::string text;
     for (char c = 0; !text.ends_with("\r\n\r\n") && recv(socket_, &c, 1, 0) == 1;) text += c;
@@ -87,7 +87,7 @@ inline std::string request(const std::string& method, const std::string& target,
 inline int status_of(const std::string& response) {
   return response.size() > 12 && response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9, 3)) : 0;
 }
-/// Discarded where there is none, or no JSON.
+/// The body of an answer; discarded if there is none, or it is not JSON.
 inline nlohmann::json body_of(const std::string& response) {
   return nlohmann::json::parse(response.substr(response.find("\r\n\r\n") + 4), nullptr, false);
 }

@@ -1,4 +1,4 @@
-// The server on real sockets: what clients do, well and badly, and how long others wait for it.
+// Tests the server on real sockets: right and wrong behaviour of clients, and how long others wait for them.
 #include "mltcp/scheduler/service/http_server.h"
 
 #include <sys/resource.h>
@@ -57,7 +57,7 @@ class http_server : public ::testing::Test {
     return client.answer();
   }
   [[nodiscard]] Json get(const std::string& target) const { return body_of(ask(request("GET", target))); }
-  /// Somebody else is served.
+  /// Expects that another client is served.
   void expect_alive() const { EXPECT_EQ(get("/v1/health")["status"], "ok"); }
 
   TemporaryFolder folder_;
@@ -91,7 +91,7 @@ TEST_F(http_server, stale_socket__is_replaced_and_a_live_one_is_not) {
   EXPECT_THAT(refusal_of([&] { const HttpServer second(*api_, *service_, options_); }),
               HasSubstr("another service answers there"));
   stop();
-  // One that a killed service left.
+  // A socket left by a killed service.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = options_.socket.string();
@@ -184,7 +184,7 @@ TEST_F(http_server, plan__is_told_when_it_changes) {
   service_->arrive(job("one"), {"a1", "b1"});
   const Client waiting(server_->address());
   waiting.send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=60000"));
-  // As many as there are workers, and more.
+  // More connections than workers.
   std::vector<std::unique_ptr<Client>> others;
   for (int i = 0; i < 50; ++i) {
     others.push_back(std::make_unique<Client>(server_->address()));
@@ -262,7 +262,7 @@ TEST_F(http_server, request_in_pieces__is_served) {
 }
 
 TEST_F(http_server, whatever_is_sent__others_are_served) {
-  options_.request_time = 300_ms;  // what is no request for the library is not waited for long
+  options_.request_time = 300_ms;  // how long the server waits for bytes that are no request
   start();
   const std::string body = R"({"id": "j1", "workers": 2, )" + profile + "}";
   const std::vector<std::string> all{
@@ -298,15 +298,15 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
   for (const std::string& text : all) {
     const Client client(server_->address());
     client.send(text);
-    if (text.empty()) continue;  // and is gone
+    if (text.empty()) continue;  // the client has closed
     const std::string response = client.answer();
     expect_alive();
-    if (response.empty()) continue;  // too little, or too much, for the library: it closes
+    if (response.empty()) continue;  // the library closes if it gets too little or too much
     ASSERT_GE(status_of(response), 200) << text.substr(0, 100) << response;
     if (text.size() == 100'000) {
       EXPECT_EQ(status_of(response), 414);
     }
-    // The library answers invalid HTTP in its own words: 4xx, or 301 for a space in the target (RFC 9112, 3.2).
+    // The library answers invalid HTTP by itself: 4xx, or 301 for a space in the target (RFC 9112, 3.2).
     if (status_of(response) >= 300 && response.find("<html>") != std::string::npos) continue;
     const Json answered = body_of(response);
     ASSERT_FALSE(answered.is_discarded()) << text.substr(0, 100) << response.substr(0, 300);
@@ -316,7 +316,7 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
 }
 
 TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
-  options_.request_time = 20_ms;  // what is cut off is not waited for long
+  options_.request_time = 20_ms;  // the server does not wait long for truncated requests
   start();
   service_->arrive(job("there"), {"a1", "b1"});
   Random random(20261125);
@@ -337,7 +337,7 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
     if (random.chance(0.75)) text = damaged(text, random, 3);
     const Client client(server_->address());
     client.send(text);
-    if (text.empty() || random.chance(0.3)) continue;  // and is gone
+    if (text.empty() || random.chance(0.3)) continue;  // the client has closed
     const std::string response = client.answer();
     const int status = status_of(response);
     EXPECT_TRUE((status >= 200 && status < 300) || status == 301 || (status >= 400 && status <= 417) || status == 431 ||
@@ -427,7 +427,7 @@ TEST_F(http_server, bytes_of_all__are_bounded) {
 
 TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_nevertheless) {
   options_.max_buffered_bytes = 6'000'000;
-  options_.request_time = 300_s;  // making such lists takes a while under a sanitizer
+  options_.request_time = 300_s;  // generating such lists is slow with a sanitizer
   start();
   // All workers of a job on one host: a list of a few million bytes that costs nothing to plan.
   for (int i = 0; i < 40; ++i)
@@ -460,7 +460,7 @@ TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_never
   EXPECT_EQ(ask(request("GET", "/v1/jobs")).size(), length);
 }
 
-/// What the process has in memory.
+/// The memory that the process uses.
 std::size_t resident_bytes() {
   std::size_t pages = 0;
   std::size_t resident = 0;
@@ -503,7 +503,7 @@ TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_no
   }
   expect_served();
   EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 200U << 20);
-  // Of requests in one another's wake the first is answered.
+  // Of pipelined requests, the first is answered.
   const Client three(server_->address());
   three.send(pipelined + pipelined + pipelined);
   const std::string answer = three.answer();

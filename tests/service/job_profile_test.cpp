@@ -1,4 +1,4 @@
-// Profiles of jobs, from whoever sends them.
+// Tests profiles of jobs, from untrusted senders.
 #include "mltcp/scheduler/service/job_profile.h"
 
 #include "../matchers.h"
@@ -81,7 +81,7 @@ TEST(job_profile, traces_and_csv__are_read_from_their_text) {
   const Demand traced = demand_from(R"({"trace": {"text": ")" + layers + R"(", "workers": 4}})");
   // A ring of four sends 2 * 3/4 of it.
   EXPECT_NEAR(scheduler::bits(traced), 8.0 * 8'388'608 * 1.5, 64);
-  // A recording, of which each rank sends what two reduce, once in 2 ms.
+  // A recording in which each rank sends the bytes of an all-reduce of two, once in 2 ms.
   const Demand recorded = demand_from(
       R"({"trace": {"text": "{\"traceEvents\": [)"
       R"({\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#1\", \"ts\": 1000, \"dur\": 2000},)"
@@ -112,13 +112,14 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
       {R"({"communicate_bytes": 1, "compute_ns": 86400000000001})", "is not a whole number from 0 to"},
       {R"({"communicate_bytes": 1, "compute": 5})", "compute is not known; the keys here are compute_ns, "},
       {R"({"communicate_bytes": 1, "compute_n": 5})", "compute_n is not known; did you mean \"compute_ns\"?"},
-      {R"({"communicate_bytes": 1, "communicate_bytes": 2})", "the key \"communicate_bytes\" twice; give each key once"},
-      {R"({"communicate_bytes": 1, "phases": []})", "phases stands beside communicate_bytes; keep one"},
+      {R"({"communicate_bytes": 1, "communicate_bytes": 2})",
+       "the key \"communicate_bytes\" twice; give each key once"},
+      {R"({"communicate_bytes": 1, "phases": []})", "phases can't be given together with communicate_bytes; keep one"},
       {R"({"communicate_bytes": 1, "rate_bps": 0})", "rate_bps is not a whole number from 1 to"},
       {R"({"phases": []})", "the job sends nothing"},
       {R"({"phases": [1]})", "phases[0] is not an object"},
       {R"({"phases": [{}]})", "phases[0] needs compute_ns or communicate_bytes, and not both; give one of the two"},
-      {R"({"phases": [{"compute_ns": 1, "rate_bps": 5}]})", "rate_bps is about communication"},
+      {R"({"phases": [{"compute_ns": 1, "rate_bps": 5}]})", "rate_bps applies to communication"},
       {R"({"phases": [{"communicate_bytes": 1, "overlap": 1}]})", "overlap is not true or false"},
       {R"({"phases": [[[[[[[[[]]]]]]]]]})", "nests more than 8 levels deep"},
       {R"({"toml": 5})", "toml is not a text"},
@@ -127,7 +128,7 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
       {R"({"toml": "[[job]]\n[[job]]\n"})", "there are 2 jobs"},
       {R"({"toml": "trace = \"/etc/passwd\""})", "files are not read here"},
       {R"({"toml": "profile = \"/etc/passwd\""})", "files are not read here"},
-      {R"({"toml": "cc = \"/tmp/evil.so\"\ncommunicate = \"1 MB\""})", "the program's own affair"},
+      {R"({"toml": "cc = \"/tmp/evil.so\"\ncommunicate = \"1 MB\""})", "the program chooses its congestion control"},
       {R"({"toml": "pattern = \"all-reduce\""})", "write the phases of one worker"},
       {R"({"toml": "hosts = [1, 2]\ncommunicate = \"1 MB\""})", "hosts are chosen"},
       {R"({"toml": "compute = \"1 ms\""})", "the key is missing, so the job sends nothing"},
@@ -137,7 +138,7 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
       {R"({"trace": {"text": "x", "bytes_scale": 0}})", "bytes_scale is not a number from"},
       {R"({"trace": {"text": "{\"traceEvents\": []}"}})", "profile: trace.text"},
       {R"({"trace": {"text": "Nodes 2\nConnections 1\n0->1 start 0 size 9\n", "network": "all"}})",
-       "profile: trace.network is not for a trace that tells what was sent; leave it out"},
+       "profile: trace.network does not apply to a trace that records the sent bytes; leave it out"},
       {R"({"csv": "nonsense"})", "profile: csv"},
       {R"({"toml": ")" + many + "\"}", "profile: toml"},
   };

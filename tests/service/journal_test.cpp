@@ -1,4 +1,4 @@
-// The journal: cut at every byte, damaged, in use, and on a disk that is full.
+// Tests the journal: cut at every byte, damaged, in use, and on a full disk.
 #include "mltcp/scheduler/service/journal.h"
 
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revi
   return result;
 }
 
-/// Its line is so long that few of them make the file be written anew.
+/// Its line is so long that a few of them cause the file to be rewritten.
 StoredJob long_job(const std::string& id, std::uint64_t revision) {
   StoredJob result = stored(id, static_cast<std::uint32_t>(revision), revision);
   result.hosts.assign(500, "some-host-of-many");
@@ -113,14 +113,14 @@ TEST_F(journal, cut_at_any_byte__it_holds_what_was_whole_or_is_refused) {
       next.arrived = {stored("later", 9, next.revision)};
       after.append(next);
     }
-    // What was dropped is gone, and what came behind it is whole.
+    // The dropped part is gone, and later events are complete.
     EXPECT_EQ(opened().state().jobs.back().request.id, "later");
   }
 }
 
 TEST_F(journal, cut_in_its_snapshot__is_refused) {
   {
-    // So many events that the file is written anew.
+    // Enough events that the file is rewritten.
     Journal written = opened();
     for (std::uint64_t i = 1; i <= 300; ++i)
       written.append(
@@ -167,7 +167,7 @@ TEST_F(journal, any_byte_changed__is_noticed) {
     bad[at] = bad[at] == 'x' ? 'y' : 'x';
     std::ofstream(file(), std::ios::binary) << bad;
     if (at == text.size() - 1) {
-      // Without its end the last line is one that was never finished.
+      // Without its end, the last line counts as unfinished.
       static_cast<void>(opened());
       continue;
     }
@@ -199,7 +199,7 @@ TEST_F(journal, lines_missing_or_twice__are_noticed) {
   EXPECT_THAT(refusal(), HasSubstr(":3: "));
 }
 
-/// Lines with texts replaced, where a line has them, and the check sums made anew.
+/// Replaces texts in lines, and computes the checksums again.
 std::string replaced(const std::string& text, const std::vector<std::pair<std::string, std::string>>& replacements) {
   std::string result;
   std::istringstream lines(text);
@@ -275,12 +275,12 @@ TEST_F(journal, folder_that_another_user_has_planted__is_refused) {
   static_cast<void>(opened());
   ASSERT_EQ(chmod(folder_.string().c_str(), 01777), 0);
   ASSERT_EQ(chown(state().c_str(), 65'534, 65'534), 0);
-  EXPECT_THAT(refusal(), HasSubstr("the folder is another user's, in a folder that all may write to"));
+  EXPECT_THAT(refusal(), HasSubstr("the folder belongs to another user, in a folder that all users may write to"));
   std::filesystem::create_directory(folder_ / "victim");
   std::filesystem::create_symlink("victim", folder_ / "way");
   ASSERT_EQ(lchown((folder_ / "way").c_str(), 65'534, 65'534), 0);
   EXPECT_THAT(refusal_of([&] { const Journal none(folder_ / "way" / "a" / "state", kEpoch, keep); }),
-              HasSubstr("way: the link is another user's"));
+              HasSubstr("way: the link belongs to another user"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
 }
 
@@ -305,7 +305,7 @@ TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
   Journal written = opened();
   written.append(events()[0]);
   const std::string before = content(file());
-  // A limit on the size of files stands for a disk that is full.
+  // A limit on the size of files simulates a full disk.
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
@@ -314,7 +314,7 @@ TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
   const std::string says = refusal_of<Unavailable>([&] { written.append(events()[1]); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   std::signal(SIGXFSZ, ignored);
-  EXPECT_THAT(says, HasAll("journal.jsonl: it can't be written", "nothing has changed"));
+  EXPECT_THAT(says, HasAll("journal.jsonl: it cannot be written", "nothing has changed"));
   EXPECT_EQ(content(file()), before) << "nothing is left of it";
   EXPECT_EQ(written.state().revision, 1U);
   written.append(events()[1]);

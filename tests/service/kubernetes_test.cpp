@@ -1,4 +1,4 @@
-// The extender, asked as Kubernetes' scheduler does (k8s.io/kube-scheduler/extender/v1).
+// Tests the extender with the requests of Kubernetes' scheduler (k8s.io/kube-scheduler/extender/v1).
 #include "mltcp/scheduler/service/kubernetes.h"
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 using namespace testing_services;
 using Json = nlohmann::json;
 
-/// A pod as the API server has it, with the fields that matter here and some that don't.
+/// A pod in the API server's form, with the relevant fields and some others.
 Json pod(const std::string& uid, const std::string& job = "", const std::string& workers = "2",
          const std::string& profile = R"({"compute_ns": 60000000, "communicate_bytes": 50000000})") {
   Json metadata{{"name", "pod-" + uid}, {"namespace", "ml"}, {"uid", uid}, {"labels", {{"app", "train"}}}};
@@ -150,14 +150,14 @@ TEST_F(kubernetes, bad_annotations__are_an_error_of_the_pod) {
   EXPECT_EQ(service_.revision(), 0U);
   node(pod("u1", "train"));
   const Json result = filter(pod("u2", "train", "3"));
-  EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("a pod of it says 3"));
+  EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("one of its pods has the annotation 3"));
 }
 
 TEST_F(kubernetes, pods_with_another_profile__do_not_join_their_job) {
   const std::string other = R"({"compute_ns": 60000000, "communicate_bytes": 60000000})";
   node(pod("u1", "train"));
   EXPECT_THAT(filter(pod("u2", "train", "2", other))["FailedNodes"]["a1"].get<std::string>(),
-              HasSubstr("has another profile than a pod of it says"));
+              HasSubstr("differs from that of one of its pods"));
   KubernetesExtender anew(service_, {.patience = 600_s});
   const Json result = Json::parse(anew.filter(args(pod("u2", "train", "2", other), eight_names()), now_));
   EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("runs already, with another profile"));
@@ -209,7 +209,7 @@ TEST_F(kubernetes, job_that_is_complete__stays_until_it_is_deleted) {
   now_ += 100'000_s;
   extender_.expire(now_);
   EXPECT_THAT(service_.jobs(), SizeIs(1));
-  // A pod that replaces another may be on any of the job's nodes: which one it replaces is not told.
+  // A pod that replaces another may be on any of the job's nodes, because the request does not name the replaced pod.
   EXPECT_THAT(filter(pod("u3", "train"))["NodeNames"], SizeIs(2));
   service_.depart("ml/train");
   node(pod("u1", "train"));

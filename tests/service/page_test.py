@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The requests of docs/how-to/scheduler-service.md, run by curl against the service, and the answers that the page shows.
+"""Tests docs/how-to/scheduler-service.md: curl sends its requests to the service, and the answers are as in the page.
 
 Usage: page_test.py PROGRAM PAGE. Exit status 77: there is no curl.
 """
@@ -19,7 +19,7 @@ def blocks(page):
 
 
 def differences(shown, answered, path=""):
-    """Where two values differ; "..." stands for any."""
+    """The place at which two values differ; "..." equals any value."""
     if shown == "...":
         return []
     if isinstance(shown, dict) and isinstance(answered, dict):

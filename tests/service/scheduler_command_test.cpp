@@ -1,4 +1,4 @@
-// mltcp scheduler as a program: its options, its end, and what is left of its jobs when it is killed.
+// Tests mltcp scheduler as a program: its options, its end, and the state of its jobs after it is killed.
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -62,14 +62,14 @@ TEST_F(scheduler_command, bad_input__is_refused_with_one_line) {
   put("bad.toml", "host = 1\n" + topology);
   EXPECT_THAT(refusal("scheduler bad.toml --check"), HasSubstr("did you mean \"hosts\"?"));
   put("bad.toml", "hosts = [\"a[1-\"]\n" + topology.substr(topology.find('\n') + 1));
-  EXPECT_THAT(refusal("scheduler bad.toml --check"), HasSubstr("the bracket is not closed"));
+  EXPECT_THAT(refusal("scheduler bad.toml --check"), HasSubstr("a bracket is not opened or not closed"));
   put("bad.toml", "[[job]]\nname = \"x\"\n");
   EXPECT_THAT(refusal("scheduler bad.toml --check"), HasSubstr("an experiment file"));
   put("bad.toml", "hosts = [\"a1\"]\n");
   EXPECT_THAT(refusal("scheduler bad.toml --check"), HasSubstr("topology: the table is missing"));
   EXPECT_THAT(refusal("scheduler cluster.toml --socket x --listen 127.0.0.1:0"), HasSubstr("give one"));
-  EXPECT_THAT(refusal("scheduler cluster.toml --listen 127.0.0.1:0"), HasSubstr("give --token-file, too"));
-  EXPECT_THAT(refusal("scheduler cluster.toml --socket x --token-file t"), HasSubstr("it is for --listen"));
+  EXPECT_THAT(refusal("scheduler cluster.toml --listen 127.0.0.1:0"), HasSubstr("add --token-file"));
+  EXPECT_THAT(refusal("scheduler cluster.toml --socket x --token-file t"), HasSubstr("only for --listen"));
   put("token", std::string(32, 'x'));
   ASSERT_EQ(chmod((folder_ / "token").c_str(), 0644), 0);
   EXPECT_THAT(refusal("scheduler cluster.toml --state s --listen 127.0.0.1:0 --token-file token"),
@@ -115,12 +115,12 @@ TEST_F(scheduler_command, port__serves_with_the_token) {
   EXPECT_EQ(service.finish(), 0);
 }
 
-// Arrivals and departures from several clients until the service is killed, again and again with one state folder.
-// Whatever was answered has to be there afterwards, as it was answered.
+// Arrivals and departures from several clients until the service is killed, repeatedly with the same state folder.
+// Afterwards, the state must agree with all answers.
 TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
   std::mutex mutex;
-  std::map<std::string, Json> plans;      // the newest that was told of each job
-  std::map<std::string, bool> departing;  // asked for; true once it was answered
+  std::map<std::string, Json> plans;      // the latest known plan of each job
+  std::map<std::string, bool> departing;  // requested departures; true once answered
   const auto tell = [&](const Json& plan) {
     const std::scoped_lock lock(mutex);
     const auto [known, fresh] = plans.try_emplace(plan.at("id"), plan);
@@ -144,7 +144,7 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
       EXPECT_EQ(now.at("number"), plan.at("number"));
       EXPECT_EQ(now.at("hosts"), plan.at("hosts"));
       EXPECT_GE(now.at("revision"), plan.at("revision"));
-      // An event that was not answered may have moved it.
+      // An event without an answer may have moved it.
       if (now.at("revision") != plan.at("revision")) continue;
       for (const char* const key : {"slots", "slot_unix_ns", "slot_period_ns", "time_shift_ns", "first_send_ns"})
         EXPECT_EQ(now.at(key), plan.at(key)) << id;
@@ -179,7 +179,7 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
           departing[id] = true;
         }
       });
-    // At another moment of what it does in each round.
+    // At another moment in each round.
     while (answered < 8 + round) std::this_thread::yield();
     service.signal(SIGKILL);
     EXPECT_EQ(service.finish(), -SIGKILL);

@@ -1,4 +1,4 @@
-// The scheduler as a service: arrivals, departures, plans, restarts, and many threads at once.
+// Tests the scheduler as a service: arrivals, departures, plans, restarts, and many threads.
 #include "mltcp/scheduler/service/scheduler_service.h"
 
 #include <chrono>
@@ -22,11 +22,11 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
   EXPECT_EQ(first.plan.number, 1U);
   EXPECT_THAT(first.plan.hosts, ElementsAre("a1", "b1"));
   EXPECT_FALSE(first.plan.slots);
-  EXPECT_THAT(first.plan.reason, HasSubstr("it meets no other job"));
+  EXPECT_THAT(first.plan.reason, HasSubstr("it shares no link with another job"));
   EXPECT_FALSE(first.known);
   EXPECT_EQ(first.plan.revision, 1U);
 
-  // The second one meets it on both uplinks: both have slots now, side by side.
+  // The second job meets it on both uplinks: now both have slots that do not overlap.
   const Arrival second = service.arrive(job("second"), {"a2", "b2"});
   EXPECT_EQ(second.plan.number, 2U);
   EXPECT_TRUE(second.plan.slots) << second.plan.reason;
@@ -86,7 +86,7 @@ TEST(scheduler_service, arrive__again_changes_nothing) {
   EXPECT_THAT(refusal_of<Conflict>([&] {
                 service.arrive(job("one", 100_ms, 30_ms), {"a1", "b1"});
               }),
-              HasSubstr("job \"one\" runs already, and is another one"));
+              HasSubstr("job \"one\" runs already and differs from this one"));
   EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("one"), {"a1", "b2"}); }), HasSubstr("on other hosts"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
 }
@@ -103,7 +103,7 @@ TEST(scheduler_service, depart__frees_slots_and_tells_who_is_free_of_theirs) {
   EXPECT_EQ(service.free_slots()[0], 4U);
   EXPECT_THAT(refusal_of<NotFound>([&] { service.depart("first"); }), HasSubstr("no job \"first\" runs"));
   EXPECT_THAT(refusal_of<NotFound>([&] { return service.plan("first"); }), HasSubstr("no job"));
-  // The number of the job that departed comes again as late as possible.
+  // The number of the departed job is reused as late as possible.
   EXPECT_EQ(service.arrive(job("third"), {"a1", "b1"}).plan.number, 3U);
 }
 
@@ -224,7 +224,7 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
   }
   std::vector<std::string> lines;
   ServiceOptions options = options_in(folder / "state");
-  options.epoch_unix_ns = kEpoch + 12345;  // of a first start only
+  options.epoch_unix_ns = kEpoch + 12345;  // only used at the first start
   options.log = [&](const std::string& line) { lines.push_back(line); };
   SchedulerService service(two_racks(), options);
   EXPECT_EQ(service.epoch_unix_ns(), kEpoch);
@@ -236,7 +236,7 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
     EXPECT_EQ(after[i].plan, before[i].plan) << after[i].plan.id;
   }
   EXPECT_THAT(lines, ElementsAre(HasSubstr("3 jobs restored")));
-  // And it goes on as if nothing had been.
+  // And it continues as before.
   EXPECT_EQ(service.arrive(job("fourth"), {"a4", "b4"}).plan.number, 5U);
   EXPECT_EQ(service.revision(), revision + 1);
 }
@@ -265,7 +265,7 @@ TEST(scheduler_service, restart__on_a_topology_with_room_gives_changed_plans_a_r
   EXPECT_EQ(service.plan("first").revision, revision + 1);
 }
 
-// Each search would take a minute and more.
+// Each search would take more than a minute.
 TEST(scheduler_service, arrive__beside_a_job_with_much_longer_iterations_is_a_conflict_at_once) {
   SchedulerService service(two_racks(), options_in({}));
   service.arrive(job("long", 3600_s, 1800_s), {"a1", "b1"});
@@ -310,10 +310,10 @@ TEST(scheduler_service, most_jobs__is_kept) {
   options.max_jobs = 1;
   SchedulerService service(two_racks(), options);
   service.arrive(job("one"));
-  EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, and no more may"));
+  EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, which is the limit"));
 }
 
-// Eight threads at once; ThreadSanitizer looks on in its preset.
+// Eight threads; ThreadSanitizer checks them in its preset.
 TEST(scheduler_service, threads__arrive_ask_and_depart_at_once) {
   const TemporaryFolder folder;
   constexpr int rounds = 6;

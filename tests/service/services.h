@@ -1,4 +1,4 @@
-// Services to test with: a small network, jobs on it, and what is said of bad input.
+// Services for tests: a small network, jobs on it, and the messages for bad input.
 #pragma once
 
 #include <string>

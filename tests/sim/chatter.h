@@ -1,4 +1,4 @@
-// Random traffic between all ports of a network, until nothing moves any more, and what became of it.
+// Sends random traffic between all ports of a network until no packet is in flight, and reports its outcome.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,20 +18,20 @@ namespace mltcp::sim {
 struct ChatterRun {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
-  std::vector<std::uint64_t> digests;  ///< of all that each port received, and when
+  std::vector<std::uint64_t> digests;  ///< of the packets that each port received, and their times
   bool operator==(const ChatterRun&) const = default;
 };
 
 struct ChatterSettings {
-  /// Sends one random packet; returns whether it was taken.
+  /// Sends one random packet; returns whether the port accepted it.
   std::function<bool(Host&, Random&)> send;
   Nanos max_gap;  ///< between two bursts of a port
   Nanos until;    ///< when the last packets are sent
   std::uint64_t seed = 1;
-  Nanos step{1'000'000};  ///< the pieces in which the time is run
+  Nanos step{1'000'000};  ///< the simulation runs in steps of this length
 };
 
-/// Sends bursts of random packets at random times, and folds what it receives into a sum.
+/// Sends bursts of random packets at random times, and computes a digest of received ones.
 class Chatter : public Pollable {
  public:
   Chatter(Host& host, const ChatterSettings& settings, std::uint64_t seed)
@@ -70,7 +70,7 @@ class Chatter : public Pollable {
   Nanos next_;
 };
 
-/// Checks that every packet is accounted for, but for what links did to them.
+/// Checks that every packet is accounted for, except for the faults of links.
 inline ChatterRun chatter(Network& net, const std::vector<Host*>& ports, const ChatterSettings& settings) {
   std::vector<std::unique_ptr<Chatter>> all;
   for (Host* port : ports) {

@@ -1,5 +1,5 @@
-// Duels in virtual time: flows of real shards, each with its own congestion control, start, size and distance, that
-// share one bottleneck. What each has delivered is noted in intervals.
+// Duels in virtual time: flows of real shards, each with its own congestion control, start, size and delay, share one
+// bottleneck. The bytes that each flow delivers are recorded in intervals.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace mltcp::sim {
 struct DuelFlow {
   std::string cc = "reno";
   Nanos start{};
-  Bytes bytes = ~Bytes{0};  ///< to send; default: without end
-  Nanos extra_delay{};      ///< one way, beside the duel's
+  Bytes bytes = ~Bytes{0};  ///< to send; default: unlimited
+  Nanos extra_delay{};      ///< one way, in addition to the duel's
   double gain = 1.0;        ///< constant, of the increase step
   bool scale_decrease = false;
 };
@@ -31,7 +31,7 @@ struct DuelConfig {
   Nanos delay{10'000};  ///< of each hop, one way
   Bytes buffer = 150'000;
   Bytes ecn_threshold = 0;          ///< step marking above it; 0 = none
-  bool ecn_capable = false;         ///< packets are, whether the link marks or not
+  bool ecn_capable = false;         ///< packets are ECN-capable, whether or not the link marks
   std::uint64_t seed = 1;           ///< of the shared link's random numbers
   fabric::FaultConfig faults;       ///< of the shared link, in both directions
   Bytes message_bytes = 64 * 1024;  ///< of the messages that flows consist of
@@ -92,13 +92,13 @@ class Duel {
     };
     return at(to) - at(from);
   }
-  /// Its part of what all delivered.
+  /// Its share of the bytes that all flows delivered.
   [[nodiscard]] double share(std::size_t i, Nanos from, Nanos to) const {
     Bytes all = 0;
     for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);
     return static_cast<double>(delivered(i, from, to)) / static_cast<double>(all);
   }
-  /// Goodput of all over the link's rate.
+  /// Goodput of all flows / rate of the link.
   [[nodiscard]] double utilization(Nanos from, Nanos to) const {
     Bytes all = 0;
     for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);

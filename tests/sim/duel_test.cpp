@@ -1,4 +1,4 @@
-// Duels of congestion controls in virtual time: who gets how much of a bottleneck, and how soon.
+// Tests duels of congestion controls in virtual time: the shares of a bottleneck, and the time to reach them.
 #include "duel.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace literals;
 
 const std::array<std::string, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
 
-/// 1 Gbps, marking above 30 kB, a buffer that nobody fills; one Swift target for all.
+/// 1 Gbps, marking above 30 kB, a buffer that never fills; one Swift target for all.
 DuelConfig marking_link() {
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = Nanos(150'000);
@@ -44,9 +44,9 @@ TEST(Duel, equals__share_evenly_and_fill_the_link) {
   }
 }
 
-// The share of the first of a pair, from 1 to 4 s. Reno, CUBIC and DCQCN answer a mark by (about) half or 0.7 and are a
-// match; DCTCP answers it by alpha / 2 and takes most of the link from them; Swift looks at a queue that the others'
-// threshold rules: at 20 packets it is more than Swift's target.
+// The share of the first of a pair, from 1 to 4 s. Reno, CUBIC and DCQCN reduce by (about) half or to 0.7 at a mark,
+// and are equal; DCTCP reduces by alpha / 2 and takes most of the link from them. With Swift, the others' threshold
+// sets the queue: 20 packets, more than Swift's target.
 TEST(Duel, pairs__shares_of_all_pairs) {
   const std::map<std::pair<std::string, std::string>, double> expected{
       {{"reno", "cubic"}, 0.48},  {{"reno", "dctcp"}, 0.13},  {{"reno", "dcqcn"}, 0.51},  {{"reno", "swift"}, 0.88},
@@ -60,8 +60,8 @@ TEST(Duel, pairs__shares_of_all_pairs) {
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), share, 0.06) << pair.first << " against " << pair.second;
     EXPECT_GE(duel.utilization(1_s, 4_s), 0.93 * goodput_of_a_full_link());
 
-    // 50 MB each take 851 ms in all. Whoever has the smaller share ends last, and the link is hardly idle before: what
-    // had next to nothing of it, as Swift beside DCTCP, takes 30 ms to grow into it.
+    // 50 MB each take 851 ms in total. The flow with the smaller share ends last, and the link is hardly idle before: a
+    // flow that had almost no share, as Swift against DCTCP, needs 30 ms to fill the link.
     Duel race(config, {{.cc = pair.first, .bytes = 50'000'000}, {.cc = pair.second, .bytes = 50'000'000}});
     race.run_until(1_s);
     const Nanos first = race.finished(0);
@@ -76,8 +76,8 @@ TEST(Duel, pairs__shares_of_all_pairs) {
   }
 }
 
-// Twice the round trip: window algorithms get between the inverse (0.67) and less than its square (0.8) of RTT ratio,
-// here about 5 to 1 as 30 kB of queue are little beside 400 us; rates do not care.
+// Twice the round-trip time: window algorithms get between the inverse (0.67) and less than the square (0.8) of the RTT
+// ratio, here about 5 to 1, because 30 kB of queue are little compared with 400 us; rate algorithms are not affected.
 TEST(Duel, longer_path__costs_windows_and_not_rates) {
   for (const std::string cc : {"reno", "cubic", "dctcp", "dcqcn"}) {
     Duel duel(marking_link(), {{.cc = cc}, {.cc = cc, .extra_delay = 200_us}});
@@ -90,7 +90,7 @@ TEST(Duel, longer_path__costs_windows_and_not_rates) {
       EXPECT_LT(share, 0.96) << cc;
     }
   }
-  // Swift gives way to the delay of the path itself: a target for both has to hold the longer one (section 3.5's hops).
+  // Swift also reacts to the delay of the path: a common target must include the longer path (section 3.5's hops).
   Duel starved(marking_link(), {{.cc = "swift"}, {.cc = "swift", .extra_delay = 200_us}});
   starved.run_until(2_s);
   EXPECT_GT(starved.share(0, 1_s, 2_s), 0.95);
@@ -111,7 +111,7 @@ TEST(Duel, late_flow__gets_its_share_and_leaves_it_again) {
   }
 }
 
-// What MLTCP rests on: with a gain F against 1 a flow gets about F / (1 + F).
+// The basis of MLTCP: with a gain F against 1, a flow gets about F / (1 + F).
 TEST(Duel, gain__decides_the_shares) {
   for (const std::string& cc : algorithms) {
     double before = 0;

@@ -1,4 +1,4 @@
-// Tests of lab/sim/dumbbell.cpp, and of whole runs over it: paths and times, metering, conservation, determinism.
+// Tests lab/sim/dumbbell.cpp, and whole runs over it: paths and times, metering, conservation, determinism.
 #include "mltcp/lab/sim/dumbbell.h"
 
 #include <memory>
@@ -128,7 +128,7 @@ ChatterRun chatter_of(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   EXPECT_GT(both(&fabric::LinkCounters::dropped_packets), 0U);
   EXPECT_GT(both(&fabric::LinkCounters::marked_packets), 0U);
   EXPECT_GT(both(&fabric::LinkCounters::reordered_packets), 0U);
-  EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // one seed, faults of their own
+  EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // same seed, but independent faults
   EXPECT_EQ(both(&fabric::LinkCounters::offered_packets), result.sent);
   EXPECT_EQ(result.sent, result.received + both(&fabric::LinkCounters::dropped_packets) +
                              both(&fabric::LinkCounters::lost_packets) -
@@ -141,7 +141,7 @@ TEST(Dumbbell, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   const ChatterRun first = chatter_of(1, 1, 1_ms);
   EXPECT_GT(first.received, 20'000U);
   EXPECT_EQ(chatter_of(1, 1, 1_ms), first);
-  EXPECT_EQ(chatter_of(1, 1, Nanos(777)), first);  // however the run is cut into pieces
+  EXPECT_EQ(chatter_of(1, 1, Nanos(777)), first);  // independent of the length of steps
   EXPECT_NE(chatter_of(2, 1, 1_ms).digests, first.digests);
   EXPECT_NE(chatter_of(1, 2, 1_ms).digests, first.digests);
 }

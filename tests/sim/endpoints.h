@@ -14,7 +14,7 @@
 
 namespace mltcp::sim {
 
-/// A received packet, kept.
+/// A copy of a received packet.
 struct Seen {
   Nanos at;
   Address source;
@@ -26,7 +26,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-/// Keeps what arrives, and then does and returns what `on_poll` says.
+/// Stores arriving packets, then calls `on_poll` and returns its result.
 class Recorder : public Pollable {
  public:
   using OnPoll = std::function<Nanos(Nanos)>;
@@ -72,14 +72,14 @@ inline std::vector<std::byte> tagged(std::uint32_t job) {
   return header;
 }
 
-/// Sends one packet and returns whether it was taken.
+/// Sends one packet and returns whether it was accepted.
 inline bool send_one(Host& from, const Address& to, std::span<const std::byte> header,
                      std::span<const std::byte> payload = {}, Ecn ecn = Ecn::not_ect) {
   const TxPacket packet{&to, header, payload, ecn};
   return from.send({&packet, 1}) == 1;
 }
 
-/// A payload that is only a length.
+/// A virtual payload: only a length.
 inline std::span<const std::byte> virtual_payload(std::size_t size) {
   return {static_cast<const std::byte*>(nullptr), size};
 }

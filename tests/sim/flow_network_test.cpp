@@ -1,5 +1,4 @@
-// Tests of lab/sim/flow_network.cpp: rates against a plain progressive filling, weights, times, bytes, and the fluid
-// limit.
+// Tests lab/sim/flow_network.cpp: rates against a plain progressive filling, weights, times, bytes, the fluid limit.
 #include "mltcp/lab/sim/flow_network.h"
 
 #include <cmath>
@@ -133,7 +132,7 @@ struct PlainFlow {
   double rate = -1;
 };
 
-/// Progressive filling word for word: all rise together until a link is full, whose flows then stop.
+/// Progressive filling, as defined: all rates rise together until a link is full; then its flows stop.
 void fill_plainly(std::vector<PlainFlow>& flows, const std::vector<double>& capacities) {
   const auto load = [&](std::size_t link, bool frozen) {
     double sum = 0;
@@ -186,7 +185,7 @@ struct RandomNetwork {
       plain.push_back(flow);
     }
   }
-  /// Rates of the flows that send, compared.
+  /// Compares the rates of the flows that send.
   void compare() {
     std::vector<PlainFlow> sending;
     for (std::size_t i = 0; i < plain.size(); ++i)
@@ -226,7 +225,7 @@ TEST(FlowNetwork, rates__equal_plain_progressive_filling_while_flows_come_and_go
   }
 }
 
-// What max-min means: no link carries more than it can, and each flow has a full link on which nobody has a higher rate
+// The definition of max-min: no link is overloaded, and each flow has a full link on which no flow has a higher rate
 // per weight.
 TEST(FlowNetwork, rates__give_every_flow_a_bottleneck) {
   for (std::uint64_t seed = 1000; seed < 1200; ++seed) {
@@ -345,7 +344,7 @@ TEST(FlowNetwork, gain__is_1_while_the_iteration_is_not_known) {
   EXPECT_DOUBLE_EQ(net.bytes_ratio(group), 1);
 }
 
-// Two flows of one job, one of them alone on its link: what it sends makes the other one heavier.
+// Two flows of one job, one of them alone on its link: its bytes increase the weight of the other one.
 TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
   FlowNetwork net;
   const auto shared = net.add_link(kGig);
@@ -395,7 +394,7 @@ TEST(FlowNetwork, contended__is_a_link_that_flows_of_several_groups_could_overfi
   EXPECT_TRUE(contended({{1, 0.5}, {2, 0.501}}));
   EXPECT_FALSE(contended({{1, 1.0}, {1, 1.0}})) << "of one group";
   EXPECT_FALSE(contended({{1, 0.2}, {2, 0.2}, {1, 0.2}}));
-  // Whichever of them is asked first or last.
+  // In any order of the calls.
   EXPECT_TRUE(contended({{1, 0.4}, {2, 0.4}, {1, 0.4}}));
   EXPECT_TRUE(contended({{1, 0.4}, {1, 0.4}, {2, 0.4}}));
   EXPECT_TRUE(contended({{2, 0.4}, {1, 0.4}, {1, 0.4}}));
@@ -439,7 +438,7 @@ TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   EXPECT_NEAR(static_cast<double>(sum), 750'000, 4);
 }
 
-/// A network of jobs with random sizes that send over and over; when everything ended, folded into a number.
+/// A network of jobs with random sizes that send repeatedly. Returns a digest of all end times.
 std::uint64_t digest_of(std::uint64_t seed, double* wire_bytes, double* asked) {
   Random random(seed);
   FlowNetwork net;

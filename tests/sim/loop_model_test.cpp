@@ -1,4 +1,4 @@
-// Modelled loops of hosts and switches: when they look after their packets, and that virtual time is as ever without.
+// Tests modelled loops of hosts and switches: when they process packets, and that nothing changes without a model.
 #include "mltcp/lab/sim/loop_model.h"
 
 #include <set>
@@ -46,7 +46,7 @@ TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
   EXPECT_NEAR((sum / stalls).millis(), 2, 0.2);
 }
 
-/// 1 Gbps and 1 us, every link; hosts and switch whose naps of 50 us end 10 us late.
+/// Every link has 1 Gbps and 1 us; naps of hosts and switch last 50 us and end 10 us late.
 struct Modelled {
   static fabric::MachineModel machines(bool hosts, bool switches) {
     const fabric::LoopModel loop{
@@ -83,7 +83,7 @@ TEST(LoopModel, idle_host__wakes_late_for_a_packet_and_then_naps) {
   ASSERT_FALSE(receiver.seen.empty());
   EXPECT_EQ(receiver.seen[0].at, 1_ms + 22_us + 10_us);
   receiver.seen.clear();
-  // Of three that come 10 us apart, the first wakes it, the others find it awake for a moment, or napping.
+  // Of three packets 10 us apart, the first wakes it; the others arrive while it is still awake, or napping.
   for (int i = 0; i < 3; ++i) send();
   net.run_until(3_ms);
   ASSERT_EQ(receiver.seen.size(), 3U);
@@ -144,7 +144,7 @@ TEST(LoopModel, switch_that_naps__takes_frames_to_have_come_evenly) {
   Dumbbell& net = modelled.net;
   Recorder receiver(net.right(0));
   net.attach(net.right(0), receiver);
-  net.run_until(61_us);  // behind the first look; the second is at 120 us
+  net.run_until(61_us);  // after the first poll; the second is at 120 us
   for (int i = 0; i < 3; ++i)
     for (std::uint32_t pair = 0; pair < 2; ++pair) send_one(net.left(pair), net.right(0).address(), bytes_of(1208));
   net.run_until(1_ms);

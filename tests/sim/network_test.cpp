@@ -1,4 +1,4 @@
-// Tests of lab/sim/network.cpp: when hosts are polled, how packets are carried, and what is refused.
+// Tests lab/sim/network.cpp: the times of polls, the transport of packets, and refusals.
 #include "mltcp/lab/sim/network.h"
 
 #include <optional>
@@ -93,8 +93,8 @@ TEST(Network, run__stops_after_the_poll_that_makes_it) {
 }
 
 TEST(Network, poll__once_for_all_that_arrives_at_one_instant) {
-  // Hosts 1 to 3 send to host 0 at once; links without a shared queue would let all arrive together, so each of
-  // them gets a switch that hands out directly.
+  // Hosts 1 to 3 send to host 0 at the same time, each through a switch of its own that forwards directly, so that all
+  // packets arrive together.
   Network network({});
   const auto end = network.add_switch();
   fabric::LinkConfig config;
@@ -237,7 +237,7 @@ TEST(Network, send__takes_what_fits_and_polls_when_a_burst_fits_again) {
   star.network.attach(star.host(0), sender);
   star.network.attach(star.host(1), receiver);
   star.network.run(100_us, [&] { return taken.size() >= 6; });
-  // 40 fit at first; room for 32 more comes when 8 wait still.
+  // At first 40 fit; there is room for 32 more when 8 are still waiting.
   EXPECT_THAT(sender.polls, ElementsAre(0_ns, 32_us, 64_us));
   EXPECT_THAT(taken, ElementsAre(32, 8, 32, 0, 32, 0));
   EXPECT_EQ(star.network.uplink(star.host(0)).queue_packets(star.network.now()), 40U);
@@ -296,7 +296,7 @@ TEST(Network, send__copies_what_it_takes) {
 
 TEST(Network, send__an_empty_packet_is_carried) {
   fabric::FaultConfig faults;
-  faults.corruption = 1;  // has nothing to flip
+  faults.corruption = 1;  // there are no bytes to flip
   Star star(2, {}, faults);
   Recorder receiver(star.host(1));
   star.network.attach(star.host(1), receiver);
@@ -356,7 +356,7 @@ TEST(Network, receive__bytes_stay_until_the_next_call) {
   send_one(star.host(0), star.host(1).address(), bytes_of(1000, 7));
   star.network.run_until(1_ms);
   EXPECT_EQ(star.network.packets_inside(), 1U);  // lent
-  // Other packets come and go meanwhile.
+  // Meanwhile other packets arrive and leave.
   for (unsigned i = 0; i < 20; ++i) send_one(star.host(1), star.host(0).address(), bytes_of(1000, 8));
   star.network.run_until(2_ms);
   star.network.wake(star.host(1));

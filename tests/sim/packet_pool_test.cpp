@@ -1,4 +1,4 @@
-// Tests of lab/sim/packet_pool.cpp: slots don't overlap, are reused, and keep their contents when copied.
+// Tests lab/sim/packet_pool.cpp: slots do not overlap, are reused, and keep their contents when copied.
 #include "mltcp/lab/sim/packet_pool.h"
 
 #include <gtest/gtest.h>

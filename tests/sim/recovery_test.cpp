@@ -1,5 +1,5 @@
-// What loss and reordering leave of a link, and that bearing losses does no harm where they are signs of congestion.
-// bench/loss_bench has whole tables.
+// Tests goodput under loss and reordering, and that tolerating losses does no harm if they are caused by congestion.
+// bench/loss_bench prints whole tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ using namespace literals;
 
 constexpr double kFull = 1424.0 / 1514;  // goodput of a full link
 
-/// A link with a buffer of two round trips, that marks at a sixth of one, and a round trip of `rtt`.
+/// A link with a round-trip time of `rtt` and a buffer for two round trips, which marks above a sixth of one.
 DuelConfig path(Rate rate, Nanos rtt) {
   DuelConfig config;
   config.rate = rate;
@@ -50,8 +50,8 @@ TEST(Recovery, random_loss__costs_no_rate_where_marks_or_delay_tell) {
   }
 }
 
-// The square root of 3 / (2 p) packets in a round trip (RFC 5348 section 3.1 without timeouts), which RFC 9438 has for
-// CUBIC, too, over paths of little bandwidth and delay.
+// sqrt(3 / (2 p)) packets per round trip (RFC 5348 section 3.1 without timeouts); by RFC 9438 also for CUBIC, on paths
+// of low bandwidth and delay.
 TEST(Recovery, random_loss__leaves_reno_and_cubic_what_their_formula_says) {
   for (const std::string cc : {"reno", "cubic"}) {
     for (const double loss : {0.003, 0.01}) {
@@ -83,8 +83,8 @@ TEST(Recovery, reordering__and_real_losses_among_it) {
   EXPECT_GE(goodput(config, "dctcp", 300_ms, 500_ms), 0.8);
 }
 
-// Where a link drops and does not mark, DCTCP is Reno, and Swift answers each loss: light ones are borne until the
-// first heavy one, at the end of slow start.
+// If a link drops and does not mark, DCTCP acts as Reno, and Swift reacts to each loss: light losses are tolerated
+// until the first heavy one, at the end of slow start.
 TEST(Recovery, losses_of_a_link_that_does_not_mark__are_answered) {
   DuelConfig config = path(Rate(200'000'000), 2_ms);
   config.buffer = 30'000;

@@ -1,5 +1,4 @@
-// Tests of lab/sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports,
-// conservation.
+// Tests lab/sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports, conservation.
 #include "mltcp/lab/sim/switched_network.h"
 
 #include <memory>
@@ -177,7 +176,7 @@ TEST(SwitchedNetwork, add_port__shares_the_links_of_a_machine_fairly) {
   for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
 }
 
-/// A network of every kind, and one of nobody's: racks of one switch and of two in a row, links of several rates and
+/// A network of every kind, and an irregular one: racks of one switch and of two in a row, links of several rates and
 /// delays, several of them between two switches, and one in one direction only.
 std::vector<std::pair<std::string, Topology>> kinds() {
   const Rate slow(1'000'000'000);
@@ -262,7 +261,7 @@ TEST(SwitchedNetwork, path__is_the_one_that_packets_take) {
           std::sort(path.begin(), path.end());
           EXPECT_EQ(path, used);
         }
-    // Where there are choices, flows make them.
+    // If there are several paths, flows use all of them.
     const std::size_t pairs = topology.hosts() * (topology.hosts() - std::size_t{1});
     EXPECT_EQ(seen.size() > pairs, topology.has_choices());
   }
@@ -336,7 +335,7 @@ TEST(SwitchedNetwork, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   EXPECT_GT(first.dropped, 0U);
   EXPECT_GT(first.marked, 0U);
   EXPECT_EQ(chatter_of(chatty(), 1, 1_ms), first);
-  EXPECT_EQ(chatter_of(chatty(), 1, Nanos(777)), first);  // however the run is cut into pieces
+  EXPECT_EQ(chatter_of(chatty(), 1, Nanos(777)), first);  // independent of the length of steps
   auto other = chatty();
   other.seed = 2;
   EXPECT_NE(chatter_of(other, 1, 1_ms).digests, first.digests);
@@ -361,7 +360,7 @@ TEST(SwitchedNetwork, run__conserves_packets_in_every_mode) {
   }
 }
 
-/// Hosts 0 to 3, on two leaves, send to host 4 on the third as fast as they may, with packets of given priorities.
+/// Hosts 0 to 3, on two leaves, send to host 4 on the third as fast as they can, with packets of given priorities.
 struct Incast {
   explicit Incast(const LeafSpineConfig& config, Nanos until,
                   const std::vector<std::uint8_t>& priorities = {0, 0, 0, 0})
@@ -375,7 +374,7 @@ struct Incast {
     }
     receiver = std::make_unique<Recorder>(to);
     net.attach(to, *receiver);
-    // The bystander: host 0 sends to host 5 as well, which nobody else sends to.
+    // The bystander: host 0 also sends to host 5, to which no other host sends.
     Host& beside = net.add_port(5, 8);
     flood(net.add_port(0, 8), TxPacket{&beside.address(), header, virtual_payload(8000), Ecn::not_ect});
     bystander = std::make_unique<Recorder>(beside);

@@ -103,7 +103,7 @@ TEST(slurm_jobs, nodes_that_they_must_not_have__are_those_of_their_number) {
 }
 
 TEST(slurm_jobs, what_is_not_understood__is_quoted) {
-  for (const auto& [line, what] : {std::pair{with(0, "x"), "squeue says"},
+  for (const auto& [line, what] : {std::pair{with(0, "x"), "squeue prints"},
                                    {with(2, "Unknown"), "time of submission"},
                                    {with(6, ""), "number of nodes"},
                                    {with(10, "n["), "list of nodes"},
@@ -135,7 +135,7 @@ TEST(slurm_nodes, states__say_whether_jobs_can_start) {
                SlurmError);
 }
 
-/// Programs of the test's own in Slurm's place.
+/// Programs of the test that replace Slurm's.
 class slurm_programs : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& script) const {
@@ -193,7 +193,7 @@ TEST_F(slurm_programs, one_that_does_not_end__is_ended) {
   write("squeue", "exec sleep 100");
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_THROW(programs(100_ms).jobs(), SlurmError);
-  // Closing its output is no way out, either.
+  // Closing its output does not evade the limit, either.
   write("squeue", "exec sleep 100 >&- 2>&-");
   EXPECT_THROW(programs(100_ms).jobs(), SlurmError);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));

@@ -1,11 +1,11 @@
 """Slurm on one machine, for tests and the laboratory: munged, slurmctld and three or more slurmd with configuration,
 keys and state in a folder, and our plug-ins from the build tree.
 
-Who uses it is in a PID namespace of his own (`sandboxed`, or `mltcp testbed`), which ends all daemons with it. Nodes
-are told apart by host names, in UTS namespaces. Two places for them:
+The user must be in a PID namespace of its own (`sandboxed`, or `mltcp testbed`), so that all daemons end with it. Nodes
+are identified by host names, in UTS namespaces. Two places for them:
 
     together   all in one network namespace, with an address and a port each
-    testbed    a network namespace each, which `mltcp testbed --hosts N` has made around its switch
+    testbed    a network namespace each, created by `mltcp testbed --hosts N` around its switch
 """
 import os
 import shutil
@@ -53,7 +53,7 @@ PlugStackConfig={folder}/plugstack.conf
 
 
 def lacking():
-    """Why Slurm can't be run here, in a line; "" if it can."""
+    """One line with the reason why Slurm cannot run here; "" if it can."""
     if os.geteuid() != 0:
         return "slurmd wants to be root; run as root"
     path = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -68,15 +68,15 @@ def lacking():
 
 
 def sandboxed(arguments):
-    """Goes on as `arguments` in namespaces of its own, which end when this process does."""
+    """Replaces this process by `arguments` in new namespaces, which end with this process."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     os.execvp("unshare", ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable,
                           os.path.abspath(__file__), *arguments])
 
 
 def reap(arguments):
-    """The first process of a PID namespace: runs `arguments`, and waits for all that others leave behind. A task that
-    nobody waits for is one that runs, for Slurm."""
+    """The first process of a PID namespace: runs `arguments`, and reaps orphaned processes. Slurm treats a task that is
+    not reaped as running."""
     first = os.spawnvp(os.P_NOWAIT, arguments[0], arguments)
     while True:
         process, status = os.wait()
@@ -89,15 +89,15 @@ class Failed(Exception):
 
 
 class Cluster:
-    """Starts nothing by itself. `spank`: the shared object, with `spank_arguments`; `submit`: the Lua script. None:
-    without."""
+    """Does not start anything. `spank`: the shared object, with `spank_arguments`; `submit`: the Lua script. None:
+    without it."""
 
     def __init__(self, folder, nodes=3, place="together", cpus=4, spank=None, spank_arguments="", submit=None):
         self.folder = folder
         self.place = place
         self.names = [f"n{number}" for number in range(nodes)]
         self.daemons = {}
-        self.addresses = [f"10.77.0.{number + 1}" for number in range(nodes + 1)]  # as the testbed has them
+        self.addresses = [f"10.77.0.{number + 1}" for number in range(nodes + 1)]  # as in the testbed
         # The controller is on a host of its own.
         self.controller_host = nodes
         self.environment = dict(os.environ, SLURM_CONF=f"{folder}/slurm.conf", LC_ALL="C.UTF-8")
@@ -106,7 +106,7 @@ class Cluster:
         for name in self.names:
             os.makedirs(f"{folder}/{name}")
         if submit:
-            # slurmctld looks for it beside slurm.conf.
+            # slurmctld looks for it in the folder of slurm.conf.
             with open(f"{folder}/job_submit.lua", "w", encoding="utf-8") as stream:
                 stream.write(submit)
         text = CONFIGURATION.format(folder=folder, controller="controller", controller_address=self.addresses[nodes], user="root",
@@ -125,7 +125,7 @@ class Cluster:
             stream.write(text)
 
     def on(self, host):
-        """The words that take a command to a host: a node's number, or that of the controller."""
+        """The words that run a command on a host: a node's number, or that of the controller."""
         return ["on", str(host)] if self.place == "testbed" else []
 
     def start(self, name, words, host=None, hostname=None):
@@ -154,9 +154,9 @@ class Cluster:
                    self.controller_host, "controller")
 
     def start_all(self):
-        """munged, slurmctld and the nodes, which are idle when this returns."""
+        """Starts munged, slurmctld and the nodes; returns when the nodes are idle."""
         if self.place == "together":
-            # An interface beside the loopback, without which Slurm takes the machine for one without IPv4.
+            # An interface in addition to the loopback; without it, Slurm assumes that the machine has no IPv4.
             self.run(["ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"])
             for link in ("eth0", "eth1"):
                 self.run(["ip", "link", "set", link, "up"])
@@ -181,7 +181,7 @@ class Cluster:
             self.end(name)
 
     def run(self, words, host=None, check=True, timeout=60, environment=None):
-        """Standard output of a client of Slurm, on the controller's host."""
+        """The standard output of a Slurm client on the controller's host."""
         done = self.try_run(words, host, timeout, environment)
         if check and done.returncode:
             raise Failed(f"{' '.join(words[:3])} ...: {done.stderr.strip() or done.returncode}")
@@ -193,7 +193,7 @@ class Cluster:
                               env={**self.environment, **(environment or {})})
 
     def wait(self, condition, seconds, what):
-        """Until it holds; Failed says `what` does not."""
+        """Waits until the condition holds; otherwise raises Failed with `what`."""
         until = time.monotonic() + seconds
         while True:
             result = condition()
@@ -211,7 +211,7 @@ class Cluster:
             return " | ".join(line.strip() for line in stream.readlines()[-most:])
 
     def job(self, number):
-        """What `scontrol show job` says of it, by key; {} if nothing."""
+        """The fields of `scontrol show job`, by key; {} if there are none."""
         text = self.run(["scontrol", "show", "job", str(number)], check=False)
         found = {}
         for line in text.splitlines():
@@ -223,7 +223,7 @@ class Cluster:
         return found
 
     def submit(self, *words, check=True, environment=None):
-        """Number of the batch job, and what sbatch said besides."""
+        """The number of the batch job, and the other output of sbatch."""
         done = self.try_run(["sbatch", "--parsable", *words], environment=environment)
         if check and done.returncode:
             raise Failed(f"sbatch: {done.stderr.strip()}")
@@ -231,7 +231,7 @@ class Cluster:
         return (int(number) if number.isdigit() else None), done.stderr
 
     def states(self):
-        """State of each job that slurmctld knows, by number."""
+        """The state of each job that slurmctld knows, by number."""
         lines = self.run(["squeue", "-h", "-t", "all", "-o", "%A %T"]).split("\n")
         return {int(line.split()[0]): line.split()[1] for line in lines if line}
 

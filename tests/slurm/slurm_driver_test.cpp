@@ -19,7 +19,7 @@ namespace {
 using namespace literals;
 using State = SlurmJob::State;
 
-/// Slurm as far as the driver sees it: jobs and nodes of the test's, and a record of what it was told.
+/// A simulated Slurm for the driver: jobs and nodes of the test, and a record of the driver's commands.
 class FakeSlurm : public SlurmControl {
  public:
   explicit FakeSlurm(std::uint32_t count) {
@@ -58,7 +58,7 @@ class FakeSlurm : public SlurmControl {
     table.at(job).held = true;
   }
 
-  /// As job_submit.lua leaves it.
+  /// A job in the state in which job_submit.lua leaves it.
   SlurmJob& submit(std::uint32_t id, std::uint32_t nodes = 2, const std::string& more = "") {
     SlurmJob job;
     job.id = id;
@@ -92,7 +92,7 @@ class FakeSlurm : public SlurmControl {
 class slurm_driver : public ::testing::Test {
  protected:
   void SetUp() override { restart(); }
-  /// The service and the driver anew, with what they have kept.
+  /// Restarts the service and the driver with their stored state.
   void restart() {
     driver_.reset();
     service_.reset();
@@ -175,7 +175,7 @@ TEST_F(slurm_driver, comments__follow_plans_that_change) {
   slurm_.submit(1);
   step();
   slurm_.start(1, slurm_.table[1].asked_nodes);
-  // Such a job as fits into the first one's pauses only at another period.
+  // A job that fits into the first one's pauses only with another period.
   SlurmJob& second = slurm_.submit(2);
   second.admin_comment =
       R"(mltcp:{"profile":{"compute_ns":165000000,"communicate_bytes":13500000,"rate_bps":1000000000}})";
@@ -195,7 +195,7 @@ TEST_F(slurm_driver, a_job_that_ends__departs) {
   slurm_.table[1].state = State::ended;
   step();
   EXPECT_EQ(known().size(), 1U);
-  // Slurm has forgotten it, which counts when it is seen twice.
+  // Slurm no longer knows the job, which counts when it is seen twice.
   const SlurmJob second = slurm_.table[2];
   slurm_.table.erase(2);
   step();
@@ -238,7 +238,7 @@ TEST_F(slurm_driver, after_a_restart__no_job_is_lost_and_none_is_there_twice) {
   slurm_.start(1, slurm_.table[1].asked_nodes);
   slurm_.start(2, slurm_.table[2].asked_nodes);
   told();
-  // While the service is down one ends, one starts, one comes, and one is submitted that is not held.
+  // While the service is down, one job ends, one starts, one arrives, and one is submitted without being held.
   slurm_.table[2].state = State::ended;
   slurm_.start(3, slurm_.table[3].asked_nodes);
   slurm_.submit(5);
@@ -371,7 +371,7 @@ TEST_F(slurm_driver, nodes__are_those_that_the_job_may_have) {
   EXPECT_THAT(placed_on(3), Contains("n3"));
   EXPECT_EQ(placed_on(3).size(), 2U);
   EXPECT_THAT(placed_on(4), ElementsAre("n0", "n2"));
-  // What the user asked for is there again when Slurm decides.
+  // The user's request is restored before Slurm decides.
   step(60_s);
   step();
   step(60_s);

@@ -1,5 +1,5 @@
-"""Slurm with the plug-ins and the service of this build: three nodes on this machine, which talk to each other in a
-network namespace of their own. In real time; every wait is for something to be so."""
+"""Tests Slurm with the plug-ins and the service of this build: three nodes on this machine, in a network namespace of
+their own. In real time; every wait is for a condition."""
 import importlib.machinery
 import importlib.util
 import json
@@ -15,14 +15,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import slurm_cluster  # noqa: E402
 
-sys.dont_write_bytecode = True  # beside a file without a suffix, it would be no module's
+sys.dont_write_bytecode = True  # a program without a suffix would leave an unused cache
 LOADER = importlib.machinery.SourceFileLoader("lab", os.path.join(HERE, "lab"))
 lab = importlib.util.module_from_spec(importlib.util.spec_from_loader("lab", LOADER))
 LOADER.exec_module(lab)
 
 BUILD = os.environ.get("MLTCP_BUILD", os.path.join(lab.ROOT, "build"))
 DOWN = "the scheduler's service does not run"
-# What tasks show of their plan.
+# The variables of their plan that tasks print.
 SHOW = 'env | grep -E "^MLTCP_(JOB|SLOT_|TIME_|PLAN_)" | sort'
 
 
@@ -54,7 +54,7 @@ class SlurmTest(unittest.TestCase):
                 os.remove(f"{self.lab.folder}/{name}")
         shutil.rmtree(f"{self.lab.folder}/service", ignore_errors=True)
 
-    # A job whose two tasks show their environment and wait for go().
+    # A job whose two tasks print their environment and wait for go().
     def submit(self, *words, profile=True):
         folder = self.lab.folder
         script = (f"{SHOW} > {folder}/shown.$SLURM_JOB_ID.batch\n"
@@ -71,7 +71,7 @@ class SlurmTest(unittest.TestCase):
         open(f"{self.lab.folder}/go.{number}", "w", encoding="utf-8").close()
 
     def shown(self, number, rank):
-        """The plan in the environment of a task that runs."""
+        """The plan in the environment of a running task."""
         path = f"{self.lab.folder}/shown.{number}.{rank}"
         self.cluster.wait(lambda: os.path.exists(path), 30, f"task {rank} of job {number} does not start")
         with open(path, encoding="utf-8") as stream:
@@ -90,7 +90,7 @@ class SlurmTest(unittest.TestCase):
                 ("b.json", '{"phases": [{"compute_ns": 5}]}', "sends nothing"),
                 ("c.json", "[" * 100_000, "c.json:1"),
                 ("d.toml", '[[job]]\nname = "x"\ncompute = "12"\ncommunicate = "1 MB"\n', "d.toml:3"),
-                ("e.toml", "\0", "is no text"),
+                ("e.toml", "\0", "is not text"),
                 ("f.toml", "x" * 2_000_000, "longer than 1 MiB"),
                 ("g.toml", None, "No such file")):
             if text is not None:
@@ -102,15 +102,15 @@ class SlurmTest(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0, words)
                 ours = [line for line in done.stderr.split("\n") if said in line]
                 self.assertEqual(len(ours), 1, done.stderr)
-        for comment, said in (("mltcp:{}", "phases"), ("mltcp:{bad", "no JSON"), ("mltcp:{", "ends too early"),
+        for comment, said in (("mltcp:{}", "phases"), ("mltcp:{bad", "not JSON"), ("mltcp:{", "ends too early"),
                               ('mltcp:{"compute_ns":1.5,"communicate_bytes":1}', "not whole"),
                               ('mltcp:{"phases":[' + "[" * 1000, "nested too deep"),
                               ('mltcp:{"phases":[' + '{"communicate_bytes":1},' * 1200 + "]}", "more than 1000 phases"),
                               ('mltcp:{"compute_ns":1,"communicate_bytes":1,"flows":0}', "flows"),
-                              ('mltcp:{"compute_ns":1,"communicate_bytes":1}}', "behind its end")):
+                              ('mltcp:{"compute_ns":1,"communicate_bytes":1}}', "text after its end")):
             done = self.cluster.try_run(["sbatch", f"--comment={comment}", "--wrap", "true"])
             self.assertNotEqual(done.returncode, 0, comment[:80])
-            self.assertIn("this is no job's profile", done.stderr)
+            self.assertIn("this is not a job's profile", done.stderr)
             self.assertIn(said, done.stderr)
         self.assertEqual(self.cluster.run(["squeue", "-h"]), "")
 
@@ -121,7 +121,7 @@ class SlurmTest(unittest.TestCase):
         for shift in ("12", "ms", "-1ms", "1ms/", "1ms/0ms", "1ms/x", "9e99s", "nan"):
             done = self.cluster.try_run(["srun", "-N1", f"--mltcp-shift={shift}", "true"])
             self.assertNotEqual(done.returncode, 0, shift)
-            self.assertIn("is no time; give", done.stderr)
+            self.assertIn("is not a time; give", done.stderr)
         done = self.cluster.try_run(["srun", "-N1", "--mltcp-shift=1ms", f"--mltcp-profile={self.profile}", "true"])
         self.assertIn("give one of them", done.stderr)
 
@@ -142,7 +142,7 @@ class SlurmTest(unittest.TestCase):
             self.assertEqual(int(shown["MLTCP_JOB"]), 0x80000000 + number)
         output = self.lab.read(f"shown.{number}.output")
         self.assertEqual(output.count(f"mltcp: this job runs without time slots: {DOWN}"), 1, output)
-        # One whose heartbeat is old is as good as none.
+        # A service whose heartbeat is old counts as none.
         with open(self.lab.heartbeat, "w", encoding="utf-8") as stream:
             stream.write(f"{int(time.time()) - 100} 15\n")
         self.assertIn("does not answer", self.submit()[1])
@@ -153,7 +153,7 @@ class SlurmTest(unittest.TestCase):
         first, said = self.submit("-w", "n0,n2")
         self.assertEqual(said, "")
         shown = self.shown(first, 0)
-        self.assertIn("meets no other job", shown["MLTCP_PLAN_REASON"])
+        self.assertIn("shares no link with another job", shown["MLTCP_PLAN_REASON"])
         second, _ = self.submit("-w", "n0,n2")
         slots = [self.shown(second, rank) for rank in (0, 1)]
         plan = self.mark(second)["plan"]
@@ -164,14 +164,14 @@ class SlurmTest(unittest.TestCase):
             self.assertEqual(int(slots[rank]["MLTCP_TIME_SHIFT_NS"]), plan["time_shift_ns"])
             self.assertNotIn("MLTCP_PLAN_REASON", slots[rank])
         self.assertEqual(plan["hosts"], ["n0", "n2"])
-        # The first one, which runs, learns of its slots from its file.
+        # The first job, which runs, gets its slots from its file.
         followed = self.cluster.wait(lambda: self.plan_of(shown), 30, "the running job gets no slots")
         first_plan = self.mark(first)["plan"]
         self.assertEqual(followed["jobs"], [{"name": str(first_plan["number"]), "offset_ns": 0,
                                              "period_ns": first_plan["slot_period_ns"]}])
         self.assertEqual(followed["epoch_ns"], first_plan["slot_unix_ns"])
         self.assertNotEqual(first_plan["time_shift_ns"], plan["time_shift_ns"])
-        # When the other has ended it has none again, and when it has ended there is no file.
+        # When the other job has ended, it has no slots again; when it has ended itself, the file is gone.
         self.go(second)
         self.cluster.wait(lambda: not self.plan_of(shown), 30, "the running job keeps slots that nobody else has")
         self.go(first)
@@ -179,7 +179,7 @@ class SlurmTest(unittest.TestCase):
         self.cluster.wait(lambda: not os.path.exists(shown["MLTCP_PLAN_FILE"]), 10, "the plan's file is not removed")
 
     def plan_of(self, shown):
-        """What the file says, if it has slots."""
+        """The content of the file, if it has slots."""
         with open(shown["MLTCP_PLAN_FILE"], encoding="utf-8") as stream:
             plan = json.load(stream)
         self.assertEqual(plan["schema"], "mltcp.plan/1")
@@ -195,7 +195,7 @@ class SlurmTest(unittest.TestCase):
         self.cluster.end("service", signal.SIGKILL)
         self.go(ends)
         self.wait_for_state(ends, "COMPLETED")
-        held = self.submit()[0]  # the heartbeat is still good: held for a service that is gone
+        held = self.submit()[0]  # the heartbeat is still recent: held for a service that has ended
         self.assertEqual(self.cluster.job(held)["Priority"], "0")
         self.lab.start_service()
         self.assertIsNotNone(self.shown(held, 0))
@@ -245,9 +245,9 @@ class SlurmTest(unittest.TestCase):
     def test_a_job_that_its_user_holds_is_theirs_to_release(self):
         self.lab.start_service()
         held, said = self.submit("--hold")
-        self.assertIn("held as asked for", said)
+        self.assertIn("held by its user", said)
         later, _ = self.submit()
-        self.assertIn("MLTCP_JOB", self.shown(later, 0))  # the service has looked at both
+        self.assertIn("MLTCP_JOB", self.shown(later, 0))  # the service has processed both
         self.assertEqual(self.cluster.states()[held], "PENDING")
         self.assertNotIn("plan", self.mark(held))
         self.cluster.run(["scontrol", "release", str(held)])

@@ -1,5 +1,5 @@
-// Shards' datapaths on UDP sockets, over loopback: what leaves as one message and arrives as packets, and what becomes
-// of what the kernel refuses.
+// Shards' datapaths on UDP sockets, over the loopback: packets that leave as one message and arrive as packets, and
+// packets that the kernel refuses.
 #include "mltcp/socket/socket_io.h"
 
 #include <gmock/gmock.h>
@@ -37,15 +37,15 @@ Address loopback(bool v6, std::uint16_t port) {
   return address;
 }
 
-/// Of each call of sendmmsg(): how many messages, and how long the segments of the first are (0: it is one packet).
+/// One call of sendmmsg(): the number of messages, and the first one's segment length (0: it is one packet) and size.
 struct Sent {
   unsigned messages = 0;
   std::uint16_t segment = 0;
   std::size_t bytes = 0;
 };
-std::vector<Sent> calls_of_send;                                    // NOLINT: a function pointer reaches nothing else
-std::function<int(const Sent& call)> refusal;                       // NOLINT: errno, or 0 to let it go
-std::function<int(mmsghdr* headers, unsigned count)> made_receive;  // NOLINT: in place of the kernel's
+std::vector<Sent> calls_of_send;                                    // NOLINT: a function pointer has no context
+std::function<int(const Sent& call)> refusal;                       // NOLINT: errno, or 0 to accept
+std::function<int(mmsghdr* headers, unsigned count)> made_receive;  // NOLINT: instead of the kernel's
 
 Sent look_at(const mmsghdr* headers, unsigned count) {
   Sent call{count, 0, 0};
@@ -58,7 +58,7 @@ Sent look_at(const mmsghdr* headers, unsigned count) {
 }
 
 int watched_send(int file, mmsghdr* headers, unsigned count, int flags) {
-  // As the kernel does: up to the message that it refuses, whose error comes with the next call.
+  // Like the kernel: sends the messages before the refused one; its error is returned by the next call.
   for (unsigned i = 0; i < count; ++i) {
     const Sent one = look_at(headers + i, count - i);
     const int error = refusal ? refusal(one) : 0;
@@ -75,7 +75,7 @@ int replaced_receive(int file, mmsghdr* headers, unsigned count, int flags, time
   return made_receive ? made_receive(headers, count) : ::recvmmsg(file, headers, count, flags, limit);
 }
 
-/// A packet as a test knows it.
+/// A packet to send.
 struct Made {
   Address to;
   std::vector<std::byte> header;
@@ -101,7 +101,7 @@ Made make(const Address& to, std::size_t bytes, unsigned number) {
   return made;
 }
 
-/// A received packet, with bytes of its own.
+/// A received packet, with a copy of its bytes.
 struct Got {
   RxPacket packet;
   std::vector<std::byte> bytes;
@@ -130,7 +130,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     made.calls = {watched_send, replaced_receive};
     return made;
   }
-  /// What `io` has got, `count` packets or those of half a second.
+  /// Packets that `io` receives: `count`, or fewer after half a second.
   static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::kMaxBurst) {
     std::vector<Got> all;
     std::vector<RxPacket> out(room);
@@ -155,8 +155,8 @@ class SocketIoTest : public testing::TestWithParam<bool> {
       EXPECT_EQ(got[i].packet.priority, made[i].priority) << "packet " << i;
     }
   }
-  /// A stranger's plain socket sends `bytes` of zeros.
-  [[nodiscard]] bool stranger_sends(std::uint16_t number, std::size_t bytes, int time_to_live = 64) const {
+  /// Sends `bytes` zeros from a plain socket of an unknown peer.
+  [[nodiscard]] bool unknown_peer_sends(std::uint16_t number, std::size_t bytes, int time_to_live = 64) const {
     const int file = ::socket(GetParam() ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     setsockopt(file, GetParam() ? IPPROTO_IPV6 : IPPROTO_IP, GetParam() ? IPV6_UNICAST_HOPS : IP_TTL, &time_to_live,
                sizeof time_to_live);
@@ -179,7 +179,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     close(file);
     return sent == static_cast<ssize_t>(bytes);
   }
-  /// As many packets to the same place as are given lengths.
+  /// Packets of the given lengths to one destination.
   [[nodiscard]] std::vector<Made> run_of(const Address& to, std::initializer_list<std::size_t> lengths) const {
     std::vector<Made> all;
     for (const std::size_t bytes : lengths) all.push_back(make(to, bytes, static_cast<unsigned>(all.size())));
@@ -219,7 +219,7 @@ TEST_P(SocketIoTest, send__begins_a_new_message_where_packets_differ) {
   EXPECT_EQ(one.counters().sent_messages, 9u);
   expect_equal(receive(two, made.size()), made);
 
-  // To two places in turn: order is kept for each, and nothing is put together.
+  // To two destinations in turn: the order of each is kept, and no packets are combined.
   auto turns = run_of(config(1).address, {700, 700, 700, 700});
   turns[1].to = turns[3].to = config(2).address;
   EXPECT_EQ(send(one, turns), 4u);
@@ -266,7 +266,7 @@ TEST_P(SocketIoTest, ecn_priority_and_hops__arrive_as_they_were_sent) {
   EXPECT_EQ(one.limits().priorities, kPriorities);
 
   for (const auto& [ttl, hops] : {std::pair(61, 3), std::pair(1, 63), std::pair(64, 0), std::pair(255, 0)}) {
-    ASSERT_TRUE(stranger_sends(1, 50, ttl));
+    ASSERT_TRUE(unknown_peer_sends(1, 50, ttl));
     const auto told = receive(two, 1);
     ASSERT_EQ(told.size(), 1u);
     EXPECT_EQ(told[0].packet.hops, hops) << "TTL " << ttl;
@@ -286,7 +286,7 @@ TEST_P(SocketIoTest, receive__hands_out_leftovers_in_order_and_leaves_bytes_alon
   const Nanos end = monotonic_now() + 500_ms;
   while (at < made.size() && monotonic_now() < end) {
     const std::size_t got = two.receive(out);
-    // What comes meanwhile must not disturb what was handed out.
+    // Packets that arrive meanwhile must not change packets that were handed out.
     send(one, {make(config(1).address, 64, 200)});
     for (std::size_t i = 0; i < got && at < made.size(); ++i, ++at) {
       ASSERT_EQ(std::vector(out[i].bytes.begin(), out[i].bytes.end()), made[at].bytes()) << "packet " << at;
@@ -338,7 +338,7 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   SocketIo one(config(0));
   SocketIo two(config(1));
   const std::size_t longest = one.limits().max_packet_bytes;
-  // The path carries 1200 bytes: a message of segments above that is refused, and so is each packet.
+  // The path carries 1200 bytes: a message with longer segments is refused, and so is each of its packets.
   refusal = [](const Sent& call) {
     return std::max<std::size_t>(call.segment, call.segment ? 0 : call.bytes) > 1200 ? EMSGSIZE : 0;
   };
@@ -351,8 +351,8 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   EXPECT_FALSE(one.is_narrow(Address::v4(0x0A000001, 1)));
   expect_equal(receive(two, 2), {made[3], made[4]});
 
-  refusal = nullptr;  // the path is wide again
-  for (std::uint32_t i = 1; i < SocketIo::kDoubtingCalls; ++i) EXPECT_EQ(send(one, {made[0]}), 1u);
+  refusal = nullptr;  // the path carries long packets again
+  for (std::uint32_t i = 1; i < SocketIo::kNarrowPathCalls; ++i) EXPECT_EQ(send(one, {made[0]}), 1u);
   EXPECT_TRUE(one.is_narrow(config(1).address)) << "the kernel has not been asked";
   EXPECT_EQ(send(one, {made[0]}), 1u);
   EXPECT_FALSE(one.is_narrow(config(1).address));
@@ -364,14 +364,14 @@ TEST_P(SocketIoTest, narrow_path__is_forgotten_once_shorter_packets_have_passed)
   refusal = [](const Sent& call) { return call.bytes > 1200 ? EMSGSIZE : 0; };
   const auto made = run_of(config(1).address, {one.limits().max_packet_bytes, 1000});
   EXPECT_EQ(send(one, {made[0]}), 1u);
-  for (std::uint32_t i = 1; i < SocketIo::kDoubtingCalls; ++i) EXPECT_EQ(send(one, {made[1]}), 1u);
+  for (std::uint32_t i = 1; i < SocketIo::kNarrowPathCalls; ++i) EXPECT_EQ(send(one, {made[1]}), 1u);
   for (std::uint32_t i = 1; i < SocketIo::kShorterPacketsToForget; ++i) {
     EXPECT_EQ(send(one, {made[1]}), 1u);
     ASSERT_TRUE(one.is_narrow(config(1).address)) << i;
   }
-  // Where no size is found, the long ones are refused again.
+  // If no size is learned, the long ones are refused again.
   EXPECT_EQ(send(one, {made[0]}), 1u);
-  for (std::uint32_t i = 2; i < SocketIo::kShorterPacketsToForget + SocketIo::kDoubtingCalls; ++i)
+  for (std::uint32_t i = 2; i < SocketIo::kShorterPacketsToForget + SocketIo::kNarrowPathCalls; ++i)
     EXPECT_EQ(send(one, {made[1]}), 1u);
   EXPECT_TRUE(one.is_narrow(config(1).address));
   EXPECT_EQ(send(one, {made[1]}), 1u);
@@ -400,7 +400,7 @@ TEST_P(SocketIoTest, send__does_without_segments_on_a_socket_whose_kernel_refuse
   SocketIo one(config(0));
   SocketIo two(config(1));
   if (!one.segments()) GTEST_SKIP() << "this kernel has no UDP_SEGMENT";
-  const int on = 1;  // no UDP checksums, which UDP_SEGMENT does not go with
+  const int on = 1;  // no UDP checksums, with which UDP_SEGMENT does not work
   ASSERT_EQ(setsockopt(one.begin_waiting()->file, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
   if (GetParam()) setsockopt(one.begin_waiting()->file, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on);
   if (GetParam()) setsockopt(two.begin_waiting()->file, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof on);
@@ -414,7 +414,7 @@ TEST_P(SocketIoTest, send__takes_a_prefix_when_it_is_full) {
   for (const int error : {EAGAIN, ENOBUFS, ENOMEM}) {
     SocketIo one(config(0));
     SocketIo two(config(1));
-    int left = 2;  // messages that pass
+    int left = 2;  // messages that are accepted
     refusal = [&](const Sent&) { return left-- > 0 ? 0 : error; };
     const auto made = run_of(config(1).address, {600, 200, 700, 300, 800, 800});
     const std::size_t taken = send(one, made);
@@ -449,11 +449,11 @@ TEST_P(SocketIoTest, send__goes_on_to_a_peer_that_is_closed) {
   SocketIo two(config(1));
   const auto nowhere = make(loopback(GetParam(), kFirstPort + 9), 100, 1);
   const auto here = make(config(1).address, 100, 2);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(send(one, {nowhere, here}), 2u);  // "port unreachable" (ICMP) comes back
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(send(one, {nowhere, here}), 2u);  // "port unreachable" (ICMP) is returned
   EXPECT_EQ(receive(two, 20).size(), 20u);
   EXPECT_EQ(receive(one, 0).size(), 0u);
   EXPECT_EQ(one.begin_waiting()->needs_arming, false);
-  // And a sleeper by its file isn't woken for ever.
+  // A thread that sleeps on its file is not woken without end.
   Clock clock;
   SystemTime time(clock);
   const int file = one.begin_waiting()->file;
@@ -474,7 +474,7 @@ TEST_P(SocketIoTest, receive__counts_what_had_no_room) {
   EXPECT_EQ(receive(two, 1).size(), 1u);
   EXPECT_EQ(two.counters().missed + got, 100u) << "the next packet tells (SO_RXQ_OVFL)";
   EXPECT_EQ(two.missed() + got, 100u) << "once";
-  // And again: what is told is the sum of all.
+  // Again: the report is the sum of all.
   for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(send(one, {make(small.address, 1000, i)}), 1u);
   const std::size_t more = receive(two, 100).size();
   EXPECT_EQ(send(one, {make(small.address, 1000, 0)}), 1u);
@@ -482,10 +482,10 @@ TEST_P(SocketIoTest, receive__counts_what_had_no_room) {
   EXPECT_EQ(two.counters().missed + got + more, 200u);
 }
 
-TEST_P(SocketIoTest, receive__takes_whatever_a_stranger_sends) {
+TEST_P(SocketIoTest, receive__takes_whatever_an_unknown_peer_sends) {
   SocketIo two(config(1, 1500));
   for (const std::size_t bytes : {0U, 1U, 31U, 1472U, 9000U, 65507U}) {
-    ASSERT_TRUE(stranger_sends(1, bytes));
+    ASSERT_TRUE(unknown_peer_sends(1, bytes));
     const auto got = receive(two, 1);
     ASSERT_EQ(got.size(), 1u) << bytes;
     EXPECT_EQ(got[0].bytes.size(), bytes);
@@ -538,7 +538,7 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
     EXPECT_EQ(bytes, packets > 0 ? told.bytes : 0);
   }
   EXPECT_EQ(io.counters().truncated, 3u);
-  // All buffers come back.
+  // All buffers are returned.
   for (int i = 0; i < 200; ++i) {
     made_receive = [](mmsghdr* headers, unsigned) {
       headers[0].msg_len = 10;
@@ -570,7 +570,7 @@ TEST_P(SocketIoTest, receive__goes_on_behind_an_error) {
   EXPECT_EQ(io.receive(out), 0u);
   EXPECT_LE(calls, 8) << "it ends";
   made_receive = nullptr;
-  ASSERT_TRUE(stranger_sends(1, 10));
+  ASSERT_TRUE(unknown_peer_sends(1, 10));
   EXPECT_EQ(receive(io, 1).size(), 1u);
 }
 
@@ -580,7 +580,7 @@ TEST_P(SocketIoTest, limits__follow_the_mtu) {
   EXPECT_EQ(SocketIo(config(0, 9000)).limits().max_packet_bytes, 9000 - headers);
   EXPECT_EQ(SocketIo(config(0, 65536)).limits().max_packet_bytes, GetParam() ? 65487u : 65507u);
   EXPECT_EQ(SocketIo(config(0)).limits().overhead_bytes, 14 + headers);
-  if (SocketIo(config(0)).segments()) {  // bursts are of whole messages
+  if (SocketIo(config(0)).segments()) {  // bursts consist of whole messages
     EXPECT_EQ(SocketIo(config(0, 1500)).limits().batch, GetParam() ? 45u : 44u);
     EXPECT_EQ(SocketIo(config(0, 1500)).limits().burst, GetParam() ? 90u : 88u);
     EXPECT_EQ(SocketIo(config(0, 9000)).limits().batch, 7u);
@@ -600,7 +600,7 @@ TEST_P(SocketIoTest, limits__follow_the_mtu) {
 TEST_P(SocketIoTest, port_in_use__is_told_with_the_cure) {
   const SocketIo one(config(0));
   EXPECT_THAT(message_of<InputError>([&] { SocketIo two(config(0)); }),
-              testing::AllOf(HasSubstr("another socket has that UDP port"), HasSubstr("--udp-port")));
+              testing::AllOf(HasSubstr("another socket uses that UDP port"), HasSubstr("--udp-port")));
 }
 
 TEST_P(SocketIoTest, data_path__allocates_nothing) {
@@ -663,7 +663,7 @@ struct End : Pollable {
 
 class SocketExchange : public SocketIoTest {
  protected:
-  /// `count` messages from one host's shards to the other's, with one thread for all.
+  /// Sends `count` messages from one host's shards to the other's, with one thread for all.
   void exchange(std::size_t shards, std::size_t count, std::size_t bytes, Idle idle, std::uint32_t mtu) {
     Clock clock;
     SystemTime time(clock);
@@ -713,9 +713,9 @@ TEST_P(SocketExchange, sleeper__is_woken_by_a_packet) {
   End end(io, 1);
   end.shard.listen({});
   loop.attach(io, end);
-  std::thread stranger([&] {
+  std::thread unknown_peer([&] {
     Clock::sleep(100_ms);
-    [[maybe_unused]] const bool sent = stranger_sends(1, 40);
+    [[maybe_unused]] const bool sent = unknown_peer_sends(1, 40);
   });
   const Nanos began = loop.now();
   Nanos woken = Nanos::never();
@@ -724,7 +724,7 @@ TEST_P(SocketExchange, sleeper__is_woken_by_a_packet) {
     woken = loop.now();
     return true;
   });
-  stranger.join();
+  unknown_peer.join();
   EXPECT_GE(woken - began, 99_ms);
   EXPECT_LT(woken - began, 600_ms);
   EXPECT_LT(end.polls, 500u) << "it slept";

@@ -1,5 +1,5 @@
-// The kernel's UDP sockets as a host's datapath that is opened by name: what is told beforehand, and what it says of
-// itself. In network namespaces where interfaces are needed; these go with their process.
+// The kernel's UDP sockets as a host's datapath that is opened by name: its errors on opening, and its reports. In
+// network namespaces if interfaces are needed; these are removed with their process.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -87,9 +87,9 @@ TEST(UdpDatapath, check__tells_what_is_wrong_with_the_device_or_the_place) {
   EXPECT_THAT(error_of({.device = "udp:127.0.0.1"}, place("127.0.0.2")),
               HasSubstr("the host's address is 127.0.0.2; give the same in both, or write udp:"));
   EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 2, 65535)),
-            "UDP port 65535 for the first of 2 shards: give 1 to 65534");
+            "UDP port 65535 for the first of 2 shards; give 1 to 65534");
   EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1, 0)),
-            "UDP port 0 for the first of 1 shard: give 1 to 65535");
+            "UDP port 0 for the first of 1 shard; give 1 to 65535");
   EXPECT_THAT(error_of({.device = "udp:", .mtu = 100}, place("127.0.0.1")), HasSubstr("an MTU of 100 bytes; give 576"));
   EXPECT_THAT(error_of({.device = "udp:", .queues = 2}, place("127.0.0.1")), HasSubstr("leave their number out"));
   EXPECT_THAT(error_of({.device = "udp:", .cores = "0,1"}, place("127.0.0.1")), HasSubstr("give one, such as 0"));
@@ -105,8 +105,8 @@ TEST(UdpDatapath, check__tells_of_a_port_that_another_has) {
   const SocketIo other({.address = Address::v4(0x7F000001, kPort + 1)});
   EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1)), "no error");
   EXPECT_THAT(error_of({.device = "udp:"}, place("127.0.0.1", 2)),
-              HasSubstr("127.0.0.1:27411: another socket has that UDP port; end its process (ss -ulnp names it), or "
-                        "give this one another port, of a command with --udp-port"));
+              HasSubstr("127.0.0.1:27411: another socket uses that UDP port; end its process (ss -ulnp shows it), or "
+                        "give this one another port (--udp-port of a command)"));
 }
 
 TEST(UdpDatapath, shards__have_a_socket_and_a_port_each) {
@@ -155,7 +155,7 @@ TEST(UdpDatapath, mtu__is_that_of_the_interface_that_has_the_address) {
     const auto v6 = open_host_datapath({.device = "udp:fd09::1"});
     v6->take_place(place("fd09::1"));
     if (v6->io(0).limits().max_packet_bytes != 1352) return std::string("another length over IPv6");
-    const auto any = open_host_datapath({.device = "udp:v0"});  // no address: the interface's
+    const auto any = open_host_datapath({.device = "udp:v0"});  // without an address: that of the interface
     any->take_place(place("0.0.0.0", 1, kPort + 1));
     if (any->description().find("on v0, MTU 1400") == std::string::npos) return any->description();
     const auto all = open_host_datapath({.device = "udp:"});
@@ -172,13 +172,13 @@ TEST(UdpDatapath, link_that_goes__is_told_with_the_cure) {
     register_datapath();
     const auto datapath = open_host_datapath({.device = "udp:"});
     datapath->take_place(place("10.9.0.1"));
-    // The kernel tells of carriers a moment later.
+    // The kernel reports carriers a moment later.
     const auto changes_from = [&](const std::string& before) {
       for (int i = 0; i < 300 && datapath->why_link_is_down() == before; ++i) usleep(10'000);
       return datapath->why_link_is_down();
     };
     std::string last =
-        changes_from("interface v0 has no carrier; see its cable, or bring the interface at its other end up");
+        changes_from("interface v0 has no carrier; check its cable, or bring the interface at its other end up");
     std::string said = last + "|";
     for (const char* const what : {"ip link set v1 down", "ip link set v0 down", "ip link del v0"}) {
       if (std::system(what) != 0) return std::string("ip fails");
@@ -188,11 +188,11 @@ TEST(UdpDatapath, link_that_goes__is_told_with_the_cure) {
     return said + error_of({.device = "udp:v0"}, place("10.9.0.1"));
   });
   if (is_skipped(verdict)) GTEST_SKIP() << verdict;
-  EXPECT_THAT(verdict,
-              "|interface v0 has no carrier; see its cable, or bring the interface at its other end up"
-              "|interface v0 is down; bring it up: ip link set dev v0 up"
-              "|interface v0 is gone; make it anew, with its other end if it is a pair (veth)"
-              "|there is no interface \"v0\" in this network namespace; `ip link` lists those that there are");
+  EXPECT_THAT(
+      verdict,
+      "|interface v0 has no carrier; check its cable, or bring the interface at its other end up|interface v0 is down; "
+      "bring it up: ip link set dev v0 up|interface v0 no longer exists; create it again, with its other end if it is "
+      "a pair (veth)|there is no interface \"v0\" in this network namespace; `ip link` lists the existing ones");
 }
 
 TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_used) {
@@ -206,24 +206,23 @@ TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_
     const std::vector<TxPacket> packets(
         3, {&to, std::span(bytes).first(32), std::span(bytes).subspan(32), Ecn::not_ect, 0, nullptr});
     std::string said;
-    for (std::uint32_t i = 0; i < 2 * SocketIo::kDoubtingCalls + 10; ++i) {
+    for (std::uint32_t i = 0; i < 2 * SocketIo::kNarrowPathCalls + 10; ++i) {
       if (datapath->io(0).send(packets) != 3) return std::string("it was not taken");
-      if (i % SocketIo::kDoubtingCalls < 2) said += datapath->why_silent(to) + "|";
+      if (i % SocketIo::kNarrowPathCalls < 2) said += datapath->why_silent(to) + "|";
     }
     said += datapath->why_link_is_down() + datapath->why_silent(Address::parse("10.9.0.2", 7));
-    // What is known comes before what was heard.
+    // A link that is down is reported before a narrow path.
     if (std::system("ip link set v0 down") != 0) return std::string("ip fails");
     for (int i = 0; i < 300 && datapath->why_link_is_down().empty(); ++i) usleep(10'000);
     return fmt::format("{} unsent, {}{}", datapath->losses().unsent, said, datapath->why_silent(to));
   });
   if (is_skipped(verdict)) GTEST_SKIP() << verdict;
-  // All the same they are sent: the kernel may have it from anybody.
+  // The packets are still sent, because the kernel's information may come from anybody.
   std::string expected = "0 unsent, ";
   for (int i = 0; i < 6; ++i)
     expected +=
-        "packets of 1400 bytes are too long for the path to 10.8.0.1; give all hosts a lower MTU (--mtu), or raise "
-        "that "
-        "of the interfaces between|";
+        "packets of 1400 bytes are too long for the path to 10.8.0.1; give all hosts a lower MTU (--mtu), or raise the "
+        "MTU of the interfaces between|";
   EXPECT_EQ(verdict, expected + "interface v0 is down; bring it up: ip link set dev v0 up");
 }
 
@@ -251,7 +250,7 @@ TEST(UdpDatapath, examine__tells_what_sockets_give_here) {
 
 TEST(UdpDatapath, examine__tells_of_the_buffers_that_a_port_gets) {
   register_datapath();
-  // The loopback's packets are so long that a port asks for all that it may.
+  // The loopback's packets are so long that a port requests the largest permitted buffers.
   const auto datapath = open_host_datapath({.device = "udp:lo"});
   datapath->take_place(place("127.0.0.1"));
   const std::string said = datapath->description();

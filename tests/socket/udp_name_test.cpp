@@ -1,4 +1,4 @@
-// How ports on UDP sockets are written.
+// Names of ports on UDP sockets.
 #include "mltcp/socket/udp_name.h"
 
 #include <gmock/gmock.h>
@@ -24,8 +24,8 @@ TEST(UdpName, parse__reads_interfaces_and_addresses) {
 TEST(UdpName, parse__says_what_is_wrong) {
   const auto error_of = [](const char* text) { return message_of<InputError>([&] { parse_udp_name(text); }); };
   EXPECT_EQ(error_of("udp"), "port \"udp\": the colon is missing; write udp:, udp:IFACE, udp:IP");
-  EXPECT_THAT(error_of("udp:[fd00::1]"), HasSubstr("without brackets here"));
-  EXPECT_THAT(error_of("udp:10.0.0.1:62400"), HasSubstr("the UDP port is the host's"));
+  EXPECT_THAT(error_of("udp:[fd00::1]"), HasSubstr("the address has brackets"));
+  EXPECT_THAT(error_of("udp:10.0.0.1:62400"), HasSubstr("the UDP port belongs to the host"));
   EXPECT_THAT(error_of("udp:10.0.0"), HasSubstr("port \"udp:10.0.0\": "));
   EXPECT_THAT(error_of("udp:an-interface-of-19"), HasSubstr("15 characters at most"));
 }

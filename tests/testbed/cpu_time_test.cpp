@@ -1,4 +1,4 @@
-// Whether a machine had its CPUs for itself.
+// Tests whether a machine had its CPUs for itself.
 #include "mltcp/lab/testbed/cpu_time.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The network of an experiment as a testbed builds it.
+// Tests the network that a testbed builds for an experiment.
 #include "mltcp/lab/testbed/layout.h"
 
 #include <gmock/gmock.h>
@@ -162,7 +162,7 @@ TEST(testbed_layout, what_it_cannot_be__is_refused_with_the_cure) {
                       ring),
               HasSubstr("give buffer instead of shared_buffer"));
   EXPECT_THAT(refusal("[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\ncount = 63\n"),
-              HasSubstr("64 hosts, and a testbed has 63 at most"));
+              HasSubstr("64 hosts, but a testbed has at most 63"));
   EXPECT_THROW(testbed_layout(1, 1500), InputError);
   EXPECT_THROW(testbed_layout(64, 1500), InputError);
   EXPECT_EQ(switch_words(testbed_layout(63, 1500).switches[0].ports[62], "af_xdp"), "af_xdp:h62");

@@ -1,4 +1,4 @@
-// The links of a testbed in the results of an experiment.
+// Tests the links of a testbed in the results of an experiment.
 #include "mltcp/lab/testbed/links.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(add_links, series__have_the_links_that_carried_something_from_the_run_s_beg
   ASSERT_EQ(series.links.size(), 1U);
   EXPECT_EQ(series.links[0].name, "bottleneck");
   EXPECT_EQ(series.links[0].rate, Rate(8'000));
-  // Entries at 0.8 s and, of the one behind its end, 1.3 s; totals begin with that before it.
+  // Entries at 0.8 s and, after the end, at 1.3 s; totals begin with the entry before it.
   EXPECT_EQ(series.link(1, 0).sent_bytes, 0U);
   EXPECT_EQ(series.link(2, 0).sent_bytes, 1000U);
   EXPECT_EQ(series.link(2, 0).queue_bytes, 400U);
@@ -121,15 +121,15 @@ TEST(add_links, counters_that_can_not_be__are_refused_by_switch) {
        },
        "2"},
       {[&](Json& one) { port(one)["sent_bytes"] = 7; }, "number"},
-      {[&](Json& one) { port(one)["sent_bytes"][2] = 299; }, "\"sent_bytes\" falls from 300 to 299"},
+      {[&](Json& one) { port(one)["sent_bytes"][2] = 299; }, "\"sent_bytes\" decreases from 300 to 299"},
       {[&](Json& one) { port(one)["marked_frames"][1] = -1; }, "\"marked_frames\" is -1"},
       {[&](Json& one) { port(one)["max_queue_bytes"][2] = "long"; }, "\"max_queue_bytes\" is \"long\""},
       {[&](Json& one) { one["series"]["ports"].erase(1); }, "1"},
       {[&](Json& one) { one["series"]["time_ns"][0] = "never"; }, "number"},
       {[&](Json& one) { one.erase("series"); }, "series"}};
   for (const auto& [damage, why] : damages)
-    EXPECT_THAT(refusal(damage), AllOf(StartsWith("what switch 0 has counted can't be ("), HasSubstr(why),
-                                       HasSubstr("; see what it says")));
+    EXPECT_THAT(refusal(damage), AllOf(StartsWith("the counters of switch 0 are invalid ("), HasSubstr(why),
+                                       HasSubstr("; read its output")));
   for (const Json& number : {Json(1), Json()})
     EXPECT_NE(refusal([&](Json& one) { one["number"] = number; }), "no error");
 }

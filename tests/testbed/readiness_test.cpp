@@ -1,4 +1,4 @@
-// How a program tells that it is ready.
+// Tests how a program reports that it is ready.
 #include "mltcp/lab/testbed/readiness.h"
 
 #include <gmock/gmock.h>
@@ -18,10 +18,10 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Of this process, as tests may run side by side.
+/// A name with the number of this process, because tests may run in parallel.
 std::string own_name() { return "mltcp-test/ready-" + std::to_string(getpid()); }
 
-/// NOTIFY_SOCKET, as a program finds it.
+/// Sets NOTIFY_SOCKET for a program.
 class Variable {
  public:
   explicit Variable(const std::string& value) { setenv("NOTIFY_SOCKET", value.c_str(), 1); }
@@ -75,7 +75,7 @@ TEST(tell_ready, nobody_asks__nothing_is_said) {
 TEST(tell_ready, nobody_listens__says_why) {
   {
     const Variable variable("@" + own_name());
-    EXPECT_THAT(tell_ready(), HasSubstr("can't be told that this is ready: Connection refused"));
+    EXPECT_THAT(tell_ready(), HasSubstr("cannot be notified that this program is ready: Connection refused"));
   }
   const Variable variable("vsock:2:1234");
   EXPECT_THAT(tell_ready(), HasSubstr("neither /PATH nor @NAME"));

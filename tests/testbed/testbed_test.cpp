@@ -1,5 +1,4 @@
-// The processes of a testbed: what needs no privileges. The rest is tested by the command
-// (tests/tools/testbed_test.cpp).
+// Tests the processes of a testbed, without privileges. tests/tools/testbed_test.cpp tests the rest with the command.
 #include "mltcp/lab/testbed/testbed.h"
 #include "../temporary_folder.h"
 
@@ -31,7 +30,7 @@ std::optional<Programs::End> next(Programs& programs) {
   return end;
 }
 
-/// As the process of a sandbox does, which is woken by them.
+/// Like the process of a sandbox, which ends of processes wake.
 class ProgramsTest : public testing::Test {
  protected:
   ProgramsTest() {
@@ -54,7 +53,7 @@ TEST_F(ProgramsTest, stopped_and_not_going_on__is_told_once_and_ends_in_order) {
   ASSERT_TRUE(end);
   EXPECT_EQ(end->number, number);
   EXPECT_TRUE(end->stopped);
-  EXPECT_EQ(end->text, "was stopped by signal 19, and has not gone on for 20 ms");
+  EXPECT_EQ(end->text, "was stopped by signal 19 and has not continued for 20 ms");
   EXPECT_TRUE(programs.runs(number));
   EXPECT_FALSE(programs.wait(milliseconds(50))) << "once is enough";
   const auto last = programs.end(number, std::chrono::seconds(20));

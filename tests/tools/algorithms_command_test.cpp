@@ -1,5 +1,5 @@
-// Algorithms as the user of `mltcp` meets them: listed, and one of a shared object (examples/my_algorithm) wherever a
-// name stands.
+// Tests algorithms in the command `mltcp`: their list, and one from a shared object (examples/my_algorithm) wherever a
+// name is allowed.
 
 #include <filesystem>
 #include <fstream>
@@ -68,7 +68,7 @@ TEST_F(AlgorithmsCommand, shared_object__that_is_none__is_refused) {
               StartsWith("mltcp: --load: \"sub/mine.so\" has no congestion control"));
 }
 
-// In all points its parameters are known, and its code counts for what was run already.
+// All points know its parameters, and its code is part of the identity of kept runs.
 TEST_F(AlgorithmsCommand, sweep__varies_it_and_its_parameters) {
   put("h.toml", experiment("gaimd = { keep = 0.9 }"));
   put("sub/s.toml",

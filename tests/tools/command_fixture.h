@@ -1,4 +1,4 @@
-// An experiment and a trace in a folder of their own, for the command to work on.
+// An experiment and a trace in a folder of their own, as input of commands.
 #pragma once
 
 #include "program_test.h"

@@ -1,4 +1,4 @@
-// The command `mltcp` as its user meets it: exit status, what is printed where, one line for each mistake.
+// Tests the command `mltcp` as users see it: exit status, output and errors, one line for each mistake.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
@@ -29,17 +29,18 @@ TEST_F(Command, none_or_unknown__named_with_the_list) {
 }
 
 TEST_F(Command, kernel__options_of_another_action_are_told) {
-  const std::string without = "there is no MLTCP for kernel TCP: ";  // in this build
+  const std::string without = "MLTCP for kernel TCP is not available: ";  // in this build
   EXPECT_THAT(refusal("kernel lod"), HasSubstr("did you mean \"load\"?"));
-  EXPECT_THAT(refusal("kernel status --cc reno"),
-              AnyOf(HasSubstr("--cc is of mltcp kernel load and unload, and has nothing to do with status;"),
-                    HasSubstr(without)));
+  EXPECT_THAT(
+      refusal("kernel status --cc reno"),
+      AnyOf(HasSubstr("--cc is an option of mltcp kernel load and unload, not of status;"), HasSubstr(without)));
   EXPECT_THAT(refusal("kernel set"), AnyOf(HasSubstr("give --function, --gap or --bytes"), HasSubstr(without)));
   EXPECT_THAT(refusal("kernel load --function F9"), AnyOf(HasSubstr("there are F1, F2, F3"), HasSubstr(without)));
   EXPECT_THAT(refusal("kernel load --function 0:1,1:2"),
               AnyOf(HasAll("\"0:1,1:2\" is no aggressiveness function", "\"reciprocal A B\"", "\"table 0 0.25 1 2\""),
                     HasSubstr(without)));
-  EXPECT_THAT(refusal("kernel load --cc vegas"), AnyOf(HasSubstr("there are reno, cubic, dctcp"), HasSubstr(without)));
+  EXPECT_THAT(refusal("kernel load --cc vegas"),
+              AnyOf(HasSubstr("give one of reno, cubic, dctcp"), HasSubstr(without)));
 }
 
 TEST_F(Command, words_that_are_near__are_asked_for) {
@@ -47,48 +48,48 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
   EXPECT_EQ(refusal("help shcedule"),
             "mltcp: \"shcedule\" is not a command; did you mean \"schedule\"? see mltcp --help\n");
   EXPECT_EQ(refusal("run e.toml --polcy fair"),
-            "mltcp: \"--polcy\" is no option of mltcp run; did you mean \"--policy\"? see mltcp run --help\n");
-  EXPECT_EQ(refusal("run e.toml --iteration=3"),
-            "mltcp: \"--iteration\" is no option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
+            "mltcp: \"--polcy\" is not an option of mltcp run; did you mean \"--policy\"? see mltcp run --help\n");
+  EXPECT_EQ(
+      refusal("run e.toml --iteration=3"),
+      "mltcp: \"--iteration\" is not an option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
   EXPECT_EQ(refusal("--versoin"),
-            "mltcp: \"--versoin\" is no option of mltcp; did you mean \"--version\"? see mltcp --help\n");
-  EXPECT_THAT(run("gen --help").out, HasAll("\nOf the coordinator:\n", "\nOf a host:\n"));
+            "mltcp: \"--versoin\" is not an option of mltcp; did you mean \"--version\"? see mltcp --help\n");
+  EXPECT_THAT(run("gen --help").out, HasAll("\nOptions of the coordinator:\n", "\nOptions of a host:\n"));
   EXPECT_THAT(run("testbed --help").out, HasSubstr("--idle WORD:{spin,pause,sleep}"));
   EXPECT_THAT(run("kernel --help").out, HasSubstr("--cc NAME,... "));
   EXPECT_THAT(refusal("sweep e.toml --series s.json"),
-              HasAll("\"--series\" is no option of mltcp sweep, but of mltcp ", "run", "; see mltcp sweep --help"));
+              HasAll("\"--series\" is not an option of mltcp sweep, but of mltcp ", "run", "; see mltcp sweep --help"));
   for (const std::string command : {"inspect", "replay", "advise", "run", "schedule", "report"})
-    EXPECT_EQ(refusal(command + " -x.json"), "mltcp: \"-x.json\" is no option of mltcp " + command +
-                                                 "; for the file of that name write \"./-x.json\"; see mltcp " +
-                                                 command + " --help\n");
+    EXPECT_EQ(refusal(command + " -x.json"), "mltcp: \"-x.json\" is not an option of mltcp " + command +
+                                                 "; if it is a file, write \"./-x.json\"; see mltcp " + command +
+                                                 " --help\n");
   EXPECT_EQ(refusal("inspect --rat 1"),
-            "mltcp: \"--rat\" is no option of mltcp inspect; did you mean \"--rate\"? see "
-            "mltcp inspect --help\n");
-  EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
-  EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
+            "mltcp: \"--rat\" is not an option of mltcp inspect; did you mean \"--rate\"? see mltcp inspect --help\n");
+  EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is not an option of mltcp run; see mltcp run --help\n");
+  EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\": unexpected argument; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
               HasSubstr("\"sleeep\" is not known; did you mean \"sleep\"? see mltcp testbed --help"));
   EXPECT_THAT(refusal("testbed e.toml --idle 7"),
               HasSubstr("\"7\" is not known; write one of spin, pause, sleep; see mltcp testbed --help"));
-  EXPECT_THAT(
-      refusal("testbed e.toml --iterations 8"),
-      HasSubstr("--iterations is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
-                "EXPERIMENT.toml -- --iterations ...;"));
+  EXPECT_THAT(refusal("testbed e.toml --iterations 8"),
+              HasSubstr("--iterations is an option of mltcp gen; write options of mltcp gen after \"--\", e.g. mltcp "
+                        "testbed EXPERIMENT.toml -- --iterations ...;"));
 }
 
 TEST_F(Command, values_that_are_missing__are_told_in_words) {
   EXPECT_EQ(refusal("run e.toml --json"),
-            "mltcp: --json needs a file to write to, or - for standard output, as in --json results.json; see mltcp "
-            "run --help\n");
+            "mltcp: --json needs a file to write to, or - for standard output, e.g. --json results.json; see mltcp run "
+            "--help\n");
   EXPECT_EQ(refusal("run e.toml --json --policy fair"),
-            "mltcp: --json needs a file to write to, or - for standard output, as in --json results.json, and is "
+            "mltcp: --json needs a file to write to, or - for standard output, e.g. --json results.json, but is "
             "followed by --policy; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml --iterations="),
-            "mltcp: --iterations needs a whole number, as in --iterations 60; see mltcp run --help\n");
-  EXPECT_THAT(refusal("report r.json -o"), StartsWith("mltcp: --output needs where to write to, as in --output out;"));
-  EXPECT_THAT(refusal("testbed e.toml --json -- --policy fair"), HasSubstr("and is followed by --;"));
+            "mltcp: --iterations needs a whole number, e.g. --iterations 60; see mltcp run --help\n");
+  EXPECT_THAT(refusal("report r.json -o"),
+              StartsWith("mltcp: --output needs a file or folder to write to, e.g. --output out;"));
+  EXPECT_THAT(refusal("testbed e.toml --json -- --policy fair"), HasSubstr("but is followed by --;"));
   EXPECT_THAT(run("run e.toml --json -").out, StartsWith("{")) << "- is a value";
-  // Of every option that takes a value, what its help says tells so.
+  // The help of every option with a value names the value.
   std::size_t options = 0;
   for (const std::string command : {"run", "sweep", "schedule", "advise", "cluster", "inspect", "replay", "report",
                                     "switch", "gen", "testbed", "top", "doctor"}) {
@@ -102,7 +103,7 @@ TEST_F(Command, values_that_are_missing__are_told_in_words) {
       ++options;
       EXPECT_THAT(line, Not(AnyOf(HasSubstr(" TEXT"), HasSubstr(" UINT"), HasSubstr(" FLOAT")))) << command;
       EXPECT_THAT(refusal(command + " " + name),
-                  AllOf(StartsWith("mltcp: " + name + " needs "), HasSubstr(", as in " + name + " ")));
+                  AllOf(StartsWith("mltcp: " + name + " needs "), HasSubstr(", e.g. " + name + " ")));
     }
   }
   EXPECT_GT(options, 80U);
@@ -136,41 +137,44 @@ TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_
   put("switch.toml", "[[port]]\ndevice = \"ring:a\"\n[[port]]\ndevice = \"ring:b\"\n");
   put("profile.csv", "# measured\ntime_ms,rate_bps\n0,0\n10,1e6\n20,0\n");
   put("of-cluster.toml", "experiment = \"cluster.toml\"\n");
-  const std::string experiment = "this is an experiment file, and ";
-  const std::string results = "this is a file of results, and ";
+  const std::string experiment = "this is an experiment file, but ";
+  const std::string results = "this is a file of results, but ";
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"inspect r.json", "r.json: " + results +
-                             "a trace or a demand profile is expected; it is for mltcp report, as in mltcp report "
-                             "r.json\n"},
+      {"inspect r.json",
+       "r.json: " + results + "a trace or a demand profile is expected; to read it, run mltcp report r.json\n"},
       {"inspect e.toml", "e.toml: " + experiment +
-                             "a trace or a demand profile is expected; it is for mltcp run, as in mltcp run e.toml "
-                             "--json results.json, and for mltcp schedule, sweep, gen and testbed\n"},
-      {"inspect plan.json", "plan.json: this is a plan, and a trace or a demand profile is expected; it is for --plan"},
+                             "a trace or a demand profile is expected; to run it, use mltcp run e.toml --json "
+                             "results.json, or give it to mltcp schedule, sweep, gen or testbed\n"},
+      {"inspect plan.json",
+       "plan.json: this is a plan, but a trace or a demand profile is expected; give it to mltcp run"},
       {"cluster sweep.toml",
-       "sweep.toml: this is a sweep file, and a cluster file is expected; it is for mltcp sweep, as in "},
-      {"cluster e.toml", "e.toml: " + experiment + "a cluster file is expected; it is for mltcp run, as in "},
+       "sweep.toml: this is a sweep file, but a cluster file is expected; to run it, use mltcp sweep "},
+      {"cluster e.toml", "e.toml: " + experiment + "a cluster file is expected; to run it, use mltcp run "},
       {"cluster r.json", "r.json: " + results + "a cluster file is expected; "},
       {"run cluster.toml",
-       "cluster.toml: this is a cluster file, and an experiment file is expected; it is for mltcp "},
-      {"run sweep.toml", "sweep.toml: this is a sweep file, and an experiment file is expected; it is for mltcp sweep"},
-      {"run switch.toml", "switch.toml: this is a switch file, and an experiment file is expected; it is for mltcp sw"},
+       "cluster.toml: this is a cluster file, but an experiment file is expected; to run it, use mltcp "},
+      {"run sweep.toml",
+       "sweep.toml: this is a sweep file, but an experiment file is expected; to run it, use mltcp sweep"},
+      {"run switch.toml",
+       "switch.toml: this is a switch file, but an experiment file is expected; to use it, run mltcp sw"},
       {"run t.txt",
-       "t.txt: this is a trace (ASTRA-sim text), and an experiment file is expected; it is for mltcp inspect"},
-      {"run profile.csv", "profile.csv: this is a demand profile, and an experiment file is expected; it is for mltcp"},
+       "t.txt: this is a trace (ASTRA-sim text), but an experiment file is expected; to read it, use mltcp inspect"},
+      {"run profile.csv",
+       "profile.csv: this is a demand profile, but an experiment file is expected; to read it, use mltcp"},
       {"run schedule.json",
-       "schedule.json: this is a schedule, and an experiment file is expected; it is for mltcp re"},
-      {"schedule table.json", "table.json: this is the results of a sweep, and an experiment file is expected; it is"},
-      {"sweep cluster.toml", "cluster.toml: this is a cluster file, and a sweep or an experiment file is expected; "},
-      {"sweep of-cluster.toml", "./cluster.toml: this is a cluster file, and an experiment file is expected; "},
+       "schedule.json: this is a schedule, but an experiment file is expected; to read it, run mltcp re"},
+      {"schedule table.json",
+       "table.json: this is the results of a sweep, but an experiment file is expected; to read it"},
+      {"sweep cluster.toml", "cluster.toml: this is a cluster file, but a sweep or an experiment file is expected; "},
+      {"sweep of-cluster.toml", "./cluster.toml: this is a cluster file, but an experiment file is expected; "},
       {"run r.json", "r.json: " + results + "an experiment file is expected; "},
       {"report e.toml",
        "e.toml: " + experiment +
-           "a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote is expected; it is for "
-           "mltcp "
-           "run, as in mltcp run e.toml --json results.json, and for mltcp schedule, sweep, gen and testbed\n"},
-      {"report plan.json", "plan.json: this is a plan, and a file that --json of mltcp run, gen, "},
-      {"report cluster.toml", "cluster.toml: this is a cluster file, and a file that --json of mltcp run, gen, "},
-      {"gen cluster.toml --serve unix:s", "cluster.toml: this is a cluster file, and an experiment file is expected; "},
+           "a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote is expected; to run it, "
+           "use mltcp run e.toml --json results.json, or give it to mltcp schedule, sweep, gen or testbed\n"},
+      {"report plan.json", "plan.json: this is a plan, but a file that --json of mltcp run, gen, "},
+      {"report cluster.toml", "cluster.toml: this is a cluster file, but a file that --json of mltcp run, gen, "},
+      {"gen cluster.toml --serve unix:s", "cluster.toml: this is a cluster file, but an experiment file is expected; "},
   };
   for (const auto& [arguments, message] : cases) {
     std::string said = refusal(arguments);
@@ -180,9 +184,10 @@ TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_
 #if MLTCP_HAS_DPDK
   EXPECT_THAT(refusal("switch --file e.toml"), HasSubstr(experiment + "a switch file is expected; "));
 #endif
-  // What has keys of two kinds, or an error in a file of the right kind, is told as before.
+  // Files with keys of two kinds, or with an error in the right kind, get the usual messages.
   put("mixed.toml", content(folder_ / "e.toml") + "[arrivals]\njobs = 1\n");
-  EXPECT_THAT(refusal("run mixed.toml"), HasSubstr("mixed.toml:9: arrivals: unknown key; it is one of a cluster"));
+  EXPECT_THAT(refusal("run mixed.toml"),
+              HasSubstr("mixed.toml:9: arrivals: unknown key; the key belongs to a cluster file"));
   EXPECT_THAT(run("run r.json <r.json; " MLTCP_PROGRAM " inspect <(cat r.json) 2>&1 | head -1").out,
               HasSubstr("mltcp: /dev/fd/"))
       << "a pipe is read once";
@@ -235,7 +240,7 @@ TEST_F(Command, colours__on_a_terminal_that_takes_them_alone) {
   EXPECT_THAT(typed("TERM=dumb NO_COLOR=", "bogus"), StartsWith("mltcp: \"bogus\""));
   EXPECT_THAT(typed("TERM=xterm NO_COLOR=1", "bogus"), StartsWith("mltcp: \"bogus\""));
   EXPECT_THAT(run("bogus").err, StartsWith("mltcp: \"bogus\""));
-  // Colours take no columns: the table is the same without them.
+  // Colours need no columns: the table is the same without them.
   std::string plain = run("run e.toml").out;
   plain = plain.substr(plain.find("policy"), plain.find("\n\n", plain.find("policy")) - plain.find("policy"));
   std::string painted = typed("TERM=xterm NO_COLOR=", "run e.toml");
@@ -272,7 +277,7 @@ TEST_F(Command, results__say_where_they_come_from) {
       EXPECT_THAT(first.out, HasSubstr(field)) << command;
     EXPECT_THAT(first.out, HasSubstr(sum)) << command;
     EXPECT_THAT(first.out, HasSubstr("communicate = \\\"100 kB\\\"")) << "the experiment itself, " << command;
-    // At a date of their own, results are the same each time.
+    // With a fixed date, results are the same each time.
     const std::string fixed = "--version >/dev/null; export SOURCE_DATE_EPOCH=86400; " MLTCP_PROGRAM " " + command;
     const std::string once = run(fixed + " --json r.json >/dev/null && cat r.json").out;
     EXPECT_THAT(once, HasSubstr("1970-01-02T00:00:00Z")) << command;
@@ -282,7 +287,7 @@ TEST_F(Command, results__say_where_they_come_from) {
 }
 
 TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
-  // The file is there when the first policy is complete, and the second takes as long again.
+  // The file exists when the first policy is complete, and the second policy takes as long again.
   put("long.toml",
       "iterations = 700\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
       "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n"
@@ -295,9 +300,8 @@ TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
                 "kill -") +
             signal + " $!; wait $!");
     EXPECT_EQ(ended.status, 1) << signal;
-    EXPECT_THAT(ended.err,
-                AllOf(StartsWith("mltcp: "), HasSubstr(": of 2 policies, 1 had been run, and kept in r.json"),
-                      EndsWith(", and mltcp is missing\n")))
+    EXPECT_THAT(ended.err, AllOf(StartsWith("mltcp: "), HasSubstr(": 1 of 2 policies is complete and kept in r.json"),
+                                 EndsWith("; mltcp is missing\n")))
         << signal;
     EXPECT_THAT(ended.out, AllOf(HasSubstr("\nfair    a "), Not(HasSubstr("\nmltcp ")))) << signal;
     EXPECT_THAT(content(folder_ / "r.json"), HasAll("\"unfinished_policies\": [\"mltcp\"]", "\"provenance\": {"))
@@ -321,7 +325,8 @@ TEST_F(Command, date_of_results__that_is_none_is_refused) {
   const std::string given = "--version >/dev/null; SOURCE_DATE_EPOCH=today " MLTCP_PROGRAM " run e.toml";
   const Outcome outcome = run(given);
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("SOURCE_DATE_EPOCH is \"today\", no whole number of seconds since 1970; set it"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("SOURCE_DATE_EPOCH: \"today\" is not a whole number of seconds since 1970; set it"));
 }
 
 TEST_F(Command, run__results_on_standard_output_are_alone_there) {
@@ -354,7 +359,7 @@ TEST_F(Command, report__page_has_the_name_of_the_results) {
   fs::create_directory(folder_ / "all.json.d");
   const Outcome ran = done("run e.toml --json all.json.d/results");
   EXPECT_EQ(run("report all.json.d/results").out, "all.json.d/results.html\n");
-  EXPECT_THAT(refusal("report all.json.d/results -o all.json.d/results"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("report all.json.d/results -o all.json.d/results"), HasSubstr("is also the input file"));
   EXPECT_THAT(refusal("report all.json.d/results -o ''"), HasSubstr("the name is empty"));
   EXPECT_THAT(run("report all.json.d/results -o -").out, HasSubstr("</html>"));
 }
@@ -366,7 +371,7 @@ TEST_F(Command, output_that_is_lost__is_a_failure) {
         "schedule e.toml > /dev/full", "doctor > /dev/full", "--help > /dev/full"}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 1) << arguments;
-    EXPECT_THAT(outcome.err, EndsWith("mltcp: standard output can't be written: No space left on device\n"))
+    EXPECT_THAT(outcome.err, EndsWith("mltcp: standard output cannot be written: No space left on device\n"))
         << arguments;
   }
 }
@@ -383,34 +388,35 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_THAT(here.out,
               HasAll("\nReady here: datapath sim, datapath flow", ", endpoints and mltcp perf over udp:, mltcp "));
 
-  // A program without the module beside it.
+  // A program without the module in its folder.
   fs::permissions(folder_, fs::perms::all);
   fs::copy_file(MLTCP_PROGRAM, folder_ / "alone");
   const Outcome alone = run("--version; ./alone doctor");
-  EXPECT_THAT(alone.out, HasAll("missing  mltcp gen --mpi   the module for MPI can't be loaded (",
-                                "  mltcp gen --mpi: install an MPI (Debian: libopenmpi-dev, openmpi-bin)"));
+  EXPECT_THAT(alone.out, HasAll("missing  mltcp gen --mpi   the MPI module cannot be loaded (",
+                                "  mltcp gen --mpi: install MPI (Debian: libopenmpi-dev, openmpi-bin)"));
   EXPECT_THAT(here.out, HasSubstr("udp: kernel sockets, no privileges needed: "));
   EXPECT_THAT(here.out, ContainsRegex("(ok     |missing)  +kernel TCP  +[^ ]"));
   if (geteuid() != 0) return;
   const Outcome nobody = run("--version; setpriv --reuid 65534 --regid 65534 --clear-groups ./alone doctor");
   EXPECT_THAT(nobody.out, ContainsRegex("(ok     |missing)  +mltcp testbed     not root, "));
-  EXPECT_THAT(nobody.out, HasSubstr("a host's port can be udp:, with an address that the kernel has"));
+  EXPECT_THAT(nobody.out, HasSubstr("a host's port can be udp:, with an address of this machine"));
   if (!lacking) {
-    // As in a container that may make namespaces and nothing in them.
+    // As in a container that may create namespaces, but nothing in them.
     const Outcome bounded = run("--version; setpriv --bounding-set=-net_admin --inh-caps=-net_admin ./alone doctor");
-    EXPECT_THAT(bounded.out, HasAll("missing  mltcp testbed     namespaces, but no pair of interfaces: ",
-                                    "  mltcp testbed: run it outside of this container, or give that CAP_SYS_ADMIN"));
+    EXPECT_THAT(bounded.out,
+                HasAll("missing  mltcp testbed     namespaces work, but a pair of interfaces cannot be created: ",
+                       "  mltcp testbed: run mltcp outside of this container, or give the container CAP_SYS_ADMIN"));
   }
   const Outcome none =
       run("--version; unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && echo set && ./alone doctor'");
   if (none.out.find("set\n") == std::string::npos) return;  // no user namespaces here
-  EXPECT_THAT(none.out, HasAll("root, but the kernel makes no network namespace (No space left on device)",
+  EXPECT_THAT(none.out, HasAll("root, but the kernel cannot create a network namespace (No space left on device)",
                                "  mltcp testbed: raise the limit: sysctl user.max_net_namespaces=1000\n"));
 }
 #else
 TEST_F(Command, doctor__without_dpdk_says_what_is_ready) {
   EXPECT_THAT(run("doctor").out, HasSubstr("\nReady here: datapath sim, datapath flow, endpoints and mltcp perf over "
-                                           "udp:, mltcp gen. They need nothing else of the machine.\n"));
+                                           "udp:, mltcp gen. They need no other setup.\n"));
 }
 #endif
 
@@ -436,27 +442,27 @@ TEST_F(Command, schedule__prints_and_writes) {
 }
 
 TEST_F(Command, schedule__says_what_a_plan_is_not_worth) {
-  EXPECT_THAT(run("schedule e.toml --plan p.json").err, HasSubstr("the jobs compete for no link: none of them needs"));
+  EXPECT_THAT(run("schedule e.toml --plan p.json").err, HasSubstr("the jobs share no link; no job needs"));
   put("full.toml",
       "iterations = 4\n[bottleneck]\nrate = \"1 Gbps\"\n"
       "[[job]]\nname = \"a\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n"
       "[[job]]\nname = \"b\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n"
       "[[job]]\nname = \"c\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n");
   const Outcome crowded = done("schedule full.toml --plan p.json --slack 0");
-  EXPECT_THAT(crowded.err, HasAll("the plan has slots for jobs that don't fit: link \"bottleneck\" scores 0.",
+  EXPECT_THAT(crowded.err, HasAll("the plan has slots for jobs that do not fit: link \"bottleneck\" scores 0.",
                                   "; write it with --slack 0."));
   EXPECT_THAT(run("schedule full.toml --plan p.json").err, Not(HasSubstr("the plan"))) << "with room they fit";
   put("none.toml", content(folder_ / "full.toml") + "[schedule]\nslack = 0\n");
   EXPECT_THAT(run("run none.toml --policy mltcp+schedule").out,
-              AllOf(HasSubstr("\"a\", \"b\", \"c\" have no slots: slots are not worth it: iterations would take 1."),
-                    HasSubstr("mltcp schedule none.toml --measure says what would make them fit"),
+              AllOf(HasSubstr("\"a\", \"b\", \"c\" have no slots: slots do not help enough: iterations would take 1."),
+                    HasSubstr("to see what would make them fit: mltcp schedule none.toml --measure"),
                     Not(HasSubstr("longer than the jobs' periods"))));
 }
 
 TEST_F(Command, words__that_are_wrong_say_what_is_meant) {
   EXPECT_THAT(
       refusal("inspect --rank x t.txt"),
-      HasSubstr("--rank: \"x\" is not the number of a rank; write one, as in --rank 3; see mltcp inspect --help"));
+      HasSubstr("--rank: \"x\" is not the number of a rank; write one, e.g. --rank 3; see mltcp inspect --help"));
   EXPECT_THAT(refusal("inspect -rank 3 t.txt"), HasSubstr("did you mean \"--rank\"?"));
   const std::string help = run("help advise").out;
   EXPECT_THAT(help, AllOf(HasSubstr(" FILE...\n"), HasSubstr("--network FILE"), Not(HasSubstr("(1x)"))));
@@ -467,8 +473,9 @@ TEST_F(Command, schedule__refuses_options) {
   EXPECT_THAT(refusal("schedule"), HasSubstr("EXPERIMENT.toml is required; see mltcp schedule --help"));
   EXPECT_THAT(refusal("schedule none.toml"), HasSubstr("there is no such file"));
   EXPECT_THAT(refusal("schedule e.toml --json ''"), HasSubstr("the name is empty"));
-  EXPECT_THAT(refusal("schedule e.toml --json - --plan -"), HasSubstr("one of them can have standard output"));
-  EXPECT_THAT(refusal("schedule e.toml --json e.toml"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("schedule e.toml --json - --plan -"),
+              HasSubstr("only one of these options can write to standard output"));
+  EXPECT_THAT(refusal("schedule e.toml --json e.toml"), HasSubstr("is also the input file"));
   for (const char* files : {"--json x --report ./x", "--json x --plan x", "--report x --plan x"})
     EXPECT_THAT(refusal(std::string("schedule e.toml ") + files), HasSubstr("; name different files")) << files;
   EXPECT_THAT(refusal("schedule e.toml --report no/such/page.html"), HasSubstr("the folder"));
@@ -479,9 +486,9 @@ TEST_F(Command, schedule__refuses_options) {
 
 TEST_F(Command, run__refuses_options) {
   EXPECT_THAT(refusal("run e.toml --json ''"), StartsWith("mltcp: --json: the name is empty; "));
-  EXPECT_THAT(refusal("run e.toml --json e.toml"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("run e.toml --json e.toml"), HasSubstr("is also the input file"));
   EXPECT_THAT(refusal("run e.toml --policy schedule --json x --plan x"), HasSubstr("; name different files"));
-  EXPECT_THAT(refusal("run e.toml --policy fair,fair"), HasSubstr("\"fair\" stands there twice; write it once"));
+  EXPECT_THAT(refusal("run e.toml --policy fair,fair"), HasSubstr("\"fair\" appears twice; write it once"));
   EXPECT_THAT(refusal("run e.toml --cores 99"), StartsWith("mltcp: --cores is for datapath ring"));
   for (const char* seed : {"99999999999999999999", "9223372036854775808", "-1", "1.5", "0x10", "''"})
     EXPECT_THAT(refusal(std::string("run e.toml --seed ") + seed),
@@ -511,7 +518,7 @@ TEST_F(Command, run__too_many_jobs_for_the_ring_are_named) {
   for (int i = 0; i < 9; ++i) text += "[[job]]\nname = \"" + std::to_string(i) + "\"\ncommunicate = \"1 MB\"\n";
   put("many.toml", text);
   EXPECT_THAT(refusal("run many.toml --datapath ring"),
-              StartsWith("mltcp: many.toml:27: job: there are 9 jobs and datapath ring has ports for 8; "));
+              StartsWith("mltcp: many.toml:27: job: there are 9 jobs, but datapath ring has ports for 8; "));
 }
 #endif
 
@@ -531,20 +538,21 @@ TEST_F(Command, inspect__profile_says_what_it_asks_for) {
             "alone on 1 Gbps it takes 210.000 ms and sends for 42.9% of them\n"
             "  at    70.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to 300.000 Mbps\n"
             "  at   130.000 ms for    70.000 ms    7.750 MB, at 885.714 Mbps on average and up to 950.000 Mbps\n");
-  // What --toml prints is the same job.
+  // The output of --toml is the same job.
   put("of_toml.toml", "[bottleneck]\nrate = \"1 Gbps\"\n" + run("inspect p.csv --toml").out);
   put("of_csv.toml", "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"p\"\nprofile = \"p.csv\"\n");
   const std::string as_toml = run("schedule of_toml.toml").out;
   EXPECT_THAT(as_toml, HasSubstr("210.000"));
   EXPECT_EQ(as_toml.substr(as_toml.find(':')), run("schedule of_csv.toml").out.substr(std::string("of_csv").size()));
-  EXPECT_THAT(refusal("inspect p.csv --workers 4"), HasSubstr("a measured profile tells what was sent, and when; "));
+  EXPECT_THAT(refusal("inspect p.csv --workers 4"),
+              HasSubstr("a measured profile already states what was sent, and when; "));
   put("p.csv", "time,rate_bps\n0,1e9\n5,0\n");
-  EXPECT_THAT(refusal("inspect p.csv"), StartsWith("mltcp: p.csv:1: header: \"time\" is no time with its unit; "));
+  EXPECT_THAT(refusal("inspect p.csv"), StartsWith("mltcp: p.csv:1: header: \"time\" is not a time with its unit; "));
 }
 
 TEST_F(Command, soak__runs_a_round_and_says_what_it_came_to) {
   const Outcome outcome = done("soak --seed 22 --round 5 --json soak.json");
-  EXPECT_THAT(outcome.out, HasAll("\nfailures      0, nor a stall\n", "each compared with what was sent"));
+  EXPECT_THAT(outcome.out, HasAll("\nfailures      0, and no stall\n", "each compared with what was sent"));
   EXPECT_THAT(outcome.out, StartsWith("datapath      sim, seed 22\n"));
   EXPECT_THAT(content(folder_ / "soak.json"), HasSubstr("\"failures\": []"));
 }
@@ -553,7 +561,7 @@ TEST_F(Command, soak__runs_over_ports_that_are_named) {
   const Outcome outcome =
       done("soak --port udp:lo --ip 127.0.0.1/8 --port udp:lo --ip 127.0.0.1/8 --seed 5 --round 2 --json soak.json");
   EXPECT_THAT(outcome.out, AllOf(StartsWith("datapath      ports, seed 5\nport          udp:lo, 127.0.0.1/8\n"),
-                                 HasSubstr("\nfailures      0, nor a stall\n")));
+                                 HasSubstr("\nfailures      0, and no stall\n")));
   EXPECT_THAT(content(folder_ / "soak.json"), HasAll("\"datapath\": \"ports\"", "\"device\": \"udp:lo\""));
 }
 
@@ -565,19 +573,19 @@ TEST_F(Command, soak__runs_over_ports_of_dpdk) {
       "set -e\nip link add v0 type veth peer name v1\nip link set v0 up\nip link set v1 up\n" MLTCP_PROGRAM
       " soak --port af_packet:v0 --ip 10.0.0.1/24 --port af_packet:v1 --ip 10.0.0.2/24 --seed 5 --round 2\n");
   const Outcome outcome = done("--version > /dev/null; unshare -rn sh pair.sh");
-  EXPECT_THAT(outcome.out, HasAll("\nport          af_packet:v1, 10.0.0.2/24\n", "\nfailures      0, nor a stall\n"));
+  EXPECT_THAT(outcome.out, HasAll("\nport          af_packet:v1, 10.0.0.2/24\n", "\nfailures      0, and no stall\n"));
 }
 #endif
 
 TEST_F(Command, soak__refuses_with_the_cause) {
   EXPECT_THAT(refusal("soak --datapath flow"), HasSubstr("sim, ring, udp, ports"));
   EXPECT_THAT(refusal("soak --datapath ports"), HasSubstr("give --port and --ip twice or more"));
-  EXPECT_THAT(refusal("soak --port udp:lo"), HasSubstr("--port once and --ip not at all"));
+  EXPECT_THAT(refusal("soak --port udp:lo"), HasSubstr("--port is given once and --ip not at all"));
   EXPECT_THAT(refusal("soak --datapath sim --port udp:lo --ip 127.0.0.1/8"), HasSubstr("--port with --datapath sim"));
   EXPECT_THAT(refusal("soak --port udp:lo --ip 127.0.0.1 --port udp:lo --ip 127.0.0.1"), HasSubstr("no prefix length"));
-  EXPECT_THAT(refusal("soak --cores 0"), HasSubstr("--cores is of ring"));
+  EXPECT_THAT(refusal("soak --cores 0"), HasSubstr("--cores is for datapath ring"));
   EXPECT_THAT(refusal("soak --round 3 --duration 5s"), HasSubstr("leave out --duration, or --round"));
-  EXPECT_THAT(refusal("soak --duration 0s"), HasSubstr("a duration of nothing; give more, such as 20s"));
+  EXPECT_THAT(refusal("soak --duration 0s"), HasSubstr("the duration is 0; give more, such as 20s"));
   EXPECT_THAT(refusal("soak --duration 5"), HasSubstr("--duration"));
   EXPECT_THAT(refusal("soak --round 0"), HasSubstr("--round"));
 }
@@ -587,8 +595,8 @@ TEST_F(Command, help__names_defaults) {
   for (const char* text : {"default: the file's, or packet", "or locality,compatible,compatible+schedule,"})
     EXPECT_THAT(cluster, HasSubstr(text));
   const std::string schedule = run("schedule --help").out;
-  for (const char* text : {"default 0: any nanosecond", "the file's, or 0.02", "default 32", "tolerance, or 0.05",
-                           "default: the file's, or 0; or, with --plan"})
+  for (const char* text : {"0: any nanosecond; default 0", "the file's, or 0.02", "default 32", "tolerance, or 0.05",
+                           "default: the file's, or 0; with --plan"})
     EXPECT_THAT(schedule, HasSubstr(text));
 }
 
@@ -604,7 +612,7 @@ TEST_F(Command, messages__are_one_line_whatever_the_names_hold) {
 
 TEST_F(Command, input__is_a_file_of_bounded_size) {
   for (const char* arguments : {"run /dev/zero", "inspect /dev/zero", "report /dev/zero"})
-    EXPECT_THAT(refusal(arguments), HasSubstr("this is no file but a device or socket"));
+    EXPECT_THAT(refusal(arguments), HasSubstr("this is a device or socket, not a file"));
   ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   EXPECT_THAT(refusal("run fifo"), HasSubstr("the file is empty"));
   EXPECT_THAT(refusal("inspect fifo"), HasSubstr("it holds nothing"));

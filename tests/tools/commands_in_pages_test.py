@@ -1,5 +1,5 @@
-"""Every call of mltcp that README and docs/ show in a code block is one that mltcp understands: the subcommand exists, and
-so does each option. (What the transcripts among them print is compared by tools/docs.)
+"""Tests that mltcp accepts every call in the code blocks of README and docs/: the subcommand and each option must
+exist. (tools/docs compares the output of transcripts.)
 
     commands_in_pages_test.py MLTCP
 """
@@ -23,7 +23,7 @@ def calls(text):
         if line.lstrip().startswith("```"):
             language = line.strip("` ")
             inside = not inside and language in ("", "sh", "bash", "console")
-            # Where commands follow "$ ", the other lines are output.
+            # If commands follow "$ ", the other lines are output.
             rest = lines[number:]
             end = next((i for i, later in enumerate(rest) if later.lstrip().startswith("```")), len(rest))
             transcript = any(later.startswith("$ ") for later in rest[:end])
@@ -34,7 +34,7 @@ def calls(text):
         for found in CALL.finditer(shown):
             try:
                 words = shlex.split(found.group(2))
-            except ValueError:  # quotes that go on in the next line
+            except ValueError:  # quotes that continue in the next line
                 words = found.group(2).split()
             yield number, found.group(1), [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
 
@@ -48,7 +48,7 @@ class CommandsInPages(unittest.TestCase):
         self.subcommands = re.findall(r"^  ([a-z]+) ", output_of("--help").partition("Subcommands:")[2], flags=re.MULTILINE)
 
     def options_of(self, subcommand, known={}):
-        """None: there is no such subcommand."""
+        """None: the subcommand does not exist."""
         if subcommand not in self.subcommands:
             return None
         if subcommand not in known:

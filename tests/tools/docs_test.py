@@ -1,4 +1,4 @@
-"""tools/docs over a toy project whose program is a script. Run: docs_test.py TOOLS/DOCS"""
+"""Tests tools/docs with a toy project whose program is a script. Run: docs_test.py TOOLS/DOCS"""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ class Docs(unittest.TestCase):
         return len((self.folder / "build/count").read_text().split())
 
     def mean(self, value):
-        """Another program, as far as what is kept of it is concerned."""
+        """Changes the program, so that kept results are no longer valid."""
         (self.folder / "build/mean").write_text(value)
         program = self.folder / "build/bin/mltcp"
         program.write_text(PROGRAM + f"# {value}\n")
@@ -106,7 +106,7 @@ class Docs(unittest.TestCase):
     def test_lines_may_be_left_out_where_three_dots_stand(self):
         self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n...\n```\n")
         self.assertEqual(self.docs("--check")[0], 0)
-        self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n```\n")  # more lines follow, and nothing says so
+        self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n```\n")  # more lines follow, without an elision
         self.assertEqual(self.docs("--check")[0], 1)
 
     def test_write_keeps_what_is_left_out(self):
@@ -188,7 +188,7 @@ class Docs(unittest.TestCase):
             self.page(text)
             status, output = self.docs("--check")
             self.assertEqual(status, 1, text)
-            self.assertIn("nothing stands for", output)
+            self.assertIn("have no source", output)
 
     def test_what_is_given_or_measured_or_code_needs_no_command(self):
         for text in ("F(x) = 1.75<!-- given --> x, within 2%<!-- given -->.\n", "<!-- given -->\n1.25 and\n1.33.\n",
@@ -230,11 +230,11 @@ class Docs(unittest.TestCase):
 
     def test_wrong_comments_are_told_with_their_line(self):
         for text, told in (("<!-- what -->\n", 'unknown comment "what"'),
-                           ("\n<!-- made by: true -->\n", "nothing ends this block"),
+                           ("\n<!-- made by: true -->\n", "this block has no end"),
                            ("1.0<!-- = r: 1 -->\n", 'no run "r"'),
-                           ("about <!-- = r: 1 -->\n", "stands right behind its number"),
-                           ("<!-- let a = true -->\n<!-- let a = true -->\n", '"a" is said twice'),
-                           ("<!-- slow -->\ntext\n", "stands before a transcript"),
+                           ("about <!-- = r: 1 -->\n", "must be directly after its number"),
+                           ("<!-- let a = true -->\n<!-- let a = true -->\n", '"a" is defined twice'),
+                           ("<!-- slow -->\ntext\n", "must be before a transcript"),
                            ("```\nno end\n", "this code block has no end")):
             self.page(text)
             status, output = self.docs("--check")
@@ -257,7 +257,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn("docs/page.md: mltcp run x.toml", output)
         self.assertIn("measured 2026-01-31 on a machine: bench", output)
-        self.assertIn("nothing stands for 3%", output)
+        self.assertIn("no source for 3%", output)
 
     def test_commands_run_where_they_can_write(self):
         self.page("```\n$ echo 5 >left\n$ cat left\n5\n```\n")

@@ -1,4 +1,4 @@
-// A signal ends a command in order where the command asks for it, and within a second where it does not.
+// Tests that a signal ends a command in order if the command handles it, and otherwise within a second.
 #include "end_on_signal.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kEndedInOrder = 7;
 
-/// Exit status as wait(2) tells it of a process that gets the signal and then runs `work`.
+/// Exit status, as from wait(2), of a process that gets the signal and then runs `work`.
 int status_of(int signal, const std::function<void()>& work) {
   const pid_t child = fork();
   if (child == 0) {
@@ -56,7 +56,7 @@ TEST(EndOnSignal, command_that_has_asked__ends_by_itself_however_long_that_takes
 
 TEST(EndOnSignal, second_signal__ends_at_once) {
   const int status = status_of(SIGINT, [] {
-    if (EndOnSignal::why() == "interrupted by its user") raise(SIGINT);
+    if (EndOnSignal::why() == "interrupted by the user") raise(SIGINT);
   });
   EXPECT_TRUE(WIFSIGNALED(status)) << status;
 }

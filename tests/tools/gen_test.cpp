@@ -1,4 +1,4 @@
-// `mltcp gen` as its users run it: real processes in network namespaces, joined by veth or by an `mltcp switch`.
+// Tests `mltcp gen` as users run it: real processes in network namespaces, connected by veth or by an `mltcp switch`.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -31,7 +31,7 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// A network namespace that a process of its own keeps, so that it is gone when this one ends, however it does.
+/// A network namespace kept by a process of its own, so that it always ends with this process.
 class Namespace {
  public:
   Namespace() {
@@ -62,7 +62,7 @@ class Namespace {
   [[nodiscard]] std::string in(const std::string& command) const {
     return fmt::format("nsenter --net=/proc/{}/ns/net {}", keeper_, command);
   }
-  /// A pair of interfaces, up, one here and one there.
+  /// Creates a pair of interfaces, both up, one in each namespace.
   bool join(const std::string& own, const Namespace& other, const std::string& others,
             const std::string& settings = "") const {
     return shell(in(fmt::format("ip link add {} {} type veth peer name {} netns {}", own, settings, others,
@@ -75,7 +75,7 @@ class Namespace {
   bool ready_ = false;
 };
 
-/// A command that runs, and what it says.
+/// A running command, and its output.
 class Process : public StartedProgram {
  public:
   Process(const std::string& command, const fs::path& said)
@@ -100,12 +100,12 @@ class Gen : public testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
   }
 
-  /// Two hosts with a wire between them.
+  /// Two connected hosts.
   bool make_pair() {
     for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
     return hosts_[0]->ready() && hosts_[1]->ready() && hosts_[0]->join("eth0", *hosts_[1], "eth0");
   }
-  /// Three hosts around a switch in `middle`, whose ports have that rate. Null where this machine makes none.
+  /// Three hosts around a switch in `middle`, whose ports have this rate. Null if this machine does not support it.
   std::unique_ptr<Process> make_star(const Namespace& middle, const std::string& rate) {
     std::string ports;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -165,7 +165,7 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
     if (xdp < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
     close(xdp);
   }
-  for (std::size_t i = 0; i < 2 && std::string(GetParam()) == "udp"; ++i) {  // whose addresses are the kernel's
+  for (std::size_t i = 0; i < 2 && std::string(GetParam()) == "udp"; ++i) {  // its addresses belong to the kernel
     ASSERT_TRUE(shell(hosts_[i]->in(fmt::format("ip addr add 10.79.0.{}/24 dev eth0", i + 1))));
   }
   const auto server = serve(kPair, "--json " + file("out.json").string());
@@ -215,33 +215,33 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
   ASSERT_EQ(server.finish(), 0) << server.said() << first.said() << second.said();
   EXPECT_EQ(first.finish(), 0) << first.said();
   EXPECT_EQ(second.finish(), 0) << second.said();
-  EXPECT_THAT(first.said(), HasAll("no --port is given: udp:, the kernel's UDP sockets",
+  EXPECT_THAT(first.said(), HasAll("no --port is given: using udp:, the kernel's UDP sockets",
                                    "host 0: 127.0.0.1/8 at udp: kernel UDP sockets on lo, MTU 1500"));
   EXPECT_THAT(second.said(), Not(HasSubstr("no --port is given")));
   EXPECT_THAT(server.said(), HasSubstr("0 damaged"));
 
-  // With a key, and hosts that are there before the coordinator.
+  // With a key, and hosts that start before the coordinator.
   for (const char* const name : {"key", "other"}) {
     std::ofstream(file(name)) << "mltcp-key-1 " << std::string(63, '0') << name[0] % 10 << "\n";
     fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
   }
   const std::string key = " --authenticate --key " + file("key");
   Process early(host("127.0.0.1", ("--host 0" + key).c_str()), file("host0"));
-  ASSERT_TRUE(early.says("waiting for a coordinator at unix:" + file("s") + ", for 60 s at most")) << early.said();
+  ASSERT_TRUE(early.says("waiting for a coordinator at unix:" + file("s") + ", for at most 60 s")) << early.said();
   Process sealed(fmt::format("{} gen {} --serve unix:{} --key fd:5 --policy fair 5<{}", MLTCP_PROGRAM, file("x.toml"),
                              file("s"), file("key")),
                  file("serve"));
   ASSERT_TRUE(early.says("joined the experiment")) << early.said() << sealed.said();
   Process keyless(host("127.0.0.3", "--host 1"), file("host2"));
   EXPECT_EQ(keyless.finish(), 1);
-  EXPECT_THAT(keyless.said(), HasSubstr("has a key, and this end has none: give it the key, too (--key FILE)"));
+  EXPECT_THAT(keyless.said(), HasSubstr("has a key, but this end has none: start this end with --key FILE"));
   Process other(host("127.0.0.3", ("--host 1 --key " + file("other")).c_str()), file("host2"));
   EXPECT_EQ(other.finish(), 1);
   EXPECT_THAT(other.said(), HasSubstr("has another key"));
   Process late(host("127.0.0.2", ("--host 1" + key).c_str()), file("host1"));
   ASSERT_EQ(sealed.finish(), 0) << sealed.said() << early.said() << late.said();
   EXPECT_THAT(sealed.said(),
-              HasAll("0 damaged", "refused a host: it speaks without a key", "refused a host: it has another key"));
+              HasAll("0 damaged", "refused a host: it uses no key", "refused a host: it has another key"));
   EXPECT_EQ(early.finish(), 0) << early.said();
   EXPECT_EQ(late.finish(), 0) << late.said();
 
@@ -312,7 +312,7 @@ TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
   for (const json& time : run["jobs"][1]["iteration_ns"]) EXPECT_GE(time, 16'000'000) << "100 kB at 50 Mbps take 16 ms";
 }
 
-/// So long that it is going on whenever something happens to it.
+/// So long that it is running whenever the test interferes.
 std::string endless() {
   std::string text = kPair;
   return text.replace(text.find("iterations = 4"), 14, "iterations = 100000");
@@ -326,17 +326,17 @@ TEST_F(Gen, killed_host__ends_all_and_is_named) {
   ASSERT_TRUE(server->says("ready")) << server->said() << first->said() << second->said();
   second->signal(SIGKILL);
   EXPECT_EQ(server->finish(), 1);
-  EXPECT_THAT(server->said(), HasSubstr("mltcp: host 1 (10.79.0.2, af_packet:eth0) has gone"));
+  EXPECT_THAT(server->said(), HasSubstr("mltcp: host 1 (10.79.0.2, af_packet:eth0) closed the connection"));
   EXPECT_EQ(first->finish(), 1);
   EXPECT_THAT(first->said(), HasSubstr("the experiment has failed: host 1"));
 }
 
 class GenLink : public Gen, public testing::WithParamInterface<std::tuple<const char*, const char*, const char*>> {};
 
-// A link that comes back in time costs no experiment, but is in the results.
+// A link that comes back in time does not end the experiment, but is in the results.
 TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   MAKE_PAIR();
-  // The kernel takes its time to say so.
+  // The kernel reports it late.
   for (const auto& one : hosts_)
     ASSERT_TRUE(
         shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q \"state UP\"; do sleep 0.05; done'")));
@@ -353,8 +353,8 @@ TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   EXPECT_THAT(second->said(), ContainsRegex("port af_packet:eth0 had no link for [0-9.]+ s\n"));
   EXPECT_THAT(
       server->said(),
-      AllOf(ContainsRegex("host 1 \\(10.79.0.2, af_packet:eth0\\): its port had no link for [0-9.]+ s; what was "
-                          "measured meanwhile says little\n"),
+      AllOf(ContainsRegex("host 1 \\(10.79.0.2, af_packet:eth0\\): its port had no link for [0-9.]+ s; measurements "
+                          "during that time are unreliable\n"),
             ContainsRegex("fair: host 1's port af_packet:eth0 had no link for [0-9.]+ s, from [0-9.]+ s on\n")));
   const json run = results()["runs"][0];
   ASSERT_TRUE(run.contains("link_outages")) << server->said();
@@ -367,7 +367,7 @@ TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   EXPECT_LE((*outage)["start_ns"], run["duration_ns"]);
 }
 
-// Either end may be the first to say so.
+// Either end may be the first to report it.
 TEST_P(GenLink, link_that_goes__is_told_with_its_port_and_the_cure) {
   const auto& [kind, command, why] = GetParam();
   MAKE_PAIR();
@@ -385,24 +385,23 @@ TEST_P(GenLink, link_that_goes__is_told_with_its_port_and_the_cure) {
   EXPECT_EQ(first->finish(), 1);
   EXPECT_EQ(second->finish(), 1);
   EXPECT_THAT(server->said(),
-              ContainsRegex(fmt::format("mltcp: host [01] \\(10.79.0.[12], {0}:eth0\\): its port {0}:eth0 "
-                                        "has had no link for 3 s: interface eth0 ({1}).*, and start "
-                                        "all again\n",
+              ContainsRegex(fmt::format("mltcp: host [01] \\(10.79.0.[12], {0}:eth0\\): its port {0}:eth0 has had no "
+                                        "link for 3 s: interface eth0 ({1}).*, and start all hosts again\n",
                                         kind, why)));
 }
 INSTANTIATE_TEST_SUITE_P(
     Ways, GenLink,
-    testing::Values(std::tuple("af_packet", "ip link set eth0 down", "is down; bring it up|has no carrier; see"),
-                    std::tuple("af_packet", "ip link del eth0", "is gone; make it anew"),
-                    std::tuple("af_xdp", "ip link set eth0 down", "is down; bring it up|has no carrier; see"),
-                    std::tuple("af_xdp", "ip link del eth0", "is gone; make it anew")),
+    testing::Values(std::tuple("af_packet", "ip link set eth0 down", "is down; bring it up|has no carrier; check"),
+                    std::tuple("af_packet", "ip link del eth0", "no longer exists; create it again"),
+                    std::tuple("af_xdp", "ip link set eth0 down", "is down; bring it up|has no carrier; check"),
+                    std::tuple("af_xdp", "ip link del eth0", "no longer exists; create it again")),
     [](const auto& one) {
       return fmt::format("{}_{}", std::get<0>(one.param),
                          std::string(std::get<1>(one.param)).ends_with("down") ? "down" : "gone");
     });
 
-// A kernel leaves the checksum to its interface, a pair (veth) leaves it out, and the switch can't know: who waits for
-// a connection that never comes to be should hear why.
+// A kernel leaves the checksum to its interface, veth leaves it out, and the switch cannot know this: an end whose
+// connection never opens must report the reason.
 TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -411,7 +410,7 @@ TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   ASSERT_TRUE(shell(hosts_[0]->in("ip address add 10.79.0.1/24 dev eth0")));
   ASSERT_TRUE(shell(hosts_[0]->in("ip neighbour add 10.79.0.2 lladdr 02:00:00:00:00:02 dev eth0")));
   ASSERT_TRUE(shell(hosts_[0]->in("bash -c 'echo x >/dev/udp/10.79.0.2/9; echo y >/dev/udp/10.79.0.2/9'")));
-  const std::string frames = " came with a wrong TCP or UDP checksum, and its receiver drops such; ";
+  const std::string frames = " arrived with a wrong TCP or UDP checksum, and receivers drop such frames; ";
   EXPECT_TRUE(bridge->says("mltcp: warning: port af_packet:p0: at least ")) << bridge->said();
   bridge->signal(SIGINT);
   EXPECT_EQ(bridge->finish(), 0);
@@ -432,7 +431,7 @@ TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   const auto first = host(0);
   const auto second = host(1);
   ASSERT_TRUE(server->says("policy fair ...")) << server->said() << first->said() << second->said();
-  // More than is sent alone.
+  // More than the job sends alone.
   ASSERT_TRUE(
       shell(middle.in("timeout 60 sh -c 'until awk \"/p0:/ { exit !(\\$2 > 10000000) }\" /proc/net/dev; do sleep "
                       "0.05; done'")));
@@ -441,8 +440,8 @@ TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   EXPECT_THAT(
       server->said(),
       ContainsRegex("mltcp: host ([01]) .*: job \"a\": rank [01]: a connection ended before the job did "
-                    "\\(unreachable\\), to rank ([01]) on host [01] \\(10.79.0.[12]:62400\\); the link is up here, "
-                    "so see host [01]'s port, and what is between, and start all again\n"));
+                    "\\(unreachable\\), to rank ([01]) on host [01] \\(10.79.0.[12]:62400\\); the link is up here: "
+                    "check the port of host [01] and the network between the hosts, and start all hosts again\n"));
   EXPECT_EQ(first->finish(), 1);
   EXPECT_EQ(second->finish(), 1);
 }
@@ -455,9 +454,9 @@ TEST_F(Gen, interrupted_host__ends_all_in_order) {
   ASSERT_TRUE(server->says("ready"));
   first->signal(SIGINT);
   EXPECT_EQ(first->finish(), 1);
-  EXPECT_THAT(first->said(), HasSubstr("interrupted by its user; the coordinator was told"));
+  EXPECT_THAT(first->said(), HasSubstr("interrupted by the user; the coordinator was notified"));
   EXPECT_EQ(server->finish(), 1);
-  EXPECT_THAT(server->said(), HasSubstr("host 0 (10.79.0.1, af_packet:eth0): interrupted by its user"));
+  EXPECT_THAT(server->said(), HasSubstr("host 0 (10.79.0.1, af_packet:eth0): interrupted by the user"));
   EXPECT_EQ(second->finish(), 1);
 }
 
@@ -485,7 +484,7 @@ TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_
     server->signal(SIGKILL);
     EXPECT_EQ(first->finish(), 1);
     EXPECT_THAT(first->said(),
-                HasSubstr("the coordinator at " + address() + " has gone before the experiment was over"));
+                HasSubstr("the coordinator at " + address() + " closed the connection before the experiment ended"));
     EXPECT_EQ(second->finish(), 1);
   }
   const auto server = serve(kPair, "--policy fair --iterations 2");
@@ -496,7 +495,7 @@ TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_
 
 TEST_F(Gen, host_that_does_not_come__is_named_with_the_cure) {
   MAKE_PAIR();
-  // A slow machine needs longer than that until the host that does come is there.
+  // On a slow machine, the host that does join needs longer than that.
   for (const int wait : {3, 15, 60}) {
     const auto server = serve(kPair, fmt::format("--wait {}s", wait));
     const auto first = host(0);
@@ -506,7 +505,7 @@ TEST_F(Gen, host_that_does_not_come__is_named_with_the_cure) {
     EXPECT_THAT(server->said(), HasAll(fmt::format("1 of 2 hosts did not join within {} s: host 1 (receives "
                                                    "for \"a\")",
                                                    wait),
-                                       "start mltcp gen --join unix:"));
+                                       "run mltcp gen --join unix:"));
     return;
   }
 }
@@ -519,7 +518,7 @@ TEST_F(Gen, hosts_with_one_number__are_told_and_the_others_go_on) {
   const auto twin = start("twin", fmt::format("{} gen --join {} --port af_packet:eth0 --ip 10.79.0.3/24 --host 0",
                                               MLTCP_PROGRAM, address()));
   EXPECT_EQ(twin->finish(), 1);
-  EXPECT_THAT(twin->said(), HasSubstr("are both host 0; give each a --host of its own"));
+  EXPECT_THAT(twin->said(), HasSubstr("both have host number 0; give each its own number with --host"));
   const auto second = host(1);
   EXPECT_EQ(server->finish(), 0) << server->said();
 }
@@ -535,35 +534,35 @@ TEST_F(Gen, host_that_comes_too_late__is_told_so) {
   const auto late = start("late", hosts_[0]->in(fmt::format("{} gen --join {} --port af_packet:eth1 --ip 10.79.0.9/24",
                                                             MLTCP_PROGRAM, address())));
   EXPECT_EQ(late->finish(), 1);
-  EXPECT_THAT(late->said(), HasSubstr("the coordinator refused this host: (10.79.0.9, af_packet:eth1) is one more than "
-                                      "the 2 hosts that the experiment has"));
+  EXPECT_THAT(late->said(), HasSubstr("the coordinator refused this host: (10.79.0.9, af_packet:eth1) is not needed, "
+                                      "because all 2 hosts of the experiment have joined; do not start it"));
   server->signal(SIGINT);
   EXPECT_EQ(server->finish(), 1) << server->said();
 }
 
-TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
+TEST_F(Gen, unknown_peers__are_turned_away_and_the_others_go_on) {
   MAKE_PAIR();
   const auto server = serve(kPair, "--policy fair --iterations 2");
   ASSERT_TRUE(server->says("listening"));
-  std::vector<int> strangers;
+  std::vector<int> unknown_peers;
   for (const std::string_view text : {std::string_view("GET / HTTP/1.0\r\n\r\n"), std::string_view("\0\0\0\2{}", 6),
                                       std::string_view("\0\0\0\5hello", 9),
                                       std::string_view("\0\0\0\x24{\"type\":\"join\",\"version\":2000000}  ", 40),
                                       std::string_view("\0\0\0\x1f{\"type\":\"join\",\"version\":1e300}", 35),
                                       std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":3}", 31)}) {
-    const int stranger = strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
+    const int unknown_peer = unknown_peers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un to{};
     to.sun_family = AF_UNIX;
     std::strcpy(static_cast<char*>(to.sun_path), file("s").c_str());
-    ASSERT_EQ(connect(stranger, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-    ASSERT_EQ(send(stranger, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    ASSERT_EQ(connect(unknown_peer, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    ASSERT_EQ(send(unknown_peer, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
   const auto first = host(0);
   const auto second = host(1);
   EXPECT_EQ(server->finish(), 0) << server->said();
-  EXPECT_THAT(server->said(), HasAll("is no host sends a message of", "it speaks version 2000000",
-                                     "\"version\" is \"1e+300\" and no whole number"));
-  for (const int stranger : strangers) close(stranger);
+  EXPECT_THAT(server->said(), HasAll("is not a host sends a message of", "it uses version 2000000",
+                                     "\"version\" is \"1e+300\", not a whole number"));
+  for (const int unknown_peer : unknown_peers) close(unknown_peer);
 }
 
 TEST_F(Gen, hosts_without_a_network__are_named_with_the_cure) {
@@ -580,7 +579,7 @@ TEST_F(Gen, hosts_without_a_network__are_named_with_the_cure) {
     EXPECT_EQ(second->finish(), 1);
     if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;  // a slow machine
     EXPECT_THAT(server->said(), HasAll("job \"a\": host 0 (10.79.0.1, af_packet:eth0): no connection to host 1",
-                                       "nobody answers for its address", "on one network"));
+                                       "no host answers for its address", "on the same network"));
     return;
   }
 }
@@ -591,7 +590,7 @@ TEST_F(Gen, ports_without_a_link__are_told_with_the_cure) {
   if (!nowhere.ready() || !hosts_[0]->join("eth0", nowhere, "x0") || !hosts_[1]->join("eth0", nowhere, "x1") ||
       !shell(nowhere.in("ip link set x0 down")) || !shell(nowhere.in("ip link set x1 down")))
     GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
-  // The kernel takes its time to say so.
+  // The kernel reports it late.
   for (const auto& one : hosts_)
     ASSERT_TRUE(
         shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q NO-CARRIER; do sleep 0.05; done'")));
@@ -603,9 +602,9 @@ TEST_F(Gen, ports_without_a_link__are_told_with_the_cure) {
     EXPECT_EQ(first->finish(), 1);
     EXPECT_EQ(second->finish(), 1);
     if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;  // a slow machine
-    EXPECT_THAT(server->said(), HasSubstr("no connection to host 1 (10.79.0.2:62400): its port af_packet:eth0 has no "
-                                          "link: interface eth0 has no carrier; see its cable, or bring the interface "
-                                          "at its other end up"));
+    EXPECT_THAT(server->said(),
+                HasSubstr("no connection to host 1 (10.79.0.2:62400): its port af_packet:eth0 has no link: interface "
+                          "eth0 has no carrier; check its cable, or bring the interface at its other end up"));
     return;
   }
 }
@@ -618,13 +617,13 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_before_the_host_joins) {
       start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24 --host 1",
                                                MLTCP_PROGRAM, address(), file("nobody").string())));
   EXPECT_EQ(wrong->finish(), 1);
-  EXPECT_THAT(wrong->said(), HasSubstr("nobody listens on"));
-  // Nor does it matter whether there is a coordinator, and another may take its place.
+  EXPECT_THAT(wrong->said(), HasSubstr("no process listens on"));
+  // It does not matter whether there is a coordinator, and another may replace it.
   const auto alone =
       start("alone", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24", MLTCP_PROGRAM,
                                                "unix:" + file("none").string(), file("nobody").string())));
   EXPECT_EQ(alone->finish(), 1);
-  EXPECT_THAT(alone->said(), HasSubstr("nobody listens on"));
+  EXPECT_THAT(alone->said(), HasSubstr("no process listens on"));
   const auto second = host(1);
   EXPECT_EQ(server->finish(), 0) << server->said();
   EXPECT_EQ(first->finish(), 0);
@@ -638,10 +637,10 @@ TEST_F(Gen, host_with_wrong_options__says_so_before_it_joins) {
   for (const auto& [options, expected] :
        {std::pair("--port af_packet:eth9 --ip 10.79.0.2/24", "there is no interface \"eth9\""),
         std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --mtu 9000", "eth0 has 1500"),
-        std::pair("--port af_packet:eth0 --ip 10.79.0.77/24", "the kernel of this host has that address on eth0"),
+        std::pair("--port af_packet:eth0 --ip 10.79.0.77/24", "this host's kernel has that address on eth0"),
         std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --cores 99999", "99999"),
         std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --policy fair --seed 3",
-                  "--policy, --seed: for the coordinator, and --join is a host")}) {
+                  "--policy, --seed: an option of the coordinator, but --join starts a host")}) {
     const auto wrong =
         start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --host 1 {}", MLTCP_PROGRAM, address(), options)));
     EXPECT_EQ(wrong->finish(), 2);
@@ -659,7 +658,7 @@ TEST_F(Gen, interrupted_between_policies__keeps_those_that_were_run) {
   ASSERT_TRUE(server->says("policy mltcp ..."));
   server->signal(SIGINT);
   EXPECT_EQ(server->finish(), 1);
-  EXPECT_THAT(server->said(), HasSubstr("of 2 policies, 1 had been run"));
+  EXPECT_THAT(server->said(), HasSubstr("1 of 2 policies is complete"));
   const json results = this->results();
   ASSERT_EQ(results["runs"].size(), 1U);
   EXPECT_EQ(results["runs"][0]["policy"], "fair");
@@ -671,7 +670,7 @@ TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
   const std::unique_ptr<Process> bridge = make_star(middle, "100Mbps");
   if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
   ASSERT_TRUE(bridge->says("ready")) << bridge->said();
-  // A machine that held the measurement up leaves the jobs without slots, and says so; hardly three times.
+  // If the machine delays the measurement, the jobs have no slots, with a warning; hardly three times in a row.
   json run;
   for (int attempt = 0; attempt < 3; ++attempt) {
     const auto server = serve(R"(
@@ -734,8 +733,8 @@ TEST_F(Gen, mpi__starts_hosts_whose_numbers_are_ranks) {
   const auto too_many =
       start("many", place.in(fmt::format("{} {} gen {} {}", mpirun, MLTCP_PROGRAM, experiment(kPair).string(), own)));
   EXPECT_NE(too_many->finish(), 0);
-  EXPECT_THAT(too_many->said(), HasSubstr("MPI has started 3 processes, numbers 0 to 2, and the experiment's hosts are "
-                                          "0, 1"));
+  EXPECT_THAT(too_many->said(),
+              HasSubstr("MPI has started 3 processes, numbers 0 to 2, but the experiment's hosts are 0, 1"));
 }
 
 TEST_F(Gen, command_line__is_checked) {
@@ -745,12 +744,13 @@ TEST_F(Gen, command_line__is_checked) {
     EXPECT_THAT(process->said(), HasSubstr(text)) << words;
   };
   const std::string toml = experiment(kPair).string();
-  says("", "say what this process is");
-  says(toml + " --serve " + address() + " --join " + address(), "say what this process is");
+  says("", "the role of this process is missing");
+  says(toml + " --serve " + address() + " --join " + address(), "the role of this process is missing");
   says("--serve " + address(), "no experiment is given");
   says(toml + " --serve nowhere", "there is no port; write HOST:PORT, [IPv6]:PORT or unix:/path");
-  says(toml + " --serve " + address() + " --port af_packet:eth0", "--port: for hosts, and --serve is the coordinator");
-  says("--join " + address(), "a host needs its address");
+  says(toml + " --serve " + address() + " --port af_packet:eth0",
+       "--port: an option of hosts, but --serve starts the coordinator");
+  says("--join " + address(), "a host needs an address");
   says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1", "no prefix length");
   says("--join " + address() + " --port af_packet:eth0 --ip ten/24", "no IP address");
   says("--join " + address() + " --port eth0 --ip 10.0.0.1/24", "is no kind of port");
@@ -759,9 +759,8 @@ TEST_F(Gen, command_line__is_checked) {
   std::ofstream(file("open.key")) << "mltcp-key-1 " << std::string(64, '1') << "\n";
   fs::permissions(file("open.key"), fs::perms::owner_read | fs::perms::others_read);
   says("--join " + address() + " --ip 10.0.0.1/24 --key " + file("open.key").string(), "open.key");
-  says("--join " + address() + " --ip 10.0.0.1/24 --authenticate",
-       "--authenticate: there is no key; give one by --key");
-  says(toml + " --serve " + address() + " --authenticate", "--authenticate: for hosts");
+  says("--join " + address() + " --ip 10.0.0.1/24 --authenticate", "--authenticate: there is no key; give --key FILE");
+  says(toml + " --serve " + address() + " --authenticate", "--authenticate: an option of hosts");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `mltcp sweep`, `mltcp cluster` and `mltcp switch` as their user meets them.
+// Tests `mltcp sweep`, `mltcp cluster` and `mltcp switch` as users see them.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -42,7 +42,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
   EXPECT_THAT(markdown, StartsWith("| case | bottleneck.buffer | policy | slow-down |"));
   EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 2 + 8);
   EXPECT_THAT(content(folder_ / "c.csv"), StartsWith("case,bottleneck.buffer,policy,jobs,seeds,slowdown,"));
-  // Again: all is there, and the table is the same.
+  // Again: all records exist, and the table is the same.
   const Outcome again = done("sweep s.toml --json - --threads 1");
   EXPECT_EQ(without_provenance(again.out), without_provenance(content(folder_ / "j.json")));
   EXPECT_THAT(again.err, HasSubstr("20 runs done, 20 of them before"));
@@ -51,7 +51,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
 TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
   done("sweep s.toml -o whole --json whole.json");
   for (const char* shard : {"1/3", "2/3", "3/3"}) {
-    // All in one folder, and each in its own.
+    // All in one folder, and each in a folder of its own.
     done(std::string("sweep s.toml -o together --shard ") + shard);
     const Outcome alone = run(std::string("sweep s.toml -o alone") + shard[0] + " --shard " + shard);
     EXPECT_THAT(alone.out, HasSubstr("runs done\nfor the table, run without --shard when all shards are done\n"));
@@ -65,12 +65,12 @@ TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
   EXPECT_EQ(without_provenance(content(folder_ / "merged.json")), without_provenance(content(folder_ / "whole.json")));
   const Outcome part = run("sweep s.toml -o alone1 --no-run");
   EXPECT_EQ(part.status, 1);
-  EXPECT_THAT(part.err, EndsWith("mltcp: 13 runs are missing; the same command without --no-run makes them\n"));
+  EXPECT_THAT(part.err, EndsWith("mltcp: 13 runs are missing; to run them, run the same command without --no-run\n"));
   EXPECT_THAT(part.out, HasSubstr("seeds"));
 }
 
 TEST_F(SweepCommand, sweep__interrupted_goes_on_where_it_was) {
-  // Long enough to be interrupted, which happens when some records are there.
+  // Long enough to be interrupted after some records are written.
   done("sweep s.toml -o whole --vary iterations=150 --json whole.json");
   for (const char* signal : {"INT", "TERM"}) {
     const std::string command = "sweep s.toml -o half --vary iterations=150 --threads 1 --json half.json";
@@ -78,7 +78,8 @@ TEST_F(SweepCommand, sweep__interrupted_goes_on_where_it_was) {
     const Outcome stopped = run(command + " & while [ $(ls half/runs 2>/dev/null | wc -l) -lt 3 ]; do :; done; kill -" +
                                 signal + " $!; wait $!");
     EXPECT_EQ(stopped.status, 1);
-    EXPECT_THAT(stopped.err, AllOf(StartsWith("mltcp: stopped with "), EndsWith("goes on from there\n")));
+    EXPECT_THAT(stopped.err,
+                AllOf(StartsWith("mltcp: stopped with "), EndsWith("to continue, run the same command again\n")));
     const std::size_t kept = records("half");
     EXPECT_GE(kept, 3U);
     EXPECT_LT(kept, 20U);
@@ -104,8 +105,8 @@ TEST_F(SweepCommand, sweep__shard_of_launchers) {
                   .out,
               HasSubstr(", shard 6 of 12, "));
   EXPECT_THAT(shard("SLURM_ARRAY_TASK_ID=9 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=3").err,
-              HasSubstr("the numbers of the Slurm job array leave some out; "));
-  EXPECT_THAT(refusal("sweep e.toml --shard auto"), HasSubstr("no launcher says which process this is"));
+              HasSubstr("the Slurm job array has gaps; "));
+  EXPECT_THAT(refusal("sweep e.toml --shard auto"), HasSubstr("no launcher has set the number of this process"));
 }
 
 TEST_F(SweepCommand, sweep__full_runs_are_drawn_by_report) {
@@ -116,7 +117,8 @@ TEST_F(SweepCommand, sweep__full_runs_are_drawn_by_report) {
 
 TEST_F(SweepCommand, sweep__warns_where_seeds_change_nothing) {
   const Outcome ran = done("sweep e.toml --seeds 3");
-  EXPECT_THAT(ran.err, HasSubstr("warning: 1 of 1 point gave the same with every seed, as nothing in them is random"));
+  EXPECT_THAT(ran.err,
+              HasSubstr("warning: 1 of 1 point have the same result with every seed, as nothing in them is random"));
 }
 
 TEST_F(SweepCommand, sweep__failed_runs_are_listed_and_the_rest_is_done) {
@@ -132,11 +134,12 @@ TEST_F(SweepCommand, sweep__failed_runs_are_listed_and_the_rest_is_done) {
 
 TEST_F(SweepCommand, sweep__refuses_options) {
   for (const char* shard : {"0/3", "4/3", "1", "a/b", "1/3/4", "-1/3", "''"})
-    EXPECT_THAT(refusal(std::string("sweep e.toml --shard ") + shard), HasSubstr("is no i/n with i from 1 to n; "))
+    EXPECT_THAT(refusal(std::string("sweep e.toml --shard ") + shard), HasSubstr("is not i/n with i from 1 to n; "))
         << shard;
   EXPECT_THAT(refusal("sweep e.toml --shard 1/2 --json x.json"), HasSubstr("a shard has no table; "));
-  EXPECT_THAT(refusal("sweep e.toml --json - --csv -"), HasSubstr("one of them can have standard output; "));
-  EXPECT_THAT(refusal("sweep e.toml --json e.toml"), HasSubstr("is the file that is read; "));
+  EXPECT_THAT(refusal("sweep e.toml --json - --csv -"),
+              HasSubstr("only one of these options can write to standard output; "));
+  EXPECT_THAT(refusal("sweep e.toml --json e.toml"), HasSubstr("is also the input file; "));
   EXPECT_THAT(refusal("sweep e.toml -o e.toml"), StartsWith("mltcp: --output e.toml: the folder can"));
   EXPECT_THAT(refusal("sweep e.toml --merge none"),
               StartsWith("mltcp: --merge \"none\": there is no folder runs in it; "));
@@ -175,9 +178,9 @@ TEST_F(Command, cluster__keeps_what_is_complete_when_it_is_interrupted) {
       run("cluster c.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; kill "
           "-INT $!; wait $!");
   EXPECT_EQ(ended.status, 1);
-  EXPECT_EQ(
-      ended.err,
-      "mltcp: interrupted by its user: 1 run is complete, and the table is of it; missing: locality with seed 1\n");
+  EXPECT_EQ(ended.err,
+            "mltcp: interrupted by the user: 1 run is complete, and the table shows only it; missing: locality with "
+            "seed 1\n");
   EXPECT_THAT(ended.out, AllOf(HasSubstr("\nideal "), Not(HasSubstr("\nlocality "))));
   EXPECT_THAT(content(folder_ / "r.json"), HasAll("\"unfinished\": [", "\"provenance\": {"));
 }
@@ -187,7 +190,7 @@ TEST_F(Command, cluster__refuses_in_one_line) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"cluster", "FILE.toml is required"},
       {"cluster none.toml", "none.toml"},
-      {"cluster c.toml", "c.toml:1: schemes: \"best\" is no scheme"},
+      {"cluster c.toml", "c.toml:1: schemes: \"best\" is not a scheme"},
       {"cluster c.toml --level fluid", "fluid"},
       {"cluster c.toml --seeds 0", "--seeds"},
       {"cluster c.toml --models", "leave the file out"},
@@ -209,17 +212,17 @@ TEST_F(Command, cluster__lists_models) {
 TEST_F(Command, switch_without_dpdk__says_what_it_needs) {
   const Outcome outcome = run("switch --port ring:a --port ring:b");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.err, "mltcp: built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON\n");
+  EXPECT_EQ(outcome.err, "mltcp: built without DPDK, which mltcp switch needs; build with -DMLTCP_DPDK=ON\n");
 }
 #endif
 
 #if MLTCP_HAS_DPDK
 TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
   put("s.toml", "[[port]]\ndevice = \"ring:a\"\nrate = \"1 parsec\"\n");
-  EXPECT_THAT(refusal("switch"), HasSubstr("a switch without ports; write [[port]] or --port for each"));
+  EXPECT_THAT(refusal("switch"), HasSubstr("the switch has no ports; write [[port]] or --port for each"));
   EXPECT_THAT(refusal("switch --file s.toml"), StartsWith("mltcp: s.toml:3: port[1].rate: "));
   EXPECT_THAT(refusal("switch --file nowhere.toml"), HasSubstr("nowhere.toml"));
-  EXPECT_THAT(refusal("switch --port ring:a"), HasSubstr("a switch with 1 port; write 2 to 64"));
+  EXPECT_THAT(refusal("switch --port ring:a"), HasSubstr("the switch has 1 port; write 2 to 64"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b,rat=1Gbps"), HasSubstr("did you mean \"rate=...\"?"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --loss 2"),
               HasSubstr("--loss: \"2\" is not a number from 0 to 1;"));
@@ -230,12 +233,12 @@ TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
 
 TEST_F(Command, switch__refuses_ports_that_can_not_be) {
   EXPECT_THAT(refusal("switch --port ring:a --port warp:b"), HasSubstr("\"warp\" is no kind of port"));
-  EXPECT_THAT(refusal("switch --port ring:a --port verbs:rxe0"), HasSubstr("and no Ethernet frames"));
+  EXPECT_THAT(refusal("switch --port ring:a --port verbs:rxe0"), HasSubstr("but Ethernet frames are needed here"));
   EXPECT_THAT(refusal("switch --port ring:a --port af_packet:mltcpnone0"), HasSubstr("mltcpnone0"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b,buffer=1kB"),
-              HasSubstr("\"ring:b\": its buffer, 1 kB, holds no frame of its MTU; give at least 1514 B"));
+              HasSubstr("\"ring:b\": its buffer, 1 kB, is smaller than a frame of its MTU; give at least 1514 B"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --cores 99999"), HasSubstr("core"));
-  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --every 1s"), HasSubstr("--every: it is for what --json"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --every 1s"), HasSubstr("--every: only for --json"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json x --every 1us"), HasSubstr("give at least 1 ms"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json x --every now"), StartsWith("mltcp: --every: "));
 }
@@ -243,8 +246,8 @@ TEST_F(Command, switch__refuses_ports_that_can_not_be) {
 TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
   const Outcome ran =
       done("switch --port ring:a,rate=1Gbps,ecn=30kB --port ring:b --idle sleep --for 100ms --json c.json");
-  // A machine with other things to do is no fault of the switch.
-  EXPECT_THAT(ran.err, AnyOf("", StartsWith("mltcp: warning: the machine held the switch up")));
+  // Other load on the machine is not an error of the switch.
+  EXPECT_THAT(ran.err, AnyOf("", StartsWith("mltcp: warning: the machine delayed the switch")));
   EXPECT_THAT(ran.out, HasAll("\nready ring:a ring:b\n", "longest queue"));
   EXPECT_THAT(content(folder_ / "c.json"),
               HasAll("\"schema\": \"mltcp.switch/1\"", "\"device\": \"ring:b\"", "\"sent_frames\": 0"));

@@ -1,5 +1,5 @@
-"""`mltcp inspect` and `mltcp advise` as their users run them: of every format, text, JSON and the job say the same; which
-iteration was taken; and what is said of files that are no trace.
+"""Tests `mltcp inspect` and `mltcp advise` as users run them: for every format, text, JSON and the job agree; the
+chosen iteration; and the messages for files that are not traces.
 
     inspect_test.py MLTCP
 """
@@ -135,7 +135,7 @@ class Inspect(unittest.TestCase):
         self.assertIn("left out: 1 collective in which a rank sends 1.000 kB, of other passes", warnings[0])
         self.assertEqual(sent("--network", "all"), (16000, []))
         self.assertEqual(sent("--network", "weight-gradient", "--workers", "4")[0], 22500)
-        # As the key of an experiment file has it.
+        # As a key of an experiment file.
         self.put("e.toml", 'iterations = 2\n[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ntrace = "model.txt"\n')
         self.put("job.toml", '[bottleneck]\nrate = "1 Gbps"\n' + mltcp("inspect", file, "--toml", "--name", "a").stdout)
         alone = [json.loads(mltcp("run", self.folder / name, "--datapath", "flow", "--iterations", "2", "--policy", "fair",
@@ -150,11 +150,11 @@ class Inspect(unittest.TestCase):
             for words in (("inspect", file), ("advise", file), ("replay", file)):
                 said = mltcp(*words, status=2).stderr
                 self.assertEqual(said.count("\n"), 1, said)
-                self.assertIn("which is no trace that is known; known are: Kineto, PyTorch Flight Recorder, ", said)
+                self.assertIn("which is not a known trace format; known are: Kineto, PyTorch Flight Recorder, ", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
                 self.assertEqual("capture (pcapng)" in said, words[0] == "inspect", said)
-        # What it is instead, and what is read.
-        for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "the topology of a host (XML)"),
+        # The message names the kind of file, and the kinds that can be read.
+        for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "NCCL's topology of a host (XML)"),
                                  ("a.html", "<!DOCTYPE html><html></html>", "HTML"), ("numbers", "1 2\n3 4\n", "numbers in columns"),
                                  ("a.zip", "PK\3\4\24\0", "a zip archive"), ("a.png", "\211PNG\r\n\32\n", "a picture (PNG)")):
             (self.folder / name).write_bytes(text.encode("latin-1"))
@@ -169,7 +169,7 @@ class Inspect(unittest.TestCase):
         settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
         self.assertIn("give it together with the workload", mltcp("inspect", settings, status=2).stderr)
         self.assertNotIn("together with", mltcp("inspect", self.put("pod.yml", "kind: Pod\n"), status=2).stderr)
-        # What is meant to be a profile is told what is wrong with it.
+        # For a file that is probably a profile, the message names its error.
         self.assertIn("rate", mltcp("inspect", self.put("p.csv", "time_ms,speed\n0,1\n"), status=2).stderr)
 
     def test_advice_names_the_iteration_that_it_took(self):
@@ -180,7 +180,7 @@ class Inspect(unittest.TestCase):
         self.assertRegex(done.stdout, r"period of sure: 0\.9\d\d ms, marked, confidence 1\.00")
         self.assertIn("period of unsure: ", done.stdout)
         self.assertEqual(len(re.findall("confidence", done.stderr)), 1, done.stderr)
-        self.assertIn("unsure.json: no iterations were found, and the whole trace, 0.008 ms, is taken as one (confidence 0.00); "
+        self.assertIn("unsure.json: no iterations were found, so the whole trace, 0.008 ms, is taken as one iteration (confidence 0.00); "
                       "check it with mltcp inspect ", done.stderr)
         jobs = json.loads(file.read_text())["jobs"]
         self.assertEqual([job["period"]["found"] for job in jobs], ["marked", "single"])
@@ -190,7 +190,7 @@ class Inspect(unittest.TestCase):
     def test_advice_of_jobs_that_never_compute_says_that_it_can_not_tell(self):
         file = self.put("log.txt", re.sub(r"count (\d+)", r"count \g<1>00000", TRACES["nccl.log"]))
         done = mltcp("advise", file, file, "--level", "flow", "--starts", "1", "--iterations", "4")
-        self.assertIn("It can't be told whether they get in each other's way: \"log\", \"log-2\" have no computation", done.stdout)
+        self.assertIn("Whether the jobs slow each other down is unknown: \"log\", \"log-2\" have no computation", done.stdout)
         self.assertNotIn("elsewhere", done.stdout)
 
     def test_kinds_are_named_alike_by_all_commands_with_what_takes_them(self):
@@ -210,15 +210,15 @@ class Inspect(unittest.TestCase):
             for name in seen.keys() - reads.get(command, set()):
                 with self.subTest(command=command, file=name):
                     said = mltcp(command, files[name], status=2).stderr
-                    self.assertIn(f"this is {seen[name]}, and ", said)
-                    self.assertRegex(said, r"(it is for |write a TOML file).*\n$")
+                    self.assertIn(f"this is {seen[name]}, but ", said)
+                    self.assertRegex(said, r"(to (read|run|use) it|give it to |name it with |write a TOML file).*\n$")
                     self.assertEqual(said.count("\n"), 1, said)
-        # As a key's file, too.
+        # Also as the file of a key.
         self.put("e.toml", '[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\nreplay = "profile.dat"\n')
         self.assertIn("this is a demand profile", mltcp("run", self.folder / "e.toml", status=2).stderr)
 
     def test_cures_can_be_typed(self):
-        # A profile is known by what it holds; packed, it says what unpacks it, and so does a capture.
+        # A profile is recognised by its content; for a compressed one, and for a capture, the message names the tool.
         self.assertIn("measured profile", mltcp("inspect", self.put("profile.dat", PROFILE)).stdout)
         mltcp("advise", self.folder / "profile.dat", "--level", "flow", "--iterations", "2")
         for name, text, kind in (("profile.csv.gz", PROFILE.encode(), "a demand profile"),
@@ -226,13 +226,13 @@ class Inspect(unittest.TestCase):
             file = self.folder / name
             file.write_bytes(gzip.compress(text))
             for command in ("inspect", "advise", "replay", "run"):
-                self.assertIn(f"this is {kind}, packed; unpack it: gunzip -k {file}\n", mltcp(command, file, status=2).stderr)
+                self.assertIn(f"this is {kind}, compressed; unpack it: gunzip -k {file}\n", mltcp(command, file, status=2).stderr)
         log = self.put("log.txt", TRACES["nccl.log"])
-        self.assertIn("it is for mltcp inspect, as in", mltcp("inspect", self.folder / "profile.dat", log, status=2).stderr)
-        # What LIBRA has beside a workload.
+        self.assertIn("to read it, use mltcp inspect", mltcp("inspect", self.folder / "profile.dat", log, status=2).stderr)
+        # A file that LIBRA has in addition to a workload.
         self.put("c.yml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
         bare = self.put("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n")
-        cure = re.search(r"too: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]
+        cure = re.search(r"LIBRA: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]
         self.assertNotIn("warning", mltcp(*cure.split()).stdout)
 
     def test_byte_order_marks_are_skipped(self):
@@ -266,7 +266,7 @@ class Inspect(unittest.TestCase):
     def test_advice_is_of_a_bounded_number_of_phases(self):
         text = "".join(nccl(rank, i, 1 + i * i % 65537) for rank in (0, 1) for i in range(20001))
         done = mltcp("advise", self.put("long.log", text), "--level", "flow", "--starts", "1", "--iterations", "2")
-        self.assertRegex(done.stderr, r"job \"long\": its iteration has 20001 phases, and is run as 2858, each of which")
+        self.assertRegex(done.stderr, r"job \"long\": its iteration has 20001 phases and is simulated with 2858, each of which")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// `mltcp key` as its user types it.
+// Tests `mltcp key` as users call it.
 #include <sys/stat.h>
 
 #include <string>
@@ -33,13 +33,13 @@ TEST_F(KeyCommand, file_that_is_there__is_not_replaced) {
 
 TEST_F(KeyCommand, what_is_no_key_file__is_refused_in_a_line) {
   EXPECT_THAT(refusal("key"), HasSubstr("FILE is required"));
-  EXPECT_THAT(refusal("key -"), HasAll("\"-\" is no name for a key file", "\"./-\""));
+  EXPECT_THAT(refusal("key -"), HasAll("\"-\" is not a valid name for a key file", "\"./-\""));
   EXPECT_THAT(refusal("key fd:3"), HasSubstr("\"./fd:3\""));
   EXPECT_THAT(refusal("key none/job.key"), HasSubstr("none/job.key: the key file cannot be made"));
   EXPECT_THAT(refusal("key --show none.key"), HasSubstr("none.key: the key file cannot be opened"));
   done("key job.key");
   ASSERT_EQ(::chmod((folder_ / "job.key").c_str(), 0644), 0);
-  EXPECT_THAT(refusal("key --show job.key"), HasAll("job.key: others than its owner", "0644"));
+  EXPECT_THAT(refusal("key --show job.key"), HasAll("job.key: users other than its owner", "0644"));
   const std::string secret(64, 'a');
   EXPECT_THAT(refusal("key --show " + secret), AllOf(HasSubstr("may be a key"), Not(HasSubstr(secret))));
 }

@@ -1,4 +1,4 @@
-// `mltcp help --write`: manual pages and completions, as man, bash and zsh read them.
+// Tests `mltcp help --write`: manual pages and completions, as man, bash and zsh read them.
 
 #include <cstdlib>
 #include <filesystem>
@@ -16,14 +16,14 @@ class Manual : public ProgramTest {
   [[nodiscard]] static bool has_program(const std::string& name) {
     return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-*)
   }
-  /// What `script`, run by `shell` in the folder, prints.
+  /// The output of `script`, run by `shell` in the folder.
   [[nodiscard]] std::string output_of(const std::string& shell, const std::string& script) const {
     put("script", script);
     const std::string line = "cd '" + folder_.string() + "' && " + shell + " script > out 2>&1 </dev/null";
     EXPECT_EQ(std::system(line.c_str()), 0) << script << "\n" << content(folder_ / "out");  // NOLINT(cert-*)
     return content(folder_ / "out");
   }
-  /// What bash offers for the last word of `words`, which are quoted for it.
+  /// The completions of bash for the last word of `words`, which must be quoted for it.
   [[nodiscard]] std::string completed(const std::string& words) const {
     return output_of("bash", "set -u\n. share/bash-completion/completions/mltcp\nCOMP_WORDS=(" + words +
                                  ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_mltcp\necho \"${COMPREPLY[*]-}\"\n");
@@ -36,7 +36,7 @@ TEST_F(Manual, pages__one_for_the_program_and_each_command) {
   const std::string run_page = content(folder_ / "share/man/man1/mltcp-run.1");
   EXPECT_THAT(run_page, HasAll("\\fB\\-\\-iterations\\fR \\fIN\\fR\n", "[1 \\- 1000000]", "\\fIEXPERIMENT.toml\\fR\n",
                                "mltcp+schedule"));
-  EXPECT_THAT(content(folder_ / "share/man/man1/mltcp-gen.1"), HasSubstr(".SS Of a host\n"));
+  EXPECT_THAT(content(folder_ / "share/man/man1/mltcp-gen.1"), HasSubstr(".SS Options of a host\n"));
   std::size_t pages = 0;
   const std::string commands = completed("mltcp ''");
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "share/man/man1")) {
@@ -88,7 +88,7 @@ TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
   };
   const std::string share = (std::filesystem::path(here) / "share").string();
   const std::string below = "manual pages, and completions for bash and zsh, are below " + share + "\n";
-  const std::string man = "for man, add to your shell's start: export MANPATH=" + share + "/man:$MANPATH\n";
+  const std::string man = "for man, add to your shell's startup file: export MANPATH=" + share + "/man:$MANPATH\n";
   const std::string bash = "for bash, add to ~/.bashrc: . " + share + "/bash-completion/completions/mltcp\n";
   const std::string zsh =
       "for zsh, add to ~/.zshrc, before compinit: fpath=(" + share + "/zsh/site-functions $fpath)\n";
@@ -105,7 +105,7 @@ TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
 
 TEST_F(Manual, folder__that_cannot_be_made_is_refused) {
   put("file", "");
-  EXPECT_THAT(refusal("help --write file/below"), HasAll("can't be made", "may write to"));
+  EXPECT_THAT(refusal("help --write file/below"), HasAll("cannot be created", "may write to"));
   EXPECT_THAT(refusal("help --write"), HasSubstr("needs a folder to write below"));
 }
 

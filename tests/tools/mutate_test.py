@@ -1,4 +1,4 @@
-"""tools/mutate: its changes, and a whole run over a toy project. Run: mutate_test.py TOOLS/MUTATE"""
+"""Tests tools/mutate: its changes, and a whole run with a toy project. Run: mutate_test.py TOOLS/MUTATE"""
 
 import importlib.machinery
 import importlib.util
@@ -19,7 +19,7 @@ loader.exec_module(mutate)
 
 
 def results(text, operator=None):
-    """What a text is after each change by an operator, or by any."""
+    """The text after each change by an operator, or by any operator."""
     return sorted(mutate.applied(text, m) for m in mutate.Source("cc/x.cpp", text).mutants() if operator in (None, m.operator))
 
 

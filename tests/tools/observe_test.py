@@ -1,7 +1,7 @@
-"""What is seen of MLTCP while it works: captures of every command, read by tshark with the project's dissector, `mltcp
-top` on a terminal of the test's own, and metrics by HTTP.
+"""Tests observation of running programs: captures of every command, read by tshark with the project's dissector, `mltcp
+top` on a pseudo-terminal, and metrics over HTTP.
 
-Run: observe_test.py PROGRAM, the built mltcp. Traffic stays on the loopback, and in namespaces of the test's own.
+Run: observe_test.py PROGRAM, the built mltcp. Traffic stays on the loopback, and in namespaces of the test.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
 DISSECTOR = ROOT / "tools/dissector/mltcp.lua"
-PATIENCE = 120  # s, for what takes a second on a machine of its own
+PATIENCE = 120  # s, for work that takes a second on an idle machine
 MODULE = PROGRAM.parent.parent / "lib/mltcp/libmltcp_metrics.so"
 
 EXPERIMENT = """
@@ -55,7 +55,7 @@ def free_port():
 
 
 def skip(test, reason):
-    """Leaves a test out, and says why where `tools/test` looks for it."""
+    """Skips a test, and prints the reason where `tools/test` looks for it."""
     print(f"observe_test.py {test.id()}: Skipped\n{reason}", flush=True)
     test.skipTest(reason)
 
@@ -250,23 +250,23 @@ size = "100 kB"
         self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng,snap=78")
         told = self.run_program("inspect", "run.pcapng")
         self.assertEqual(told.stderr, "")
-        received, sent = told.stdout.split("what jobs claimed in packets ")[1:]
+        received, sent = told.stdout.split("progress that jobs claimed in ")[1:]
         for which, text in ("received", received), ("sent", sent):
-            self.assertRegex(text, rf"^{which}\njob +iterations +bytes +per iteration +at the end +mean progress +verdict\n")
+            self.assertRegex(text, rf"^{which} packets\njob +iterations +bytes +per iteration +at the end +mean progress +verdict\n")
             self.assertEqual(len(re.findall(r"(?m)^[01] +[34] .* 0\.0% +0\.\d+ +too few iterations$", text)), 2, text)
         said = self.run_program("inspect", "run.pcapng", "--json", "-", status=2).stderr
-        self.assertIn("run.pcapng: this is a capture, of which it is shown what jobs claim; options are for traces", said)
+        self.assertIn("run.pcapng: options are for traces, and this file is a capture; leave them out", said)
         whole = (self.folder / "run.pcapng").read_bytes()
         (self.folder / "cut.pcapng").write_bytes(whole[:-5])
         self.assertIn("cut.pcapng ends within a packet", self.run_program("inspect", "cut.pcapng").stderr)
         (self.folder / "bad.pcapng").write_bytes(whole[:-4] + bytes(4))
         said = self.run_program("inspect", "bad.pcapng", status=2).stderr
-        self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ says two lengths; the file is damaged, so capture again\n$")
+        self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ has two different lengths; the file is damaged, so capture again\n$")
 
     # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
 
     def start_gen(self, *words):
-        """A coordinator and a host for each end, on the loopback; the hosts' own words are `words`."""
+        """A coordinator and a host for each end, on the loopback; `words` are the hosts' additional arguments."""
         self.start("gen", "long.toml", "--policy", "mltcp", "--serve", "unix:c")
         self.until((self.folder / "c").exists, "the coordinator listens")
         port = 20000 + os.getpid() % 20000
@@ -324,7 +324,7 @@ size = "100 kB"
             said = self.run_program("gen", "--join", "unix:c", "--ip", "127.0.0.1/8", "--metrics", str(port),
                                     status=1).stderr
         self.assertEqual(
-            said, f"mltcp: --metrics: 127.0.0.1:{port} can't be served at (Address already in use); name another port\n")
+            said, f"mltcp: --metrics: cannot listen on 127.0.0.1:{port} (Address already in use); give another port\n")
 
     # ---- endpoints --------------------------------------------------------------------------------------------------
 
@@ -349,7 +349,7 @@ size = "100 kB"
         server.terminate()
         server.wait(PATIENCE)
         for file in self.folder.glob("*.pcapng"):
-            packets = self.fields(file.name, ["frame.protocols"], "-c", "2000")  # of a great many
+            packets = self.fields(file.name, ["frame.protocols"], "-c", "2000")  # only the first of very many
             self.assertGreater(len(packets), 10, file)
             self.assertEqual({packet[0] for packet in packets}, {"raw:ip:udp:mltcp"})
         self.assertTrue((self.folder / f"client-{client.pid}.pcapng").exists())
@@ -359,7 +359,7 @@ size = "100 kB"
         self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1")
         self.until((self.folder / "s").exists, "the server listens")
         for name, value, told in (("MLTCP_PCAP", "x,snap=7", "MLTCP_PCAP: snap is \"7\""),
-                                  ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is no port"),
+                                  ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is not a valid address for metrics"),
                                   ("MLTCP_LIVE", "yes", "MLTCP_LIVE is \"yes\"; give 0 or 1")):
             done = subprocess.run([PROGRAM, "perf", "unix:s", "--ip", "127.0.0.1", "--for", "100ms"], cwd=self.folder,
                                   env=dict(self.environment, **{name: value}), capture_output=True, text=True,
@@ -408,7 +408,7 @@ wait $switch
         self.assertEqual([port["name"] for port in top["processes"][0]["ports"]], ["af_packet:p0", "af_packet:p1"])
 
     def test_switch__claims(self):
-        """Packets of two jobs as their transports send them: one states half of what its iterations send."""
+        """Packets of two jobs, as their transports send them; one claims half of the bytes of its iterations."""
         if os.geteuid() != 0:
             skip(self, "namespaces and ports need root")
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
@@ -452,21 +452,21 @@ wait $switch
         self.assertAlmostEqual(honest["mean_progress"], 0.475, 3)
         self.assertRegex(said, r"(?m)^7 +12 +144 kB +12 kB +50.0% +0.725 +understated$")
         self.assertRegex(said, r"(?m)^8 +12 +132 kB +11 kB +0.0% +0.475 +consistent$")
-        self.assertIn("warning: job 7 sends more than its iterations state: 50.0% of its bytes pass when", err)
+        self.assertIn("warning: job 7 sends more than its iterations state: 50.0% of its bytes pass after", err)
         self.assertNotIn("job 8", err)
         self.assertRegex(said, r"captured \d+ packets in c.pcapng")
         views = json.loads((self.folder / "top.json").read_text())["processes"][0]["claims"]
-        self.assertEqual([(view["job"], view["is_doubtful"]) for view in views], [("7", True), ("8", False)])
+        self.assertEqual([(view["job"], view["is_overstated"]) for view in views], [("7", True), ("8", False)])
         if metrics:
             answer = (self.folder / "metrics.txt").read_text()
             self.assertIn('mltcp_claims_bytes_at_end_total{job="7"} 72000\n', answer)
-            self.assertIn('mltcp_claims_doubtful{job="7"} 1\n', answer)
-            self.assertIn('mltcp_claims_doubtful{job="8"} 0\n', answer)
+            self.assertIn('mltcp_claims_overstated{job="7"} 1\n', answer)
+            self.assertIn('mltcp_claims_overstated{job="8"} 0\n', answer)
 
     # ---- top on a terminal ------------------------------------------------------------------------------------------
 
     def start_top(self, *words):
-        """On a terminal of 80 columns and 24 lines; (pid, its file, settings before)."""
+        """Starts it on a terminal of 80 columns and 24 lines. Returns (pid, file of the terminal, settings before)."""
         child, terminal = pty.fork()
         if child == 0:
             try:
@@ -493,7 +493,7 @@ wait $switch
 
     def test_top__keys_and_a_clean_terminal(self):
         child, terminal, before = self.start_top()
-        self.read_until(terminal, b"nothing of MLTCP")
+        self.read_until(terminal, b"no MLTCP process")
         os.write(terminal, b"s")
         self.read_until(terminal, b"by retransmits")
         os.write(terminal, b"p")
@@ -522,8 +522,8 @@ wait $switch
 
     def test_top__no_terminal(self):
         said = self.run_program("top", status=2).stderr
-        self.assertIn("mltcp top draws on a terminal, and this is none; add --once or --json", said)
-        self.assertIn("nothing of MLTCP", self.run_program("top", "--once", "--every", "100ms").stdout)
+        self.assertIn("mltcp top needs a terminal, but standard output is not one; add --once or --json", said)
+        self.assertIn("no MLTCP process", self.run_program("top", "--once", "--every", "100ms").stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Output files: what they lead to is replaced whole, kept when that fails, and never replaced where it is no file.
+// Tests output files: the target is replaced as a whole, kept on failure, and never replaced if it is not a file.
 #include "output_file.h"
 #include "../temporary_folder.h"
 
@@ -34,7 +34,7 @@ mode_t mode_of(const fs::path& path) {
 
 class OutputFile : public ::testing::Test {
  protected:
-  // As the commands do it: asked first, written later.
+  // As in the commands: checked first, written later.
   static void write_checked(const fs::path& path, const std::string& text) {
     check_writable(path.string(), "");
     write_file(path.string(), text);
@@ -90,7 +90,7 @@ TEST_F(OutputFile, link__stays_and_its_file_is_replaced) {
   EXPECT_EQ(content(folder_ / "far/new"), "made");
 
   fs::create_symlink("loop", folder_ / "loop");
-  EXPECT_THAT(refusal(folder_ / "loop"), HasSubstr("a link that leads to itself; "));
+  EXPECT_THAT(refusal(folder_ / "loop"), HasSubstr("a symbolic link that points to itself; "));
 }
 
 TEST_F(OutputFile, device__stays_a_device) {
@@ -138,18 +138,18 @@ TEST_F(OutputFile, check__refuses_what_is_bound_to_fail) {
   EXPECT_THAT(refusal(folder_ / "none/o"), HasSubstr("none does not exist; make it"));
   put(folder_ / "in", "read");
   fs::create_symlink("in", folder_ / "link");
-  EXPECT_THAT(refusal(folder_ / "link", (folder_ / "in").string()), HasSubstr("is the file that is read; "));
+  EXPECT_THAT(refusal(folder_ / "link", (folder_ / "in").string()), HasSubstr("is also the input file; "));
   if (geteuid() == 0) return;  // may write everywhere
   fs::permissions(folder_ / "in", fs::perms::owner_read);
-  EXPECT_THAT(refusal(folder_ / "in"), HasSubstr("in: can't be written (Permission denied); "));
+  EXPECT_THAT(refusal(folder_ / "in"), HasSubstr("in: cannot be written (Permission denied); "));
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_THAT(refusal(folder_ / "o"), HasSubstr("o: can't be written (Permission denied); check the permissions of "));
+  EXPECT_THAT(refusal(folder_ / "o"), HasSubstr("o: cannot be written (Permission denied); check the permissions of "));
   fs::permissions(folder_, fs::perms::owner_all);
 }
 
 TEST_F(OutputFile, failure__keeps_what_was_there_and_leaves_nothing) {
   put(folder_ / "o", "before");
-  // A file that may not grow fails to be written as one on a full disk does.
+  // Writing a file with a size limit fails like writing to a full disk.
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small{10, before.rlim_max};
@@ -163,7 +163,7 @@ TEST_F(OutputFile, failure__keeps_what_was_there_and_leaves_nothing) {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_THAT(problem, HasSubstr("o: can't be written: File too large"));
+  EXPECT_THAT(problem, HasSubstr("o: cannot be written: File too large"));
   EXPECT_EQ(content(folder_ / "o"), "before");
   EXPECT_EQ(entries(), 1);
 }

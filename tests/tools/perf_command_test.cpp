@@ -1,4 +1,4 @@
-// `mltcp perf` as its user types it: two processes on the loopback, and what is said of what goes wrong.
+// Tests `mltcp perf` as users call it: two processes on the loopback, and the messages for errors.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ class PerfTest : public ProgramTest {
   /// A server in the background, whose socket is in the folder, and a client; `status` is the client's.
   [[nodiscard]] Outcome pair(const std::string& client, const std::string& server = "") const {
     const std::string kept = "perf --listen unix:s " + server + " > server.log 2>&1 & server=$!; ";
-    // One that serves once ends by itself, and has said why.
+    // A server with --once ends by itself, and has printed the reason.
     const bool ends = server.find("--once") != std::string::npos;
     return run(kept + MLTCP_PROGRAM + " perf unix:s " + client + "; status=$?; " +
                (ends ? "" : "kill -TERM $server 2> /dev/null; ") + "wait $server; exit $status");
@@ -71,11 +71,10 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
     EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
     return outcome.err;
   };
-  EXPECT_THAT(refused("", "--key job.key"), HasSubstr("the server at unix:s has a key, and this end has none"));
-  EXPECT_THAT(content(folder_ / "server.log"),
-              HasSubstr("refused a client: it speaks without a key: give it the key, too"));
+  EXPECT_THAT(refused("", "--key job.key"), HasSubstr("the server at unix:s has a key, but this end has none"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it uses no key: give it the key, too"));
   EXPECT_THAT(refused("--key job.key", ""), HasSubstr("the server at unix:s"));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it has a key, and this end has none"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it has a key, but this end has none"));
   EXPECT_THAT(refused("--key other.key", "--key job.key"), HasSubstr("another key"));
 }
 
@@ -87,22 +86,22 @@ TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told
   const auto json = nlohmann::json::parse(read.out);
   EXPECT_EQ(json["sealed"], true);
   EXPECT_EQ(json["encrypted"], false);
-  EXPECT_THAT(read.err, HasSubstr(", not encrypted"));
+  EXPECT_THAT(read.err, HasSubstr("authenticated with key "));
   const Outcome encrypted = pair("--json -" + quick, "--once --key job.key");
   ASSERT_EQ(encrypted.status, 0) << encrypted.err;
   EXPECT_FALSE(nlohmann::json::parse(encrypted.out).contains("encrypted"));
   const Outcome mixed = pair(quick, "--once --key job.key --authenticate");
   EXPECT_EQ(mixed.status, 1);
   EXPECT_THAT(mixed.err,
-              HasSubstr("the client encrypts, and the server authenticates only (--authenticate, MLTCP_AUTHENTICATE)"));
-  EXPECT_THAT(refusal("perf host --authenticate"), HasSubstr("--authenticate: there is no key; give one by --key"));
+              HasSubstr("the client encrypts, but the server authenticates only (--authenticate, MLTCP_AUTHENTICATE)"));
+  EXPECT_THAT(refusal("perf host --authenticate"), HasSubstr("--authenticate: there is no key; give --key FILE"));
 }
 
 TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgements) {
   const Outcome outcome = pair("--tests latency --min 64B --max 64B --for 100ms --json -", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   const auto json = nlohmann::json::parse(outcome.out);
-  // Two a round with acknowledgements of their own, without those of the batches before the last.
+  // Two packets per round, with separate acknowledgements, without those of earlier batches.
   EXPECT_LT(json["packets_sent"].get<std::uint64_t>() - json["retransmitted_packets"].get<std::uint64_t>(),
             2 * json["points"][0]["latency"]["rounds"].get<std::uint64_t>());
 }
@@ -125,7 +124,7 @@ TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
 }
 
 TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
-  // A batch of a message each way of 4 GB takes longer than 10 ms anywhere.
+  // A batch of one message of 4 GB in each direction takes longer than 10 ms on any machine.
   const Outcome outcome = pair("--tests out --min 1kB --max 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, HasAll("200 MB are left out", "--limit 40ms"));
@@ -135,7 +134,7 @@ TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
 TEST_F(PerfTest, a_message_that_takes_too_long__ends_the_run) {
   const Outcome outcome = pair("--tests out --min 200MB --max 200MB --limit 10ms", "--once");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasAll("did not come through within 10 ms", "--limit"));
+  EXPECT_THAT(outcome.err, HasAll("did not arrive within 10 ms", "--limit"));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("mltcp: "));
 }
 
@@ -158,7 +157,7 @@ TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
   EXPECT_THAT(refusal("perf host --key none.key"), HasSubstr("--key: none.key: the key file cannot be opened"));
   put("open.key", "");
   std::filesystem::permissions(folder_ / "open.key", std::filesystem::perms(0644));
-  EXPECT_THAT(refusal("perf host --key open.key"), HasSubstr("--key: open.key: others than its owner may use"));
+  EXPECT_THAT(refusal("perf host --key open.key"), HasSubstr("--key: open.key: users other than its owner may use"));
   EXPECT_THAT(refusal("perf --listen unix:s --key -"), HasSubstr("--key: \"-\" is no key file"));
 }
 
@@ -189,14 +188,14 @@ TEST_F(PerfTest, nobody_there__is_told) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("unix:s"));
 
-  // Whose port is not the kernel's reaches the server by the kernel all the same.
-  const std::string told = "see that this host reaches it by the kernel: HOST is an address of its kernel";
+  // A client with a port outside of the kernel still reaches the server through the kernel.
+  const std::string told = "check that this host reaches it through the kernel: HOST is an address of its kernel";
   EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms --port memif:/nowhere/s --ip 10.0.0.2/24").err, HasSubstr(told));
   EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms").err, AllOf(HasSubstr("reaches it\n"), Not(HasSubstr(told))));
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
-  // Somebody has the server's UDP port, which is seen when a client comes.
+  // Another program has the server's UDP port, which is detected when a client connects.
   const Outcome outcome =
       run("--version; python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
           "s.bind((\\\"127.0.0.1\\\", 27821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
@@ -231,9 +230,9 @@ TEST_F(PerfTest, paths_of_the_server__are_not_told_to_clients) {
           "0.05; "
           "done; rm -r hidden; " MLTCP_PROGRAM " perf unix:s --tests out; status=$?; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("it can't open its endpoint"), Not(HasSubstr("hidden"))));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("it cannot open its endpoint"), Not(HasSubstr("hidden"))));
   EXPECT_THAT(content(folder_ / "server.log"),
-              HasAll("hidden/run", "MLTCP_METRICS: whoever reaches 0.0.0.0:27822 sees them"));
+              HasAll("hidden/run", "MLTCP_METRICS: every program that reaches 0.0.0.0:27822 can read the metrics"));
 }
 
 TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {
@@ -250,23 +249,24 @@ TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_fo
 #ifdef MLTCP_HAS_DPDK
 TEST_F(PerfTest, a_port_with_an_address_of_its_own__has_to_be_given_it) {
   for (const std::string who : {"perf unix:s --wait 1min ", "perf --listen unix:s "}) {
-    EXPECT_THAT(refusal(who + "--port ring:a"),
-                HasSubstr("port \"ring:a\": no kernel has its address; give it one, as with --ip 10.0.0.1/24"));
+    EXPECT_THAT(
+        refusal(who + "--port ring:a"),
+        HasSubstr("port \"ring:a\" does not use an address of the kernel; give it one, such as --ip 10.0.0.1/24"));
     EXPECT_THAT(refusal(who + "--port ring:a --ip 10.0.0.1"), HasSubstr("no prefix length"));
   }
 }
 
 TEST_F(PerfTest, a_server_whose_port_can_not_be_opened__ends_at_once) {
-  // What opening it alone tells, and not its name.
+  // An error that is only found when the port is opened, not in its name.
   const Outcome outcome = run("perf --listen unix:s --port memif:/nowhere/s --ip 10.0.0.1/24");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("port \"memif:/nowhere/s\": the folder of /nowhere/s is not there"));
+  EXPECT_THAT(outcome.err, HasSubstr("port \"memif:/nowhere/s\": the folder of /nowhere/s does not exist"));
   EXPECT_EQ(outcome.out, "");
 }
 #endif
 
-TEST_F(PerfTest, strangers__do_not_end_the_server) {
-  // What any program may send to the server's port, and a client afterwards.
+TEST_F(PerfTest, unknown_peers__do_not_end_the_server) {
+  // Bytes that any program may send to the server's port, and then a client.
   const Outcome outcome =
       run("perf --listen unix:s > server.log 2>&1 & server=$!; while ! [ -e s ]; do sleep 0.05; done; for words in "
           "'GET / HTTP/1.0' '{}' ''; do "
@@ -280,8 +280,8 @@ TEST_F(PerfTest, strangers__do_not_end_the_server) {
 }
 
 TEST_F(PerfTest, a_client_that_opens_its_port__says_so_and_is_waited_for) {
-  // A server that tells what it hears first, and a client that says what a slow one would.
-  const std::string stranger =
+  // A server that prints what it receives first, and a client that sends what a slow one would.
+  const std::string unknown_peer =
       "import json, socket, struct, sys\n"
       "s = socket.socket(socket.AF_UNIX)\n"
       "def put(m): t = json.dumps(m).encode(); c.sendall(struct.pack('>I', len(t)) + t)\n"
@@ -291,16 +291,16 @@ TEST_F(PerfTest, a_client_that_opens_its_port__says_so_and_is_waited_for) {
       "  s.bind('t'); s.listen(); open('is_there', 'w').close(); c, _ = s.accept(); print(get(), get(), flush=True)\n"
       "else:\n"
       "  c = s; c.connect('s'); put({'opening': True}); put({'hello': 'mltcp.perf/0', 'cc': 'reno'}); print(get())\n";
-  std::ofstream(folder_ / "stranger.py") << stranger;
+  std::ofstream(folder_ / "unknown_peer.py") << unknown_peer;
   Outcome outcome =
-      run("--version > /dev/null; python3 stranger.py server > heard & other=$!; while ! [ -e is_there ]; do "
+      run("--version > /dev/null; python3 unknown_peer.py server > heard & other=$!; while ! [ -e is_there ]; do "
           "sleep 0.05; done; timeout 20 " MLTCP_PROGRAM " perf unix:t > /dev/null 2>&1; wait $other");
   EXPECT_THAT(content(folder_ / "heard"), MatchesRegex(".'opening': True. .*'hello': 'mltcp.perf/1'.*\n"))
       << outcome.err;
   outcome =
       run("perf --listen unix:s > server.log 2>&1 & server=$!; while ! [ -e s ]; do sleep 0.05; done; "
-          "python3 stranger.py client; kill -TERM $server; wait $server");
-  EXPECT_THAT(outcome.out, HasSubstr("the client speaks mltcp.perf/0")) << outcome.err;
+          "python3 unknown_peer.py client; kill -TERM $server; wait $server");
+  EXPECT_THAT(outcome.out, HasSubstr("the client uses protocol mltcp.perf/0")) << outcome.err;
 }
 
 TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
@@ -309,11 +309,11 @@ TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
           " perf unix:s --tests out --min 1kB --max 1kB --for 60s > /dev/null 2>&1; " MLTCP_PROGRAM
           " perf unix:s --tests out --max 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has gone"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client closed the connection"));
 }
 
 TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that_has_it) {
-  // Two network namespaces with a cable between; what the ends tell each other goes by the folder.
+  // Two connected network namespaces; the control connection is a socket in the folder.
   if (run("--version > /dev/null; unshare -rn unshare -n true").status != 0)
     GTEST_SKIP() << "no network namespaces here: unshare -rn fails";
   std::ofstream(folder_ / "cable.sh")
@@ -331,7 +331,7 @@ TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that
          "ip link set v0 down\nwait $client || true\nwait $server || true\nkill $other\n";
   const Outcome outcome = run("--version > /dev/null; unshare -rn sh cable.sh");
   EXPECT_THAT(content(folder_ / "client.log"),
-              HasAll("nothing was heard of the other end, 10.9.0.2:",
+              HasAll("nothing was received from the other end, 10.9.0.2:",
                      ", for 10 s: interface v0 is down; bring it up: ip link set dev v0 up\n"))
       << outcome.out << outcome.err;
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("v1 has no carrier")) << outcome.err;
@@ -342,7 +342,7 @@ TEST_F(PerfTest, a_server_that_is_killed__is_told) {
       run("perf --listen unix:s > server.log 2>&1 & server=$!; (sleep 0.7; kill -KILL $server) & " MLTCP_PROGRAM
           " perf unix:s --tests out --min 1kB --max 1kB --for 60s > /dev/null");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the server at unix:s has gone"));
+  EXPECT_THAT(outcome.err, HasSubstr("the server at unix:s closed the connection"));
 }
 
 }  // namespace

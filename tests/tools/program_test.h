@@ -1,4 +1,4 @@
-// The program `mltcp`, run in a folder of the test's own as its user would type it.
+// Runs the program `mltcp` in a folder of the test, as a user would.
 #pragma once
 
 #include <sys/wait.h>
@@ -22,9 +22,9 @@ class ProgramTest : public ::testing::Test {
  protected:
   void put(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
-  // In the folder, by way of a shell, with `arguments` as they would be typed.
+  // Runs it in the folder, in a shell, with `arguments` as a user would type them.
   [[nodiscard]] Outcome run(const std::string& arguments) const {
-    // What a shell runs in the background would ignore SIGINT.
+    // A program that a shell runs in the background would ignore SIGINT.
     const std::string line =
         "cd '" + folder_.string() + "' && { env --default-signal=INT " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
     std::string quoted = line;
@@ -38,14 +38,14 @@ class ProgramTest : public ::testing::Test {
     return outcome;
   }
 
-  // As it should, and what it says then.
+  // Expects success. Returns the output.
   Outcome done(const std::string& arguments) const {
     Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.err << outcome.out;
     return outcome;
   }
 
-  // Bad input, and what is said about it in one line.
+  // Expects a refusal of bad input, in one line. Returns the line.
   [[nodiscard]] std::string refusal(const std::string& arguments) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
@@ -54,7 +54,7 @@ class ProgramTest : public ::testing::Test {
     return outcome.err;
   }
 
-  /// The text of a result file up to where it says how it was made, which stands last.
+  /// The text of a result file, without its provenance, which is last.
   static std::string without_provenance(const std::string& text) {
     const std::size_t at = text.find("\"provenance\": {");
     EXPECT_NE(at, std::string::npos) << text.substr(0, 100);

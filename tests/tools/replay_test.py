@@ -1,4 +1,4 @@
-"""`mltcp replay` as its users run it: traces in virtual time, what it writes and refuses, and across hosts over the
+"""Tests `mltcp replay` as users run it: traces in virtual time, its output and refusals, and runs across hosts over the
 kernel's UDP sockets on the loopback.
 
     replay_test.py MLTCP
@@ -23,7 +23,7 @@ def mltcp(*words, status=0):
 
 
 def first_lines(*words):
-    """What a command prints until its headline, at which it is ended."""
+    """Runs a command until it prints its headline, and ends it. Returns the output."""
     with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         lines = ""
         for line in process.stdout:
@@ -43,7 +43,7 @@ class Replay(unittest.TestCase):
     def test_trace_takes_as_long_as_recorded_on_such_links(self):
         file, timeline = self.folder / "results.json", self.folder / "timeline.json"
         out = mltcp("replay", *TRACES, "--rate", "10 Gbps", "--json", str(file), "--timeline", str(timeline)).stdout
-        self.assertIn("beside its recording", out)
+        self.assertIn("compared with its recording", out)
         job = json.loads(file.read_text())["runs"][0]["jobs"][0]
         self.assertEqual(job["name"], "data-parallel")
         replay = job["replay"]
@@ -74,10 +74,10 @@ class Replay(unittest.TestCase):
         plain = job_of()
         self.assertEqual(job_of("--bytes-scale", "2")["bytes_per_iteration"], 2 * plain["bytes_per_iteration"])
         self.assertEqual(job_of("--compute-scale", "2")["compute_ns"], 2 * plain["compute_ns"])
-        # What is within an island crosses no network.
+        # Communication within an island does not cross the network.
         done = mltcp("replay", *TRACES, "--datapath", "flow", "--islands", "2", status=2)
         self.assertIn("nothing is sent", done.stderr)
-        # Of four ranks on two islands, each sends 2 (n-1)/n S/2 to its peer, n = 2.
+        # Each of four ranks on two islands sends 2 (n-1)/n S/2 to its peer, n = 2.
         four = []
         for rank in range(4):
             four.append(str(self.folder / f"four.{rank}.json"))
@@ -95,12 +95,12 @@ class Replay(unittest.TestCase):
     def test_what_would_take_long_by_packets_is_replayed_by_flows(self):
         large = (*TRACES, "--bytes-scale", "3000", "--iterations", "2")
         out = mltcp("replay", *large).stdout
-        self.assertRegex(out, r"^By flows, as \d+ GB would take long as packets \(--datapath sim has them")
+        self.assertRegex(out, r"^Simulating flows, since \d+ GB would take long as packets \(for packets, give --datapath sim")
         self.assertIn(", on flow (virtual time", out)
         out = mltcp("replay", *TRACES).stdout
-        self.assertNotIn("By flows", out)
+        self.assertNotIn("Simulating flows", out)
         self.assertIn(", on sim (virtual time", out)
-        # What asks for packets has them, however long they take.
+        # A run that asks for packets simulates them, however long this takes.
         for words in (("--datapath", "sim"), ("--policy", "priority"), ("--ecn", "60 kB"), ("--buffer", "2 MB"), ("--mtu", "9000"),
                       ("--verify",), ("--series", str(self.folder / "s.json"))):
             self.assertIn("on sim", first_lines("replay", *large, *words), words)
@@ -132,9 +132,9 @@ class Replay(unittest.TestCase):
         traces = ",".join(TRACES)
         done = mltcp("replay", f"a={traces}", f"b={traces}", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair,schedule",
                      "--iterations", "8", "--timeline", str(timeline), "--series", str(series))
-        self.assertIn("a under fair, beside its recording", done.stdout)
-        self.assertIn(f"{timeline} draws the run under fair.", done.stdout)
-        self.assertIn("no series of replayed connections", done.stderr)
+        self.assertIn("a under fair, compared with its recording", done.stdout)
+        self.assertIn(f"{timeline} shows the run under fair.", done.stdout)
+        self.assertIn("not of replayed connections", done.stderr)
         alone = self.folder / "alone.json"
         mltcp("replay", f"a={traces}", f"b={traces}", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair",
               "--iterations", "8", "--timeline", str(alone))
@@ -150,17 +150,17 @@ class Replay(unittest.TestCase):
         for words, line in [
             (["none.json"], "none.json"),
             ([f"a={TRACES[0]}", TRACES[1]], "names no job"),
-            ([f"a={TRACES[0]}@soon"], "has a start that is no time"),
-            ([*TRACES, "--steps", "3-1"], "--steps: \"3-1\" are no steps"),
+            ([f"a={TRACES[0]}@soon"], "has a start that is not a time"),
+            ([*TRACES, "--steps", "3-1"], "--steps: \"3-1\" are not steps"),
             ([*TRACES, "--steps", "4"], "there are no steps 4 to 4"),
             ([*TRACES, "--ranks", "0-5"], "there is no rank 2"),
             ([*TRACES, "--datapath", "hose"], "--datapath \"hose\""),
             ([*TRACES, "--policy", "kind"], "--policy \"kind\""),
             ([*TRACES, "--rate", "0 Gbps"], "--rate 0"),
             ([*TRACES, "--report", "x", "--json", "x"], "--report"),
-            ([*TRACES, "--report", "-", "--timeline", "-"], "one of them can have standard output"),
-            ([*TRACES, "--wait", "3s"], "--wait is for a coordinator"),
-            ([*TRACES, "--serve", "unix:x", "--timeline", "t.json"], "--timeline: hosts do not tell"),
+            ([*TRACES, "--report", "-", "--timeline", "-"], "only one of these options can write to standard output"),
+            ([*TRACES, "--wait", "3s"], "--wait: an option of the coordinator"),
+            ([*TRACES, "--serve", "unix:x", "--timeline", "t.json"], "--timeline: hosts do not report"),
         ]:
             done = mltcp("replay", *words, status=2)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -188,7 +188,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(job["bytes_per_iteration"], 2 * 26_000_000)
         self.assertEqual(job["checksum_errors"], 0)
         self.assertGreater(job["verified_messages"], 0)
-        # No shorter than the computations, whatever the machine does.
+        # Never shorter than the computations, under any load.
         self.assertGreater(min(job["iteration_ns"]), 39_000_000)
         self.assertEqual(job["replay"]["steps"][0]["replayed_ns"], job["mean_ns"])
 

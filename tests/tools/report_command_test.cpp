@@ -1,4 +1,4 @@
-// `mltcp report` as its user meets it: pages, pictures and comparisons, and one line for each mistake.
+// Tests `mltcp report` as users see it: pages, pictures and comparisons, and one line for each mistake.
 
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,7 @@ TEST_F(ReportCommand, svg__is_written_without_a_page) {
   const Outcome drawn = done("report r.json --svg p.svg");
   EXPECT_EQ(drawn.out, "p.svg\n");
   EXPECT_THAT(file("p.svg"),
-              AllOf(StartsWith("<svg "), EndsWith("</svg>\n"), HasSubstr("pair: who uses the link when")));
+              AllOf(StartsWith("<svg "), EndsWith("</svg>\n"), HasSubstr("pair: use of the link over time")));
   EXPECT_FALSE(fs::exists(folder_ / "r.html"));
   EXPECT_EQ(run("report r.json --svg -").out, file("p.svg"));
   EXPECT_THAT(run("report r.json --svg - --chart iterations").out, HasSubstr("how much slower than alone"));
@@ -40,17 +40,18 @@ TEST_F(ReportCommand, svg__is_written_without_a_page) {
 }
 
 TEST_F(ReportCommand, svg__mistakes_are_named_with_their_cures) {
-  EXPECT_EQ(refusal("report r.json --chart usage"), "mltcp: --chart is for a picture; give --svg FILE with it\n");
-  EXPECT_EQ(refusal("report r.json --policy fair"), "mltcp: --policy is for a picture; give --svg FILE with it\n");
+  EXPECT_EQ(refusal("report r.json --chart usage"), "mltcp: --chart: needs a picture; add --svg FILE\n");
+  EXPECT_EQ(refusal("report r.json --policy fair"), "mltcp: --policy: needs a picture; add --svg FILE\n");
   EXPECT_EQ(refusal("report r.json --svg x.svg --chart pie"),
-            "mltcp: --chart: \"pie\" is not known; choose of usage, iterations\n");
+            "mltcp: --chart: \"pie\" is not known; give one of usage, iterations\n");
   EXPECT_EQ(refusal("report r.json --svg x.svg --chart usag"),
             "mltcp: --chart: \"usag\" is not known; did you mean \"usage\"?\n");
-  EXPECT_THAT(refusal("report r.json --svg x.svg --policy swift"), HasSubstr("choose of \"fair\", \"mltcp\""));
+  EXPECT_THAT(refusal("report r.json --svg x.svg --policy swift"), HasSubstr("choose one of \"fair\", \"mltcp\""));
   EXPECT_THAT(refusal("report r.json --svg ''"), HasSubstr("--svg: the name is empty; "));
   EXPECT_THAT(refusal("report r.json --svg x.svg -o x.html"), HasSubstr("leave one of them out"));
-  EXPECT_THAT(refusal("report r.json r.json --svg x.svg"), HasSubstr("a picture is of one file; give one"));
-  EXPECT_THAT(refusal("report r.json --svg r.json"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("report r.json r.json --svg x.svg"),
+              HasSubstr("a picture shows one file of results; give one file"));
+  EXPECT_THAT(refusal("report r.json --svg r.json"), HasSubstr("is also the input file"));
   EXPECT_FALSE(fs::exists(folder_ / "x.svg"));
 }
 
@@ -65,18 +66,18 @@ TEST_F(ReportCommand, two_files__are_compared) {
   EXPECT_EQ(compared.out, "r-s.html\n");
   EXPECT_THAT(file("r-s.html"), HasAll("pair: two results", "<b>differs</b>"));
   EXPECT_THAT(run("report r.json s.json -o -").out, HasSubstr("</html>"));
-  EXPECT_THAT(refusal("report r.json s.json -o s.json"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("report r.json s.json -o s.json"), HasSubstr("is also the input file"));
   EXPECT_THAT(refusal("report r.json s.json r.json"), HasSubstr("see mltcp report --help"));
 }
 
 TEST_F(ReportCommand, two_files__that_are_one_are_refused_and_copies_told) {
   EXPECT_EQ(refusal("report r.json ./r.json"),
-            "mltcp: ./r.json: is compared with itself; give the results of another run as well, or this file alone for "
-            "its page\n");
+            "mltcp: ./r.json: given twice; give the results of another run as the second file, or this file once to "
+            "write its page\n");
   fs::create_hard_link(folder_ / "r.json", folder_ / "link.json");
-  EXPECT_THAT(refusal("report r.json link.json"), HasSubstr("is compared with itself"));
+  EXPECT_THAT(refusal("report r.json link.json"), HasSubstr("given twice"));
   fs::copy_file(folder_ / "r.json", folder_ / "copy.json");
-  EXPECT_THAT(run("report r.json copy.json -o -").out, HasSubstr("A and B are one and the same result"));
+  EXPECT_THAT(run("report r.json copy.json -o -").out, HasSubstr("A and B are the same result"));
   done("run e.toml --json again.json");
   EXPECT_THAT(run("report r.json again.json -o -").out, HasSubstr("A and B measured the same, to the nanosecond"));
   EXPECT_THAT(refusal("report r.json missing.json"), HasSubstr("missing.json"));
@@ -92,7 +93,7 @@ TEST_F(ReportCommand, two_files__that_have_nothing_in_common_are_refused) {
   done("schedule e.toml --json plan.json");
   EXPECT_THAT(
       refusal("report r.json plan.json"),
-      HasSubstr("plan.json: this is \"mltcp.schedule/1\", and only \"mltcp.results/1\" can be compared; give two"));
+      HasSubstr("plan.json: this is \"mltcp.schedule/1\", but only \"mltcp.results/1\" can be compared; give two"));
   EXPECT_FALSE(fs::exists(folder_ / "r-o.html"));
 }
 
@@ -106,15 +107,15 @@ TEST_F(ReportCommand, what_other_commands_wrote__has_pages) {
   done("cluster " MLTCP_EXAMPLES "/cluster-24.toml --level flow --json cluster.json");
   EXPECT_EQ(run("report cluster.json").out, "cluster.html\n");
   EXPECT_THAT(file("cluster.html"), HasSubstr("MLTCP cluster"));
-  EXPECT_THAT(refusal("report sweep.json --svg x.svg"), HasSubstr("of which there is no picture; give what mltcp run"));
+  EXPECT_THAT(refusal("report sweep.json --svg x.svg"), HasSubstr("--svg cannot draw it; give a file that mltcp run"));
 }
 
 TEST_F(ReportCommand, other_schemas__are_refused) {
   std::ofstream(folder_ / "new.json") << R"({"schema": "mltcp.results/9", "runs": []})";
-  EXPECT_THAT(refusal("report new.json"), HasSubstr("use the mltcp that wrote it, or write it anew"));
+  EXPECT_THAT(refusal("report new.json"), HasSubstr("use the mltcp that wrote the file, or write the file again"));
   std::ofstream(folder_ / "foreign.json") << R"({"schema": "iperf/3"})";
   EXPECT_THAT(refusal("report foreign.json"),
-              HasSubstr("schema is \"iperf/3\", of which there is no report; give what"));
+              HasSubstr("schema is \"iperf/3\", for which there is no report; give a --json file"));
   EXPECT_FALSE(fs::exists(folder_ / "new.html"));
 }
 

@@ -1,9 +1,9 @@
-"""Pages of `mltcp report` as a browser lays them out: nothing is cut at the width of a phone, of a laptop and of a screen.
+"""Tests the layout of `mltcp report` pages in a browser: nothing is cut off at the width of a phone, laptop or monitor.
 
 Run: report_layout_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as there is no Chromium.
 
-Each page is loaded in frames of the widths to be tested, as a headless window has a least width of its own, with a script
-that notes what sticks out: the page beside its window, and each box of a table beside the table in it.
+Each page is loaded in frames of the tested widths, because a headless window has a minimum width. A script measures
+overflow: of the page over its window, and of each table over its box.
 """
 
 import json
@@ -89,7 +89,7 @@ class Layout(unittest.TestCase):
             raise AssertionError(f"mltcp {' '.join(words)}: {done.stderr}")
 
     def measured(self, *results):
-        """What was seen at each width."""
+        """The measurements at each width."""
         self.mltcp("report", *results, "-o", "page.html")
         page = self.folder / "page.html"
         page.write_text(page.read_text().replace("</html>", MEASURE))
@@ -110,7 +110,7 @@ class Layout(unittest.TestCase):
                 self.assertLessEqual(seen["page"], width, "the page is wider than its window")
                 for box in seen["boxes"]:
                     self.assertLessEqual(box["table"], box["inside"], box)
-                    # For tables that are wider still: they scroll, and it shows.
+                    # Wider tables scroll, and show that they do.
                     self.assertTrue(box["scrolls"] and box["shadows"].startswith("local, local, scroll"), box)
 
     def test_sweep__all_columns_are_in_view(self):

@@ -1,10 +1,10 @@
-"""What the program writes is what docs/schema says, field by field, and what docs/reference/results-file.md says that can be done
-with it.
+"""Tests that the program's output matches docs/schema, field by field, and that the code of
+docs/reference/results-file.md works.
 
 Run: schema_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as python3-jsonschema is missing.
 
-Every file is held against its schema in strict mode: a field that the schema does not describe is an error. The other
-way round, every field that a schema describes has to be in one of the files, or stand in NEVER_HERE with the reason.
+Every file is compared with its schema in strict mode: a field that the schema does not describe is an error.
+Conversely, every field that a schema describes must occur in one of the files, or in NEVER_HERE with the reason.
 """
 
 import copy
@@ -54,23 +54,23 @@ host_rate = "1 Gbps"
 delay = "10 us"
 """
 FILES = {
-    # A job whose slots stay as they are although it stood still: it has drifted.
+    # A job that stops for a while and drifts, because its slots are not moved.
     "drift.toml": DUMBBELL.replace("= 4", "= 8") + "[schedule]\nreplan = false\n" + JOB.format("b", "12 ms", "1.25 MB")
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
     # Parameters that are not at their defaults.
     "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
-    # A trace of PARAM's, which is read and not written.
+    # A trace of PARAM, which the program reads but does not write.
     "rank0.trace": json.dumps([
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 1, "startTime_ns": 1000},
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 2, "startTime_ns": 9000},
     ]),
     "pair.toml": DUMBBELL + JOB.format("a", "11 ms", "1.25 MB") + JOB.format("b", "12 ms", "1.25 MB"),
-    # Slots that hold until 40 ms, and jobs that run on.
+    # Slots that are valid for 40 ms, and jobs that run longer.
     "short.plan.json": json.dumps({
         "schema": "mltcp.plan/1", "serial": 3, "clock": "experiment", "epoch_ns": 0, "valid_until_ns": 40_000_000,
         "jobs": [{"name": "a", "period_ns": 24_000_000, "offset_ns": 11_000_000},
                  {"name": "b", "period_ns": 24_000_000, "offset_ns": 22_000_000}]}),
-    # A collective, a job with jitter and an algorithm of its own, and one that no policy applies to; pauses (PFC).
+    # A collective, a job with jitter and an algorithm of its own, and one to which no policy applies; pauses (PFC).
     "racks.toml": RACKS + """
 shared_buffer = "500 kB"
 pfc = { xoff = "30 kB" }
@@ -96,7 +96,7 @@ unaware = true
     # Jobs that meet in a circle of racks.
     "loop.toml": RACKS + "".join(JOB.format(name, "10 ms", "1 MB") + f"hosts = {hosts}\n"
                                  for name, hosts in (("a", [0, 3]), ("b", [4, 6]), ("c", [7, 1]))),
-    # What would help where jobs don't fit: slack, stretch, or both.
+    # Proposed cures if jobs do not fit: slack, stretch, or both.
     "slack.toml": DUMBBELL + JOB.format("a", "10 ms", "1.375 MB") + JOB.format("b", "10 ms", "1.375 MB"),
     "both.toml": DUMBBELL + "".join(JOB.format(name, compute, "1.25 MB")
                                     for name, compute in (("a", "10 ms"), ("b", "10 ms"), ("c", "11 ms")))
@@ -125,7 +125,7 @@ model = "VGG16"
 """,
 }
 
-# Fields that none of the files here may have, by schema and place, and why.
+# Fields that do not occur in any of the files here, by schema and place, with the reason.
 NEVER_HERE = {
     "mltcp.results/1": {
         "job.first_checksum_error": "nothing is damaged",
@@ -147,7 +147,7 @@ NEVER_HERE = {
 
 
 def mltcp(*words, status=0):
-    """Runs it in FOLDER; `status` None: whatever it ends with."""
+    """Runs it in FOLDER and expects `status`; None: any status."""
     done = subprocess.run([str(PROGRAM), *words], cwd=FOLDER, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     if status is not None and done.returncode != status:
@@ -163,7 +163,7 @@ def schema_of(document):
 
 
 def strict(schema):
-    """The same schema, in which each object has no fields but those that are described. Conditions stay as they are."""
+    """The same schema, but objects may only have fields that are described. Conditions do not change."""
     if not isinstance(schema, dict):
         return schema
     result = dict(schema)
@@ -192,7 +192,7 @@ def checker_of(schemas, urn, made={}):
 
 
 def errors(document, schemas, urn=None):
-    """What is wrong, a line each: place and message. By the schema that it names, or by another one."""
+    """The errors, one line each: place and message. Uses the schema that the file names, or another one."""
     checker = checker_of(schemas, urn or schema_of(document)["$id"])
     return [f"{'.'.join(map(str, error.absolute_path)) or 'the file'}: {error.message[:200]}"
             for error in checker.iter_errors(document)]
@@ -245,7 +245,7 @@ def note_fields(value, schema, name, place, seen):
 
 
 def interrupt(file, *words):
-    """Ends a command as soon as it has written its file, which it does when the first of many parts is done."""
+    """Ends a command as soon as it has written its file, after the first of many parts."""
     with subprocess.Popen([str(PROGRAM), *words, "--json", file], cwd=FOLDER, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -260,7 +260,7 @@ def interrupt(file, *words):
 
 
 def make_files():
-    """The name of each file -> what it says."""
+    """Name of each file -> its content."""
     for name, text in FILES.items():
         (FOLDER / name).write_text(text)
     for name in ("two-vgg19.toml", "faulty-link.toml", "leaf-spine-16.toml"):
@@ -288,7 +288,7 @@ def make_files():
             "cluster cluster.toml --level flow --json cluster.json",
             "cluster cluster.toml --seeds 2 --scheme locality+mltcp --json packets.json"):
         mltcp(*words.split())
-    # One point whose runs fail, and one that has none of its seeds yet.
+    # One point whose runs fail, and one without results so far.
     mltcp(*"sweep pair.toml --vary bottleneck.faults={loss=1.0} -o failed --json failed.json".split(), status=1)
     mltcp(*"sweep pair.toml -o missing --no-run --json missing.json".split(), status=1)
     interrupt("interrupted.json", "run", "two-vgg19.toml", "--threads", "1", "--iterations", "100", "--policy",
@@ -299,7 +299,7 @@ def make_files():
     elif mltcp(*"switch --port ring:a --port ring:b,rate=1Gbps --idle sleep --memory 64 --for 60ms".split(),
                *"--every 10ms --claims --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
-    # Two processes on this machine. What takes too long is left out, so that this is described, too.
+    # Two processes on this machine, with lengths that are left out because they take too long.
     mltcp("key", "perf.key")
     with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once", "--key", "perf.key",
                            "--authenticate"], cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
@@ -311,9 +311,9 @@ def make_files():
     files = {}
     for file in sorted(FOLDER.rglob("*.json")):
         files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())
-    # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut to one of each: it takes root, and time.
+    # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut to one of each: it needs root, and time.
     files["testbed-results.json"] = json.loads((ROOT / "tests/tools/data/testbed-results.json").read_text())
-    # Written in a guest (tests/guest/kernel_tcp_test.py), as it changes the kernel; cut, too.
+    # Written in a guest (tests/guest/kernel_tcp_test.py), because it changes the kernel; also cut.
     files["kernel-status.json"] = json.loads((ROOT / "tests/tools/data/kernel-status.json").read_text())
     return files
 
@@ -326,7 +326,7 @@ def short(value):
 
 
 def objects_of(value, place=()):
-    """Each object of a document, and where it is."""
+    """Each object of a document, and its place."""
     if isinstance(value, dict):
         yield place, value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
@@ -334,12 +334,12 @@ def objects_of(value, place=()):
 
 
 def shape_of(place):
-    """The same for all entries of a list: one of them is as good as all."""
+    """The same place for all entries of a list, because one of them is enough."""
     return tuple("[]" if isinstance(step, int) else step for step in place)
 
 
 def is_map(place):
-    """Whether any name may stand there."""
+    """Whether any name is allowed there."""
     return place[-1:] in (("port_statistics",), ("set",)) or place[-2:] == ("usage", "jobs")
 
 
@@ -393,7 +393,7 @@ class Written(unittest.TestCase):
 
     def test_all_commands_say_where_their_results_come_from(self):
         for name, document in WRITTEN.items():
-            # Records, a plan that no command wrote, and what is no result.
+            # Records, a plan that no command wrote, and files that are not results.
             if "sweep" in document or name == "short.plan.json" or document["schema"] in (
                     "mltcp.algorithms/1", "mltcp.inspection/1"):
                 continue
@@ -433,7 +433,7 @@ class Written(unittest.TestCase):
 
 
 class Damaged(unittest.TestCase):
-    """What is wrong is noticed: else all of the above would say nothing."""
+    """Tests that errors are noticed; otherwise the tests above would prove nothing."""
 
     def setUp(self):
         self.files = {name: short(document) for name, document in WRITTEN.items()
@@ -471,7 +471,7 @@ class Damaged(unittest.TestCase):
         self.assertGreater(tried, 200)
 
     def optional(self, name):
-        """Fields of a file that may be left out: those that its schema does not ask for."""
+        """The optional fields of a file: those that its schema does not require."""
         document = self.files[name]
         found = set()
 
@@ -564,7 +564,7 @@ class Damaged(unittest.TestCase):
                 tried += 1
                 more = self.changed(name, place, lambda at: at.update({"future_field": 1}))
                 self.refused(more, STRICT, (name, place))
-                # A plan's reader refuses them, too, but where the plan comes from is nothing it reads.
+                # A plan's reader refuses them, too, except in the provenance, which it does not read.
                 if document["schema"] == "mltcp.plan/1" and "provenance" not in place:
                     self.refused(more, SCHEMAS, (name, place))
                 else:
@@ -585,14 +585,14 @@ class Damaged(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    """`mltcp report` reads what the schema allows, and refuses another version."""
+    """`mltcp report` reads files that the schema allows, and refuses another version."""
 
     def report(self, document):
         (FOLDER / "given.json").write_text(json.dumps(document))
         return mltcp("report", "given.json", "-o", "given.html", status=None)
 
     def test_other_versions_are_refused_in_one_line_with_the_cure(self):
-        cures = {"mltcp.results/2": "use the mltcp that wrote it", "other/1": "give what --json of mltcp run, "}
+        cures = {"mltcp.results/2": "use the mltcp that wrote the file", "other/1": "give a --json file of mltcp run, "}
         for schema, cure in cures.items():
             done = self.report({**WRITTEN["faulty.json"], "schema": schema})
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -617,7 +617,7 @@ class Report(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """The code of docs/reference/results-file.md does what the page says."""
+    """The code of docs/reference/results-file.md works as described."""
 
     def setUp(self):
         self.text = (ROOT / "docs/reference/results-file.md").read_text(encoding="utf-8")
@@ -690,7 +690,7 @@ class Page(unittest.TestCase):
     def test_the_table_names_each_schema(self):
         for file in (ROOT / "docs/schema").glob("*.json"):
             schema = json.loads(file.read_text())
-            self.assertIn(f"(schema/{file.name})", self.text)
+            self.assertIn(f"(../schema/{file.name})", self.text)
             if "const" in schema.get("properties", {}).get("schema", {}):
                 self.assertIn(f"`{schema['properties']['schema']['const']}`", self.text)
 

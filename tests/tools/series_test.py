@@ -1,7 +1,7 @@
-"""`mltcp run --series` and what `mltcp report` makes of it: a run is the same with and without, files hold what the results
-say, rows are bounded, and pages stay small and can be looked into without a mouse.
+"""Tests `mltcp run --series` and its reports: a run is the same with and without, files agree with the results, rows
+are bounded, and pages stay small and can be used without a mouse.
 
-Run: series_test.py PROGRAM, the built mltcp. What needs a browser is skipped where there is no Chromium.
+Run: series_test.py PROGRAM, the built mltcp. Without Chromium, tests that need a browser are skipped.
 """
 
 import csv
@@ -59,7 +59,7 @@ FILES = {
     "pair.toml": DUMBBELL + PAIR,
     "marks.toml": DUMBBELL.replace('"75 kB"', '"75 kB"\necn = { kmin = "30 kB", kmax = "30 kB", pmax = 1.0 }')
                   .replace("name", 'cc = "dctcp"\nname', 1) + PAIR,
-    # Hosts and a switch that nap: what is on the wire is known later.
+    # Hosts and a switch that nap, and so process packets late.
     "naps.toml": DUMBBELL.replace("[bottleneck]", '[host_model]\nlook = "50 us"\nlate = { least = "20 us", mean = "70 us" }\nswitch = { look = "50 us", late = { least = "45 us", mean = "65 us" } }\n[bottleneck]', 1)
                  .replace('"priority", ', "") + PAIR,
     "faults.toml": DUMBBELL.replace('"75 kB"', '"75 kB"\nfaults = { loss = 0.001, reordering = 0.01 }') + PAIR,
@@ -73,7 +73,7 @@ FILES = {
                  .replace(', "schedule", "mltcp+schedule"', "")
                  + JOB.format("a", "400 us", "20 kB") + JOB.format("b", "400 us", "20 kB") + 'start = "50 us"\n',
 }
-# What a Chromium is asked of a page: how many charts are drawn, and what keys and wheel do to their time axes.
+# Measured by Chromium on a page: the number of charts drawn, and the effect of keys and wheel on their time axes.
 DRIVE = """<script>
 addEventListener("load", () => {
   const looked = document.getElementById("looked-into");
@@ -144,7 +144,7 @@ class Series(unittest.TestCase):
                      "flow-racks.toml"):
             with self.subTest(file=file):
                 self.mltcp("run", file, "--json", "without.json")
-                for interval in ((), ("--series-interval", "37us")):  # a time that no slice of the run is a multiple of
+                for interval in ((), ("--series-interval", "37us")):  # not a divisor of any slice of the run
                     self.mltcp("run", file, "--json", "with.json", "--series", "s.json", *interval)
                     texts = [(self.folder / name).read_text().split('"provenance"')[0]
                              for name in ("without.json", "with.json")]
@@ -161,10 +161,10 @@ class Series(unittest.TestCase):
                 link = of["links"][0]
                 self.assertEqual(link["dropped_packets"][-1], run["bottleneck"]["dropped_packets"])
                 self.assertEqual(link["marked_packets"][-1], run["bottleneck"]["ecn_marked_packets"])
-                if run["policy"] != "priority":  # there the results have the fullest class, and series all together
+                if run["policy"] != "priority":  # there results have the fullest class, series the sum
                     self.assertLessEqual(max(link["queue_most_bytes"]), run["bottleneck"]["max_queue_bytes"])
                 self.assertGreater(max(link["queue_most_bytes"]), 0)
-                # Until the last job was done; results count up to each job's own end.
+                # Up to the end of the last job; results count up to each job's own end.
                 for job in run["jobs"]:
                     again = sum(c["retransmitted_packets"][-1] for c in of["connections"] if c["job"] == job["name"])
                     self.assertGreaterEqual(again, job["retransmitted_packets"])
@@ -255,13 +255,13 @@ class Series(unittest.TestCase):
         self.assertIn('the format of "s.txt" is not known; let its name end with .json',
                       self.refusal("run", "pair.toml", "--series", "s.txt"))
         self.assertIn("--series: the name is empty", self.refusal("run", "pair.toml", "--series", ""))
-        self.assertIn("--series-interval is for time series", self.refusal("run", "pair.toml", "--series-interval", "1ms"))
+        self.assertIn("--series-interval: needs a file of series", self.refusal("run", "pair.toml", "--series-interval", "1ms"))
         self.assertIn("--series-interval is 0", self.refusal("run", "pair.toml", "--series", "s.json", "--series-interval", "0ms"))
         self.assertIn("a packet takes 12", self.refusal("run", "pair.toml", "--series", "s.json", "--series-interval", "1us"))
         self.assertIn("--series-interval", self.refusal("run", "pair.toml", "--series", "s.json", "--series-interval", "x"))
         self.assertIn("missing/s.json", self.refusal("run", "pair.toml", "--series", "missing/s.json"))
         self.assertIn("--series", self.refusal("run", "pair.toml", "--series", "s.json", "--json", "s.json"))
-        # Of a table there are two files.
+        # A table is written as two files.
         self.assertIn("--series", self.refusal("run", "pair.toml", "--series", "s.csv", "--json", "s.links.csv"))
 
     def test_report_of_a_run__is_no_other_output(self):
@@ -272,9 +272,9 @@ class Series(unittest.TestCase):
 
     def test_report__refuses_what_is_not_of_the_run(self):
         self.mltcp("run", "marks.toml", "--policy", "fair", "--series", "other.json")
-        self.assertIn("none of its runs is one of pair.json", self.refusal("report", "pair.json", "--series", "other.json"))
+        self.assertIn("none of its runs is in pair.json", self.refusal("report", "pair.json", "--series", "other.json"))
         self.assertIn("these are series; give the results", self.refusal("report", "pair.series.json"))
-        self.assertIn("--series is for the page of one file",
+        self.assertIn("--series: needs a page of one file",
                       self.refusal("report", "pair.json", "--series", "pair.series.json", "--svg", "x.svg"))
         (self.folder / "cut.json").write_text((self.folder / "pair.series.json").read_text()[:5000])
         self.assertIn("cut.json", self.refusal("report", "pair.json", "--series", "cut.json"))

@@ -1,5 +1,5 @@
-// `mltcp testbed` as its user meets it: what it refuses, what runs in it, and that nothing is left of it, however it
-// ends. What needs namespaces is skipped where there are none to be had.
+// Tests `mltcp testbed` as users see it: its refusals, programs that run in it, and that it always cleans up. Tests
+// that need namespaces are skipped if this machine does not allow them.
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// What a link of /proc leads to, such as "net:[4026532177]"; empty if there is none.
+/// The target of a link of /proc, such as "net:[4026532177]"; empty if there is none.
 std::string link_of(const fs::path& path) {
   std::error_code none;
   return fs::read_symlink(path, none).string();
@@ -61,8 +61,8 @@ class Started : public StartedProgram {
   Started(const Words& arguments, const fs::path& folder, const std::string& name, const Words& before = {})
       : StartedProgram(words(arguments, folder, before), folder, name) {}
 
-  [[nodiscard]] bool is_up() { return says("the testbed is up", std::chrono::seconds(20)) && runs(); }
-  /// All namespaces that it and what it started made.
+  [[nodiscard]] bool is_up() { return says("the testbed is running", std::chrono::seconds(20)) && runs(); }
+  /// All namespaces created by it and by the processes that it started.
   [[nodiscard]] std::set<std::string> namespaces() const {
     std::set<std::string> found;
     each_process([&](const fs::path& one) {
@@ -117,7 +117,7 @@ communicate = "150 kB"
     for (const auto& entry : fs::directory_iterator("/sys/class/net")) names.insert(entry.path().filename().string());
     return names;
   }
-  /// Why no testbed can be made here; empty if one can.
+  /// The reason why a testbed is impossible here; empty if it is possible.
   static std::string obstacle() {
     if (geteuid() != 0) return "namespaces need root";
     const pid_t child = fork();
@@ -130,7 +130,7 @@ communicate = "150 kB"
   [[nodiscard]] Started start(const Words& arguments, const std::string& name = "run") const {
     return {arguments, folder_, name};
   }
-  /// Bad input, and what is said about it in one line.
+  /// Expects a refusal of bad input, in one line. Returns the line.
   [[nodiscard]] std::string refusal(const Words& arguments) const {
     Started run = start(arguments);
     EXPECT_EQ(run.finish(), 2) << run.err();
@@ -148,7 +148,7 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({}), HasSubstr("give an experiment, or --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--hosts", "2"}), HasSubstr("give an experiment, or --hosts"));
   EXPECT_THAT(refusal({"none.toml"}), HasSubstr("none.toml"));
-  EXPECT_THAT(refusal({"--hosts", "2"}), HasSubstr("give --command, --shell or --keep"));
+  EXPECT_THAT(refusal({"--hosts", "2"}), HasSubstr("add --command, --shell or --keep"));
   EXPECT_THAT(refusal({"--hosts", "64", "--keep"}), HasSubstr("from 2 to 63"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--rate", "fast"}), HasSubstr("--rate"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--mtu", "9000"}), HasSubstr("AF_XDP on veth carries 3490 at most"));
@@ -157,30 +157,31 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--rate", "1Gbps"}), HasSubstr("--rate is for --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--command", "true"}), HasSubstr("--command is for --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--device", "tap"}), HasSubstr("--device"));
-  EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
-  EXPECT_THAT(refusal({"e.toml", "--", "--key", "x"}), HasSubstr("put it before that; hosts need it, too"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("write it before"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--key", "x"}), HasSubstr("hosts need it as well; write it before"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--key", "no.key"}), HasSubstr("no.key"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--authenticate"}), HasSubstr("there is no key"));
-  EXPECT_THAT(refusal({"e.toml", "--", "--authenticate"}), HasSubstr("put it before that"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--authenticate"}), HasSubstr("write it before"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--authenticate"}),
-              HasSubstr("without an experiment nothing is sealed"));
-  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--key", "x"}), HasSubstr("without an experiment nothing is sealed"));
+              HasSubstr("without an experiment there is nothing to authenticate"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--key", "x"}),
+              HasSubstr("without an experiment there is nothing to encrypt"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--series", "p-host-1.json"}),
-              HasSubstr("--series and the other files: two of them are p-host-1.json"));
+              HasSubstr("--series and the other files: two of these options name p-host-1.json"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--json", "p-switch-0.json"}),
-              HasSubstr("--json and --pcap's files: two of them are p-switch-0.json"));
+              HasSubstr("--json and --pcap's files: two of these options name p-switch-0.json"));
 }
 
 TEST_F(TestbedCommand, files_of_this_folder__are_nothing_to_those_of_the_testbed) {
-  // What the coordinator writes in a folder of its own has such names.
+  // The coordinator's files in a folder of its own have such names.
   for (const char* const name : {"series.json", "results.json"}) {
     fs::copy_file(folder_ / "e.toml", folder_ / name);
     Started run = start({name, "--dry-run", "--device", "af_packet", "--json", "r.json", "--series", "s.json"});
     EXPECT_EQ(run.finish(), 0) << run.err();
     EXPECT_THAT(refusal({name, "--dry-run", "--device", "af_packet", "--series", name}),
-                HasSubstr("is the file that is read"));
+                HasSubstr("is also the input file"));
   }
 }
 
@@ -217,11 +218,11 @@ TEST_F(TestbedCommand, command__runs_between_hosts_that_reach_each_other) {
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_THAT(run.out(), HasSubstr("10.77.0.3 dev eth0 src 10.77.0.1"));
   EXPECT_THAT(run.out(), HasSubstr("10.77.0.1 dev eth0 lladdr")) << "host 2 has heard of host 0";
-  EXPECT_THAT(run.out(), HasAll("h2@", "no host", "the machine held switch 0 up"));
+  EXPECT_THAT(run.out(), HasAll("h2@", "no host", "the machine delayed switch 0"));
   EXPECT_THAT(content(folder_ / "logs/switch-0.log"), HasSubstr("ready af_packet:h0 af_packet:h1 af_packet:h2"));
 }
 
-/// A small experiment with a process a host. Times are the machine's business; that all bytes arrive is ours.
+/// A small experiment with a process per host. Tests that all bytes arrive; times depend on the machine.
 void run_experiment(const fs::path& folder, Started&& run, const std::string& device) {
   EXPECT_EQ(run.finish(), 0) << run.err() << run.out();
   EXPECT_THAT(run.out(), HasAll(" messages verified, 0 damaged", "host 2 (receives for"));
@@ -282,7 +283,7 @@ std::size_t packets_in(const fs::path& capture) {
   return packets;
 }
 
-/// What connections and the switch's outputs did in each run, in one file, and what the results say of the same.
+/// Series of connections and of the switch's outputs in each run, in one file; compared with the results.
 void check_series(const fs::path& folder) {
   const auto results = nlohmann::json::parse(content(folder / "r.json"));
   const auto series = nlohmann::json::parse(content(folder / "s.json"));
@@ -326,7 +327,7 @@ TEST_F(TestbedCommand, series_that_can_not_be_written__cost_no_results) {
   fs::create_symlink("/dev/full", folder_ / "full.json");
   Started run = start({"e.toml", "--device", "af_packet", "--json", "r.json", "--series", "full.json"});
   EXPECT_EQ(run.finish(), 1) << run.out();
-  EXPECT_THAT(run.err(), HasSubstr("full.json: can't be written: No space left on device"));
+  EXPECT_THAT(run.err(), HasSubstr("full.json: cannot be written: No space left on device"));
   const auto results = nlohmann::json::parse(content(folder_ / "r.json"));
   ASSERT_EQ(results["runs"].size(), 2U);
   EXPECT_EQ(results["runs"][1]["links"].size(), 3U);
@@ -342,7 +343,7 @@ for i in p0 p1 q0 q1; do ip link set $i up; done
 exec )" MLTCP_PROGRAM R"( switch --port af_packet:p0 --port af_packet:p1 --for 100ms --json c.json --series full.json
 ' >out 2>err)";
   EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c)
-  EXPECT_THAT(content(folder_ / "err"), HasSubstr("full.json: can't be written: No space left on device"));
+  EXPECT_THAT(content(folder_ / "err"), HasSubstr("full.json: cannot be written: No space left on device"));
   EXPECT_EQ(nlohmann::json::parse(content(folder_ / "c.json"))["ports"].size(), 2U);
 }
 
@@ -351,7 +352,7 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
   const int file = socket(AF_XDP, SOCK_RAW, 0);
   if (file < 0) GTEST_SKIP() << "this kernel has no AF_XDP";
   close(file);
-  // tcpdump sees nothing of AF_XDP.
+  // tcpdump does not see packets of AF_XDP.
   run_experiment(folder_, start({"e.toml", "--json", "r.json", "--series", "s.json", "--pcap", "p.pcapng,snap=128"}),
                  "af_xdp");
   check_series(folder_);
@@ -373,7 +374,7 @@ TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_c
   fs::permissions(folder_ / "job.key", fs::perms::owner_read | fs::perms::owner_write);
   run_experiment(folder_,
                  start({"e.toml", "--device", "udp", "--json", "r.json", "--key", "job.key", "--authenticate"}), "udp");
-  // As the hosts are told.
+  // As the hosts are configured.
   Started told = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
   EXPECT_EQ(told.finish(), 0) << told.err();
   EXPECT_THAT(told.out(), HasSubstr("--key fd:3 --authenticate"));
@@ -381,7 +382,7 @@ TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_c
 
 const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
 
-/// Why nobody (the user) can't make a testbed here; empty if he can.
+/// The reason why user "nobody" cannot create a testbed here; empty if it can.
 std::string obstacle_of_nobody() {
   if (geteuid() != 0) return "to be another user takes root";
   const std::string nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
@@ -401,7 +402,7 @@ TEST_F(TestbedCommand, ordinary_user__needs_no_root) {
   Started xdp({"e.toml", "--device", "af_xdp"}, folder_, "xdp", as_nobody);
   EXPECT_EQ(xdp.finish(), 2);
   EXPECT_EQ(xdp.err(),
-            "mltcp: --device af_xdp: AF_XDP takes root; give --device af_packet or udp, or run it with sudo\n");
+            "mltcp: --device af_xdp: AF_XDP needs root; give --device af_packet or udp, or run mltcp with sudo\n");
   Started hosts({"--hosts", "2", "--command", "on 1 ip -br addr; on 0 id -u"}, folder_, "hosts", as_nobody);
   EXPECT_EQ(hosts.finish(), 0) << hosts.err();
   EXPECT_THAT(hosts.out(), HasAll("2 hosts, af_packet, ", "10.77.0.2/12", "\n0\n"));
@@ -449,12 +450,12 @@ TEST_F(TestbedCommand, ordinary_user_without_user_namespaces__is_told_the_cure) 
   waitpid(child, &status, 0);
   for (const int file : {ready[0], ready[1], mapped[0], mapped[1]}) close(file);
   EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_THAT(content(folder_ / "none.err"), HasAll("users may make no user namespaces here (No space left",
+  EXPECT_THAT(content(folder_ / "none.err"), HasAll("users may not create user namespaces here (No space left",
                                                     "sysctl user.max_user_namespaces=1000; or run it with "
                                                     "sudo\n"));
 }
 
-// As docs/how-to/gen.md has it, but for the shell.
+// As in docs/how-to/gen.md, except for the shell.
 TEST_F(TestbedCommand, gen_by_hand__runs_on_the_hosts_of_an_empty_testbed) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   std::string command = MLTCP_PROGRAM " gen e.toml --serve unix:socket --json r.json & ";
@@ -481,10 +482,10 @@ TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
   });
   EXPECT_EQ(run.finish(), 1);
   EXPECT_THAT(run.err(),
-              HasAll("the last of what host 1 said:\n  host 1: 10.93.0.2/12", "host 1 was ended by signal 9"));
+              HasAll("last lines of the log of host 1:\n  host 1: 10.93.0.2/12", "host 1 was ended by signal 9"));
 }
 
-/// Sends a signal to a process of the testbed among whose words one of its command line is.
+/// Sends a signal to a process of the testbed whose command line contains the word.
 void signal_program(const Started& run, const std::string& word, int signal) {
   const auto parent_of = [](const fs::path& process) {
     std::ifstream status(process / "status");
@@ -511,9 +512,9 @@ TEST_F(TestbedCommand, program_that_is_killed_or_stopped_in_an_experiment__is_na
   };
   const std::vector<Way> ways{
       {"switch-0.json", SIGKILL, "switch 0 was ended by signal 9, so the testbed was taken down"},
-      {"switch-0.json", SIGSTOP, "switch 0 was stopped by signal 19, and has not gone on for 1 s, so the testbed"},
-      {"--serve", SIGSTOP, "the coordinator (mltcp gen) was stopped by signal 19, and has not gone on for 1 s, so"},
-      {"10.93.0.2/12", SIGSTOP, "host 1 was stopped by signal 19, and has not gone on for 1 s, so the testbed"}};
+      {"switch-0.json", SIGSTOP, "switch 0 was stopped by signal 19 and has not continued for 1 s, so the testbed"},
+      {"--serve", SIGSTOP, "the coordinator (mltcp gen) was stopped by signal 19 and has not continued for 1 s, so"},
+      {"10.93.0.2/12", SIGSTOP, "host 1 was stopped by signal 19 and has not continued for 1 s, so the testbed"}};
   std::vector<std::unique_ptr<Started>> runs;
   const Words words{"e.toml", "--device", "af_packet", "--", "--iterations", "10000"};
   for (std::size_t i = 0; i < ways.size(); ++i)
@@ -544,7 +545,7 @@ TEST_F(TestbedCommand, options_of_gen_that_are_wrong__are_refused_before_anythin
                                                          {{"--wait", "long"}, "--wait"},
                                                          {{"--plan", "none.json"}, "a plan file is for"},
                                                          {{"--policy", "schedule", "--plan", "none.json"}, "none.json"},
-                                                         {{"--port", "udp:"}, "--port: for hosts"},
+                                                         {{"--port", "udp:"}, "--port: an option of hosts"},
                                                          {{"--policy", "fare"}, "fare"},
                                                          {{"--faster"}, "--faster"}};
   for (const auto& [words, why] : wrong)
@@ -571,7 +572,7 @@ TEST_F(TestbedCommand, command_that_fails__is_a_failure) {
   EXPECT_EQ(run.err(), "mltcp: the command ended with status 3\n");
 }
 
-/// Two at once, one of which ends by `signal`: nothing is left of it, and the other is as it was.
+/// Runs two at the same time and ends one with `signal`: nothing of it remains, and the other is not affected.
 void expect_nothing_left(Started& one, Started& other, int signal) {
   ASSERT_TRUE(one.is_up()) << one.err();
   ASSERT_TRUE(other.is_up()) << other.err();
@@ -634,7 +635,7 @@ TEST_F(TestbedCommand, switch_that_dies__ends_it_all) {
       kill(std::stoi(process.filename()), SIGKILL);
   });
   EXPECT_EQ(run.finish(), 1);
-  EXPECT_THAT(run.err(), HasAll("the last of what switch 0 said:\n",
+  EXPECT_THAT(run.err(), HasAll("last lines of the log of switch 0:\n",
                                 "\nmltcp: switch 0 was ended by signal 9, so the testbed was taken down"));
 }
 

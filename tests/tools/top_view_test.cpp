@@ -1,4 +1,4 @@
-// What `mltcp top` draws, as text: within its bounds whatever there is, rates between two looks, and orders.
+// Tests the view of `mltcp top` as text: it stays within its bounds, shows rates between two samples, and sorts.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -42,7 +42,7 @@ TopProcess process(int jobs, int connections, int ports) {
   return process;
 }
 
-/// The same, a second earlier, with nothing sent yet.
+/// The same, a second earlier, before anything was sent.
 TopProcess with_rates(TopProcess process) {
   process.before = process.now;
   process.before->up_seconds -= 1;
@@ -66,7 +66,7 @@ std::string line_with(const std::string& text, const std::string& part) {
 
 TEST(TopScreen, nothing_runs__says_so) {
   const std::string text = top_screen({}, {}, {});
-  EXPECT_NE(text.find("nothing of MLTCP"), std::string::npos);
+  EXPECT_NE(text.find("no MLTCP process"), std::string::npos);
   EXPECT_NE(text.find("q quit"), std::string::npos);
 }
 
@@ -141,7 +141,7 @@ TEST(TopScreen, claims__are_shown_with_their_verdict) {
     claim.bytes_at_end = claim.job == "7" ? 1'000'000 : 0;
     claim.mean_progress = claim.job == "7" ? 0.75 : 0.5;
     claim.verdict = claim.job == "7" ? "understated" : "consistent";
-    claim.is_doubtful = claim.job == "7";
+    claim.is_overstated = claim.job == "7";
   }
   one.before = one.now;
   one.before->up_seconds -= 1;

@@ -50,12 +50,12 @@ TEST(Address, parse__reads_both_versions_with_and_without_a_port) {
 TEST(Address, parse__says_what_is_wrong_and_how_to_write_it) {
   using testing::HasSubstr;
   for (const char* text : {"", "ten", "10.0.0", "10.0.0.256", "10.0.0.1 ", "1::2::3", "[10.0.0.1]:5", "host:80", ":80"})
-    EXPECT_THAT(refusal(text), HasSubstr("no IP address; write one as in 10.0.0.1 or fd00::1")) << text;
+    EXPECT_THAT(refusal(text), HasSubstr("no IP address; write one such as 10.0.0.1 or fd00::1")) << text;
   EXPECT_THAT(refusal(std::string_view("10.0.0.1\0x", 10)), HasSubstr("no IP address"));
   for (const char* text : {"10.0.0.1:", "10.0.0.1:65536", "10.0.0.1:-1", "10.0.0.1:7x", "[fd00::1]:"})
     EXPECT_THAT(refusal(text), HasSubstr("is no port; give 0 to 65535")) << text;
   EXPECT_THAT(refusal("[fd00::1"), HasSubstr("the bracket is not closed"));
-  EXPECT_THAT(refusal("[fd00::1]7"), HasSubstr("behind the bracket there is no port"));
+  EXPECT_THAT(refusal("[fd00::1]7"), HasSubstr("no port follows the bracket"));
   EXPECT_THAT(refusal("ten"), testing::StartsWith("\"ten\": "));
 }
 

@@ -1,4 +1,4 @@
-// ECN counts of the peer: what is marked, and when they show that the path rewrites the field.
+// The peer's ECN counts: which packets are marked, and when the counts show that the path rewrites the field.
 #include "mltcp/transport/internal/ecn_feedback.h"
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@
 namespace mltcp::transport {
 namespace {
 
-/// Counts that come back, of packets of 1000 bytes, ten of which are always in flight.
+/// Counts that are reported for packets of 1000 bytes, ten of which are always in flight.
 struct Counted {
   std::uint32_t take(const wire::EcnCounts& counts, std::uint32_t packets, bool checked = false) {
     next += packets;
     sample.acked_bytes += packets * 1000;
     return feedback.on_counts(counts, {packets, packets * 1000, next - 11, next}, checked, sample);
   }
-  /// One packet, unmarked, as often as given.
+  /// Acknowledges `times` unmarked packets, one at a time.
   void take_good(std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) {
       ++last.ect0_packets;
@@ -75,10 +75,10 @@ TEST(EcnFeedback, on_counts__wraps_with_32_bits) {
 }
 
 TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
-  const wire::EcnCounts wrong[] = {{.ect0_packets = 2},                           // one of three came without
-                                   {.ect0_packets = 3, .ect1_packets = 1},        // nobody sends that
-                                   {.ect0_packets = ~std::uint32_t{0}},           // fell
-                                   {.ect0_packets = 3, .ce_packets = 3U << 30}};  // likewise
+  const wire::EcnCounts wrong[] = {{.ect0_packets = 2},                           // one of three arrived without ECN
+                                   {.ect0_packets = 3, .ect1_packets = 1},        // no sender uses ECT(1)
+                                   {.ect0_packets = ~std::uint32_t{0}},           // decreased
+                                   {.ect0_packets = 3, .ce_packets = 3U << 30}};  // decreased
   for (const wire::EcnCounts& counts : wrong) {
     Counted counted;
     EXPECT_EQ(counted.take(counts, 3), 0U);
@@ -100,7 +100,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_FALSE(counted.feedback.is_used());
   counted.take_good(1);
   EXPECT_TRUE(counted.feedback.is_used());
-  for (int i = 0; i < 9; ++i) counted.take(counted.last, 1);  // sent while it was off
+  for (int i = 0; i < 9; ++i) counted.take(counted.last, 1);  // sent while ECN was off
   counted.take_good(10);
   EXPECT_TRUE(counted.feedback.is_used());
   EXPECT_FALSE(counted.feedback.works()) << "of those that were sent capable, none has been there for a round trip";
@@ -110,7 +110,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_EQ(counted.take(counted.last, 1), 1U);
 }
 
-/// Packets acknowledged until it is tried again, on a path that clears the field.
+/// Number of packets acknowledged until ECN is tried again, on a path that clears the field.
 std::uint32_t pause_of(Counted& counted) {
   std::uint32_t pause = 0;
   for (; !counted.feedback.is_used(); ++pause) counted.take(counted.last, 1);
@@ -137,7 +137,7 @@ TEST(EcnRetry, packets_of_before_that_come_late__are_no_failure) {
   while (!counted.feedback.is_used()) counted.take_good(1);
   for (int i = 0; i < 5; ++i) counted.take(counted.last, 1);
   counted.take_good(7);
-  counted.take(counted.last, 4);  // all in flight then have been sent ECN-capable
+  counted.take(counted.last, 4);  // from here on, all packets in flight are ECN-capable
   counted.take_good(10);
   EXPECT_TRUE(counted.feedback.works());
   counted.take(counted.last, 1);
@@ -179,8 +179,8 @@ TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
 
 // ---- tests of the peer ----------------------------------------------------------------------------------------------
 
-/// Sends `packets`, and acknowledges `together` at a time. Of `received` marks that come together, `tests` of them this
-/// end's, the peer tells `tells(received, tests)`.
+/// Sends `packets`, and acknowledges `together` at a time. If `received` of these are marked, `tests` of them by this
+/// end as a test, the peer reports `tells(received, tests)` marks.
 struct TestedPeer {
   using Tells = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
   void run(std::uint64_t packets, const Tells& tells, double marked_by_path = 0, std::uint32_t together = 1) {
@@ -209,7 +209,7 @@ struct TestedPeer {
       told += sample.ce_packets;
     }
   }
-  /// Until ECN works again.
+  /// Acknowledges packets until ECN works again.
   void retry() {
     while (!feedback.works()) {
       EXPECT_FALSE(feedback.is_test(next++, *this, random));
@@ -235,7 +235,7 @@ struct TestedPeer {
   std::uint32_t true_marks = 0;
 };
 
-/// Of packet numbers below `end`, those that `is_lost` have been, and the others acknowledged.
+/// All packets with a number below `end` are acknowledged, except those for which `is_lost` is true.
 struct Fates {
   [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
   [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
@@ -277,7 +277,7 @@ TEST(EcnTest, peer_that_hides_marks_again__is_found_out_by_the_first_test) {
     EXPECT_EQ(peer.tests, 2 + i);
     peer.retry();
   }
-  // Until all failures are forgotten.
+  // Long enough that all failures are forgotten.
   peer.run(EcnFeedback::kFirstPause * 32, [](std::uint32_t received, std::uint32_t) { return received; });
   const std::uint32_t before = peer.tests;
   peer.run(140'000, hides);
@@ -325,7 +325,7 @@ TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
   EXPECT_FALSE(peer.feedback.works());
 }
 
-// Each tells enough for a test of one packet.
+// Each reports enough marks for a test of one packet.
 TEST(EcnTest, peer_that_tells_some_of_those_that_come_together__is_found_out) {
   const TestedPeer::Tells liars[] = {[](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },
                                      [](std::uint32_t received, std::uint32_t) { return std::min(received, 16U); },

@@ -1,4 +1,4 @@
-// Datapaths by name: who is asked, and what is said where there is none.
+// Datapaths by name: which kind opens a name, and the errors if there is none.
 #include "mltcp/transport/host_datapath.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Opens nothing, but says who was asked.
+/// Opens nothing; its error names the kind.
 HostDatapathKind kind(std::string_view name) {
   HostDatapathKind one;
   one.name = name;

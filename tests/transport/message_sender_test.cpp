@@ -1,4 +1,4 @@
-// Messages that are sent: pieces, credit, what is lost and sent again, completion, early ends.
+// Messages that are sent: pieces, credit, loss and retransmission, completion, early ends.
 #include "mltcp/transport/internal/message_sender.h"
 
 #include <gtest/gtest.h>
@@ -10,13 +10,13 @@
 namespace mltcp::transport::message_sender_test {
 namespace {
 
-using Doubt = MessageSender::Doubt;
+using FrontStep = MessageSender::FrontStep;
 
 struct Sender : MessageSender {
   void post_all(std::uint64_t count, Bytes length) {
     for (std::uint64_t i = 0; i < count; ++i) post(nullptr, length, end(), 0);
   }
-  /// Sends all that may be, in pieces of at most `room`.
+  /// Sends all data that may be sent, in pieces of at most `room`.
   std::vector<Chunk> send_all(std::size_t room) {
     std::vector<Chunk> sent;
     while (has_credited()) sent.push_back(take_new(room));
@@ -159,12 +159,12 @@ TEST_F(MessageSenderTest, on_whole__not_of_what_has_not_been_sent) {
   sender.begin_credit(5);
   sender.post_all(5, 10);
   sender.take_new(10);
-  sender.on_whole(4);  // somebody else's: only one has been sent
+  sender.on_whole(4);  // from somebody else: only one message has been sent
   sender.pop_front();
   EXPECT_FALSE(sender.front_whole());
 }
 
-TEST_F(MessageSenderTest, doubt_front__repairs_what_the_peer_has_acknowledged_and_does_not_have) {
+TEST_F(MessageSenderTest, check_front__repairs_what_the_peer_has_acknowledged_and_does_not_have) {
   sender.begin_credit(1);
   sender.post_all(1, 100'000);
   for (const Chunk& chunk : sender.send_all(60'000)) sender.on_acked(chunk);
@@ -173,23 +173,23 @@ TEST_F(MessageSenderTest, doubt_front__repairs_what_the_peer_has_acknowledged_an
   ASSERT_FALSE(sender.front_whole());
   for (std::uint32_t repair = 0; repair < MessageSender::kMaxRepairs; ++repair) {
     const std::uint64_t next = 10 * repair + 10;
-    EXPECT_EQ(sender.doubt_front(next, next - 1), Doubt::ask);
-    EXPECT_EQ(sender.doubt_front(next + 1, next - 1), Doubt::wait) << "what was under way may bring it";
-    EXPECT_EQ(sender.doubt_front(next + 1, next), Doubt::repaired);
+    EXPECT_EQ(sender.check_front(next, next - 1), FrontStep::ask);
+    EXPECT_EQ(sender.check_front(next + 1, next - 1), FrontStep::wait) << "what was under way may bring it";
+    EXPECT_EQ(sender.check_front(next + 1, next), FrontStep::repaired);
     EXPECT_FALSE(sender.front_acked());
     EXPECT_EQ(sender.send_lost(100'000), (Offsets{{0, 65'535}, {65'535, 100'000}}));
   }
-  EXPECT_EQ(sender.doubt_front(1000, 999), Doubt::ask);
-  EXPECT_EQ(sender.doubt_front(1000, 1000), Doubt::hopeless);
+  EXPECT_EQ(sender.check_front(1000, 999), FrontStep::ask);
+  EXPECT_EQ(sender.check_front(1000, 1000), FrontStep::failed);
 }
 
-TEST_F(MessageSenderTest, doubt_front__begins_anew_with_the_next_message) {
+TEST_F(MessageSenderTest, check_front__begins_anew_with_the_next_message) {
   sender.begin_credit(2);
   sender.post_all(2, 10);
   sender.send_all(10);
-  EXPECT_EQ(sender.doubt_front(5, 4), Doubt::ask);
+  EXPECT_EQ(sender.check_front(5, 4), FrontStep::ask);
   sender.pop_front();
-  EXPECT_EQ(sender.doubt_front(5, 5), Doubt::ask) << "not yet repaired";
+  EXPECT_EQ(sender.check_front(5, 5), FrontStep::ask) << "not yet repaired";
 }
 
 TEST_F(MessageSenderTest, set_rounds__from_what_has_not_been_sent_on) {

@@ -116,7 +116,7 @@ TEST(Pacer, set__to_unlimited_and_back) {
 }
 
 TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
-  // One packet at 1 kbps takes ten seconds. Who may send at 1 Gbps from now on doesn't wait for its end.
+  // One packet at 1 kbps takes ten seconds. After a change to 1 Gbps, the sender does not wait for its end.
   Pacer pacer;
   pacer.set(Rate(1'000), 0, kNone);
   pacer.on_sent(1_s, 1250);
@@ -126,7 +126,7 @@ TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
 }
 
 TEST(Pacer, quantum__gathers_packets_at_high_rates_without_losing_rate) {
-  // 1250 bytes take 100 ns at 100 Gbps: with a quantum of 10 us about a hundred leave per wake-up.
+  // 1250 bytes take 100 ns at 100 Gbps: with a quantum of 10 us about a hundred packets leave per wake-up.
   Pacer pacer;
   const Rate rate(100'000'000'000);
   pacer.set(rate, 500'000, 10_us);

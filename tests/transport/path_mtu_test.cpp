@@ -16,13 +16,13 @@ PathMtu agreed_on(std::uint32_t bytes) {
   return mtu;
 }
 
-/// A path that carries `bytes`, and each probe sent over it at once. Returns how many were sent until none is due.
+/// Sends each probe at once over a path that carries `bytes`. Returns the number of probes until none is due.
 int probe(PathMtu& mtu, std::uint32_t bytes, Nanos now = {}) {
   int sent = 0;
   while (mtu.next_probe() != 0 && sent < 1'000) {
     std::uint32_t lost = 0;
     const std::uint8_t round = mtu.round();
-    // What is sent together arrives together, and only then is it known what has not.
+    // Probes that are sent together arrive together; only then the losses are known.
     for (; mtu.next_probe() != 0; ++sent) {
       const std::uint32_t size = mtu.next_probe();
       mtu.on_probe_sent();
@@ -65,7 +65,7 @@ TEST_F(PathMtuTest, suspicion__is_over_with_one_probe_of_that_size) {
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
 
-/// Sends what is due, and returns which round it was.
+/// Sends all probes that are due; returns the number of their round.
 std::uint8_t send_round(PathMtu& mtu) {
   while (mtu.next_probe() != 0) mtu.on_probe_sent();
   return mtu.round();
@@ -100,7 +100,7 @@ TEST_F(PathMtuTest, outage__is_no_black_hole_however_long) {
     mtu.suspect();
     send_round(mtu);
   }
-  // Now the path is there again, and the shorter probe of the last round overtakes the longer.
+  // The path works again, and the shorter probe of the last round overtakes the longer one.
   const std::uint8_t last = mtu.round();
   EXPECT_EQ(mtu.on_probe_acked(PathMtu::kBase, {}), Verdict::nothing);
   for (int i = 1; i <= 255; ++i)
@@ -185,7 +185,7 @@ TEST_F(PathMtuTest, path_that_stays_as_it_is__is_asked_again_ever_less_often_dow
       ASSERT_TRUE(mtu.waits_to_raise());
     }
     mtu.look(now + PathMtu::kRaiseAfter);
-    probe(mtu, 1472, now);  // it has healed: the next time begins anew
+    probe(mtu, 1472, now);  // the path carries 1472 bytes again: next time begins anew
     ASSERT_EQ(mtu.size(), 1472u);
   }
 }

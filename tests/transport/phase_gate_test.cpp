@@ -1,4 +1,4 @@
-// The phase gate: who waits for which slot, what counts as drift, when a plan goes.
+// The phase gate: which iteration waits for which slot, what counts as drift, when a plan is dropped.
 #include "mltcp/transport/phase_gate.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 using namespace literals;
 using Correction = PhasePlan::Correction;
 
-// Slots at 10 ms + k * 100 ms, 5% of lateness is fine.
+// Slots at 10 ms + k * 100 ms; a delay of up to 5% is on time.
 PhasePlan plan_of(Correction correction = Correction::at_once) {
   PhasePlan plan;
   plan.slot = 10_ms;
@@ -23,7 +23,7 @@ PhasePlan plan_of(Correction correction = Correction::at_once) {
   return plan;
 }
 
-// One iteration whose first bytes are ready at `ready`: when they leave.
+// Runs one iteration whose first bytes are ready at `ready`; returns when they leave.
 Nanos leaves(PhaseGate& gate, Nanos ready) {
   gate.begin_iteration();
   EXPECT_TRUE(gate.pending());
@@ -65,7 +65,7 @@ TEST(PhaseGate, early__waits_for_its_slot) {
   EXPECT_EQ(gate.stats().waited, 10_ms + 1_ms + 1_ns);
 }
 
-// However short the iterations have become: one a slot, and no drift.
+// However short the iterations are, each takes the next slot, without drift.
 TEST(PhaseGate, early__also_by_more_than_half_a_period_and_soon_after_the_last_slot) {
   for (const Correction correction : {Correction::at_once, Correction::gradual}) {
     PhaseGate gate = gate_of(plan_of(correction));
@@ -112,7 +112,7 @@ TEST(PhaseGate, drift_gradual__waits_a_step_per_iteration_until_it_is_on_a_slot)
   EXPECT_EQ(leaves(gate, 510_ms), 510_ms);
   EXPECT_EQ(gate.stats().corrections, 1U);
   EXPECT_EQ(gate.stats().waited, 30_ms);
-  // With a rest that is no whole step, and near the slot is not on it.
+  // The last step may be shorter, and an iteration that is only near a slot is not on it.
   EXPECT_EQ(leaves(gate, 695_ms), 705_ms);
   EXPECT_EQ(leaves(gate, 805_ms), 810_ms);
 }
@@ -128,7 +128,7 @@ TEST(PhaseGate, drift_gradual__is_over_when_slack_brings_it_back_within_the_tole
   EXPECT_EQ(gate.stats().corrections, 1U);
 }
 
-// The steps and the slack cancel out: the job would wait for ever.
+// The steps and the slack cancel out: the job would never reach a slot.
 TEST(PhaseGate, drift_gradual__that_never_arrives_is_a_misfit) {
   PhaseGate gate = gate_of(plan_of(Correction::gradual));
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -139,7 +139,7 @@ TEST(PhaseGate, drift_gradual__that_never_arrives_is_a_misfit) {
   EXPECT_EQ(iterations, 21) << "two whole periods in steps of a tenth, and one";
 }
 
-// Slots that are moved are no new plan: the job knows which one it is to take, and what it has drifted before.
+// Moved slots are not a new plan: the job's next slot and its earlier drifts stay known.
 TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -148,7 +148,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   gate.set(plan, 50_ms);
   EXPECT_EQ(leaves(gate, 60_ms), 135_ms) << "early by far, and not on the slot that was at 35 ms";
   EXPECT_EQ(gate.stats().corrections, 0U);
-  // Three drifts are still three drifts.
+  // Three drifts still count as three drifts.
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(leaves(gate, 265_ms + Nanos(200'000'000) * i), 335_ms + Nanos(200'000'000) * i);
     plan.slot += 100_ms;
@@ -157,7 +157,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   EXPECT_EQ(gate.stats().corrections, 2U);
   EXPECT_EQ(leaves(gate, 665_ms), 665_ms);
   EXPECT_EQ(gate.stats().state, PlanState::misfit);
-  // Another period is another plan.
+  // Another period makes it another plan.
   PhaseGate other = gate_of(plan_of());
   EXPECT_EQ(leaves(other, 10_ms), 10_ms);
   PhasePlan longer = plan_of();
@@ -167,7 +167,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   EXPECT_EQ(leaves(other, 60_ms), 60_ms) << "of which any slot will do";
 }
 
-// What a scheduler beside the job hears, as long as there is something to mend.
+// What a scheduler can read while a correction is pending.
 TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_ask_for) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -179,7 +179,7 @@ TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_a
   EXPECT_EQ(gate.opens_at(230_ms), 310_ms);
   EXPECT_EQ(gate.opens_at(240_ms), 310_ms);
   EXPECT_EQ(gate.stats().adrift_since, 230_ms);
-  // It gets slots that suit: it goes, and the drift never was.
+  // With slots that suit the job, the iteration starts, and the drift is not counted.
   PhasePlan moved = plan_of();
   moved.slot = 41_ms;
   gate.set(moved, 240_ms);
@@ -189,14 +189,14 @@ TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_a
   EXPECT_EQ(gate.opens_at(241_ms), 241_ms);
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
   EXPECT_EQ(gate.stats().corrections, 0U);
-  // One that is skipped is adrift no more, and what is late by less than the tolerance never is.
+  // A skipped iteration is no longer adrift, and one that is late by less than the tolerance never is.
   gate.begin_iteration();
   EXPECT_EQ(gate.opens_at(380_ms), 441_ms);
   gate.begin_iteration();
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
   EXPECT_EQ(gate.opens_at(444_ms), 444_ms);
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
-  // Gradual corrections find back by themselves.
+  // Gradual corrections need no scheduler.
   PhaseGate gradual = gate_of(plan_of(Correction::gradual));
   EXPECT_EQ(leaves(gradual, 10_ms), 10_ms);
   gradual.begin_iteration();
@@ -240,7 +240,7 @@ TEST(PhaseGate, misfit__of_a_job_that_has_become_longer) {
   EXPECT_EQ(gate.stats().plans_dropped, 1U);
   EXPECT_EQ(gate.stats().corrections, 3U);
   EXPECT_EQ(leaves(gate, 630_ms), 630_ms);
-  // 3% longer is drift in every second iteration.
+  // With iterations that are 3% too long, every second one drifts.
   PhaseGate slow = gate_of(plan_of());
   Nanos ready = 10_ms;
   int iterations = 0;
@@ -302,7 +302,7 @@ TEST(PhaseGate, set__looks_at_a_held_iteration_again) {
   EXPECT_EQ(gate.opens_at(5_ms), 7_ms);
   EXPECT_EQ(gate.opens_at(7_ms), 7_ms);
   EXPECT_EQ(gate.stats().waited, 7_ms);
-  // One that has begun to send goes on, one that computes still is held.
+  // An iteration that has begun to send continues; one that still computes is held.
   gate.begin_iteration();
   plan.slot = 30_ms;
   gate.set(plan, 50_ms);
@@ -319,7 +319,7 @@ TEST(PhaseGate, begin_iteration__twice_holds_the_newest_only) {
   EXPECT_TRUE(gate.holds(gate.round()));
 }
 
-// What is skipped while it is held has had no slot and no correction.
+// An iteration that is skipped while it is held takes no slot, and no correction is counted for it.
 TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   PhaseGate gate = gate_of(plan_of());
   gate.begin_iteration();
@@ -328,7 +328,7 @@ TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   EXPECT_EQ(gate.stats().on_slot, 1U);
   EXPECT_EQ(gate.stats().skipped, 1U);
   EXPECT_EQ(gate.stats().waited, 5_ms);
-  // Over and over a drift that is skipped: counted once, when one of them has gone.
+  // A drift that is skipped repeatedly is counted once, when one of the iterations starts.
   for (int i = 0; i < 5; ++i) {
     gate.begin_iteration();
     EXPECT_EQ(gate.opens_at(150_ms + Nanos(i)), 210_ms);
@@ -339,13 +339,13 @@ TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   EXPECT_EQ(gate.stats().on_slot, 2U);
   EXPECT_EQ(gate.stats().skipped, 6U);
   EXPECT_EQ(gate.stats().waited, 5_ms + 50_ms);
-  // One that is skipped before it asks, or after it has gone, has taken nothing.
+  // An iteration that is skipped before its first bytes are ready, or after it has started, changes nothing.
   gate.begin_iteration();
   EXPECT_EQ(leaves(gate, 309_ms), 310_ms);
   EXPECT_EQ(gate.stats().skipped, 6U);
 }
 
-// However often the plan of a held iteration changes, the iteration counts once, or not at all.
+// However often the plan changes while an iteration is held, the iteration counts at most once.
 TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -377,7 +377,7 @@ TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
   EXPECT_EQ(gate.stats().waited, waited + 5_ms);
 }
 
-// Two shards of one job, whose clocks differ by a nanosecond just where the tolerance ends.
+// Two shards of one job: one iteration is just within the tolerance, the other a nanosecond beyond it.
 TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   PhaseGate first = gate_of(plan_of());
   PhaseGate second = gate_of(plan_of());
@@ -385,7 +385,7 @@ TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   EXPECT_EQ(leaves(first, 115_ms), 115_ms);
   EXPECT_EQ(leaves(second, 115000001_ns), 210_ms);
   for (int i = 0; i < 20; ++i) {
-    // The iteration ends when both have sent: 99 ms after the later of them.
+    // The iteration ends when both have sent: 99 ms after the later one.
     const Nanos ready = 309_ms + Nanos(100'000'000) * i;
     EXPECT_EQ(leaves(first, ready), ready + 1_ms);
     EXPECT_EQ(leaves(second, ready + 1_ns), ready + 1_ms);

@@ -1,4 +1,4 @@
-// The range set against std::set of every position, with random operations, and its promises on shape.
+// The range set against a std::set of every position, with random operations, and its guarantees about its shape.
 #include "mltcp/transport/internal/range_set.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Received packets: places, acknowledgements that are due, what they say, and numbers that are not believed.
+// Received packets: places, acknowledgements that are due, their content, and numbers that are rejected.
 #include "mltcp/transport/internal/received_packets.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@ namespace {
 using namespace mltcp::literals;
 using Place = ReceivedPackets::Place;
 
-constexpr std::uint32_t kEverything = 1'000'000;  // a span by which the sender keeps all
+constexpr std::uint32_t kEverything = 1'000'000;  // a span with which the sender still keeps all packets
 constexpr Nanos kStart{1'000'000};
 
-/// The ranges that an acknowledgement names, from above.
+/// The ranges of an acknowledgement, in falling order.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges(const ReceivedPackets& packets) {
   wire::AckFrame frame;
   packets.fill(frame, kStart);

@@ -1,4 +1,4 @@
-// Memory that devices are told of.
+// Memory that is registered with devices.
 #include "mltcp/transport/registered_memory.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is learned of packets that arrive late, and when it is forgotten.
+// What is learned from packets that arrive late, and when it is forgotten.
 #include "mltcp/transport/internal/reordering.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The window of packet numbers that a sealed connection has taken: against a set that forgets nothing, and at its edge.
+// The window of packet numbers that a sealed connection has received: against a set of all numbers, and at its edge.
 #include "mltcp/transport/internal/replay_window.h"
 
 #include <gtest/gtest.h>

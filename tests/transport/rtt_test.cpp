@@ -45,7 +45,7 @@ TEST(RttEstimator, delay__is_taken_off_unless_that_goes_below_the_minimum) {
   rtt.add(100_us, 0_ns);
   rtt.add(180_us, 80_us);  // exactly down to the minimum
   EXPECT_EQ(rtt.smoothed(), 100_us);
-  rtt.add(180_us, 81_us);  // a lie: not believed at all
+  rtt.add(180_us, 81_us);  // a false delay: ignored
   EXPECT_EQ(rtt.smoothed(), Nanos((7 * 100'000 + 180'000) / 8));
   EXPECT_EQ(rtt.latest(), 180_us);
   EXPECT_EQ(rtt.minimum(), 100_us);

@@ -1,4 +1,4 @@
-// Sent packets: acknowledgements, round trips, the delivery rate, losses and those that were none, probes, and packet
+// Sent packets: acknowledgements, round trips, the delivery rate, losses and spurious losses, probes, and packet
 // numbers that are skipped.
 #include "mltcp/transport/internal/sent_packets.h"
 
@@ -50,7 +50,7 @@ struct Sent : SentPackets {
     if (batch.has_acks) on_progress(now);
     return honest;
   }
-  /// `congestion`: what the congestion controller takes losses for.
+  /// `congestion`: whether the congestion controller takes losses for congestion.
   Verdict detect(bool congestion = true) {
     lost.clear();
     const Losses losses = detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
@@ -66,8 +66,8 @@ struct Sent : SentPackets {
   Nanos now{1'000'000'000};
   AckBatch batch;
   std::vector<RangeSet::Range> news;
-  std::vector<std::uint64_t> acked;  ///< messages, by the latest ack()
-  std::vector<std::uint64_t> lost;   ///< by the latest detect()
+  std::vector<std::uint64_t> acked;  ///< messages acknowledged by the latest ack()
+  std::vector<std::uint64_t> lost;   ///< messages lost by the latest detect()
 };
 using Messages = std::vector<std::uint64_t>;
 
@@ -229,7 +229,7 @@ TEST_F(SentPacketsTest, undo_losses__when_all_were_none) {
   EXPECT_FALSE(sent.undo_losses()) << "once";
   EXPECT_EQ(sent.spurious_losses(), 3U);
   EXPECT_TRUE(sent.responds_to(0));
-  // Reordering by so much is not taken for loss again.
+  // Reordering by that many packets is not taken for loss again.
   sent.send(6);
   sent.now += kRoundTrip;
   sent.ack({{11, 11}});
@@ -242,7 +242,7 @@ TEST_F(SentPacketsTest, undo_losses__not_after_another_response) {
   sent.now += kRoundTrip;
   sent.ack({{3, 3}});
   EXPECT_TRUE(sent.detect().congestion);
-  sent.begin_recovery();  // to marks, say
+  sent.begin_recovery();  // for example, in response to marks
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses());
 }
@@ -357,7 +357,8 @@ TEST_F(SentPacketsTest, judge__begins_no_recovery_for_losses_that_are_no_congest
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9));
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses()) << "there is no response to be undone";
-  // The next ones are, in the same round trip. That the first has arrived proves nothing of them.
+  // The next losses are congestion, in the same round trip. That the first packet has arrived proves nothing about
+  // them.
   sent.ack({{11, 11}});
   EXPECT_TRUE(sent.detect(true).congestion);
   EXPECT_EQ(sent.lost, (Messages{1, 2, 4, 5, 6, 7})) << "four behind, as the first was three";
@@ -409,7 +410,7 @@ TEST_F(SentPacketsTest, make_room__gives_the_oldest_up) {
   EXPECT_EQ(sent.in_flight_packets(), most - 1);
 }
 
-/// Whose numbers are skipped now and then.
+/// Skips packet numbers now and then.
 struct Skipping : Sent {
   explicit Skipping(bool are_own = true) : Sent(true) {
     if (are_own) trust_numbers();
@@ -417,7 +418,7 @@ struct Skipping : Sent {
   bool is_lie(const wire::AckFrame& frame) {
     return SentPackets::is_lie(frame, acks_ahead, [](const Chunk&) {});
   }
-  /// Sends until a number has been skipped, and returns that.
+  /// Sends until a number has been skipped; returns that number.
   std::uint64_t send_until_skip() {
     for (;;) {
       const std::uint64_t number = next_number();
@@ -506,7 +507,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   int acks = 0;
   while (acks < 10'000 && !often.is_lie(ack_of({{900, 900}, {0, 2}}))) ++acks;
   EXPECT_EQ(acks, Skipping::kMaxAcksAhead) << "who goes on has no round trip measured";
-  // The first skipped number, with and without its record; the second follows soon.
+  // Acknowledgements of the first skipped number, with and without its record; the second is skipped soon after.
   for (const bool has_record : {true, false}) {
     Skipping sent(false);
     sent.config.max_packets_in_flight = 1U << 20;
@@ -515,7 +516,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
       EXPECT_TRUE(sent.ack({{0, first - 1}}));
       sent.forget_finished(sent.config, sent.now);
     }
-    for (int i = 0; i < 3; ++i) {  // acknowledgements repeat what they have said
+    for (int i = 0; i < 3; ++i) {  // acknowledgements are repeated
       EXPECT_FALSE(sent.is_lie(ack_of({{first, first}}))) << has_record;
       EXPECT_TRUE(sent.ack({{0, last_of(sent)}})) << has_record;
     }
@@ -525,7 +526,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   }
 }
 
-// Where so much is in flight that a later number has been skipped, too, by when the first one's turn comes.
+// If so much is in flight that a later number is skipped, too, before the first one is acknowledged.
 TEST(SentPackets, is_lie__about_a_number_whose_record_went_with_all_before_it) {
   std::uint64_t first = 0;
   std::uint64_t third = 0;

@@ -1,5 +1,5 @@
-// The shard: settings that are refused, connection ids and slots, posting limits, packets that belong to nobody, and a
-// datapath that is full.
+// The shard: settings that are refused, connection ids and slots, posting limits, packets of no connection, and a full
+// datapath.
 #include "mltcp/transport/shard.h"
 
 #include <gmock/gmock.h>
@@ -222,7 +222,7 @@ std::vector<ConnectionId> open(Shard& shard, std::size_t count) {
 }
 
 TEST(Shard, ids__without_a_seed_are_not_those_of_another_shard) {
-  // What a server gives after a restart is not what it gave before, so that no packet of its earlier life counts.
+  // The ids after a restart differ from those before it, so that no packet of the earlier life counts.
   TestNetwork network;
   TestHost& host = network.add();
   std::set<ConnectionId> ids;
@@ -256,13 +256,13 @@ TEST(Shard, ids__of_a_seed_are_the_same_again_and_known_ahead) {
     EXPECT_EQ(ids, Shard::first_connections(config));
   }
   EXPECT_THROW(Shard::first_connections({.max_connections = 3}), InputError);
-  // Networks spread flows by these: they stay what they were.
+  // Networks spread flows by these ids, so they must not change.
   EXPECT_EQ(Shard::first_connections({.max_connections = 3, .seed = 1}),
             (std::vector<ConnectionId>{0x93000000, 0x85400001, 0xB4000002}));
 }
 
 TEST(Shard, ids__used_again_are_drawn_anew) {
-  // One slot: the id after an id is neither it nor its neighbour, but any.
+  // One slot: the next id is any other one, not a neighbour.
   TestNetwork network;
   for (const bool seeded : {false, true}) {
     ShardConfig config{.max_connections = 1};
@@ -336,7 +336,7 @@ TEST_F(ShardConnected, posting__checks_its_arguments) {
   EXPECT_EQ(pair.c().send(c, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
   EXPECT_EQ(pair.c().send_virtual(c, 1, 0), PostResult::invalid) << "this datapath has no virtual payloads";
   EXPECT_EQ(pair.s().receive(s, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
-  // Never read: the length alone is judged.
+  // The bytes are never read: the length alone decides.
   EXPECT_EQ(pair.c().send(c, {&byte, wire::kMaxMessageBytes + 1}, 0), PostResult::too_long);
 }
 
@@ -394,7 +394,7 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
   pair.run_for(1_ms);
   pair.client().room = 0;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  // One packet at a time, and now and then none for a while.
+  // The datapath takes up to three packets at a time, sometimes none.
   Random random(1);
   for (int i = 0; i < 2000 && pair.server().count(Kind::received) == 0; ++i) {
     pair.client().room = random.below(4);
@@ -419,7 +419,7 @@ TEST_F(ShardConnected, full_datapath__is_not_asked_for_ever) {
   pair.client().send_calls = 0;
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
-  pair.run_for(1_s);  // timers go on meanwhile
+  pair.run_for(1_s);  // so that timers expire meanwhile
   EXPECT_LT(pair.client().send_calls, 100u);
   pair.client().room = ~std::size_t{0};
   EXPECT_TRUE(pair.transfer(1, 1));
@@ -451,7 +451,7 @@ TEST(Shard, jobs__as_many_as_configured) {
 }
 
 TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
-  // The same exchange on connections of which one has ended, fetched ahead and not: packet for packet the same.
+  // The same exchange on connections, one of which has ended, with prefetch and without: packet for packet the same.
   std::vector<std::vector<std::size_t>> sizes;
   for (const bool prefetch : {true, false}) {
     Pair pair({}, {}, TestNetwork::kDefaultDelay, {}, {.prefetch = prefetch});
@@ -472,7 +472,7 @@ TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
     pair.log.clear();
     for (const ConnectionId id : ids)
       EXPECT_EQ(pair.c().send(id, {&byte, 1}, 0) == PostResult::ok, pair.c().exists(id)) << (id == ended);
-    // What arrives for connections that are not, in one burst with the others.
+    // Packets for connections that do not exist, in one burst with the others.
     for (const ConnectionId id : {ended, ~ConnectionId{0}, ConnectionId{0}})
       pair.inject(pair.server(), pair.client().address, forge(header_for(id), [](wire::Writer& w) { w.ping(); }));
     pair.run_for(100_ms);

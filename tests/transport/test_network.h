@@ -1,5 +1,5 @@
-// A network of a few shards in virtual time, made for tests: the test decides the fate of each packet, sees the wire,
-// and can make a host's datapath full. Packets take a fixed time; nothing is random.
+// A network of a few shards in virtual time, for tests: the test decides about each packet, sees the wire, and can make
+// a host's datapath full. Packets take a fixed time; nothing is random.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,11 +37,11 @@ using Statuses = std::vector<Status>;
 using Kind = Completion::Kind;
 using wire::FrameType;
 
-/// Of a message, in a packet of 1472 bytes that carries nothing else.
+/// Data in a packet of 1472 bytes that carries part of one message and nothing else.
 constexpr std::size_t kFullPayload = 1472 - wire::kHeaderBytes - wire::kDataFrameBytes;
 static_assert(kFullPayload == 1424, "the documents say so");
 
-/// What a packet says.
+/// The content of a packet.
 struct Parsed {
   std::size_t from = 0;
   std::size_t to = 0;
@@ -62,7 +62,7 @@ struct Parsed {
   }
 };
 
-/// What becomes of a packet.
+/// What the network does with a packet.
 struct Fate {
   bool drop = false;
   int copies = 1;
@@ -72,7 +72,7 @@ struct Fate {
 
 class TestNetwork;
 
-/// A payload that the network reads where it lies, and that nobody may touch meanwhile.
+/// A payload that the network reads in place; it must not be changed meanwhile.
 class KeptPayload {
  public:
   KeptPayload(std::span<const std::byte> payload, PayloadHold& hold)
@@ -107,7 +107,7 @@ class TestHost final : public PacketIo {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   std::size_t receive(std::span<RxPacket> out) override {
     ++receive_calls;
-    lent_.clear();  // what was handed out is freed, for a sanitizer to see late reads
+    lent_.clear();  // free the buffers that were handed out, so that a sanitizer detects late reads
     std::size_t count = 0;
     for (; count < out.size() && !arrived.empty(); ++count) {
       lent_.push_back(std::move(arrived.front()));
@@ -124,7 +124,7 @@ class TestHost final : public PacketIo {
   std::vector<Completion> completions;
   /// Called with each completion as it is taken.
   std::function<void(const Completion&)> on_completion;
-  /// Leaves completions where they are.
+  /// Does not take completions from the shard.
   bool keep_completions = false;
   /// How many more packets the datapath takes.
   std::size_t room = ~std::size_t{0};
@@ -133,7 +133,7 @@ class TestHost final : public PacketIo {
   Address address;
   std::unique_ptr<Shard> shard;
   Nanos deadline;  ///< poll at this time
-  Nanos clock;     ///< how far its clock is ahead of the network's
+  Nanos clock;     ///< by how much its clock is ahead of the network's
   bool dead = false;
 
   struct Arrived {
@@ -156,7 +156,7 @@ class TestHost final : public PacketIo {
     for (const Completion& completion : of(kind)) result.push_back(completion.status);
     return result;
   }
-  /// Without looking through them, since it is asked after each poll.
+  /// Does not search `completions`, because it is called after each poll.
   [[nodiscard]] std::size_t count(Completion::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   void take(const Completion& completion) {
     completions.push_back(completion);
@@ -182,7 +182,7 @@ class TestNetwork {
 
   explicit TestNetwork(Nanos delay = kDefaultDelay) : delay_(delay) {}
 
-  /// Of seed 1 unless `config` has one.
+  /// Adds a host; the seed is 1 unless `config` has one.
   TestHost& add(ShardConfig config = {}, const PacketIo::Limits& limits = {}) {
     config.seed = config.seed.value_or(1);
     hosts_.push_back(std::make_unique<TestHost>(*this, hosts_.size(), limits));
@@ -194,21 +194,21 @@ class TestNetwork {
   [[nodiscard]] Nanos now() const { return now_; }
   /// Decides about each packet that is sent.
   std::function<void(const Parsed&, Fate&)> fate;
-  /// Loses the first packets from now on with a frame of that type, or of that host.
+  /// Drops the first `count` packets from now on that have a frame of that type, or are from that host.
   void lose_first(int count, FrameType type) {
     fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.has(type) && count-- > 0; };
   }
   void lose_first_of(std::size_t host, int count) {
     fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.from == host && count-- > 0; };
   }
-  /// Sees each packet that is sent, as it is, by which host.
+  /// Called with each packet that is sent, unparsed, and the number of the sending host.
   std::function<void(std::size_t, const ByteVector&)> raw;
   /// Whether sent packets are kept in `log`.
   bool logging = true;
   std::vector<Parsed> log;
-  /// Payloads that were sent by reference, kept for as long as the test likes; null: until their packets are gone.
+  /// Payloads that were sent by reference, until the test removes them. Null: each is kept until its packet is gone.
   std::unique_ptr<std::deque<std::shared_ptr<const KeptPayload>>> keep;
-  /// 0: unlimited; else packets of one direction queue up for it.
+  /// 0: unlimited; else the packets of each direction are queued for it.
   Rate rate;
 
   [[nodiscard]] std::size_t count(const std::function<bool(const Parsed&)>& matches) const {
@@ -225,9 +225,9 @@ class TestNetwork {
     run([] { return false; }, end);
   }
   void run_for(Nanos duration) { run_until(now_ + duration); }
-  /// The machine has other things to do: nobody is polled for so long, and what arrives is found afterwards.
+  /// The machine is busy: nobody is polled for `duration`, and packets that arrive are read afterwards.
   void stand_still(Nanos duration) { now_ += duration; }
-  /// Until `stop`, which is asked after each poll; false if that did not happen by `end`.
+  /// Runs until `stop`, which is called after each poll; false if it is not true by `end`.
   bool run(const std::function<bool()>& stop, Nanos end) {
     wake_all();
     int polls_at_once = 0;
@@ -273,10 +273,10 @@ class TestNetwork {
     if (!host.arrived.empty()) host.deadline = now_;
   }
 
-  /// The tag that a connection of `host` has told its peer; 0: none yet.
+  /// The tag that a connection of `host` has sent to its peer; 0: none yet.
   [[nodiscard]] std::uint64_t tag_of(const TestHost& host, ConnectionId id) const;
-  /// Lets a packet that no shard sent arrive at `to` now. One to a connection, without a tag, gets the right one: as if
-  /// it were the peer's, or that of somebody on the path.
+  /// Lets a packet that no shard sent arrive at `to` now. If it is for a connection and has no tag, it gets the right
+  /// one, as if it were from the peer or an attacker on the path.
   void inject(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
               Ecn ecn = Ecn::not_ect) {
     put_tag(to, bytes, virtual_bytes);
@@ -293,7 +293,7 @@ class TestNetwork {
     Parsed parsed;
     parsed.size = bytes.size() + tail.size() + virtual_bytes;
     wire::Reader reader;
-    if (wire::is_sealed(bytes)) {  // what it holds is between its ends
+    if (wire::is_sealed(bytes)) {  // only the two ends can read it
       EXPECT_EQ(wire::Reader::sealed_header(bytes, parsed.header), wire::ParseError::none);
       return parsed;
     }
@@ -302,7 +302,7 @@ class TestNetwork {
       return parsed;
     }
     for (wire::Frame frame; reader.next(frame);) parsed.frames.push_back(frame);
-    for (wire::Frame& frame : parsed.frames) frame.data.bytes = {};  // the packet is gone before what it says
+    for (wire::Frame& frame : parsed.frames) frame.data.bytes = {};  // the packet is freed before `parsed`
     EXPECT_EQ(reader.error(), wire::ParseError::none) << "a shard sent a malformed packet";
     return parsed;
   }
@@ -433,7 +433,7 @@ class Pair : public TestNetwork {
         },
         now() + 10_s);
     EXPECT_TRUE(done) << "no connection";
-    run_for(10_ms);  // what is still on its way
+    run_for(10_ms);  // packets that are still under way
     if (!done) return {id, 0};
     return {id, server_->of(Completion::Kind::accepted).back().connection};
   }
@@ -448,7 +448,7 @@ class Pair : public TestNetwork {
         },
         now() + within);
   }
-  /// Each end has had one connection that has ended, with `status`.
+  /// Each end has had one connection, which has ended with `status`.
   void expect_both_closed(Status status) {
     for (const TestHost* host : {client_, server_}) EXPECT_EQ(host->statuses(Kind::closed), Statuses{status});
   }
@@ -462,7 +462,7 @@ class Pair : public TestNetwork {
   [[nodiscard]] bool client_receives(Nanos within) {
     return run([&] { return client_->count(Kind::received) == 1; }, now() + within);
   }
-  /// Sends `message` from client to server; whether it has arrived as it was.
+  /// Sends `message` from client to server; returns whether it arrived unchanged.
   bool delivers(ConnectionId from, ConnectionId to, const ByteVector& message = ByteVector(1, std::byte{0x42}),
                 Nanos within = 60_s) {
     ByteVector buffer(message.size());
@@ -477,7 +477,7 @@ class Pair : public TestNetwork {
   TestHost* server_ = nullptr;
 };
 
-/// A test of a pair with a connection, which has ids `c` at the client and `s` at the server.
+/// A test with a connected pair; the ids are `c` at the client and `s` at the server.
 class ConnectedTest : public ::testing::Test {
  protected:
   ConnectedTest() { std::tie(c, s) = pair.connect(); }
@@ -506,7 +506,7 @@ inline wire::Header header_for(ConnectionId connection, std::uint64_t packet_num
   return header;
 }
 
-/// A packet as a peer of any kind could send it.
+/// A packet with any content, as an arbitrary peer could send it.
 inline ByteVector forge(const wire::Header& header, const std::function<void(wire::Writer&)>& write) {
   ByteVector buffer(2000);
   wire::Writer writer(buffer);

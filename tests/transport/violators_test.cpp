@@ -1,4 +1,4 @@
-// Addresses that have lied: for how long they are held off, together with whom, and when they are forgotten.
+// Addresses that have lied: how long they are held off, which addresses with them, and when they are forgotten.
 #include "mltcp/transport/internal/violators.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The wire format: each frame there and back, every truncation and every flipped bit refused, malformed frames, and
-// 32-bit numbers widened to 64.
+// The wire format: each frame is written and read again, every truncation and every flipped bit is refused, malformed
+// frames, and 32-bit numbers widened to 64.
 #include "mltcp/transport/wire.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr Header kSampleHeader{.flags = has_job | ack_now,
                                .job = {.job = 0xA0B0C0D0, .iteration = 0x1122, .progress = 0x3344},
                                .tag = 0xFEDCBA9876543210};
 
-/// A packet of its exact size, so that a sanitizer sees reads beyond its end.
+/// A packet in memory of its exact size, so that a sanitizer detects reads beyond its end.
 ByteVector packet_of(const std::function<void(Writer&)>& write, const ByteVector& payload = {},
                      const Header& header = kSampleHeader) {
   ByteVector buffer(2000);
@@ -379,7 +379,7 @@ TEST(Wire, version__the_highest_in_common_and_no_other) {
   EXPECT_FALSE(is_right_choice({.version = kMinVersion - 1, .highest = kMinVersion - 1}));
 }
 
-/// As an end of version 2 would write it.
+/// A CONNECT as version 2 would write it.
 ByteVector version_2_connect() {
   auto packet = bytes_of({0xA1, 0, 52, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                           0,    0, 0,  0, 0, 0, 5, 2, 0xC0, 0x05, 9, 8, 7, 6, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8});
@@ -501,7 +501,7 @@ TEST(Wire, virtual_payload__ends_the_packet) {
 TEST(Wire, virtual_payload__belongs_to_a_data_frame) {
   EXPECT_EQ(parse(packet_of([](Writer& w) { w.ping(); }), 10).first, ParseError::malformed);
   EXPECT_EQ(parse(packet_of([](Writer&) {}), 10).first, ParseError::malformed);
-  // Half of the bytes there, half virtual.
+  // Half of the bytes are present, half are virtual.
   const auto mixed = packet_of([](Writer& w) { w.data({.last = true, .message = 1, .offset = 0, .length = 20}); },
                                random_bytes(10, 1));
   EXPECT_EQ(parse(mixed, 10).first, ParseError::malformed);
@@ -518,7 +518,7 @@ TEST(Wire, random_bytes__never_read_beyond_the_end) {
     auto packet = packet_of_raw(frames);
     if (random.chance(0.5) && !frames.empty()) packet[kHeaderBytes] = static_cast<std::byte>(1 + random.below(10));
     packet[1] &= ~std::byte{(sealed | epoch)};
-    // The checksum of what is there now, so that the frames are parsed.
+    // A new checksum, so that the frames are parsed.
     std::memset(packet.data() + 4, 0, 4);
     const std::uint32_t checksum = crc32c(0, packet);
     std::memcpy(packet.data() + 4, &checksum, 4);

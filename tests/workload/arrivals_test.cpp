@@ -1,4 +1,4 @@
-// Streams of arriving jobs.
+// Tests streams of arriving jobs.
 #include "mltcp/lab/workload/arrivals.h"
 
 #include <string>
@@ -22,8 +22,8 @@ std::vector<TypeChoices> mix_of_two() {
   return {a, b};
 }
 
-// Of n exponential gaps, mean and standard deviation are the gap, known to one n-th root; and the counts of equal
-// windows have their mean for a variance.
+// For n exponential gaps, mean and standard deviation equal the gap, to within 1/sqrt(n); and the counts of equal
+// windows have a variance equal to their mean.
 TEST(Arrivals, draw_arrivals__is_a_poisson_process) {
   constexpr std::uint32_t count = 40'000;
   const auto arrivals = draw_arrivals(mix_of_two(), count, 0, 100_us, 7);
@@ -125,7 +125,7 @@ TEST(Arrivals, parse_arrivals__takes_what_spreadsheets_write) {
   EXPECT_EQ(file.jobs, std::vector<std::string>{"VGG16"});
 }
 
-// A search through all names for each line would take minutes.
+// Searching all names for each line would take minutes.
 TEST(Arrivals, parse_arrivals__many_names_cost_little) {
   constexpr std::size_t lines = 300'000;
   std::string text = "arrival,job,workers,iterations\n";
@@ -142,7 +142,7 @@ TEST(Arrivals, parse_arrivals__refuses_with_file_line_and_column) {
       {"", "a.csv:1: columns: the file is empty"},
       {"arrival,job,workers", "a.csv:1: columns: \"iterations\" is missing"},
       {"arrival,job,gpus,iterations", "a.csv:1: columns: \"gpus\" is not known"},
-      {"arrival,job,job,workers,iterations", "a.csv:1: columns: \"job\" stands there twice"},
+      {"arrival,job,job,workers,iterations", "a.csv:1: columns: \"job\" appears twice"},
       {head, "a.csv:1: arrival: no job arrives"},
       {head + "0 s,a,2", "a.csv:2: columns: the line has 3 fields"},
       {head + "1,a,2,5", "a.csv:2: arrival: \"1\" is a time without its unit; write one of the units ns, us"},

@@ -1,4 +1,4 @@
-// Bytes that a worker sends for a collective.
+// Tests the bytes that a worker sends for a collective.
 #include "mltcp/lab/workload/collective.h"
 
 #include <gtest/gtest.h>

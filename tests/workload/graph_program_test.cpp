@@ -1,4 +1,4 @@
-// Programs of recorded graphs: run in an order drawn at random, as far as what they wait for allows.
+// Tests programs of recorded graphs: they run in a random order that respects their dependences.
 #include "mltcp/lab/workload/graph_program.h"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ std::string refusal(const ExecutionGraph& graph, const GraphOptions& options = {
   return refusal_of([&] { graph_programs(graph, options); });
 }
 
-/// Runs them in several orders, and sees that nodes end behind those that they wait for.
+/// Runs them in several orders, and expects nodes to end after those that they wait for.
 void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
   std::size_t done = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    // By program and node: when it is done, a collective with the last message that it receives.
+    // By program and node: its end; that of a collective is the last message that it receives.
     std::map<ProgramRunner::At, std::size_t> place;
     for (const auto& [rank, i] : ProgramRunner(programs.ranks).run(seed)) {
       const std::uint32_t node = programs.node_of[rank][i];
@@ -39,7 +39,7 @@ void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
         const auto own = place.find({program, i});
         for (std::uint32_t k = 0; own != place.end() && k < of_rank.nodes[i].waits; ++k) {
           const auto wait = place.find({program, of_rank.waits[of_rank.nodes[i].first_wait + k]});
-          // What receives is there when its message is: it may be early, and whoever waits for it isn't.
+          // A receive ends when its message arrives: it may begin early, but nodes that wait for it may not.
           if (wait == place.end() || of_rank.nodes[i].kind == GraphNode::Kind::receive) continue;
           EXPECT_LT(wait->second, own->second);
         }
@@ -105,7 +105,7 @@ TEST(GraphProgram, collectives__all_run_to_their_end) {
 }
 
 TEST(GraphProgram, all_to_all_of_fewer_bytes_than_ranks__has_few_dependencies) {
-  // Blocks without bytes are sent by nobody, and what waits for them waits for what they would have waited for.
+  // Blocks without bytes are not sent, and nodes that wait for them wait for their dependences instead.
   for (const std::uint32_t ranks : {64U, 100U}) {
     SmallGraph graph(ranks);
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -118,7 +118,7 @@ TEST(GraphProgram, all_to_all_of_fewer_bytes_than_ranks__has_few_dependencies) {
       EXPECT_LE(program.waits.size(), 8 * program.operations.size());
       sent += program.load().sent;
     }
-    // Each rank's own block stays where it is.
+    // Each rank's own block is not sent.
     EXPECT_EQ(sent, ranks * 35 * (30 + 3) - 35 * (30 + 3));
   }
 }
@@ -160,7 +160,7 @@ TEST(GraphProgram, islands__are_of_recorded_ranks) {
     EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
   options.ranks = {0, 1, 8, 9};  // two of each
   for (const RankProgram& program : graph_programs(graph, options).ranks) EXPECT_EQ(program.load().sent, 4'000U);
-  ExecutionGraph few = training(4, 8'000, 1);  // of which a reader found only these
+  ExecutionGraph few = training(4, 8'000, 1);  // a reader found only these of its ranks
   few.recorded_ranks = {0, 8, 16, 24};
   options.ranks.clear();
   for (const RankProgram& program : graph_programs(few, options).ranks) EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
@@ -323,15 +323,16 @@ TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
     if (operation.kind == Kind::delay) delayed += operation.compute;
   EXPECT_EQ(delayed, 1_ms + 2_ms + 5_ms);
   EXPECT_EQ(programs.ranks[0].load().compute, 13_ms);
-  EXPECT_THAT(programs.warnings, ElementsAre(HasSubstr("3 ms in which they overlapped count once"),
-                                             HasSubstr("each rank waits 8 ms in all that no dependency explains")));
+  EXPECT_THAT(programs.warnings,
+              ElementsAre(HasSubstr("3 ms in which they overlapped count once"),
+                          HasSubstr("each rank waits 8 ms in total for reasons that no dependency explains")));
   GraphOptions options;
   options.delays = false;
   const GraphPrograms at_once = graph_programs(builder.graph(), options);
   for (const Operation& operation : at_once.ranks[0].operations) EXPECT_NE(operation.kind, Kind::delay);
 }
 
-/// Ranks that compute for 10 ms from 1 ms on and reduce for 4 ms, in a step of 16 ms, by clocks that are ahead.
+/// Ranks that compute for 10 ms from 1 ms on and reduce for 4 ms, in a step of 16 ms, with clocks that are ahead.
 ExecutionGraph by_clocks(const std::vector<Nanos>& ahead) {
   SmallGraph builder(static_cast<std::uint32_t>(ahead.size()));
   const auto [least, most] = std::minmax_element(ahead.begin(), ahead.end());
@@ -356,7 +357,7 @@ TEST(GraphProgram, clocks_that_differ__cost_nothing) {
     for (const RankProgram& program : programs.ranks) EXPECT_EQ(delay_of(program), 1_ms + 1_ms) << ahead[1].millis();
   }
   EXPECT_THAT(graph_programs(by_clocks({0_ms, 3_ms, 0_ms})).warnings,
-              Contains("test.et: the clock of rank 1 is 3 ms ahead of the others', going by the ends of their "
+              Contains("test.et: the clock of rank 1 is 3 ms ahead of the others', according to the ends of their "
                        "collectives; the clocks of 1 rank are corrected"));
   EXPECT_THAT(graph_programs(by_clocks({0_ms, 0_ms, 50_us})).clock_error, ElementsAre(0_ms, 0_ms, 0_ms));
 }
@@ -428,7 +429,7 @@ TEST(GraphProgram, sums_that_overflow__are_refused) {
     ages.collective(rank, Collective::all_reduce, 100);
   }
   EXPECT_THAT(refusal(ages.graph()), HasSubstr("test.et: its times are more than 36 years in all; give"));
-  SmallGraph late(2);  // all begin years after the step, which nothing explains
+  SmallGraph late(2);  // all begin years after the step, without a reason
   late.step(0, 0_ms, 1_ms);
   for (std::uint32_t i = 0; i < 50; ++i)
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
@@ -448,7 +449,7 @@ TEST(GraphProgram, group_without_the_ranks_of_its_collectives__is_refused) {
   SmallGraph builder(3);
   const std::uint32_t group = builder.group({0, 1});
   for (std::uint32_t rank = 0; rank < 3; ++rank) builder.collective(rank, Collective::all_reduce, 100, {}, group);
-  EXPECT_THAT(refusal(builder.graph()), HasSubstr("of rank 2 is of a group without its rank"));
+  EXPECT_THAT(refusal(builder.graph()), HasSubstr("of rank 2 has a group that its rank is not in"));
 }
 
 TEST(GraphProgram, thousands_of_ranks__have_few_operations_in_whole_rings) {

@@ -1,5 +1,5 @@
-// The ideal iteration, and the text of a job. That the text reads back as the same job is
-// tested where it is read (tests/experiment/experiment_file_test.cpp).
+// Tests the ideal iteration, and the text of a job. tests/experiment/files/experiment_jobs_test.cpp tests that the text
+// reads back as the same job.
 #include "mltcp/lab/workload/inspection.h"
 
 #include "../matchers.h"
@@ -25,7 +25,7 @@ TEST(Inspection, ideal_iteration__overlap) {
   EXPECT_EQ(
       ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125, true), computes(Nanos(100))}, kGbps).length,
       Nanos(3000));
-  // A blocking one behind an overlapping one waits for the link.
+  // A blocking communication after an overlapping one waits for the link.
   EXPECT_EQ(ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125), computes(Nanos(100))}, kGbps).length,
             Nanos(3100));
 }
@@ -44,13 +44,13 @@ TEST(Inspection, ideal_transfers__follow_the_same_walk) {
   const Rate half(500'000'000);
   EXPECT_THAT(ideal_transfers({computes(Nanos(3000)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(3000), Nanos(4000), kGbps}));
-  // The second waits for the first and goes on where it ends, at a rate of its own; the third is after the computation.
+  // The second waits for the first and begins at its end, at a rate of its own; the third follows the computation.
   EXPECT_THAT(
       ideal_transfers(
           {sends(250, true), computes(Nanos(500)), sends(125, true, half), computes(Nanos(9500)), sends(125)}, kGbps),
       ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}, Transfer{Nanos(2000), Nanos(4000), half},
                   Transfer{Nanos(10'000), Nanos(11'000), kGbps}));
-  // One stretch where they touch.
+  // Adjacent ones are one interval.
   EXPECT_THAT(ideal_transfers({sends(125, true), computes(Nanos(500)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}));
   Job job;

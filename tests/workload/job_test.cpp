@@ -1,4 +1,4 @@
-// Sums over the phases of a job.
+// Tests sums over the phases of a job.
 #include "mltcp/lab/workload/job.h"
 
 #include <gtest/gtest.h>

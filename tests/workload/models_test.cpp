@@ -1,4 +1,4 @@
-// Published models as jobs.
+// Tests published models as jobs.
 #include "mltcp/lab/workload/models.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Rate kLink(50'000'000'000);
 
-// ---- Parameters counted once more, from the architectures as the papers describe them ----
+// ---- Parameters, counted independently from the architectures in the papers ----
 
 double vgg(const std::vector<int>& convolutions) {  // channels of each 3x3 convolution
   double sum = 0;
@@ -127,7 +127,7 @@ TEST(Models, make_job__pipeline_of_stages_and_replicas) {
   EXPECT_EQ(job.phases[3].bytes, job.phases[1].bytes);
   EXPECT_EQ(job.phases[4].bytes, gpt3.parameters / 4 * 4);
   EXPECT_NEAR(job.phases[2].compute.seconds(), 2 * job.phases[0].compute.seconds(), 1e-6);
-  // Of 4 stages with 4 micro-batches, the bubble is 3/4.
+  // With 4 stages and 4 micro-batches, the bubble is 3/4.
   const double operations = 3 * gpt3.forward_operations * 4 / 4;
   EXPECT_NEAR(job.compute_per_iteration().seconds(), operations / (156e12 * 0.4) * 1.75, 1e-6);
 

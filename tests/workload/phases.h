@@ -1,4 +1,4 @@
-// Phases of jobs: made in a word each, and as text, to compare all of them at once.
+// Phases of jobs: short functions to create them, and a text form to compare all of them at once.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Demand profiles: what is read, one clear error for each bad input, and the phases that come of them.
+// Tests demand profiles: the values read, one clear error for each bad input, and the resulting phases.
 #include "mltcp/lab/workload/profile.h"
 
 #include <string>
@@ -35,25 +35,25 @@ TEST(Profile, parse__reads_steps_and_period) {
 TEST(Profile, parse__refuses_with_line_and_column) {
   const std::string head = "time_ms,rate_bps\n";
   EXPECT_THAT(refusal(""), error_at(1, "header", "the file is empty"));
-  EXPECT_THAT(refusal("0,0\n5,1e9\n9,0\n"), error_at(1, "header", "\"0\" is no time with its unit"));
-  EXPECT_THAT(refusal("time,rate_bps\n"), error_at(1, "header", "no time with its unit"));
-  EXPECT_THAT(refusal("time_ms,rate_gbps\n"), error_at(1, "header", "\"rate_gbps\" is no rate in bits per second"));
+  EXPECT_THAT(refusal("0,0\n5,1e9\n9,0\n"), error_at(1, "header", "\"0\" is not a time with its unit"));
+  EXPECT_THAT(refusal("time,rate_bps\n"), error_at(1, "header", "not a time with its unit"));
+  EXPECT_THAT(refusal("time_ms,rate_gbps\n"), error_at(1, "header", "\"rate_gbps\" is not a rate in bits per second"));
   EXPECT_THAT(refusal(head), error_at(1, "time", "there is one row or none"));
   EXPECT_THAT(refusal(head + "0,1e9\n"), error_at(2, "time", "there is one row or none"));
-  EXPECT_THAT(refusal(head + "0;1e9\n"), error_at(2, "row", "not two columns"));
-  EXPECT_THAT(refusal(head + "0,1e9,3\n"), error_at(2, "row", "not two columns"));
+  EXPECT_THAT(refusal(head + "0;1e9\n"), error_at(2, "row", "not have two columns"));
+  EXPECT_THAT(refusal(head + "0,1e9,3\n"), error_at(2, "row", "not have two columns"));
   EXPECT_THAT(refusal(head + "1,1e9\n2,0\n"), error_at(2, "time", "the first is \"1\""));
   EXPECT_THAT(refusal(head + "0,0\n20,1e9\n10,0\n"), error_at(4, "time", "\"10\" is not after the row before it"));
   EXPECT_THAT(refusal(head + "0,0\n20,1e9\n20,0\n"), error_at(4, "time", "not after the row before it"));
   EXPECT_THAT(refusal(head + "0,0\n20,1e9\n20.0000001,0\n"), error_at(4, "time", "to the nanosecond"));
   EXPECT_THAT(refusal(head + "0,0\n-20,1e9\n"), error_at(3, "time", "-20 is below 0"));
   EXPECT_THAT(refusal(head + "0,0\n20,-1e9\n30,0\n"), error_at(3, "rate", "is below 0"));
-  EXPECT_THAT(refusal(head + "0,0\n20,nan\n30,0\n"), error_at(3, "rate", "\"nan\" is no number"));
-  EXPECT_THAT(refusal(head + "0,0\ninf,5e8\n30,0\n"), error_at(3, "time", "\"inf\" is no number"));
-  EXPECT_THAT(refusal(head + "0,0\n20,1 Gbps\n30,0\n"), error_at(3, "rate", "\"1 Gbps\" is no number"));
-  EXPECT_THAT(refusal(head + "0 ms,0\n"), error_at(2, "time", "\"0 ms\" is no number; write a decimal number alone"));
-  EXPECT_THAT(refusal(head + "0,0\n20,\n30,0\n"), error_at(3, "rate", "\"\" is no number"));
-  EXPECT_THAT(refusal(head + "0,0\n20,1e400\n30,0\n"), error_at(3, "rate", "is no number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,nan\n30,0\n"), error_at(3, "rate", "\"nan\" is not a number"));
+  EXPECT_THAT(refusal(head + "0,0\ninf,5e8\n30,0\n"), error_at(3, "time", "\"inf\" is not a number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1 Gbps\n30,0\n"), error_at(3, "rate", "\"1 Gbps\" is not a number"));
+  EXPECT_THAT(refusal(head + "0 ms,0\n"), error_at(2, "time", "\"0 ms\" is not a number; write only a decimal number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,\n30,0\n"), error_at(3, "rate", "\"\" is not a number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1e400\n30,0\n"), error_at(3, "rate", "is not a number"));
   EXPECT_THAT(refusal(head + "0,0\n20,2e14\n30,0\n"), error_at(3, "rate", "200000000000000 is out of range"));
   EXPECT_THAT(refusal(head + "0,0\n20,999\n30,0\n"), error_at(3, "rate", "999 is out of range"));
   EXPECT_THAT(refusal(head + "0,1e9\n86400001,0\n"), error_at(3, "time", "more than a day"));

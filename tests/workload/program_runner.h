@@ -1,5 +1,5 @@
-// Runs the programs of all ranks as drivers do, in an order drawn from a seed: messages between two ranks are sent in
-// the order of the sender's list and taken in that of the receiver's, and nothing begins before what it waits for.
+// Runs the programs of all ranks as drivers do, in a random order from a seed. Messages between two ranks are sent in
+// the sender's order and received in the receiver's order; an operation begins after those that it waits for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class ProgramRunner {
   ProgramRunner(const ProgramRunner&) = delete;
   ProgramRunner& operator=(const ProgramRunner&) = delete;
 
-  /// The operations in the order in which they were done, which all have to be. A message is sent when it is taken.
+  /// Runs all operations, and returns them in the order in which they ended. Sending ends when the message is received.
   std::vector<At> run(std::uint64_t seed) {
     Random random = Random::stream(seed, 1);
     for (bool moved = true; moved && !left_.empty();) {
@@ -54,7 +54,7 @@ class ProgramRunner {
   }
 
  protected:
-  /// What a message holds, and what becomes of it.
+  /// The content of a message, and how the receiver uses it.
   virtual Buffer sent(std::uint32_t /*rank*/, const Operation& /*operation*/) { return {}; }
   virtual void received(std::uint32_t /*rank*/, const Operation& /*operation*/, const Buffer& /*bytes*/) {}
 
@@ -65,7 +65,7 @@ class ProgramRunner {
     Buffer bytes;
   };
 
-  /// Whether it begins now.
+  /// Whether the operation begins now.
   bool step(const At& at) {
     const auto& [rank, number] = at;
     const RankProgram& program = programs_[rank];
@@ -103,11 +103,11 @@ class ProgramRunner {
   }
 
   const std::vector<RankProgram>& programs_;
-  std::vector<At> left_;  ///< that have not begun
+  std::vector<At> left_;  ///< operations that have not begun
   std::set<At> done_;
-  std::vector<At> order_;  ///< in which they were done
+  std::vector<At> order_;  ///< in which operations ended
   std::map<std::tuple<std::uint32_t, Operation::Kind, std::uint32_t>, std::deque<std::uint32_t>> lines_;
-  std::map<At, std::deque<Message>> wires_;  ///< of two ranks
+  std::map<At, std::deque<Message>> wires_;  ///< messages in flight between two ranks
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> names_;
 };
 

@@ -1,4 +1,4 @@
-// Programs of ranks: executed in a tiny interpreter that follows what each rank's bytes are made of.
+// Tests programs of ranks with a small interpreter that tracks the ranks whose data each byte contains.
 #include "mltcp/lab/workload/rank_program.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace mltcp::workload::rank_program_test {
 namespace {
 
 using Kind = Pattern::Kind;
-using Buffer = ProgramRunner::Buffer;  // what a byte is made of: in sums, a bit for each rank
+using Buffer = ProgramRunner::Buffer;  // contributions to each byte: in sums, a bit for each rank
 
 Pattern pattern(Kind kind, std::uint32_t ranks, Bytes size, Algorithm algorithm = Algorithm::ring) {
   Pattern result;
@@ -31,7 +31,7 @@ std::vector<RankProgram> programs(const Pattern& pattern) {
   return all;
 }
 
-/// Follows what each rank's bytes are made of.
+/// Tracks the contributions to each rank's bytes.
 class Interpreter : public ProgramRunner {
  public:
   Interpreter(const std::vector<RankProgram>& all, std::vector<Buffer> from, std::vector<Buffer> to, bool in_place)
@@ -66,7 +66,7 @@ std::pair<Bytes, Bytes> block(Bytes size, std::uint32_t n, std::uint32_t i) {
   return {size * i / n, size * (i + 1) / n};
 }
 
-/// What every rank has in the end; each has its own bit in all bytes, or in its block only.
+/// The final buffer of every rank; initially each has its own bit in all bytes, or only in its block.
 std::vector<Buffer> reduced(const Pattern& pattern, std::uint64_t seed, bool blocks_only = false) {
   std::vector<Buffer> buffers;
   for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) {
@@ -220,7 +220,7 @@ std::vector<Buffer> empty_buffers(const Pattern& of) {
   return std::vector<Buffer>(of.ranks, Buffer(std::max({of.size, of.training.activations, of.training.experts})));
 }
 
-// The factors of nccl-tests: what a rank sends, as a multiple of the size.
+// The factors of nccl-tests: the bytes that a rank sends, as a multiple of the size.
 TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
   for (std::uint32_t n = 2; n <= 9; ++n) {
     for (const auto& [kind, collective] :
@@ -255,7 +255,7 @@ TEST(RankProgram, training__runs_to_its_end) {
             of.training.overlap = overlap;
             if (data > 1) of.training.experts = 30;
             const std::vector<RankProgram> all = programs(of);
-            // Sums of contributions mean nothing here, as nothing is reset between collectives: buffers stay 0.
+            // Contributions are not tracked, because nothing is reset between collectives: buffers stay 0.
             Interpreter interpreter(all, empty_buffers(of), {}, true);
             SCOPED_TRACE(testing::Message() << data << " " << tensor << " " << pipeline);
             interpreter.run(data + tensor);
@@ -286,7 +286,7 @@ TEST(RankProgram, training__numbers_ranks_as_megatron_does) {
   EXPECT_EQ(sent[9], 1200U);                                               // the next stage
 }
 
-// Narayanan et al. 2021, figure 4: the first of four stages computes four forward passes first, the last one in turns.
+// Narayanan et al. 2021, figure 4: the first of four stages begins with four forward passes, the last one alternates.
 TEST(RankProgram, training__computes_in_the_order_of_1f1b) {
   const auto order = [](std::uint32_t stage) {
     std::string text;
@@ -335,19 +335,19 @@ std::string refusal(const Pattern& of) {
 }
 
 TEST(RankProgram, check__refuses_what_makes_no_sense) {
-  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 1, 1)), HasSubstr("there are 1 ranks; take 2 to 1024"));
+  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 1, 1)), HasSubstr("there are 1 ranks; give 2 to 1024"));
   EXPECT_THAT(refusal(pattern(Kind::all_reduce, 1025, 1)), HasSubstr("there are 1025 ranks"));
   EXPECT_THAT(refusal(pattern(Kind::all_to_all, 4, 0)), HasSubstr("all-to-all has no size"));
-  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 6, 1, Algorithm::halving_doubling)), HasSubstr("powers of two"));
+  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 6, 1, Algorithm::halving_doubling)), HasSubstr("power of two"));
   EXPECT_THAT(refusal(pattern(Kind::all_gather, 6, 1, Algorithm::tree)), HasSubstr("all-gather has no algorithm tree"));
   EXPECT_THAT(refusal(pattern(Kind::broadcast, 4, 1, Algorithm::halving_doubling)),
-              HasSubstr("broadcast has no algorithm halving-doubling; take ring or tree"));
+              HasSubstr("broadcast has no algorithm halving-doubling; give ring or tree"));
   Pattern of = pattern(Kind::parameter_server, 4, 1);
   of.servers = 4;
   EXPECT_THAT(refusal(of), HasSubstr("4 of 4 ranks are servers"));
   of = training(2, 3, 1, 1);
   of.training.tensor = 4;
-  EXPECT_THAT(refusal(of), HasSubstr("doesn't divide the 6 ranks"));
+  EXPECT_THAT(refusal(of), HasSubstr("does not divide the 6 ranks"));
   of = training(2, 1, 1, 1);
   of.training.buckets = 2;
   EXPECT_THAT(refusal(of), HasSubstr("2 buckets for the gradients of 1 layers"));

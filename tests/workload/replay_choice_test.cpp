@@ -1,4 +1,4 @@
-// Steps and ranks as people write them.
+// Tests steps and ranks as users write them.
 #include "mltcp/lab/workload/replay_choice.h"
 
 #include "../matchers.h"

@@ -1,5 +1,5 @@
-// Where the tests find traces that others published. They are no part of the project: the folder is named by the
-// environment variable MLTCP_TRACES, and a test that needs one skips without it.
+// Finds traces published by others, which are not part of the project. The environment variable MLTCP_TRACES names
+// their folder; without it, tests that need one are skipped.
 #pragma once
 
 #include <cstdlib>

@@ -1,8 +1,8 @@
 -- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 3, as
 -- transport/wire.h describes them. Load it with "-X lua_script:mltcp.lua", or from Wireshark's folder of Lua plug-ins.
 --
--- Packets are recognised by what they look like, on any UDP port; ports of the preferences are taken without a look.
--- Nothing here trusts a length: what a packet claims is compared with what it has, and what the capture kept of it.
+-- Packets are recognised by their content, on any UDP port; those on the ports of the preferences are not tested.
+-- Lengths are not trusted: they are compared with the length of the packet, and with the part that was captured.
 
 local bits = bit or bit32 or require("bit")
 
@@ -145,11 +145,11 @@ end
 
 -- ---- frames ----------------------------------------------------------------------------------------------------------
 
--- A walk over a packet: where it is, how long the packet is, and how much of it the capture has.
+-- A cursor over a packet: its position, the length of the packet, and the length captured.
 local Walk = {}
 Walk.__index = Walk
 
--- Whether `size` more bytes are there. If not, says why in the tree.
+-- Whether `size` more bytes exist. If not, adds the reason to the tree.
 function Walk:has(size)
   if self.at + size > self.reported then
     self.tree:add_proto_expert_info(e.malformed, "The packet ends within a frame")
@@ -464,7 +464,7 @@ end
 
 mltcp.dissector = dissect
 
--- What no other protocol has by chance: the magic, a covered length that fits, no flag that means nothing, and a frame.
+-- Recognises a packet by the magic, a valid covered length, only defined flags, and a frame.
 local function looks_like_mltcp(tvb)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
   if captured < HEADER_BYTES or reported <= HEADER_BYTES or tvb(0, 1):uint() ~= MAGIC then return false end
@@ -476,7 +476,7 @@ end
 
 mltcp:register_heuristic("udp", function(tvb, pinfo, root)
   if not mltcp.prefs.heuristic or not looks_like_mltcp(tvb) then return false end
-  dissect(tvb, pinfo, root) -- itself: by the name the protocol would count twice
+  dissect(tvb, pinfo, root) -- called directly: by its name, the protocol would count twice
   return true
 end)
 

@@ -1,4 +1,4 @@
-// `mltcp advise`: will these jobs get in each other's way, and what would help?
+// `mltcp advise`: whether jobs will slow each other down, and what would help.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -35,61 +35,66 @@ namespace {
 struct AdviseArguments {
   std::vector<std::string> files;
   std::optional<std::string> network;  ///< an experiment file
-  std::string rate = "100 Gbps";       ///< this and the next three: of the link, without --network
+  std::string rate = "100 Gbps";       ///< this and the next three: of the link, if there is no --network
   std::string delay = "10 us";
   std::optional<std::string> buffer;
   std::optional<std::string> ecn;
   std::optional<std::string> cc;
   std::optional<std::uint64_t> seed;
-  experiment::AdviceOptions advice;  ///< as far as options say it
+  experiment::AdviceOptions advice;  ///< the part that options set
   std::string level = "auto";
-  std::uint32_t workers = 0;  ///< 0: as the trace says
+  std::uint32_t workers = 0;  ///< 0: from the trace
   std::optional<std::string> json;
 };
 
 void add_options(Options& options, AdviseArguments& arguments) {
   options
       .add("FILE", arguments.files,
-           "The jobs: traces and profiles as mltcp inspect reads them, jobs as it prints them with --toml, or "
-           "experiments, all of whose jobs count")
+           "The jobs: traces or profiles that mltcp inspect reads, jobs that mltcp inspect --toml prints, or "
+           "experiments (all of their jobs)")
       .required()
       .words(1, 64);
   options.add("--network", arguments.network,
-              "An experiment file: its network and settings, without its jobs; default: one link");
-  options.add("--rate", arguments.rate, "Rate of that link; default \"100 Gbps\"");
-  options.add("--delay", arguments.delay, "Its delay, one way and each hop; default \"10 us\"");
-  options.add("--buffer", arguments.buffer, "Its buffer; default: what it sends in 1 ms, and at least 75 kB");
+              "An experiment file, whose network and settings are used, but not its jobs; default: one link");
+  options.add("--rate", arguments.rate, "Rate of the one link; default \"100 Gbps\"");
+  options.add("--delay", arguments.delay, "Delay of the one link, one way, at each hop; default \"10 us\"");
+  options.add("--buffer", arguments.buffer,
+              "Buffer of the one link; default: what the link sends in 1 ms, and at least 75 kB");
   options.add("--ecn", arguments.ecn,
-              "Queue from which on it marks; default: none, or a fifth of the buffer where --cc needs marks");
-  options.add("--cc", arguments.cc, "Congestion control; default: the network's, or reno").suggest(algorithm_names());
-  add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
+              "Queue length from which on the one link marks packets; default: no marks, or a fifth of the buffer if "
+              "--cc needs marks");
+  options.add("--cc", arguments.cc, "Congestion control; default: that of --network, or reno")
+      .suggest(algorithm_names());
+  add_seed(options, arguments.seed, "Seed of compute times; default: that of --network, or 1");
   options
       .add("--starts", arguments.advice.starts,
-           "From how many constellations of starts jobs are run; default 8, or fewer where that takes long")
+           "Number of combinations of start times that are tried; default 8, or fewer if that takes long")
       .check(whole(1, 1000));
   options
       .add("--iterations", arguments.advice.iterations,
-           "Iterations from each of the job that has the shortest; the others run as long; default 40, or fewer where "
-           "that takes long")
+           "Iterations of the job with the shortest iteration, per combination of start times; the other jobs run for "
+           "the same time; default 40, or fewer if that takes long")
       .check(whole(2, 1'000'000));
   options
       .add("--jitter", arguments.advice.jitter,
-           "Standard deviation of compute times of jobs that have none, as a share of them; default 0.005")
+           "Standard deviation of compute times, as a share of them, for jobs that state none; default 0.005")
       .check(share(0.5));
   options
       .add("--level", arguments.level,
-           "packet (all by packets), flow (all by flows), or auto: fair and mltcp by packets where these are not too "
-           "many, schedules by flows; default auto")
+           "packet (simulate packets), flow (simulate flows), or auto: packets for fair and mltcp unless there are too "
+           "many, flows for schedules; default auto")
       .check(one_of({"auto", "flow", "packet"}));
   options
       .add("--workers", arguments.workers,
-           "Workers that reduce weight gradients, of traces in the 12-column text format; default: the trace's, or 2")
+           "Number of workers that reduce weight gradients, for traces in the 12-column text format; default: the "
+           "trace's, or 2")
       .check(whole(2, 1'000'000));
-  options.add("--threads", arguments.advice.threads, "Runs at a time; results are the same; default: one a core");
+  options.add("--threads", arguments.advice.threads,
+              "Runs at a time, which does not change results; default: one per core");
   options.add("--json", arguments.json, "Write the advice to this file (docs/how-to/advise.md); - is standard output");
 }
 
-/// A text as TOML.
+/// A text in TOML's form.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -110,10 +115,10 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   options.datapath = "sim";
   if (arguments.network) return experiment::load_experiment(*arguments.network, options);
   const Rate rate = of_option("--rate", arguments.rate, parse_rate);
-  if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0; give one, e.g. \"100 Gbps\"");
   std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
                                  quoted(arguments.delay));
-  // What the link sends in a millisecond, as switches for clusters have.
+  // The bytes that the link sends in a millisecond, as in switches for clusters.
   const std::uint64_t millisecond = rate.bits_per_second / 8 / 1000;
   text += "buffer = " +
           (arguments.buffer ? quoted(*arguments.buffer)
@@ -126,13 +131,13 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
                                       : fmt::format("\"{} B\"", std::max<std::uint64_t>(30'000, millisecond / 5));
     text += fmt::format("ecn = {{ kmin = {0}, kmax = {0}, pmax = 1.0 }}\n", threshold);
   }
-  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";  // files of no jobs are refused
+  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";  // files without jobs are refused
   return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
 }
 
 using Period = std::optional<experiment::Advice::Period>;
 
-/// A trace as the job of its first rank, on a link of that rate.
+/// A trace as the job of its first rank, on a link of the given rate.
 workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                            std::vector<std::string>& warnings) {
   const std::filesystem::path path(file);
@@ -145,11 +150,12 @@ workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t wor
   if (summary.confidence < sure)
     warnings.push_back(
         summary.period == workload::GraphSummary::Period::single
-            ? fmt::format("{0}: no iterations were found, and the whole trace, {1:.3f} ms, is taken as one (confidence "
-                          "{2:.2f}); check it with mltcp inspect {0}, or record it with steps that are marked",
-                          file, length.millis(), summary.confidence)
+            ? fmt::format(
+                  "{0}: no iterations were found, so the whole trace, {1:.3f} ms, is taken as one iteration "
+                  "(confidence {2:.2f}); check it with mltcp inspect {0}, or record the trace with marked steps",
+                  file, length.millis(), summary.confidence)
             : fmt::format("{0}: its iterations of {1:.3f} ms, {3}, have a confidence of {2:.2f}; check them with mltcp "
-                          "inspect {0}, or record it with steps that are marked",
+                          "inspect {0}, or record the trace with marked steps",
                           file, length.millis(), summary.confidence, name(summary.period)));
   period = experiment::Advice::Period{length, std::string(key_of(summary.period)), summary.confidence};
   return workload::to_job(summary, experiment::job_name_of(file));
@@ -162,8 +168,8 @@ workload::Job job_of_profile(const std::string& file) {
   return job;
 }
 
-/// The jobs of a file, and the period of a trace; `link`: of the network, at which what a trace has no times for is
-/// laid out.
+/// The jobs of a file, and the period of a trace. `link`: rate of the network's links, for the parts of a trace that
+/// have no times.
 std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                                    std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
@@ -179,7 +185,7 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
-  // A job alone, as mltcp inspect prints it, is a table [[job]], too, but has no network.
+  // A single job, as mltcp inspect prints it, is also a table [[job]], but has no network.
   const bool network = text.starts_with("[bottleneck") || text.starts_with("[topology") ||
                        text.find("\n[bottleneck") != std::string::npos ||
                        text.find("\n[topology") != std::string::npos ||
@@ -203,7 +209,7 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
   return jobs;
 }
 
-/// `periods`: by job, of those from traces.
+/// `periods`: those of jobs from traces, by job.
 experiment::Experiment experiment_of(const AdviseArguments& arguments, std::vector<Period>& periods) {
   experiment::Experiment experiment = network_of(arguments);
   experiment.name = "advice";
@@ -275,7 +281,7 @@ int advise(const AdviseArguments& arguments) {
   const Outputs outputs({{"--json", arguments.json}});
   if (arguments.network && (arguments.rate != AdviseArguments{}.rate || arguments.delay != AdviseArguments{}.delay ||
                             arguments.buffer || arguments.ecn))
-    throw InputError("--network names the network; leave out --rate, --delay, --buffer and --ecn");
+    throw InputError("--network already describes the links; leave out --rate, --delay, --buffer and --ecn");
   outputs.check(arguments.files.front());
   const FilesRead files;
   std::vector<Period> periods;
@@ -296,7 +302,8 @@ int advise(const AdviseArguments& arguments) {
   } catch (const RunError&) {
     bar.clear();
     if (!EndOnSignal::why().empty())
-      throw RunError(fmt::format("{} before all had been run: nothing is advised", EndOnSignal::why()));
+      throw RunError(fmt::format("{} before all runs were complete, so there is no advice; run the same command again",
+                                 EndOnSignal::why()));
     throw;
   }
   bar.clear();
@@ -313,9 +320,10 @@ int advise(const AdviseArguments& arguments) {
 }  // namespace
 
 void add_advise_command(CommandLine& line) {
-  line.add<AdviseArguments>("advise",
-                            "Will these jobs get in each other's way, and what would help? (docs/how-to/advise.md)",
-                            add_options, advise);
+  line.add<AdviseArguments>(
+      "advise",
+      "Predict how much jobs slow each other down on a shared network, and which policy helps (docs/how-to/advise.md)",
+      add_options, advise);
 }
 
 }  // namespace mltcp::tools

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, std::variant_size_v<cc::ParameterValue>> 
 
 std::string_view type_of(const cc::Parameter& parameter) { return kTypes[parameter.by_default.index()]; }
 
-/// As it is written in a file.
+/// The value in TOML's form.
 std::string toml_text(const cc::ParameterValue& value) {
   const std::string text = cc::value_text(value);
   const bool with_unit = std::holds_alternative<Nanos>(value) || std::holds_alternative<Rate>(value) ||
@@ -31,7 +31,7 @@ std::string toml_text(const cc::ParameterValue& value) {
 
 std::string needs_of(const cc::AlgorithmTable& algorithm) {
   std::vector<std::string_view> needs;
-  if (algorithm.capabilities.needs_ecn) needs.emplace_back("links that mark (ecn)");
+  if (algorithm.capabilities.needs_ecn) needs.emplace_back("links that mark packets (ecn)");
   if (algorithm.capabilities.rate_based) needs.emplace_back("the sender's rate");
   return needs.empty() ? "nothing of the network" : fmt::format("{}", fmt::join(needs, " and "));
 }
@@ -70,7 +70,7 @@ std::string algorithms_text(AlgorithmTables algorithms) {
 }
 
 std::string algorithms_markdown(AlgorithmTables algorithms) {
-  std::string text = "| parameter | default | values | what it is |\n|---|---|---|---|\n";
+  std::string text = "| parameter | default | values | meaning |\n|---|---|---|---|\n";
   for (const cc::AlgorithmTable* algorithm : algorithms)
     for (const cc::Parameter& parameter : algorithm->parameters)
       text += fmt::format("| `{}.{}` | `{}` | {} | {} |\n", algorithm->name, parameter.name,

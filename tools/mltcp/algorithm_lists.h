@@ -13,7 +13,7 @@ namespace mltcp::tools {
 
 using AlgorithmTables = std::span<const cc::AlgorithmTable* const>;
 
-/// Of congestion control that this program has.
+/// The congestion controls that this program has.
 std::vector<std::string> algorithm_names();
 /// The values that option --cc takes: "reno, cubic, ..., or FILE.so:NAME".
 std::string algorithm_choices();

@@ -1,4 +1,4 @@
-// `mltcp algorithms`: the congestion controls there are, and their parameters.
+// `mltcp algorithms`: the available congestion controls and their parameters.
 #include <fmt/format.h>
 
 #include <sstream>
@@ -12,15 +12,15 @@ namespace mltcp::tools {
 namespace {
 
 struct AlgorithmsArguments {
-  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all that there are
+  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all available ones
   bool markdown = false;            ///< their parameters as a table
   std::optional<std::string> json;  ///< file, or "-" for standard output
 };
 
 void add_options(Options& options, AlgorithmsArguments& arguments) {
-  options.add("NAME", arguments.names, "These only: names, or FILE.so:NAME").suggest(algorithm_names());
-  options.flag("--markdown", arguments.markdown, "The parameters as a table of Markdown");
-  options.add("--json", arguments.json, "Write them to this file; - is standard output");
+  options.add("NAME", arguments.names, "Show only these: names, or FILE.so:NAME").suggest(algorithm_names());
+  options.flag("--markdown", arguments.markdown, "Print the parameters as a Markdown table");
+  options.add("--json", arguments.json, "Write algorithms and parameters to this file as JSON; - is standard output");
 }
 
 int algorithms(const AlgorithmsArguments& arguments) {
@@ -41,9 +41,9 @@ int algorithms(const AlgorithmsArguments& arguments) {
 }  // namespace
 
 void add_algorithms_command(CommandLine& line) {
-  line.add<AlgorithmsArguments>(
-      "algorithms", "The congestion controls there are, with their parameters (docs/reference/algorithms.md)",
-      add_options, algorithms);
+  line.add<AlgorithmsArguments>("algorithms",
+                                "List the congestion controls and their parameters (docs/reference/algorithms.md)",
+                                add_options, algorithms);
 }
 
 }  // namespace mltcp::tools

@@ -15,7 +15,7 @@ namespace mltcp::tools {
 
 namespace {
 
-/// To four digits.
+/// Rounded to four digits.
 std::string rounded(double bytes) {
   double unit = 1;
   while (bytes / unit >= 10'000) unit *= 10;
@@ -36,29 +36,31 @@ std::string claims_table(const std::vector<JobClaim>& claims) {
   return text;
 }
 
-std::vector<std::string> doubts_of(const std::vector<JobClaim>& claims) {
+std::vector<std::string> warnings_of(const std::vector<JobClaim>& claims) {
   constexpr std::size_t max_lines = 8;
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
   std::size_t left_out = 0;
   for (const JobClaim& claim : claims) {
-    if (!claim.is_doubtful()) continue;
-    if (doubts.size() == max_lines) {
+    if (!claim.is_overstated()) continue;
+    if (warnings.size() == max_lines) {
       ++left_out;
       continue;
     }
     if (claim.verdict() == ClaimVerdict::understated)
-      doubts.push_back(fmt::format(
-          "job {} sends more than its iterations state: {:.1f}% of its bytes pass when it claims to be done, "
-          "and so it has the gain of an iteration's end too early; let its program state all that it sends",
-          name_of(claim), 100 * claim.share_at_end()));
+      warnings.push_back(
+          fmt::format("job {} sends more than its iterations state: {:.1f}% of its bytes pass after it claims to be "
+                      "done, so it has the gain of an iteration's end too early; correct its program, so that it "
+                      "states all bytes that it sends",
+                      name_of(claim), 100 * claim.share_at_end()));
     else
-      doubts.push_back(fmt::format(
-          "job {} claims to be further along than what passes here accounts for, {:.2f} on average; let its "
-          "program state what it sends, unless it begins its iterations on another path",
-          name_of(claim), claim.mean_progress()));
+      warnings.push_back(
+          fmt::format("job {} claims more progress than its bytes that pass here, {:.2f} more on average; correct its "
+                      "program, so that it states the bytes that it sends, unless its iterations begin on another path",
+                      name_of(claim), claim.mean_progress()));
   }
-  if (left_out > 0) doubts.push_back(fmt::format("{} more claim more than they send", plural(left_out, "job")));
-  return doubts;
+  if (left_out > 0)
+    warnings.push_back(fmt::format("{} more jobs claim more progress than they send", plural(left_out, "job")));
+  return warnings;
 }
 
 }  // namespace mltcp::tools

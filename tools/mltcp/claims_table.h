@@ -11,7 +11,7 @@ namespace mltcp::tools {
 /// The first jobs of `claims`, a line each, and how many more there are.
 std::string claims_table(const std::vector<JobClaim>& claims);
 
-/// Warnings of jobs that claim more than what has passed accounts for.
-std::vector<std::string> doubts_of(const std::vector<JobClaim>& claims);
+/// Warnings about jobs that claim more progress than their traffic shows.
+std::vector<std::string> warnings_of(const std::vector<JobClaim>& claims);
 
 }  // namespace mltcp::tools

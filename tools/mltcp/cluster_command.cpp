@@ -29,34 +29,37 @@ struct ClusterArguments {
   std::string file;
   std::optional<std::string> level;      ///< "packet" or "flow"
   experiment::ClusterFileOptions given;  ///< without `level`
-  std::uint32_t threads = 0;             ///< 0: one a core
+  std::uint32_t threads = 0;             ///< 0: one per core
   std::optional<std::string> json;       ///< files, or "-" for standard output
   std::optional<std::string> markdown;
-  bool models = false;  ///< list the models that jobs may train instead; there is no file then
+  bool models = false;  ///< list the models that jobs may train; there is no file then
 };
 
 void add_options(Options& options, ClusterArguments& arguments) {
   options.add("FILE.toml", arguments.file,
-              "The cluster: its network, and its jobs, drawn, listed, or of a table of Helios or Philly");
+              "The cluster: its network, and its jobs, which are drawn at random, listed, or read from a table of "
+              "Helios or Philly");
   options.flag("--models", arguments.models,
-               "List the models that jobs may train, with 8 workers of 50 Gbps and the defaults, and their "
-               "sources; without a file");
+               "List the models that jobs can train, for 8 workers of 50 Gbps and the default settings, with their "
+               "sources; give no file");
   options
-      .add("--level", arguments.level,
-           "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
+      .add(
+          "--level", arguments.level,
+          "packet (simulate every packet) or flow (simulate flows, for large clusters); default: the file's, or packet")
       .check(one_of({"packet", "flow"}));
-  options.add_list("--scheme", arguments.given.schemes,
-                   fmt::format("Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, "
-                               "or {}",
-                               fmt::join(experiment::default_schemes(), ",")));
+  options.add_list(
+      "--scheme", arguments.given.schemes,
+      fmt::format(
+          "Schemes, separated by commas, e.g. locality,compatible+schedule+mltcp,ideal; default: the file's, or {}",
+          fmt::join(experiment::default_schemes(), ",")));
   add_seed(options, arguments.given.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
-  options.add("--seeds", arguments.given.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
+  options.add("--seeds", arguments.given.seeds, "Number of seeds that each scheme runs with; default: the file's, or 1")
       .check(whole(1, 1000));
-  options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
+  options.add("--threads", arguments.threads, "Runs at a time; default: one per core").check(whole(1, 10'000));
   options.add("--json", arguments.json,
-              "Write all results to this file, anew after each run, so that Ctrl-C keeps what is "
-              "complete; - is standard output");
-  options.add("--markdown", arguments.markdown, "Write the table to this file as Markdown; - as above");
+              "Write all results to this file, and rewrite it after each run, so that complete runs are kept after "
+              "Ctrl-C; - is standard output");
+  options.add("--markdown", arguments.markdown, "Write the table to this file as Markdown; - is standard output");
 }
 
 void print_models() {
@@ -85,7 +88,7 @@ experiment::ClusterExperiment load(const ClusterArguments& arguments) {
   return experiment::load_cluster(arguments.file, options);
 }
 
-/// Runs it with a bar of its progress, and keeps what there is now and then.
+/// Runs it with a progress bar, and writes intermediate results now and then.
 experiment::ClusterResults measure(const ClusterArguments& arguments, const experiment::ClusterExperiment& experiment,
                                    const Provenance& provenance) {
   ProgressBar bar;
@@ -93,7 +96,7 @@ experiment::ClusterResults measure(const ClusterArguments& arguments, const expe
   settings.threads = arguments.threads;
   settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   settings.interrupted = EndOnSignal::why;
-  // However long it takes to write the file, and however many runs there are: most of the time is the runs'.
+  // Limits the share of time spent on writing, however long a write takes and however many runs there are.
   using Clock = std::chrono::steady_clock;
   Clock::time_point next = Clock::now();
   if (arguments.json && replaceable(*arguments.json))
@@ -129,7 +132,7 @@ void print_and_write(const ClusterArguments& arguments, const experiment::Cluste
 
 int cluster(const ClusterArguments& arguments) {
   if (arguments.models) {
-    if (!arguments.file.empty()) throw InputError("--models: it lists models and runs no cluster; leave the file out");
+    if (!arguments.file.empty()) throw InputError("--models: lists models and runs no cluster; leave the file out");
     print_models();
     return 0;
   }
@@ -146,7 +149,7 @@ int cluster(const ClusterArguments& arguments) {
   if (results.unfinished.empty()) return 0;
   std::vector<std::string> missing;
   for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));
-  throw RunError(fmt::format("{}: {} complete, and the table is of {}; missing: {}", EndOnSignal::why(),
+  throw RunError(fmt::format("{}: {} complete, and the table shows only {}; missing: {}", EndOnSignal::why(),
                              results.runs.size() == 1 ? "1 run is" : fmt::format("{} runs are", results.runs.size()),
                              results.runs.size() == 1 ? "it" : "these", fmt::join(missing, ", ")));
 }

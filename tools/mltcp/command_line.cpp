@@ -37,11 +37,11 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
-// What is wrong with the name of a command.
+// Error text for an unknown command.
 std::string no_command(const CLI::App& app, const std::string& name) {
   if (name.starts_with("-")) {
     const auto option = nearest(name, std::vector<std::string>{"--help", "--version"});
-    return fmt::format("{} is no option of mltcp; {}see mltcp --help", in_quotes(name),
+    return fmt::format("{} is not an option of mltcp; {}see mltcp --help", in_quotes(name),
                        option && name.starts_with("--") ? fmt::format("did you mean \"{}\"? ", *option) : "");
   }
   const std::vector<std::string> commands = names_of_commands(app);
@@ -56,38 +56,38 @@ bool has_option(const CLI::App& command, const std::string& name) {
   return command.get_option_no_throw(name) != nullptr;
 }
 
-// What is wrong with words that `command` has no use for.
+// Error text for words that `command` does not accept.
 std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
   const auto option =
       std::ranges::find_if(words, [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
   const std::string see = fmt::format("see mltcp {} --help", command.get_name());
   if (option == words.end())
-    return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
+    return fmt::format("{}: unexpected argument; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
   const std::string name = option->substr(0, option->find('='));
-  // Both are commands of this program.
+  // `gen` and `testbed` are commands of this program.
   if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
     return fmt::format(
-        "{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
-        "EXPERIMENT.toml -- {0} ...; {1}",
+        "{0} is an option of mltcp gen; write options of mltcp gen after \"--\", e.g. mltcp testbed EXPERIMENT.toml -- "
+        "{0} ...; {1}",
         one_line(name), see);
-  // A sweep keeps no series, say, but what it is made of does.
+  // Commands without --series, for example, may have others that accept it.
   std::vector<std::string> others;
   for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; }))
     if (name.starts_with("--") && has_option(*other, name)) others.push_back(other->get_name());
   if (!others.empty())
-    return fmt::format("{} is no option of mltcp {}, but of mltcp {}; {}", in_quotes(name), command.get_name(),
+    return fmt::format("{} is not an option of mltcp {}, but of mltcp {}; {}", in_quotes(name), command.get_name(),
                        fmt::join(others, ", "), see);
   std::vector<std::string> known{"--help"};
   for (const CLI::Option* one : command.get_options())
     for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);
   if (!name.starts_with("--") && option->find('.') != std::string::npos)
-    return fmt::format("{0} is no option of mltcp {1}; for the file of that name write {2}; {3}", in_quotes(*option),
+    return fmt::format("{0} is not an option of mltcp {1}; if it is a file, write {2}; {3}", in_quotes(*option),
                        command.get_name(), in_quotes("./" + *option), see);
-  // Two edits make any short word of any other.
+  // With two edits any short word becomes any other.
   auto meant = nearest(name.starts_with("--") ? name : "-" + name, known);
   constexpr std::size_t shortest = 4;
   if (name.size() < shortest) meant.reset();
-  return fmt::format("{} is no option of mltcp {}; {}{}", in_quotes(name), command.get_name(),
+  return fmt::format("{} is not an option of mltcp {}; {}{}", in_quotes(name), command.get_name(),
                      meant ? fmt::format("did you mean \"{}\"? ", *meant) : "", see);
 }
 
@@ -112,14 +112,14 @@ const CLI::Option* option_of(const CLI::App& command, std::string_view word) {
 std::string needs_value(const CLI::App& command, const CLI::Option& option, std::string_view followed_by) {
   const std::string name = option.get_name();
   const auto value = value_of(command, option);
-  const std::string needs = value ? fmt::format("{}, as in {} {}", value->needs, name, value->example) : "a value";
-  const std::string next = followed_by.empty() ? "" : fmt::format(", and is followed by {}", followed_by);
+  const std::string needs = value ? fmt::format("{}, e.g. {} {}", value->needs, name, value->example) : "a value";
+  const std::string next = followed_by.empty() ? "" : fmt::format(", but is followed by {}", followed_by);
   return fmt::format("{} needs {}{}; see mltcp {} --help", name, needs, next, command.get_name());
 }
 
 /// The first option of the command line whose value is missing, in words: "--json needs a file to write to, or - for
-/// standard output, as in --json results.json; see mltcp run --help"; empty if none is. That another option follows
-/// counts as missing, too.
+/// standard output, as in --json results.json; see mltcp run --help"; empty if there is none. A value is also missing
+/// if another option follows.
 std::string missing_value(const CLI::App& app, int argc, const char* const* argv) {
   const CLI::App* command = nullptr;
   for (int i = 1; i < argc; ++i) {
@@ -151,19 +151,19 @@ void name_values(CLI::App& app) {
     for (CLI::Option* const option : command->get_options())
       if (const auto value = value_of(*command, *option); value && takes_value(*option))
         option->type_name(std::string(value->word));
-  // CLI11 shows lists as words with spaces between.
+  // CLI11 shows lists as words separated by spaces.
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
       if (option->get_delimiter() != '\0') option->option_text(option->get_type_name() + ",...");
 }
 
-// Of CLI11's "Could not convert: --rank = x": no bounds are said of numbers that are not checked by themselves.
+// For CLI11's "Could not convert: --rank = x", which has no bounds.
 std::string no_number(const CLI::App& command, std::string why) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string begin = "Could not convert: " + option->get_name() + " = ";
     const auto value = value_of(command, *option);
     if (!value || !why.starts_with(begin)) continue;
-    return fmt::format("{}: {} is not {}; write one, as in {} {}", option->get_name(),
+    return fmt::format("{}: {} is not {}; write one, e.g. {} {}", option->get_name(),
                        in_quotes(why.substr(begin.size())), value->needs, option->get_name(), value->example);
   }
   return why;
@@ -178,11 +178,11 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// What is wrong with a command line that CLI11 refuses.
+// Error text for a command line that CLI11 refuses.
 std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
   if (app.get_subcommands().empty()) return no_command(app, first);
   const CLI::App& command = *app.get_subcommands().back();
-  // What is taken for an option may be the argument that is missing.
+  // A word that looks like an option may be the missing argument.
   const std::vector<std::string> left = app.remaining(true);
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (is_extra || (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !left.empty()))
@@ -298,7 +298,7 @@ void Options::group(const std::string& heading, std::vector<std::string>& given)
 
 struct CommandLine::Program {
   CLI::App app;
-  std::deque<Command> commands;  // where they are they stay
+  std::deque<Command> commands;  // a deque, so that commands keep their addresses
 };
 
 CommandLine::CommandLine(const std::string& description, const std::string& footer,
@@ -323,7 +323,7 @@ Options CommandLine::add_command(const std::string& name, const std::string& hel
 int CommandLine::run(int argc, char** argv) {
   CLI::App& app = program_->app;
   name_values(app);
-  // CLI11 would print --help, and be content.
+  // CLI11 would print --help and return success.
   const std::vector<std::string> commands = names_of_commands(app);
   if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, argv[1]) == commands.end())
     throw InputError(no_command(app, argv[1]));
@@ -341,7 +341,7 @@ int CommandLine::run(int argc, char** argv) {
 
 std::string CommandLine::help(const std::string& command) const {
   const CLI::App& app = program_->app;
-  // App::help() would be that of the command which was given.
+  // App::help() would print the help of the given command.
   if (command.empty()) return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   const std::vector<std::string> commands = names_of_commands(app);
   if (std::ranges::find(commands, command) == commands.end()) throw InputError(no_command(app, command));

@@ -1,6 +1,6 @@
-// The command line of `mltcp`: commands with their options, and what is said of words that fit none of them. CLI11
-// reads it and writes --help, and is known to command_line.cpp alone: its headers take longer to compile than any
-// command.
+// The command line of `mltcp`: commands with their options, and error texts for words that match none of them. CLI11
+// reads the command line and writes --help. Only command_line.cpp includes it, because its headers take longer to
+// compile than any command.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class Option;
 
 namespace mltcp::tools {
 
-struct Command;  // of command_line.cpp
+struct Command;  // defined in command_line.cpp
 
-/// An option or argument of a command, to say more of it.
+/// An option or argument of a command, for further settings.
 class Option {
  public:
   Option(CLI::Option& option, Command& command) : option_(&option), command_(&command) {}
   Option check(const ValueCheck& check);  // NOLINT(modernize-use-nodiscard): it changes the option
-  /// Values that a shell completes; those of check(one_of()) are known.
+  /// Values that a shell completes; not needed for those of check(one_of()).
   Option suggest(const std::vector<std::string>& values);
   Option required();
-  /// How many words an argument has.
+  /// Minimum and maximum number of words of an argument.
   Option words(int least, int most);
 
  private:
@@ -36,13 +36,13 @@ class Option {
   Command* command_;
 };
 
-/// An option or argument as manuals and completions tell it.
+/// An option or argument as manuals and completions describe it.
 struct OptionDescription {
   std::vector<std::string> names;    ///< "-o", "--output"; none: an argument
   std::string value;                 ///< the word for its value: "FILE"; empty: it takes none
   std::string bounds;                ///< of the value: "[1 - 64]"; empty: none
-  std::vector<std::string> choices;  ///< values that are known; there may be others
-  bool list = false;                 ///< several values, with commas between them
+  std::vector<std::string> choices;  ///< known values; there may be others
+  bool list = false;                 ///< several values, separated by commas
   bool required = false;
   std::string group;  ///< its heading in --help; empty: the first one
   std::string help;
@@ -53,30 +53,30 @@ struct CommandDescription {
   std::vector<OptionDescription> options;  ///< arguments first, then options in the order of --help
 };
 
-/// The options and arguments of a command, in the order of --help. Values are stored when the command line is read, and
-/// left as they are where an option is not given.
+/// The options and arguments of a command, in the order of --help. Values are stored when the command line is read;
+/// those of options that are not given stay unchanged.
 class Options {
  public:
   explicit Options(Command& command) : command_(&command) {}
 
-  /// An option, "--name" or "-n,--name", or, without dashes, an argument, which may have several words. Of texts and
-  /// numbers, optional or not (command_line.cpp).
+  /// Adds an option, "--name" or "-n,--name", or, without dashes, an argument, which may have several words. `Value` is
+  /// a text or number, optional or not (command_line.cpp).
   template <typename Value>
   Option add(const std::string& name, Value& value, const std::string& help);
-  /// Takes a value that is read by `take`, which returns what is wrong with it, or nothing.
+  /// Adds a value that `take` reads; it returns an error text, or an empty one.
   Option add_read(const std::string& name, std::function<std::string(const std::string& text)> take,
                   const std::string& help);
-  /// The value follows the option's name in `named`: {"rate", "1Gbps"}.
+  /// Adds the option's name and value to `named`: {"rate", "1Gbps"}.
   Option add_named(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
                    const std::string& help);
-  /// An option that is given once for each value.
+  /// Adds an option that is repeated for each value.
   Option add_each(const std::string& name, std::vector<std::string>& values, const std::string& help);
-  /// One with several values at a time, as in "fair,mltcp".
+  /// Adds an option with several values, as in "fair,mltcp".
   Option add_list(const std::string& name, std::vector<std::string>& values, const std::string& help);
-  /// One without a value.
+  /// Adds an option without a value.
   void flag(const std::string& name, bool& given, const std::string& help);
 
-  /// What is added from here on stands under this heading of --help. Those that are given are listed in `given`:
+  /// Options added from now on are listed under this heading of --help. The names of given ones are added to `given`:
   /// "--port".
   void group(const std::string& heading, std::vector<std::string>& given);
 
@@ -86,13 +86,14 @@ class Options {
 
 class CommandLine {
  public:
-  /// `version` is asked only when it is to be told.
+  /// `version` is only called when the version is printed.
   CommandLine(const std::string& description, const std::string& footer, std::function<std::string()> version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// A command: `options` registers what its Arguments are filled from, and `run` does it and returns the exit status.
+  /// Adds a command: `options` registers the options of its Arguments, and `run` executes it and returns the exit
+  /// status.
   template <typename Arguments>
   void add(const std::string& name, const std::string& help, void (*options)(Options&, Arguments&),
            std::function<int(const Arguments&)> run) {
@@ -101,14 +102,13 @@ class CommandLine {
     options(own, *arguments);
   }
 
-  /// Reads the words and runs the command that they name, or prints --help or --version. Throws InputError for words
-  /// that fit no command, and what the command throws.
+  /// Reads the words and runs the command that they name, or prints --help or --version. Throws InputError for unknown
+  /// words, and the exceptions of the command.
   int run(int argc, char** argv);
 
-  /// As --help prints it, of a command or, without a name, of the program. Throws InputError if there is no such
-  /// command.
+  /// The help text of a command or, without a name, of the program. Throws InputError if there is no such command.
   [[nodiscard]] std::string help(const std::string& command) const;
-  /// What it reads: the program, then its commands in their order.
+  /// Description of the program, then of its commands in their order.
   [[nodiscard]] std::vector<CommandDescription> describe() const;
   [[nodiscard]] std::string footer() const;
 

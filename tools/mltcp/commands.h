@@ -1,6 +1,5 @@
-// The subcommands of `mltcp`, each in a file of its own with its options. They write to standard output what they
-// found, throw InputError or RunError for what went wrong, and return the exit status of success or of work that
-// failed.
+// The subcommands of `mltcp`, each with its options in a file of its own. They write results to standard output, throw
+// InputError or RunError on errors, and return the exit status: success, or work that failed.
 #pragma once
 
 namespace mltcp::tools {
@@ -27,7 +26,7 @@ void add_scheduler_command(CommandLine& line);
 void add_kernel_command(CommandLine& line);
 void add_algorithms_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
-/// Of all that `line` has when it is asked.
+/// Describes all commands that `line` has when it runs.
 void add_help_command(CommandLine& line);
 
 }  // namespace mltcp::tools

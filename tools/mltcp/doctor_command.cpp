@@ -1,4 +1,4 @@
-// `mltcp doctor`: what on this machine is ready, and the cure for what is not.
+// `mltcp doctor`: the parts of this machine that are ready, and the cure for those that are not.
 #include <fmt/format.h>
 
 #include <optional>
@@ -36,14 +36,15 @@ namespace mltcp::tools {
 namespace {
 
 struct DoctorArguments {
-  std::vector<std::string> ports;   ///< to be opened
+  std::vector<std::string> ports;   ///< to open and check
   std::optional<std::string> json;  ///< file, or "-" for standard output
 };
 
 void add_options(Options& options, DoctorArguments& arguments) {
   options.add_each("--port", arguments.ports,
-                   "A port to be opened, whoever uses it now: af_xdp:eth0, 3b:00.0, verbs:mlx5_0, ...; once for each");
-  options.add("--json", arguments.json, "Write what was found to this file; - is standard output");
+                   "Open this port as a test, even if another program uses it now: af_xdp:eth0, 3b:00.0, verbs:mlx5_0, "
+                   "...; give the option once per port");
+  options.add("--json", arguments.json, "Write the findings to this file; - is standard output");
 }
 
 constexpr const char* kAlwaysReady = MLTCP_HAS_LAB ? "datapath sim, datapath flow" : "the program";
@@ -53,7 +54,7 @@ constexpr const char* kReadyOverUdp = ", endpoints and mltcp perf over udp:";
 
 using Checks = std::vector<dpdk::Check>;
 
-/// What was found, in the order in which it is told.
+/// The findings, in the order of the output.
 struct Examination {
   Checks machine;
   Checks experiments;
@@ -65,20 +66,20 @@ struct Examination {
     checks.insert(checks.end(), ports.begin(), ports.end());
     return checks;
   }
-  /// Whether datapath ring can be had.
+  /// Whether datapath ring is available.
   [[nodiscard]] bool ring() const {
     const Checks checks = all();
     return std::ranges::all_of(checks, [](const dpdk::Check& check) {
       return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
     });
   }
-  /// Whether the kernel's sockets can be.
+  /// Whether the kernel's sockets are available.
   [[nodiscard]] bool udp() const {
     return std::ranges::any_of(machine, [](const dpdk::Check& check) {
       return check.name == kUdpCheck && check.status != dpdk::CheckStatus::missing;
     });
   }
-  /// Whether all ports that were asked for can be.
+  /// Whether all requested ports are available.
   [[nodiscard]] bool asked() const {
     return std::ranges::all_of(
         ports, [](const dpdk::Check& check) { return !check.was_asked_for || check.status == dpdk::CheckStatus::ok; });
@@ -105,19 +106,19 @@ void print(const Examination& found) {
     if (!check.cure.empty()) cures.push_back(fmt::format("  {}: {}", check.name, check.cure));
   }
   fmt::print("{}", table.text());
-  if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
+  if (!cures.empty()) fmt::print("\nTo improve this:\n{}\n", fmt::join(cures, "\n"));
   std::string ready = kAlwaysReady;
   if (found.ring()) ready += ", datapath ring";
   if (found.udp()) ready += kReadyOverUdp;
   for (const dpdk::Check& check : found.experiments)
     if (check.status != dpdk::CheckStatus::missing) ready += ", " + check.name;
   fmt::print("\nReady here: {}. {}\n", ready,
-             !found.ring()   ? "For ring see above."
-             : found.asked() ? "Nothing else is needed for these."
-                             : "Not ready: a port that was asked for; see above.");
+             !found.ring()   ? "For datapath ring, see above."
+             : found.asked() ? "They need no other setup."
+                             : "Not ready: a port given by --port; see above.");
 }
 
-/// 1 if one of the ports can't be had.
+/// Returns 1 if one of the ports is not available.
 int doctor(const DoctorArguments& arguments) {
   if (arguments.json) check_writable(*arguments.json, "");
   const FilesRead files;
@@ -168,7 +169,7 @@ int doctor(const DoctorArguments& arguments) {
   const rdma::Examination verbs = rdma::examine();
   fmt::print("verbs: {}\n{}{}", verbs.detail, verbs.cure, verbs.cure.empty() ? "" : "\n");
 #endif
-  fmt::print("\nReady here: {}{}, mltcp gen{}. They need nothing else of the machine.\n", kAlwaysReady,
+  fmt::print("\nReady here: {}{}, mltcp gen{}. They need no other setup.\n", kAlwaysReady,
              udp.works ? kReadyOverUdp : "", udp.works ? "" : " --serve");
   return 0;
 }
@@ -178,7 +179,7 @@ int doctor(const DoctorArguments& arguments) {
 }  // namespace
 
 void add_doctor_command(CommandLine& line) {
-  line.add<DoctorArguments>("doctor", "What on this machine is ready, and the cure for what is not", add_options,
+  line.add<DoctorArguments>("doctor", "Check what this machine can run, and how to enable the rest", add_options,
                             doctor);
 }
 

@@ -11,14 +11,14 @@
 namespace mltcp::tools {
 namespace {
 
-// Which signal came, 0 for none. Read by any thread.
+// The signal that came, 0 for none. Any thread may read it.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
 std::atomic<int> ended_by = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could not write it");
-// Whether somebody has asked since. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+// Whether came() or why() was called since. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> noticed = false;
 
-// How long nobody may ask: a second, or up to five while other programs keep this one from the processor.
+// Maximum time without a call of came() or why(): a second, or up to five while other programs use the processor.
 constexpr unsigned kMaxSeconds = 5;
 constexpr double kMinWork = 0.5;        // seconds of the processor
 std::atomic<unsigned> seconds = 0;      // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
@@ -37,18 +37,19 @@ void on_signal(int signal) {
   alarm(1);
 }
 
-// Ends the program as the signal would have done, unless it ends by itself. Calls only what a signal handler may.
+// Ends the program like the signal's default action, unless it ends by itself. Async-signal-safe.
 void on_alarm(int /*signal*/) {
   if (noticed) return;
   if (seconds_worked() - worked_before < kMinWork && ++seconds < kMaxSeconds) {
     alarm(1);
     return;
   }
-  constexpr std::string_view text = "mltcp: ended by a signal within its work; results written before are kept\n";
+  constexpr std::string_view text =
+      "mltcp: ended by a signal before its work was complete; results written before are kept\n";
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(written);  // there is nobody else to tell
-  kill(getpid(), ended_by);    // whose action is the default one again (SA_RESETHAND)
-  _exit(128 + ended_by);       // the first process of a PID namespace, a container's, is not ended so
+  static_cast<void>(written);  // there is no other way to report it
+  kill(getpid(), ended_by);    // its action is the default one again (SA_RESETHAND)
+  _exit(128 + ended_by);       // kill() does not end the first process of a PID namespace, such as a container's
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ EndOnSignal::EndOnSignal() {
   noticed = false;
   struct sigaction action {};
   action.sa_handler = on_alarm;
-  action.sa_flags = SA_RESTART;  // whoever has asked may be writing results when it comes
+  action.sa_flags = SA_RESTART;  // the program may be writing results when it comes
   sigaction(SIGALRM, &action, &before_alarm_);
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
@@ -81,8 +82,9 @@ bool EndOnSignal::came() {
 std::string EndOnSignal::why() {
   if (!came()) return "";
   const int signal = ended_by;
-  if (signal == SIGINT) return "interrupted by its user";
-  // The testbed is the first process of its PID namespace, and says so to all that it starts (lab/testbed/testbed.cpp).
+  if (signal == SIGINT) return "interrupted by the user";
+  // The testbed is the first process of its PID namespace, and sets this variable for all that it starts
+  // (lab/testbed/testbed.cpp).
   if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";
   return signal == SIGHUP ? "ended by SIGHUP" : "ended by SIGTERM";
 }

@@ -7,10 +7,10 @@
 
 namespace mltcp::tools {
 
-/// During its lifetime, terminating signals are only recorded; a second one terminates the program, and so does the
-/// first if nobody has asked for it (came(), why()) within a second in which the program had the processor: no loop of
-/// a command keeps it alive. Uses SIGALRM. Ignored signals stay ignored, as set by nohup(1) and by shells for
-/// background jobs. At most one at a time.
+/// During its lifetime, terminating signals are only recorded. A second one terminates the program. So does the first,
+/// if came() or why() is not called within a second of processor time, so that no loop of a command can block it. Uses
+/// SIGALRM. Ignored signals stay ignored, as set by nohup(1) and by shells for background jobs. At most one object at a
+/// time.
 class EndOnSignal {
  public:
   EndOnSignal();
@@ -20,7 +20,7 @@ class EndOnSignal {
 
   /// Whether a signal has been received. This and why() may be called by any thread.
   static bool came();
-  /// For people: "interrupted by its user", "ended by SIGTERM", or "ended by the testbed" that started it; empty if no
+  /// For people: "interrupted by the user", "ended by SIGTERM", or "ended by the testbed" that started it; empty if no
   /// signal has been received.
   static std::string why();
 

@@ -1,5 +1,5 @@
-// What experiments across hosts find on this machine (see experiment_doctor.h): by making namespaces with a pair of
-// interfaces, and by loading MPI's module, each in a child process that takes it all with it.
+// Checks for experiments across hosts (see experiment_doctor.h): creates namespaces with a pair of interfaces, and
+// loads MPI's module, each in a child process whose end removes everything.
 #include "experiment_doctor.h"
 
 #include <fmt/format.h>
@@ -34,8 +34,8 @@ bool works(std::span<const Check> machine, std::string_view name) {
       machine, [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
 }
 
-/// Whether interfaces of this network namespace may be changed at all: 0, or errno. It takes CAP_NET_ADMIN in the user
-/// namespace that owns it, which a container may lack that may make namespaces.
+/// Whether interfaces of this network namespace can be changed at all: 0, or errno. It needs CAP_NET_ADMIN in the user
+/// namespace that owns it, which a container may lack even if it can create namespaces.
 int try_interface() {
   const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (file < 0) return errno;
@@ -47,16 +47,16 @@ int try_interface() {
   return error;
 }
 
-/// What became of namespaces and a pair of interfaces, as it comes out of a child process in a line: a letter, a number
-/// and text.
+/// The result of creating namespaces and a pair of interfaces. The child process returns it in one line: a letter, a
+/// number and text.
 struct Trial {
   enum Kind : char {
     made = 'o',
     no_user = 'u',               ///< with "cause; cure"
     no_pid_namespace = 'p',      ///< with errno
-    no_network_namespace = 'n',  ///< the same
+    no_network_namespace = 'n',  ///< with errno
     no_pair = 'v',               ///< with errno of changing another interface, and ip's words
-    not_tried = 'x',             ///< with why
+    not_tried = 'x',             ///< with the reason
   };
   Kind kind = not_tried;
   int error = 0;
@@ -69,14 +69,14 @@ struct Trial {
     trial.kind = static_cast<Kind>(line[0]);
     const char* const end = line.data() + line.size();
     const auto [at, problem] = std::from_chars(line.data() + 1, end, trial.error);
-    // The reason of in_child() has no number.
+    // The reason that in_child() returns has no number.
     const char* const text = problem == std::errc() && at != end ? at + 1 : line.data() + 1;
     trial.text.assign(text, end);
     return trial;
   }
 };
 
-/// Makes a PID namespace, a network namespace and a pair of interfaces in it.
+/// Creates a PID namespace, a network namespace and a pair of interfaces in it.
 Trial try_namespaces() {
   return Trial::from(dpdk::in_child(Trial::not_tried, [] {
     testbed::add_administrators_path();
@@ -99,7 +99,8 @@ std::string cure_of(Trial::Kind kind, int error) {
   if (error == ENOSPC)
     return fmt::format("raise the limit: sysctl user.max_{}_namespaces=1000",
                        kind == Trial::no_pid_namespace ? "pid" : "net");
-  return "run it outside of this container, or give that CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged)";
+  return "run mltcp outside of this container, or give the container CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run "
+         "--privileged)";
 }
 
 Check check_testbed(std::span<const Check> machine) {
@@ -120,23 +121,24 @@ Check check_testbed(std::span<const Check> machine) {
   if (trial.kind == Trial::no_pid_namespace || trial.kind == Trial::no_network_namespace)
     return dpdk::missing(
         name,
-        fmt::format("{}, but the kernel makes no {} namespace ({})", who,
+        fmt::format("{}, but the kernel cannot create a {} namespace ({})", who,
                     trial.kind == Trial::no_pid_namespace ? "PID" : "network", std::strerror(trial.error)),
         cure_of(trial.kind, trial.error));
   if (trial.kind == Trial::no_pair)
     return dpdk::missing(
-        name, fmt::format("namespaces, but no pair of interfaces: {}", one_line(trial.text)),
-        trial.error == EPERM ? cure_of(Trial::no_network_namespace, EPERM) : "load the kernel's module: modprobe veth");
+        name, fmt::format("namespaces work, but a pair of interfaces cannot be created: {}", one_line(trial.text)),
+        trial.error == EPERM ? cure_of(Trial::no_network_namespace, EPERM) : "load the kernel module: modprobe veth");
   if (trial.kind != Trial::made)
-    return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(trial.text)),
-                         "run it again when the machine has less to do");
+    return dpdk::missing(name, fmt::format("the check of namespaces failed: {}", one_line(trial.text)),
+                         "run mltcp doctor again when the machine is less busy");
   const std::string detail = fmt::format("{}, ip, nsenter, {}PID and network namespaces, pairs of interfaces (veth)",
                                          who, is_root ? "" : "user, ");
   if (!is_root) return dpdk::ok(name, detail + "; --device af_packet or udp");
   if (works(machine, "AF_XDP")) return dpdk::ok(name, detail);
   if (works(machine, "AF_PACKET"))
-    return dpdk::warn(name, detail + ", but no AF_XDP", "give it --device af_packet, or see AF_XDP above");
-  return dpdk::missing(name, detail + ", but neither AF_XDP nor AF_PACKET", "see these two above");
+    return dpdk::warn(name, detail + ", but AF_XDP does not work", "give --device af_packet, or see AF_XDP above");
+  return dpdk::missing(name, detail + ", but neither AF_XDP nor AF_PACKET works works works works works works",
+                       "see AF_XDP and AF_PACKET above");
 }
 
 Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
@@ -153,15 +155,13 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
              : kinds.empty() ? ""
                              : fmt::format("{}, on an interface that is ready below", fmt::join(kinds, " or "));
   if (works(machine, kUdpCheck))
-    return dpdk::ok(name, faster.empty() ? "a host's port can be udp:, with an address that the kernel has"
-                                         : fmt::format("a host's port can be {}, or udp: with an address that the "
-                                                       "kernel has",
-                                                       faster));
+    return dpdk::ok(
+        name, faster.empty() ? "a host's port can be udp:, with an address of this machine"
+                             : fmt::format("a host's port can be {}, or udp: with an address of this machine", faster));
   if (faster.empty())
-    return dpdk::missing(
-        name, "a host's port can be neither udp nor af_xdp nor af_packet here",
-        "see these above, and the interfaces below, or make hosts of this machine, by mltcp testbed; a "
-        "coordinator needs no port");
+    return dpdk::missing(name, "a host's port can be neither udp nor af_xdp nor af_packet here",
+                         "see UDP sockets, AF_XDP and AF_PACKET above and the interfaces below, or create hosts on "
+                         "this machine with mltcp testbed; a coordinator needs no port");
   return dpdk::ok(name, "a host's port can be " + faster);
 }
 
@@ -172,14 +172,14 @@ Check check_mpi() {
     return load_mpi_module(why) != nullptr ? std::string("o") : "e" + why;
   });
   if (result[0] != 'o')
-    return dpdk::missing(name, fmt::format("the module for MPI can't be loaded ({})", one_line(result.substr(1))),
-                         "install an MPI (Debian: libopenmpi-dev, openmpi-bin) and build again; mltcp gen --join needs "
-                         "none");
+    return dpdk::missing(
+        name, fmt::format("the MPI module cannot be loaded ({})", one_line(result.substr(1))),
+        "install MPI (Debian: libopenmpi-dev, openmpi-bin) and build again; mltcp gen --join does not need MPI");
   for (const char* const launcher : {"mpirun", "srun"})
     if (const std::string path = testbed::find_program(launcher); !path.empty())
-      return dpdk::ok(name, fmt::format("the module for MPI can be loaded, {} starts it", path));
-  return dpdk::missing(name, "the module for MPI can be loaded, but neither mpirun nor srun is in the path",
-                       "install what starts MPI (Debian: openmpi-bin)");
+      return dpdk::ok(name, fmt::format("the MPI module can be loaded, {} starts it", path));
+  return dpdk::missing(name, "the MPI module can be loaded, but neither mpirun nor srun is in PATH",
+                       "install an MPI launcher (Debian: openmpi-bin)");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `mltcp testbed`, `mltcp gen` and `mltcp gen --mpi` find on this machine, for `mltcp doctor`.
+// For `mltcp doctor`: whether this machine can run `mltcp testbed`, `mltcp gen` and `mltcp gen --mpi`.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace mltcp::tools {
 
-/// A check for each of the three, with the first lack and its cure. `machine` is what dpdk::examine_machine() and
-/// check_udp() have found. Namespaces and MPI's module are tried in child processes; call it without threads. Never
-/// throws for what it finds.
+/// A check for each of the three, with the first missing part and its cure. `machine` contains the results of
+/// dpdk::examine_machine() and check_udp(). Namespaces and MPI's module are tried in child processes, so call it
+/// without threads. Problems are returned, not thrown.
 std::vector<dpdk::Check> examine_experiments(std::span<const dpdk::Check> machine, std::span<const dpdk::Check> ports);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// What the command line says of an experiment (see experiment_options.h).
+// Options of an experiment (see experiment_options.h).
 #include "experiment_options.h"
 
 #include <fmt/format.h>
@@ -31,11 +31,11 @@ void add_experiment_options(Options& options, ExperimentArguments& arguments, co
       .suggest(algorithm_names());
   options
       .add_list("--policy", arguments.options.policy,
-                "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
+                "Policies, separated by commas, e.g. fair,mltcp; default: the file's, or fair,mltcp")
       .suggest(experiment::policy_names());
   options.add("--iterations", arguments.options.iterations, "Iterations per job; default: the file's, or 50")
       .check(whole(1, 1'000'000));
-  add_seed(options, arguments.options.seed, "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  add_seed(options, arguments.options.seed, "Seed of all random values, 0 to 2^63 - 1; default: the file's, or 1");
 }
 
 void add_seed(Options& options, std::optional<std::uint64_t>& seed, const std::string& help) {
@@ -51,7 +51,7 @@ experiment::Experiment load_experiment(const ExperimentArguments& arguments) {
 }
 
 experiment::Experiment load_for_hosts(ExperimentArguments arguments) {
-  arguments.options.datapath = "sim";  // it has all that hosts have
+  arguments.options.datapath = "sim";  // it supports everything that hosts support
   experiment::Experiment experiment = load_experiment(arguments);
   experiment.datapath = "hosts";
   return experiment;

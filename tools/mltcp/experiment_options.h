@@ -1,5 +1,5 @@
-// What the command line says of an experiment, in place of its file: of `mltcp run` and `mltcp gen`; and what other
-// commands share of it.
+// Options of `mltcp run` and `mltcp gen` that replace settings of the experiment's file, and parts that other commands
+// share.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mltcp::tools {
 
-/// What this build can run.
+/// The features that this build can run.
 experiment::FileOptions file_options();
 
 struct ExperimentArguments {
@@ -19,17 +19,16 @@ struct ExperimentArguments {
   experiment::FileOptions options = file_options();
 };
 
-/// --cc, --policy, --iterations and --seed. `cc_reference` stands behind the names of algorithms: " (docs/...)", or
+/// Adds --cc, --policy, --iterations and --seed. `cc_reference` follows the names of algorithms: " (docs/...)", or
 /// nothing.
 void add_experiment_options(Options& options, ExperimentArguments& arguments, const std::string& cc_reference);
 
-/// --seed, a number as in experiment files: the parser of options would take what is too large for the largest there
-/// is.
+/// Adds --seed, a number as in experiment files. CLI11's own parser would turn too large a number into the largest one.
 void add_seed(Options& options, std::optional<std::uint64_t>& seed, const std::string& help);
 
-/// The experiment of the file, with what stands in place of it. Throws InputError.
+/// The experiment of the file, with the options' settings. Throws InputError.
 experiment::Experiment load_experiment(const ExperimentArguments& arguments);
-/// The same, with what hosts can do.
+/// Likewise, with the features of hosts.
 experiment::Experiment load_for_hosts(ExperimentArguments arguments);
 
 }  // namespace mltcp::tools

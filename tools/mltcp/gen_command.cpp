@@ -44,7 +44,7 @@
 namespace mltcp::tools {
 namespace {
 
-/// What every machine has, and any user may.
+/// Every machine has it, and every user may use it.
 constexpr const char* kDefaultPort = "udp:";
 
 struct GenArguments {
@@ -59,57 +59,57 @@ struct GenArguments {
   std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
   std::optional<std::string> key;
   bool authenticate = false;
-  experiment::HostOptions process;     ///< of a host, as far as options say it
+  experiment::HostOptions process;     ///< the part that options set; for a host
   std::optional<std::string> metrics;  ///< port, or IP:PORT
   std::optional<std::string> pcap;     ///< FILE and words, see capture_options.h
-  std::vector<std::string> load;       ///< FILE.so:NAME: congestion controls that jobs may have
-  /// Options that were given and are the coordinator's, and a host's: "--policy". With MPI each process takes its part.
+  std::vector<std::string> load;       ///< FILE.so:NAME: congestion controls that jobs may use
+  /// Names of the given options that only a coordinator, or only a host, uses: "--policy". With --mpi all processes get
+  /// the same options, and each uses those of its role.
   std::vector<std::string> for_coordinator;
   std::vector<std::string> for_host;
 };
 
 void add_coordinator_options(Options& options, GenArguments& arguments) {
-  options.group("Of the coordinator", arguments.for_coordinator);
+  options.group("Options of the coordinator", arguments.for_coordinator);
   add_experiment_options(options, arguments.experiment, "");
-  options.add("--plan", arguments.plan, "Slots for policies schedule and mltcp+schedule (docs/explanation/plans.md)");
+  options.add("--plan", arguments.plan,
+              "Read the slots of policies schedule and mltcp+schedule from this file (docs/how-to/plan.md)");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
   add_series_options(options, arguments.series);
   options.flag("--ranks", arguments.ranks, "Show every rank on the terminal, not only jobs");
 }
 
 void add_host_options(Options& options, GenArguments& arguments) {
-  options.group("Of a host", arguments.for_host);
-  options.add(
-      "--port", arguments.process.device,
-      "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
-      "verbs:DEVICE, verbs:DEVICE:PORT:raw, ... "
-      "(docs/how-to/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
-      "here and in --ip");
-  options.add(
-      "--ip", arguments.process.ip,
-      "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: and verbs: one that the kernel has, "
-      "else one that it doesn't have");
-  options.add("--gateway", arguments.process.gateway, "The way to addresses beyond the prefix");
+  options.group("Options of a host", arguments.for_host);
+  options.add("--port", arguments.process.device,
+              "Port of the host: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI "
+              "address, verbs:DEVICE, verbs:DEVICE:PORT:raw, ... (docs/how-to/ports.md); default: udp:, on the "
+              "interface that has --ip; with --mpi, %r is replaced by the MPI rank, here and in --ip");
+  options.add("--ip", arguments.process.ip,
+              "Address of the host and prefix length, e.g. 10.0.0.1/24 or fd00::1/64: with udp: and verbs: an address "
+              "of this machine, with other ports an address that the kernel does not have");
+  options.add("--gateway", arguments.process.gateway, "Gateway to addresses outside the prefix");
   add_authenticate_option(options, arguments.authenticate);
-  options.add("--host", arguments.process.host, "Its number; default: the next one that is free")
+  options.add("--host", arguments.process.host, "Number of the host; default: the next free one")
       .check(whole(0, 1'000'000));
   options
       .add("--udp-port", arguments.process.udp_port,
-           fmt::format("UDP port of its first rank, others follow; default {}", kDefaultUdpPort))
+           fmt::format("UDP port of the host's first rank, the next ranks use the following ones; default {}",
+                       kDefaultUdpPort))
       .check(whole(1, 65535));
   options.add_each("--load", arguments.load,
-                   "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each");
-  options.add("--idle", arguments.process.idle, "Without work, spin, pause or sleep; default pause")
+                   "Allow this congestion control of a shared object, FILE.so:NAME, if the coordinator names it; give "
+                   "the option once per congestion control");
+  options.add("--idle", arguments.process.idle, "When idle: spin, pause or sleep; default pause")
       .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.process.cores, "The CPU to poll on; default: wherever the kernel has it run");
-  options.add("--memory", arguments.process.memory_mb, "Memory of DPDK in MB; default: what the port needs")
+  options.add("--cores", arguments.process.cores, "CPU that polls the port; default: the kernel chooses");
+  options.add("--memory", arguments.process.memory_mb, "Memory of DPDK in MB; default: as much as the port needs")
       .check(whole(32, 65536));
   options.add("--mtu", arguments.process.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
       .check(whole(576, 9000));
   options.add("--pcap", arguments.pcap,
               "Capture the port's packets: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
-              "(docs/how-to/captures.md); %r as in "
-              "--port");
+              "(docs/how-to/captures.md); %r is replaced by the MPI rank");
   options.add("--metrics", arguments.metrics, kMetricsHelp);
   options.add("--queues", arguments.process.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
 }
@@ -118,20 +118,21 @@ void add_options(Options& options, GenArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.experiment.file,
               "The experiment (docs/reference/experiment-file.md); not with --join");
   options.add("--serve", arguments.serve,
-              "Be the coordinator, at HOST:PORT or unix:/path; with --mpi: where, if not as it likes");
+              "Be the coordinator, at HOST:PORT or unix:/path; with --mpi: address of the coordinator, by default "
+              "chosen automatically");
   options.add("--join", arguments.join, "Be a host of the coordinator at this address");
   options.flag("--mpi", arguments.mpi,
-               "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
+               "Be the host whose number is the MPI rank, started by mpirun or srun; rank 0 is also the coordinator");
   options.add("--wait", arguments.wait,
               "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
-  add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
+  add_key_option(options, arguments.key, "Encrypt the coordinator's connections to hosts, and all packets of jobs,");
   add_coordinator_options(options, arguments);
   add_host_options(options, arguments);
 }
 
 Nanos wait_of(const GenArguments& arguments) { return of_option("--wait", arguments.wait, parse_duration); }
 
-/// What hosts are to record, or nothing.
+/// The series that hosts record, or nothing.
 std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
                                                    const experiment::Experiment& experiment,
                                                    const std::optional<std::string>& json, const std::string& plan,
@@ -163,7 +164,7 @@ std::string table_of(const experiment::HostsView& view, bool ranks) {
   return table.text();
 }
 
-/// What a coordinator says while it works: lines on `out`, and on a terminal how far it is, drawn over itself.
+/// A coordinator's output while it works: lines on `out`, and on a terminal its progress, which is redrawn.
 class CoordinatorOutput {
  public:
   CoordinatorOutput(std::FILE* out, bool ranks) : out_(out), ranks_(ranks) {}
@@ -203,13 +204,13 @@ class CoordinatorOutput {
   std::string stage_;
 };
 
-/// What had been measured before it failed.
+/// Prints the results that were measured before the failure.
 void print_unfinished(const Serving& serving, const experiment::Experiment& experiment, experiment::Results results,
                       const experiment::Datapath& coordinator, std::FILE* out) {
   if (results.runs.empty()) return;
   if (serving.complete) serving.complete(results);
-  print_warning(fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
-                            results.runs.size()));
+  print_warning(fmt::format("{} of {} policies {} complete; the results follow", results.runs.size(),
+                            experiment.policies.size(), results.runs.size() == 1 ? "is" : "are"));
   try {
     print_results(results, coordinator, experiment.file, serving.json, out);
   } catch (const RunError& also) {
@@ -217,7 +218,7 @@ void print_unfinished(const Serving& serving, const experiment::Experiment& expe
   }
 }
 
-/// `listening` is told the address when somebody may join.
+/// `listening` gets the address when hosts can join.
 int serve(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
   const Outputs outputs({{"--json", arguments.json}});
@@ -240,14 +241,14 @@ int serve(const GenArguments& arguments, const experiment::StreamKey& key, const
   return 0;
 }
 
-/// MPI ranks are host numbers.
+/// Checks the number of MPI processes: their ranks are host numbers.
 void check_processes(const GenArguments& arguments, int size) {
   const auto hosts = experiment::host_layout(load_for_hosts(arguments.experiment)).hosts;
   const auto count = static_cast<std::size_t>(size);
   if (hosts.size() == count && hosts.back() + 1 == count) return;
   throw InputError(fmt::format(
-      "MPI has started {}, numbers 0 to {}, and the experiment's hosts are {}; start one for each "
-      "host, and let the experiment's begin at 0 without gaps",
+      "MPI has started {}, numbers 0 to {}, but the experiment's hosts are {}; start one process per host, and number "
+      "the experiment's hosts from 0 without gaps",
       count == 1 ? std::string("1 process") : fmt::format("{} processes", count), count - 1, fmt::join(hosts, ", ")));
 }
 
@@ -266,10 +267,10 @@ int join(const GenArguments& arguments, const experiment::StreamKey& key, const 
   options.warn = print_warning;
   if (options.device.empty()) {
     options.device = kDefaultPort;
-    options.tell(fmt::format(
-        "no --port is given: {}, the kernel's UDP sockets, on the interface that has {}; docs/how-to/ports.md "
-        "has faster ones",
-        options.device, options.ip));
+    options.tell(
+        fmt::format("no --port is given: using {}, the kernel's UDP sockets, on the interface that has {}; for faster "
+                    "ports, see docs/how-to/ports.md",
+                    options.device, options.ip));
   }
   live::Exchange exchange;
   options.exchange = &exchange;
@@ -291,12 +292,12 @@ struct Mpi {
     void* const module = load_mpi_module(why);
     if (module == nullptr)
       throw RunError(
-          fmt::format("--mpi: the module for MPI can't be loaded ({}); install an MPI (Debian: libopenmpi-dev, "
-                      "openmpi-bin) and build again, or start the hosts with --join",
+          fmt::format("--mpi: the MPI module cannot be loaded ({}); install MPI (Debian: libopenmpi-dev, openmpi-bin) "
+                      "and build again, or start the hosts with --join",
                       why));
     const auto find = [&](auto& function, const char* name) {
       function = std::bit_cast<std::remove_reference_t<decltype(function)>>(dlsym(module, name));
-      if (function == nullptr) throw RunError(fmt::format("--mpi: the module for MPI has no {}; build it again", name));
+      if (function == nullptr) throw RunError(fmt::format("--mpi: the MPI module has no {}; build mltcp again", name));
     };
     find(start, "mltcp_mpi_start");
     find(one_machine, "mltcp_mpi_one_machine");
@@ -310,17 +311,18 @@ std::string with_rank(std::string text, int rank) {
   return text;
 }
 
-/// A folder of temporary files that nobody but this user may enter, under a name that nobody can guess, so that nobody
-/// can be there first; goes with its object.
+/// A folder of temporary files that only this user can access. Its name is unpredictable, so that no other user can
+/// create it first. The destructor removes it.
 class PrivateFolder {
  public:
   PrivateFolder() {
     std::error_code problem;
     path_ = (std::filesystem::temp_directory_path(problem) / "mltcp-gen-XXXXXX").string();
-    const bool made = !problem && mkdtemp(path_.data()) != nullptr;  // of mode 0700, and new, or not at all
+    const bool made = !problem && mkdtemp(path_.data()) != nullptr;  // with mode 0700 and new, or not at all
     if (!made)
-      throw RunError(fmt::format("no folder for the coordinator's socket can be made ({}); make room, or set TMPDIR",
-                                 problem ? problem.message() : std::generic_category().message(errno)));
+      throw RunError(fmt::format(
+          "a folder for the coordinator's socket cannot be created ({}); free some disk space, or set TMPDIR",
+          problem ? problem.message() : std::generic_category().message(errno)));
   }
   ~PrivateFolder() {
     std::error_code ignored;
@@ -334,7 +336,7 @@ class PrivateFolder {
   std::string path_;
 };
 
-/// "0.0.0.0:41234" as others know it.
+/// "0.0.0.0:41234" in the form that other hosts can use.
 std::string for_others(const std::string& address) {
   for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
     if (!address.starts_with(any)) continue;
@@ -358,7 +360,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
   if (own.pcap) own.pcap = with_rank(*own.pcap, rank);
   own.process.host = static_cast<std::uint32_t>(rank);
 
-  // Rank 0's coordinator has a thread, and this one speaks MPI.
+  // The coordinator of rank 0 has its own thread; this one calls MPI.
   std::promise<std::string> listening;
   std::future<std::string> address = listening.get_future();
   std::exception_ptr failure;
@@ -368,7 +370,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
       bool told = false;
       try {
         check_processes(arguments, size);
-        // Where hosts that MPI has started find the coordinator, when nobody says it.
+        // The default place where hosts that MPI has started find the coordinator.
         std::optional<PrivateFolder> folder;
         if (!arguments.serve && one_machine) folder.emplace();
         const std::string own_address = folder ? "unix:" + folder->path() + "/coordinator" : "0.0.0.0:0";
@@ -391,7 +393,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
   if (const int error = mpi.broadcast(text.data(), static_cast<int>(text.size())); error != 0) {
     own_failure = std::make_exception_ptr(RunError(fmt::format("--mpi: the broadcast failed (error {})", error)));
   } else if (text.front() == '\0') {
-    own_failure = std::make_exception_ptr(RunError("the coordinator, MPI rank 0, did not start; see what it said"));
+    own_failure = std::make_exception_ptr(RunError("the coordinator, MPI rank 0, did not start; see its messages"));
   } else {
     try {
       join(own, key, text.data());
@@ -400,34 +402,36 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
     }
   }
   if (coordinator.joinable()) coordinator.join();
-  // The coordinator knows best what went wrong.
+  // The coordinator's error is the most precise one.
   if (failure) std::rethrow_exception(failure);
   if (own_failure) std::rethrow_exception(own_failure);
   mpi.end();
   return 0;
 }
 
-/// Throws InputError for words that don't go together.
+/// Throws InputError for options that exclude each other.
 void check_words(const GenArguments& arguments) {
   const bool host = arguments.join.has_value() || arguments.mpi;
   if ((arguments.serve && !arguments.mpi) + arguments.join.has_value() + arguments.mpi != 1)
     throw InputError(
-        "say what this process is: --serve ADDRESS for the coordinator, --join ADDRESS on a host, or --mpi");
+        "the role of this process is missing; give --serve ADDRESS for the coordinator, --join ADDRESS for a host, or "
+        "--mpi");
   if (arguments.join && !arguments.experiment.file.empty())
     throw InputError("--join: the coordinator has the experiment; leave its file out here");
   if (!arguments.join && arguments.experiment.file.empty())
-    throw InputError("no experiment is given; name its file (docs/reference/experiment-file.md)");
+    throw InputError("no experiment is given; give its file (docs/reference/experiment-file.md)");
   if (host && arguments.process.ip.empty())
     throw InputError(
-        "a host needs its address: --ip IP/PREFIX, as in --ip 10.0.0.1/24, and a port unless it is udp:, as in --port "
-        "af_xdp:eth0");
+        "a host needs an address; give --ip IP/PREFIX, e.g. --ip 10.0.0.1/24, and --port if it is not udp:, e.g. "
+        "--port af_xdp:eth0");
   if (!host && !arguments.for_host.empty())
-    throw InputError(
-        fmt::format("{}: for hosts, and --serve is the coordinator; start mltcp gen --join on each host, with that",
-                    fmt::join(arguments.for_host, ", ")));
+    throw InputError(fmt::format(
+        "{}: an option of hosts, but --serve starts the coordinator; give it to mltcp gen --join on each host instead",
+        fmt::join(arguments.for_host, ", ")));
   if (arguments.join && !arguments.for_coordinator.empty())
-    throw InputError(fmt::format("{}: for the coordinator, and --join is a host; give it to mltcp gen --serve instead",
-                                 fmt::join(arguments.for_coordinator, ", ")));
+    throw InputError(
+        fmt::format("{}: an option of the coordinator, but --join starts a host; give it to mltcp gen --serve instead",
+                    fmt::join(arguments.for_coordinator, ", ")));
   for (const std::string& algorithm : arguments.load)
     of_option("--load", [&] { return &cc::algorithm_from(algorithm); });
 }
@@ -441,12 +445,12 @@ int gen(const GenArguments& arguments) {
   return join(arguments, key, *arguments.join);
 }
 
-/// Hosts that nobody has joined, for what can be told before.
+/// Hosts that have not joined, for checks before the run.
 class NoHosts final : public experiment::Datapath {
  public:
   std::unique_ptr<experiment::LiveRun> prepare(const experiment::Experiment& /*experiment*/,
                                                const experiment::RunPlan& /*plan*/) override {
-    throw RunError("nobody has joined");
+    throw RunError("no host has joined");
   }
   [[nodiscard]] const experiment::DatapathKind& kind() const override { return experiment::datapath_kind("hosts"); }
   [[nodiscard]] bool real_payload() const override { return true; }
@@ -482,7 +486,7 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
   output.attach(options);
   const auto coordinator = experiment::make_coordinator(experiment, options);
   Provenance provenance;
-  experiment::Results results;  // those so far, while it runs
+  experiment::Results results;  // intermediate ones while it runs
   experiment::SeriesFile series;
   try {
     experiment::RunOptions run_options;

@@ -1,4 +1,4 @@
-// What other commands ask of `mltcp gen`.
+// The parts of `mltcp gen` that other commands use.
 #pragma once
 
 #include <cstdio>
@@ -16,28 +16,28 @@
 
 namespace mltcp::tools {
 
-/// Whether a coordinator could begin with these words, which stand behind `mltcp gen`, --serve among them: reads them,
-/// the experiment and its plan, and listens nowhere. Throws the InputError that the coordinator would throw. False:
-/// they ask for --help, which has been printed.
+/// Checks that a coordinator could start with these words of `mltcp gen`, including --serve: reads them, the experiment
+/// and its plan, but does not listen. Throws the InputError that the coordinator would throw. False: they contain
+/// --help, which has been printed.
 bool check_coordinator_words(const std::vector<std::string>& words);
 
 /// How a coordinator runs an experiment across hosts that join it (mltcp gen --join).
 struct Serving {
   std::string address;                  ///< to listen on
-  experiment::StreamKey key{};          ///< only hosts that have it can join; null: those without one
+  experiment::StreamKey key{};          ///< only hosts with this key can join; null: only hosts without one
   Nanos wait{60'000'000'000};           ///< for hosts to join
   std::string plan{};                   ///< file; empty: plans are computed
   std::optional<std::string> json{};    ///< file, or "-" for standard output
-  std::optional<std::string> report{};  ///< the page of the results, the same
+  std::optional<std::string> report{};  ///< the page of the results, likewise
   bool ranks = false;                   ///< show each rank on the terminal
   SeriesArguments series{};             ///< written at the end
-  /// Told the address when somebody may join.
+  /// Gets the address when hosts can join.
   std::function<void(const std::string& address)> listening{};
   /// Adds to the results before they are printed.
   std::function<void(experiment::Results& results)> complete{};
 };
 
-/// What the option --key names, for both ends; null where it was not given. Throws InputError. To be called once.
+/// The key of option --key, for both ends; null if it was not given. Throws InputError. Call it once.
 experiment::StreamKey stream_key_of(const std::optional<std::string>& key);
 
 /// Coordinates the experiment, whose datapath is "hosts", prints its results to `out` and writes them. Throws

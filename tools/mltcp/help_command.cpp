@@ -1,4 +1,4 @@
-// `mltcp help`: the same as --help, and the manual and completions that are made of it.
+// `mltcp help`: prints --help, and writes the manual and completions that are made from it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -22,9 +22,9 @@ struct HelpArguments {
 };
 
 void add_options(Options& options, HelpArguments& arguments) {
-  options.add("COMMAND", arguments.command, "The command; default: this program");
+  options.add("COMMAND", arguments.command, "The command whose help is shown; default: all of mltcp");
   options.add("--write", arguments.write,
-              "Write manual pages, and completions for bash and zsh, below this folder, as in ~/.local/share");
+              "Write manual pages, and completions for bash and zsh, below this folder, e.g. ~/.local/share");
 }
 
 void write_manual(const CommandLine& line, const std::filesystem::path& folder) {
@@ -33,17 +33,17 @@ void write_manual(const CommandLine& line, const std::filesystem::path& folder) 
     std::error_code problem;
     std::filesystem::create_directories(file.parent_path(), problem);
     if (problem)
-      throw InputError(fmt::format("{}: can't be made ({}); name a folder that you may write to",
+      throw InputError(fmt::format("{}: cannot be created ({}); name a folder that you may write to",
                                    file.parent_path().string(), problem.message()));
     write_file(file.string(), text);
   }
 }
 
-// ---- Who finds it there ---------------------------------------------------------------------------------------------
+// ---- Which programs find them ---------------------------------------------------------------------------------------
 
 namespace fs = std::filesystem;
 
-/// Whether a list of folders, "a:b", has this one.
+/// Whether a list of folders, "a:b", contains `wanted`.
 bool lists(const std::string& folders, const fs::path& wanted) {
   std::istringstream list(folders);
   std::error_code problem;
@@ -52,8 +52,8 @@ bool lists(const std::string& folders, const fs::path& wanted) {
   return false;
 }
 
-/// As man-db looks for pages (manpath(5)): what MANPATH has; where that is unset or has an empty entry, also what lies
-/// beside the folders of PATH, and the system's.
+/// Whether man-db finds the pages (manpath(5)): in MANPATH, and, if that is unset or has an empty entry, also beside
+/// the folders of PATH and in the system's.
 bool man_finds(const fs::path& pages) {
   const std::string given = environment("MANPATH");
   if (lists(given, pages)) return true;
@@ -66,7 +66,7 @@ bool man_finds(const fs::path& pages) {
   return lists("/usr/share/man:/usr/local/share/man", pages);
 }
 
-/// As bash-completion does when a command is completed for the first time.
+/// Whether bash-completion finds them, which it looks for at the first completion of a command.
 bool bash_finds(const fs::path& completions) {
   std::string user = environment("BASH_COMPLETION_USER_DIR");
   std::string data = environment("XDG_DATA_HOME");
@@ -78,12 +78,12 @@ bool bash_finds(const fs::path& completions) {
   return lists(user, base) || (base.filename() == "bash-completion" && lists(folders, base.parent_path()));
 }
 
-/// Its fpath is no other program's to see, unless it is exported.
+/// zsh's fpath is not visible to other programs unless it is exported.
 bool zsh_finds(const fs::path& functions) {
   return lists(environment("FPATH") + ":/usr/local/share/zsh/site-functions:/usr/share/zsh/site-functions", functions);
 }
 
-/// As a shell reads it.
+/// The path quoted for a shell.
 std::string word(const fs::path& path) {
   const std::string text = path.string();
   if (text.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) return text;
@@ -92,7 +92,7 @@ std::string word(const fs::path& path) {
   return "'" + result + "'";
 }
 
-/// What was written, and what its user has to add so that man and the shells find it: nothing of what is so already.
+/// Prints what was written, and what the user must still add so that man and the shells find it.
 void tell_where(const std::string& given) {
   std::error_code problem;
   fs::path folder = fs::weakly_canonical(fs::absolute(given), problem);
@@ -101,7 +101,8 @@ void tell_where(const std::string& given) {
   const fs::path pages = folder / "man";
   const fs::path bash = folder / "bash-completion/completions";
   const fs::path zsh = folder / "zsh/site-functions";
-  if (!man_finds(pages)) fmt::print("for man, add to your shell's start: export MANPATH={}:$MANPATH\n", word(pages));
+  if (!man_finds(pages))
+    fmt::print("for man, add to your shell's startup file: export MANPATH={}:$MANPATH\n", word(pages));
   if (!bash_finds(bash)) fmt::print("for bash, add to ~/.bashrc: . {}\n", word(bash / "mltcp"));
   if (!zsh_finds(zsh)) fmt::print("for zsh, add to ~/.zshrc, before compinit: fpath=({} $fpath)\n", word(zsh));
 }
@@ -118,7 +119,7 @@ void add_help_command(CommandLine& line) {
     tell_where(*arguments.write);
     return 0;
   };
-  line.add<HelpArguments>("help", "The same as --help, of this program or of a command", add_options, help);
+  line.add<HelpArguments>("help", "Show the help of mltcp or of a command, as --help does", add_options, help);
 }
 
 }  // namespace mltcp::tools

@@ -1,7 +1,7 @@
-// `mltcp inspect`: what traces or a measured profile hold, for people, as a job of an experiment or as JSON; and what
-// jobs claim in a capture.
+// `mltcp inspect`: the contents of traces or of a measured profile, as text, as a job of an experiment or as JSON; and
+// the claims of jobs in a capture.
 //
-// Traces of all formats are read as graphs (lab/workload/traces/); a profile has a reader and a summary of its own.
+// Traces of all formats are read as graphs (lab/workload/traces/); a profile has its own reader and summary.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct InspectArguments {
   std::vector<std::string> files;
   bool toml = false;
   std::optional<std::string> name;  ///< default: the file's
-  workload::TraceView trace;        ///< as far as options say it
+  workload::TraceView trace;        ///< the part that options set
   std::string network;              ///< empty: see TraceOptions::network
   std::string rate = "100 Gbps";
   std::optional<std::string> json;  ///< file, or "-" for standard output
@@ -47,31 +47,28 @@ struct InspectArguments {
 void add_options(Options& options, InspectArguments& arguments) {
   options
       .add("TRACE", arguments.files,
-           "Traces of one job: files, archives (.tar) or folders with one for each rank, packed or not, of any format "
-           "that "
-           "docs/reference/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), of which it is "
-           "shown what "
-           "jobs "
-           "claim (docs/how-to/captures.md)")
+           "Traces of one job: files, archives (.tar) or folders with one trace per rank, compressed or not, in any "
+           "format that docs/reference/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), to "
+           "show the progress that jobs claim (docs/how-to/captures.md)")
       .required();
-  options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
-  options.add("--name", arguments.name, "Name of that job; default: the file's");
+  options.flag("--toml", arguments.toml, "Print the job as a part of an experiment file");
+  options.add("--name", arguments.name, "Name of the job that --toml prints; default: the file's name");
   options
       .add("--workers", arguments.trace.workers,
-           "Workers that reduce weight gradients, of traces in 12 columns; default: the trace's, or 2")
+           "Number of workers that reduce weight gradients, for traces in 12 columns; default: the trace's, or 2")
       .check(whole(2, 1'000'000));
-  options.add(
-      "--network", arguments.network,
-      "Collectives of traces in 12 columns that cross the network: weight-gradient, inter-server or all; default: "
-      "weight-gradient, or all if there are no such");
-  options.add("--compute-scale", arguments.trace.compute_scale, "Factor on compute times; default 1")
+  options.add("--network", arguments.network,
+              "Collectives that cross the network, for traces in 12 columns: weight-gradient, inter-server or all; "
+              "default: weight-gradient, or all if the trace has none of these");
+  options.add("--compute-scale", arguments.trace.compute_scale, "Multiply compute times by this; default 1")
       .check(factor(1e6));
-  options.add("--bytes-scale", arguments.trace.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.add("--bytes-scale", arguments.trace.bytes_scale, "Multiply sent bytes by this; default 1")
+      .check(factor(1e6));
   options.add("--rank", arguments.trace.rank,
-              "Rank whose view is shown, as recorded; default: the first that has a trace");
+              "Rank whose trace is shown, by its recorded number; default: the first that has a trace");
   options
       .add("--ranks", arguments.trace.ranks,
-           "Number of ranks of a job whose trace does not tell; default: as few as can be")
+           "Number of ranks, if the trace does not state it; default: the smallest number that fits the trace")
       .check(whole(1, 1'000'000));
   options.add("--json", arguments.json, "Write the summary to this file; - is standard output");
   options.add("--rate", arguments.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
@@ -82,7 +79,7 @@ void print_toml(const workload::Job& job, const std::vector<std::string>& warnin
   print_warnings(warnings);
 }
 
-/// What is asked of any kind of file.
+/// The requested output, for any kind of file.
 struct Wanted {
   workload::TraceView trace;
   std::string name;  ///< of the job
@@ -93,12 +90,12 @@ Wanted wanted_of(const InspectArguments& arguments) {
   workload::TraceView& trace = wanted.trace;
   trace.also_known = "measured profile (columns time_ms,rate_bps), capture (pcapng)";
   trace.link = of_option("--rate", arguments.rate, parse_rate);
-  if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0; give one, e.g. \"100 Gbps\"");
   if (!arguments.network.empty()) {
     trace.network = workload::network_from(arguments.network);
     if (!trace.network)
       throw InputError(
-          fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
+          fmt::format("--network {}: unknown; give weight-gradient, inter-server or all", arguments.network));
   }
   wanted.name = arguments.name.value_or(experiment::job_name_of(arguments.file()));
   return wanted;
@@ -108,8 +105,8 @@ int print_profile(const InspectArguments& arguments, const Wanted& wanted) {
   if (arguments.trace.workers != 0 || !arguments.network.empty() || arguments.trace.compute_scale != 1 ||
       arguments.trace.bytes_scale != 1)
     throw InputError(
-        "--workers, --network, --compute-scale, --bytes-scale: a measured profile tells what was sent, and when; "
-        "leave them out");
+        "--workers, --network, --compute-scale, --bytes-scale: a measured profile already states what was sent, and "
+        "when; leave them out");
   const workload::Profile profile = workload::load_profile(arguments.file());
   if (!arguments.toml) {
     fmt::print("{}", workload::describe(profile, wanted.trace.link));
@@ -162,7 +159,7 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   const std::vector<std::filesystem::path> paths(arguments.files.begin(), arguments.files.end());
   const workload::GraphSummary summary = experiment::summarise_job_traces(paths, wanted.trace);
   if ((wanted.trace.network || wanted.trace.workers != 0) && !workload::is_training_loop(summary))
-    throw InputError("--network, --workers: this trace tells what was sent, and by whom; leave them out");
+    throw InputError("--network, --workers: this trace already states which rank sent what; leave them out");
   if (arguments.json) write_file(*arguments.json, json_text(to_json(summary), 2));
   if (arguments.json == "-") return 0;
   if (arguments.toml)
@@ -172,34 +169,33 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   return 0;
 }
 
-/// What jobs claim in a capture.
+/// Prints the claims of jobs in a capture.
 int print_capture(const InspectArguments& arguments) {
   if (arguments.toml || arguments.name || arguments.trace.workers != 0 || !arguments.network.empty() ||
       arguments.trace.compute_scale != 1 || arguments.trace.bytes_scale != 1 || arguments.trace.rank ||
       arguments.trace.ranks != 0 || arguments.json)
-    throw InputError(fmt::format(
-        "{}: this is a capture, of which it is shown what jobs claim; options are for traces, leave them out",
-        arguments.file()));
+    throw InputError(
+        fmt::format("{}: options are for traces, and this file is a capture; leave them out", arguments.file()));
   std::ifstream in(arguments.file(), std::ios::binary);
   const capture::CaptureClaims claims = capture::read_claims(in, arguments.file());
   fmt::print("{} in {}\n", plural(claims.packets, "packet"), one_line(arguments.file()));
   const std::vector<JobClaim> received = claims.received.report();
   const std::vector<JobClaim> sent = claims.sent.report();
-  if (received.empty() && sent.empty()) fmt::print("none has data of a job\n");
-  if (!received.empty()) fmt::print("\nwhat jobs claimed in packets received\n{}", claims_table(received));
-  if (!sent.empty()) fmt::print("\nwhat jobs claimed in packets sent\n{}", claims_table(sent));
-  std::vector<std::string> warnings = doubts_of(received);
-  for (std::string& doubt : doubts_of(sent)) warnings.push_back(std::move(doubt));
+  if (received.empty() && sent.empty()) fmt::print("no packet has data of a job\n");
+  if (!received.empty()) fmt::print("\nprogress that jobs claimed in received packets\n{}", claims_table(received));
+  if (!sent.empty()) fmt::print("\nprogress that jobs claimed in sent packets\n{}", claims_table(sent));
+  std::vector<std::string> warnings = warnings_of(received);
+  for (std::string& warning : warnings_of(sent)) warnings.push_back(std::move(warning));
   if (claims.cut_packets > 0)
-    warnings.push_back(fmt::format("{} cut before what they claim; capture {} bytes or more (snap=)",
+    warnings.push_back(fmt::format("{} cut before the claimed progress; capture {} bytes or more (snap=)",
                                    plural(claims.cut_packets, "packet"), capture::kMinCaptured));
   if (claims.deep_packets > 0)
-    warnings.push_back(fmt::format("{} behind more than {} VLAN tags or MPLS labels left out",
+    warnings.push_back(fmt::format("{} with more than {} VLAN tags or MPLS labels left out",
                                    plural(claims.deep_packets, "packet"), capture::kMaxTags));
   if (claims.fragments > 0)
     warnings.push_back(
-        fmt::format("{} of IP left out; MLTCP's packets are not fragmented, so these are others', or a "
-                    "tunnel on the way fragments them",
+        fmt::format("{} of IP left out; MLTCP does not fragment packets, so they are from other programs, or a tunnel "
+                    "on the path fragmented them",
                     plural(claims.fragments, "fragment")));
   if (claims.extended > 0)
     warnings.push_back(fmt::format("{} of IPv6 with extension headers left out", plural(claims.extended, "packet")));
@@ -207,8 +203,8 @@ int print_capture(const InspectArguments& arguments) {
     warnings.push_back(fmt::format("{} of links of type {} left out; capture on one interface of Ethernet (not any)",
                                    plural(claims.other_packets, "packet"), claims.other_link));
   if (claims.is_cut)
-    warnings.push_back(fmt::format("{} ends within a packet: it is still written, or there was no room for all of it",
-                                   arguments.file()));
+    warnings.push_back(
+        fmt::format("{} ends within a packet: it is still being written, or the disk was full", arguments.file()));
   print_warnings(warnings);
   return 0;
 }
@@ -216,10 +212,8 @@ int print_capture(const InspectArguments& arguments) {
 int inspect(const InspectArguments& arguments) {
   for (const std::string& file : arguments.files) {
     if (capture::is_classic_capture(file))
-      throw InputError(
-          fmt::format("{0}: this is a capture of the older format pcap; convert it: tshark -F pcapng -r {0} "
-                      "-w NEW.pcapng",
-                      file));
+      throw InputError(fmt::format(
+          "{0}: this is a capture in the older format pcap; convert it: tshark -F pcapng -r {0} -w NEW.pcapng", file));
     if (!capture::is_capture(file)) continue;
     if (arguments.files.size() == 1) return print_capture(arguments);
     throw InputError(
@@ -234,7 +228,7 @@ int inspect(const InspectArguments& arguments) {
   if (arguments.files.size() > 1 || !experiment::is_measured_profile(arguments.file()))
     return print_graph(arguments, wanted);
   if (arguments.json || arguments.trace.rank || arguments.trace.ranks != 0)
-    throw InputError("--json, --rank, --ranks: for traces of ranks, and this is a measured profile; leave them out");
+    throw InputError("--json, --rank, --ranks: for traces of ranks, but this is a measured profile; leave them out");
   return print_profile(arguments, wanted);
 }
 
@@ -242,7 +236,7 @@ int inspect(const InspectArguments& arguments) {
 
 void add_inspect_command(CommandLine& line) {
   line.add<InspectArguments>("inspect",
-                             "What traces or a profile hold: iterations, phases, bytes (docs/reference/traces.md)",
+                             "Show the iterations, phases and bytes of traces or a profile (docs/reference/traces.md)",
                              add_options, inspect);
 }
 

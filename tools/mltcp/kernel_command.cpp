@@ -1,4 +1,4 @@
-// `mltcp kernel`: MLTCP for the kernel's own TCP. Loads it, tells it what jobs there are, and shows what it sees.
+// `mltcp kernel`: MLTCP for the kernel's own TCP. Loads it, configures its jobs, and shows its state.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -44,43 +44,40 @@ struct KernelArguments {
 void add_options(Options& options, KernelArguments& arguments) {
   options
       .add("ACTION", arguments.action,
-           "load puts mltcp_reno, mltcp_cubic and mltcp_dctcp into the kernel, set changes what jobs go by, status "
-           "shows "
-           "what they do, unload takes them away")
+           "load puts mltcp_reno, mltcp_cubic and mltcp_dctcp into the kernel, set changes the settings of jobs, "
+           "status shows settings and connections, unload removes the algorithms")
       .check(one_of({"load", "set", "status", "unload"}))
       .required();
   options
       .add_list("--cc", arguments.algorithms,
-                "Of load and unload: these of reno, cubic and dctcp only; default: all that the kernel has")
+                "With load and unload: only these of reno, cubic and dctcp; default: all that the kernel has")
       .suggest({"reno", "cubic", "dctcp"});
-  options.add("--json", arguments.json, "Of status: write it to this file; - is standard output");
-  options.group("What jobs go by, of load and set", arguments.of_settings);
+  options.add("--json", arguments.json, "With status: write the status to this file; - is standard output");
+  options.group("Settings of jobs, for load and set", arguments.of_settings);
   options
       .add("--function", arguments.function,
-           "F of bytes_ratio: F1 to F6, a constant, fair, \"polynomial A B C\", or \"table 0 0.25 1 2\", x and gain in "
-           "turn; "
-           "default F1")
+           "F of bytes_ratio: F1 to F6, a constant, fair, \"polynomial A B C\", or \"table 0 0.25 1 2\", with pairs of "
+           "x and gain; default F1")
       .suggest({"F1", "F2", "F3", "F4", "F5", "F6", "fair"});
-  options.add("--gap", arguments.gap, "A silence as long as this separates iterations; default: 0s, learned");
+  options.add("--gap", arguments.gap, "A pause of at least this length separates iterations; 0s: learn it; default 0s");
   options.add("--bytes", arguments.bytes,
-              "What the job's connections on this machine send in an iteration; default: 0B, learned");
+              "Bytes that the job's connections on this machine send per iteration; 0B: learn them; default 0B");
   options.add(
       "--marks", arguments.marks,
-      "Of load: bits of SO_MARK that number jobs, the other bits taken as 0; 0: it has nothing to do with them; "
-      "default 0xffffffff");
-  options.group("Which job, of set; without: all that have no settings of their own", arguments.of_job);
-  options.add("--job", arguments.job, "That of the sockets with this SO_MARK, of its bits in --marks, not shifted")
+      "With load: the bits of SO_MARK that hold the job's number; 0: SO_MARK does not number jobs; default 0xffffffff");
+  options.group("The job, for set; default: all jobs without settings of their own", arguments.of_job);
+  options.add("--job", arguments.job, "The job whose sockets have this SO_MARK, in the bits of --marks, not shifted")
       .check(whole(1, 0xffff'ffff));
-  options.add(
-      "--cgroup", arguments.cgroup,
-      "That of the sockets in this cgroup and below it: a folder, or, of one that is gone, with --forget, its number");
-  options.flag("--forget", arguments.forget, "It goes by the common settings again");
+  options.add("--cgroup", arguments.cgroup,
+              "The job whose sockets are in this cgroup or below it: a folder; with --forget, the number of a cgroup "
+              "that no longer exists");
+  options.flag("--forget", arguments.forget, "Remove the job's own settings, so that the common ones apply again");
 }
 
 #ifdef MLTCP_KERNEL_LACKS
 
 int kernel_command(const KernelArguments&) {
-  throw InputError("there is no MLTCP for kernel TCP: " MLTCP_KERNEL_LACKS "; " MLTCP_KERNEL_CURE);
+  throw InputError("MLTCP for kernel TCP is not available: " MLTCP_KERNEL_LACKS "; " MLTCP_KERNEL_CURE);
 }
 
 #else
@@ -102,16 +99,16 @@ std::optional<std::uint32_t> marks_of(const KernelArguments& arguments) {
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), bits, base);
   if (problem != std::errc() || end != digits.data() + digits.size() || digits.empty())
     throw InputError(
-        fmt::format("--marks: {} is no number of 32 bits; write one such as 0xffff", in_quotes(*arguments.marks)));
+        fmt::format("--marks: {} is not a number of 32 bits; write one, e.g. 0xffff", in_quotes(*arguments.marks)));
   return bits;
 }
 
-// Options that another action has.
+// Refuses options of other actions.
 void check_options(const KernelArguments& arguments) {
   const auto refuse = [&](bool given, std::string_view option, std::string_view actions) {
     if (given)
-      throw InputError(fmt::format("{} is of mltcp kernel {}, and has nothing to do with {}; leave it out", option,
-                                   actions, arguments.action));
+      throw InputError(fmt::format("{} is an option of mltcp kernel {}, not of {}; leave it out", option, actions,
+                                   arguments.action));
   };
   const bool load = arguments.action == "load";
   const bool set = arguments.action == "set";
@@ -133,16 +130,16 @@ int load(const KernelArguments& arguments) {
   for (const kernel::AlgorithmStatus& algorithm : kernel::status().algorithms)
     if (algorithm.loaded) loaded.push_back(algorithm.name);
   for (const kernel::LeftOut& one : left_out)
-    print_warning(fmt::format("without mltcp_{}: {}", one.algorithm, one.reason));
+    print_warning(fmt::format("mltcp_{} is not loaded: {}", one.algorithm, one.reason));
   fmt::print("loaded: {}\n", fmt::join(loaded, ", "));
   fmt::print(
-      "a program chooses it by setsockopt TCP_CONGESTION, a route by congctl, all by sysctl -w "
-      "net.ipv4.tcp_congestion_control={}\n",
+      "to use it: in a program, setsockopt TCP_CONGESTION; for a route, ip route ... congctl; for all connections, "
+      "sysctl -w net.ipv4.tcp_congestion_control={}\n",
       loaded.front());
   return 0;
 }
 
-// One that is gone has no folder any more, only its number; a folder may be called by digits, too.
+// A cgroup that is gone has only its number, no folder; a folder's name may also consist of digits.
 kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
   const auto number = number_from<std::uint64_t>(text);
   if (may_be_gone && number && access(text.c_str(), F_OK) != 0) return kernel::JobName::cgroup_with_number(*number);
@@ -151,20 +148,20 @@ kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
 
 int set(const KernelArguments& arguments) {
   const kernel::SettingsChange change = change_of(arguments);
-  if (arguments.job && arguments.cgroup)
-    throw InputError("--job, --cgroup: a job is recognised by one of them; give one");
+  if (arguments.job && arguments.cgroup) throw InputError("--job, --cgroup: each names a job; give one of them");
   std::optional<kernel::JobName> job;
   if (arguments.job) job = kernel::JobName::mark(*arguments.job);
   if (arguments.cgroup) job = cgroup_of(*arguments.cgroup, arguments.forget);
   if (arguments.forget) {
-    if (!job) throw InputError("--forget: which job is not said; give --job N or --cgroup FOLDER");
-    if (!change.empty()) throw InputError("--forget: what is forgotten is not set; give --forget alone");
+    if (!job) throw InputError("--forget: the job is missing; give --job N or --cgroup FOLDER");
+    if (!change.empty())
+      throw InputError("--forget: removes settings, so it excludes --function, --gap and --bytes; leave these out");
     kernel::forget_job(*job);
     return 0;
   }
-  // A cgroup becomes one job by being named alone.
+  // Naming a cgroup without settings makes it one job.
   if (change.empty() && !job)
-    throw InputError("mltcp kernel set: what to set is not said; give --function, --gap or --bytes");
+    throw InputError("mltcp kernel set: no setting is given; give --function, --gap or --bytes");
   if (job)
     kernel::set_job(*job, change);
   else
@@ -175,7 +172,7 @@ int set(const KernelArguments& arguments) {
 int unload(const KernelArguments& arguments) {
   const std::uint64_t users = kernel::unload(arguments.algorithms);
   if (users > 0)
-    fmt::print("{} {} on with it until {}; new ones can't choose it\n", plural(users, "connection"),
+    fmt::print("{} {} using it until {}; new ones cannot choose it\n", plural(users, "connection"),
                users == 1 ? "goes" : "go", users == 1 ? "it ends" : "they end");
   return 0;
 }
@@ -192,14 +189,14 @@ void print(const kernel::Status& status) {
   Table algorithms({"algorithm", "", "connections"}, 2);
   for (const kernel::AlgorithmStatus& one : status.algorithms)
     algorithms.add({one.name,
-                    one.lost                               ? "lost: registered, but not pinned; unload takes it away"
-                    : !one.loaded                          ? "not loaded"
+                    one.lost      ? "lost: registered, but not pinned; run mltcp kernel unload to remove it"
+                    : !one.loaded ? "not loaded"
                     : one.name == status.default_algorithm ? "loaded, the default"
                                                            : "loaded",
                     one.loaded ? fmt::format("{}", one.connections) : ""});
   fmt::print("{}", algorithms.text());
   if (!status.loaded) {
-    fmt::print("\nmltcp kernel load loads them\n");
+    fmt::print("\nto load them: mltcp kernel load\n");
     return;
   }
   fmt::print("\ncommon settings: {}\n", described(status.settings));
@@ -274,7 +271,7 @@ int kernel_command(const KernelArguments& arguments) {
 
 void add_kernel_command(CommandLine& line) {
   line.add<KernelArguments>(
-      "kernel", "MLTCP for the kernel's own TCP, of programs that can't change their transport (docs/how-to/kernel.md)",
+      "kernel", "MLTCP for kernel TCP, for programs that cannot change their transport (docs/how-to/kernel.md)",
       add_options, kernel_command);
 }
 

@@ -1,5 +1,5 @@
-// `mltcp key`: makes the key that the hosts of a job share, or says which one a file has. The key itself is never
-// shown.
+// `mltcp key`: creates the key that the hosts of a job share, or prints the fingerprint of a file's key. The key itself
+// is never shown.
 #include <fmt/format.h>
 
 #include <string>
@@ -21,9 +21,9 @@ struct KeyArguments {
 void add_options(Options& options, KeyArguments& arguments) {
   options
       .add("FILE", arguments.file,
-           "The new key file, which only its owner can read; with --show, one that is there, or fd:N")
+           "The new key file, which only its owner can read; with --show, an existing key file, or fd:N")
       .required();
-  options.flag("--show", arguments.show, "Say which key a file has: its id, which tells nothing of the key");
+  options.flag("--show", arguments.show, "Print the id of the key in a file; the id reveals nothing about the key");
 }
 
 int key(const KeyArguments& arguments) {
@@ -31,11 +31,11 @@ int key(const KeyArguments& arguments) {
     fmt::print("{:016x}\n", security::JobKey::from_source(arguments.file).id());
     return 0;
   }
-  // What --key takes for something else would be a file that it can't name.
+  // --key cannot name a file whose name has another meaning there.
   if (arguments.file.empty() || arguments.file == "-" || arguments.file.starts_with("fd:"))
-    throw InputError(fmt::format("{} is no name for a key file; give another{}", in_quotes(arguments.file),
+    throw InputError(fmt::format("{} is not a valid name for a key file; give another{}", in_quotes(arguments.file),
                                  arguments.file.empty()
-                                     ? ", as in mltcp key job.key"
+                                     ? ", e.g. mltcp key job.key"
                                      : fmt::format(", or write it as {}", in_quotes("./" + arguments.file))));
   const security::JobKey made = security::JobKey::generate();
   made.write_file(arguments.file);
@@ -47,7 +47,7 @@ int key(const KeyArguments& arguments) {
 
 void add_key_command(CommandLine& line) {
   line.add<KeyArguments>(
-      "key", "Make the key that the hosts of a job share, or say which one a file has (docs/explanation/security.md)",
+      "key", "Create the key that the hosts of a job share, or print the id of a file's key (docs/how-to/keys.md)",
       add_options, key);
 }
 

@@ -9,8 +9,8 @@ namespace mltcp::tools {
 void add_key_option(Options& options, std::optional<std::string>& value, const std::string& what) {
   options.add("--key", value,
               what +
-                  " with the key in this file (mltcp key FILE makes one), or from descriptor N: fd:N; default: what "
-                  "MLTCP_KEY_FILE says, or none");
+                  " with the key in this file (made by mltcp key FILE), or read from descriptor N: fd:N; default: the "
+                  "file that MLTCP_KEY_FILE names, or no key");
 }
 
 std::optional<security::JobKey> key_of(const std::optional<std::string>& value) {
@@ -20,14 +20,14 @@ std::optional<security::JobKey> key_of(const std::optional<std::string>& value) 
 
 void add_authenticate_option(Options& options, bool& given) {
   options.flag("--authenticate", given,
-               "Authenticate packets with the key, and don't encrypt them: who sees them can read them; at both ends; "
-               "default: encrypt, but for MLTCP_KEY_FILE with MLTCP_AUTHENTICATE=1");
+               "Authenticate packets with the key, but do not encrypt them, so that the network can read them; give it "
+               "at both ends; default: encrypt, unless MLTCP_KEY_FILE is used with MLTCP_AUTHENTICATE=1");
 }
 
 security::Protection protection_of(const std::optional<std::string>& key, bool authenticate) {
   const bool by_environment = !key && endpoint::read_authenticate(&endpoint::process_variable);
   if (authenticate && !key && endpoint::variable(&endpoint::process_variable, "MLTCP_KEY_FILE").empty())
-    throw InputError("--authenticate: there is no key; give one by --key, or leave it out");
+    throw InputError("--authenticate: there is no key; give --key FILE, or leave out --authenticate");
   return authenticate || by_environment ? security::Protection::authenticate : security::Protection::encrypt;
 }
 

@@ -1,4 +1,4 @@
-// What a command shows of itself (see live_ends.h).
+// Live state of a command (see live_ends.h).
 #include "live_ends.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace mltcp::tools {
 namespace {
 
-/// Less than who asks waits (live::ask_all()).
+/// Less than the time that live::ask_all() waits.
 constexpr Nanos kAnswerWithin{400'000'000};
 
 }  // namespace
@@ -19,7 +19,9 @@ std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>&
   live::MetricsAddress address = live::MetricsAddress::parse("--metrics", *given);
   if (!address.is_loopback)
     print_warning(
-        fmt::format("--metrics: whoever reaches {} sees them; nobody is asked for a password", address.text()));
+        fmt::format("--metrics: every program that reaches {} can read the metrics, without a password; give a "
+                    "loopback address, or restrict access by a firewall",
+                    address.text()));
   return address;
 }
 
@@ -30,7 +32,7 @@ LiveEnds::LiveEnds(const std::string& kind, live::Exchange& exchange,
   try {
     socket_ = std::make_unique<live::ControlSocket>(kind, look);
   } catch (const RunError& error) {
-    print_warning(fmt::format("mltcp top will not see this process: {}", error.what()));
+    print_warning(fmt::format("mltcp top cannot show this process: {}", error.what()));
   }
 }
 

@@ -1,5 +1,4 @@
-// What a command that runs for long shows of itself: a control socket for `mltcp top`, and metrics where they are asked
-// for.
+// Live state of a long-running command: a control socket for `mltcp top`, and metrics on request.
 #pragma once
 
 #include <memory>
@@ -17,13 +16,13 @@ namespace mltcp::tools {
 inline constexpr const char* kMetricsHelp =
     "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)";
 
-/// What --metrics says; none where it is not given. Throws InputError; warns where others reach it.
+/// The address of --metrics; none if it is not given. Throws InputError. Warns if other machines can reach it.
 std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>& given);
 
 class LiveEnds {
  public:
-  /// `kind` is "gen" or "switch". A control socket that can't be made is a warning; metrics that can't be served are a
-  /// RunError. `exchange` outlives it.
+  /// `kind` is "gen" or "switch". Warns if the control socket cannot be opened; throws RunError if metrics cannot be
+  /// served. `exchange` must outlive it.
   LiveEnds(const std::string& kind, live::Exchange& exchange, const std::optional<live::MetricsAddress>& metrics);
 
  private:

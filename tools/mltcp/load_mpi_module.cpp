@@ -8,7 +8,7 @@
 namespace mltcp::tools {
 
 void* load_mpi_module(std::string& why) {
-  why = "the system doesn't tell where this program is";
+  why = "the system does not report the path of this program";
   for (const auto& path : own_files("libmltcp_mpi.so")) {
     // Global: Open MPI loads parts that need its symbols.
     if (void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL); module != nullptr) return module;

@@ -1,4 +1,4 @@
-// Loads libmltcp_mpi.so (mpi_module.h), where it is installed or where it is built.
+// Loads libmltcp_mpi.so (mpi_module.h) from where it is installed or built.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What sockets, kernel TCP and RDMA devices give on this machine (see machine_doctor.h).
+// Checks of sockets, kernel TCP and RDMA devices (see machine_doctor.h).
 #include "machine_doctor.h"
 
 #include "mltcp/dpdk/doctor_checks.h"
@@ -31,7 +31,7 @@ Check check_verbs(const Check& found) {
   const rdma::Examination verbs = rdma::examine();
   if (!verbs.has_devices && found.status != dpdk::CheckStatus::ok) return found;
   if (!verbs.works || !verbs.cure.empty()) return dpdk::warn(found.name, "verbs: " + verbs.detail, verbs.cure);
-  const std::size_t hint = found.detail.find("; ");  // the UDP port of RoCE
+  const std::size_t hint = found.detail.find("; ");  // the part before the hint about RoCE's UDP port
   return dpdk::ok(found.name,
                   "verbs: " + verbs.detail + (hint == std::string::npos ? std::string() : found.detail.substr(hint)));
 }

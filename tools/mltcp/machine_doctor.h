@@ -1,4 +1,4 @@
-// What sockets, kernel TCP and RDMA devices give on this machine, for `mltcp doctor`.
+// Checks of sockets, kernel TCP and RDMA devices on this machine, for `mltcp doctor`.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace mltcp::tools {
 
-/// What the next is called.
+/// Name of the next check.
 inline constexpr const char* kUdpCheck = "UDP sockets";
-/// What the kernel's UDP sockets give here, as part of the machine.
+/// Whether the kernel's UDP sockets can be used, as part of the machine's checks.
 dpdk::Check check_udp();
-/// Whether there is MLTCP for the kernel's own TCP, or can be.
+/// Whether MLTCP for the kernel's own TCP is loaded, or can be.
 dpdk::Check check_kernel_tcp();
 
 #if MLTCP_HAS_VERBS
-/// What RDMA devices give: in place of `found`, which has only seen whether there are any.
+/// Whether RDMA devices can be used. Replaces `found`, which only shows whether there are any.
 dpdk::Check check_verbs(const dpdk::Check& found);
-/// Of a port verbs:..., which is opened. Throws InputError if it can't be read.
+/// Opens and checks a port verbs:... . Throws InputError if the name is invalid.
 dpdk::Check check_verbs_port(const std::string& device);
 #endif
 

@@ -1,5 +1,5 @@
-// The command `mltcp`: reads the command line, calls, and turns failures into one line and an exit status: 0 done,
-// 1 the work failed, 2 wrong usage or bad input.
+// The command `mltcp`: reads the command line, calls the command, and converts failures to one line and an exit status:
+// 0 success, 1 the work failed, 2 wrong usage or bad input.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -21,12 +21,12 @@ constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 
 constexpr const char* kFooter =
-    "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input."
+    "Exit status: 0 success, 1 the work failed, 2 wrong usage or bad input."
 #if !MLTCP_HAS_LAB
-    "\nBuilt without the laboratory: no experiments, traces, scheduler and traffic."
+    "\nBuilt without the lab: no experiments, traces, scheduler or traffic."
 #endif
 #if !MLTCP_HAS_DPDK && MLTCP_HAS_LAB
-    "\nBuilt without DPDK: no datapath ring, no switch and testbed, no ports for gen --join but udp:."
+    "\nBuilt without DPDK: no datapath ring, switch or testbed; gen --join has only ports udp:."
 #endif
     ;
 
@@ -35,7 +35,7 @@ int complain(int status, const std::string& message) {
   return status;
 }
 
-// Parses the command line and does what it says.
+// Parses the command line and runs the command.
 int dispatch(int argc, char** argv) {
   using namespace mltcp::tools;
   CommandLine line("MLTCP: congestion control that interleaves the bursts of training jobs on a shared network.",
@@ -53,14 +53,14 @@ int dispatch(int argc, char** argv) {
   return line.run(argc, argv);
 }
 
-// Does all of it, and turns failures into a line and a status.
+// Runs all of it, and converts failures to a line and a status.
 int guarded(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
   } catch (const mltcp::InputError& error) {
     return complain(kBadInput, error.what());
   } catch (const std::bad_alloc&) {
-    return complain(kFailed, "out of memory; run fewer jobs or iterations, or a smaller network");
+    return complain(kFailed, "out of memory; run fewer jobs or iterations, or use a smaller network");
   } catch (const std::exception& error) {
     return complain(kFailed, error.what());
   }
@@ -70,10 +70,10 @@ int guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int status = guarded(argc, argv);
-  // Output is buffered, so it may turn out only now that it got nowhere.
+  // Output is buffered, so write errors may appear only now.
   errno = 0;
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status == 0)
-    return complain(kFailed, fmt::format("standard output can't be written: {}",
+    return complain(kFailed, fmt::format("standard output cannot be written: {}",
                                          errno != 0 ? std::strerror(errno) : "an earlier part was lost"));
   return status;
 }

@@ -8,7 +8,7 @@
 extern "C" {
 
 int mltcp_mpi_start(int* rank, int* size) {
-  int provided = 0;  // one thread calls MPI, and others run
+  int provided = 0;  // one thread calls MPI while others run
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); error != MPI_SUCCESS)
     return error;
   if (const int error = MPI_Comm_rank(MPI_COMM_WORLD, rank); error != MPI_SUCCESS) return error;
@@ -23,7 +23,7 @@ int mltcp_mpi_one_machine() {
       MPI_Comm_size(here, &size) != MPI_SUCCESS || MPI_Comm_size(MPI_COMM_WORLD, &all) != MPI_SUCCESS)
     return -1;
   MPI_Comm_free(&here);
-  // Alike on all: machines may have different numbers of processes.
+  // The result must be the same everywhere, but machines may have different numbers of processes.
   int smallest = 0;
   if (MPI_Allreduce(&size, &smallest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) != MPI_SUCCESS) return -1;
   return smallest == all ? 1 : 0;

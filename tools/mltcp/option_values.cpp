@@ -1,4 +1,4 @@
-// What options take (see option_values.h).
+// Values of options (see option_values.h).
 #include "option_values.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace mltcp::tools {
 namespace {
 
-/// What options of one kind take, and an example of each.
+/// The values of one kind of options, and an example of each.
 struct Kind {
   std::string_view word;
   std::string_view needs;
@@ -73,23 +73,23 @@ const std::vector<Kind>& kinds() {
       {"NAME", "the name of an algorithm", {{"--cc", "cubic"}}},
       {"FOLDER", "the folder of a cgroup", {{"--cgroup", "/sys/fs/cgroup/system.slice/train.service"}}},
       {"NAME", "the name of a chart", {{"--chart", "iterations"}}},
-      {"COMMAND", "what a shell shall do", {{"--command", "'on 0 hostname'"}}},
+      {"COMMAND", "a command for a shell", {{"--command", "'on 0 hostname'"}}},
       {"CPUS", "the number of a CPU, or a list of them", {{"--cores", "0,1"}}},
       {"NAME", "the name of a datapath", {{"--datapath", "ring"}}},
       {"NAME", "a kind of port", {{"--device", "af_packet"}}},
-      {"BYTES", "where marking begins, or off", {{"--ecn", "30kB"}}},
+      {"BYTES", "a queue length, or off", {{"--ecn", "30kB"}}},
       {"FILE", "a switch file to read", {{"--file", "switch.toml"}}},
       {"F", "a function of aggressiveness, a constant, or fair", {{"--function", "F1"}}},
       {"ADDRESS", "an IP address", {{"--gateway", "10.0.0.254"}}},
       {"N", "the number of a host", {{"--host", "0"}}},
-      {"WORD", "what to do without work", {{"--idle", "sleep"}}},
+      {"WORD", "spin, pause or sleep", {{"--idle", "sleep"}}},
       {"ADDRESS", "an IP address and its prefix length", {{"--ip", "10.0.0.1/24"}}},
       {"N", "the number of a job", {{"--job", "7"}}},
       {"ADDRESS", "the address of a coordinator", {{"--join", "10.0.0.1:7000"}}},
       {"FILE", "a key file, or fd:N", {{"--key", "job.key"}}},
       {"WORD", "a level", {{"--level", "flow"}}},
       {"ADDRESS", "a loopback address to listen at", {{"--listen", "127.0.0.1:8470"}}},
-      {"FILE.so:NAME", "an algorithm of a shared object", {{"--load", "./mine.so:mine"}}},
+      {"FILE.so:NAME", "a congestion control of a shared object", {{"--load", "./mine.so:mine"}}},
       {"FOLDER", "a folder to write to", {{"--log-dir", "logs"}}},
       {"BITS", "a number in C's hexadecimal digits", {{"--marks", "0xffff"}}},
       {"MB", "a whole number of MB", {{"--memory", "256"}}},
@@ -97,9 +97,9 @@ const std::vector<Kind>& kinds() {
       {"PORT", "a port, or an address and a port", {{"--metrics", "9470"}}},
       {"BYTES", "a whole number of bytes", {{"--mtu", "1500"}}},
       {"NAME", "a name", {{"--name", "vgg"}}},
-      {"WORD", "which collectives cross the link", {{"--network", "all"}}},
+      {"WORD", "weight-gradient, inter-server or all", {{"--network", "all"}}},
       {"FILE", "an experiment to read", {{"--network-of", "experiment.toml"}}},
-      {"FILE", "where to write to", {{"--output", "out"}}},
+      {"FILE", "a file or folder to write to", {{"--output", "out"}}},
       {"FILE[,WORD=N...]", "a file to capture to", {{"--pcap", "run.pcapng,snap=96"}}},
       {"FILE", "a plan file", {{"--plan", "plan.json"}}},
       {"POLICY", "one policy or several", {{"--policy", "fair,mltcp"}}},
@@ -107,9 +107,9 @@ const std::vector<Kind>& kinds() {
       {"N", "the number of a rank", {{"--rank", "3"}}},
       {"RANKS", "ranks", {{"--ranks", "0-3,6"}}},
       {"SCHEME", "one scheme or several", {{"--scheme", "locality,ideal"}}},
-      {"FILE", "a file to write to, whose name says the format", {{"--series", "series.json"}}},
+      {"FILE", "a file to write to, whose name ends with .json, .csv or .trace.json", {{"--series", "series.json"}}},
       {"ADDRESS", "an address to listen at", {{"--serve", "10.0.0.1:7000"}}},
-      {"I/N", "a part and their number, or auto", {{"--shard", "2/8"}}},
+      {"I/N", "the number of a part and the number of parts, or auto", {{"--shard", "2/8"}}},
       {"PATH", "the path of a Unix socket", {{"--socket", "/run/mltcp/scheduler.sock"}}},
       {"ORDER", "an order of rows", {{"--sort", "rate"}}},
       {"FOLDER", "a folder to keep jobs in", {{"--state", "/var/lib/mltcp"}}},
@@ -160,7 +160,7 @@ ValueCheck factor(double most) {
 ValueCheck cpu_list() {
   return {"", [](const std::string& text) {
             if (!text.empty() && text.find_first_not_of("0123456789,- ") == std::string::npos) return std::string();
-            return fmt::format("{} is not a list of CPUs; write their numbers, as in 0 or 0,1 or 0-3", in_quotes(text));
+            return fmt::format("{} is not a list of CPUs; write their numbers, e.g. 0 or 0,1 or 0-3", in_quotes(text));
           }};
 }
 

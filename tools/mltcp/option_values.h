@@ -1,5 +1,5 @@
-// What options of `mltcp` take: the word for it in --help, what is said to whoever leaves it out, and the checks of
-// numbers and of words, each naming what was given and what is wanted.
+// Values of the options of `mltcp`: their word in --help, the message if they are missing, and the checks of numbers
+// and words. Messages name the given and the permitted values.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,27 +15,27 @@
 
 namespace mltcp::tools {
 
-/// What an option takes, the same in whatever command it is one, but for --network.
+/// The value of an option; the same in all commands, except for --network.
 struct OptionValue {
   std::string_view word;     ///< in --help: "FILE"
   std::string_view needs;    ///< "a file to write to, or - for standard output"
   std::string_view example;  ///< "results.json"
 };
 
-/// What an option, as "--json", of `command` takes; nothing if it takes no value or is not known.
+/// The value of an option such as "--json" of `command`; nothing if it takes none or is unknown.
 std::optional<OptionValue> option_value(std::string_view option, std::string_view command);
 
-/// What is asked of a value.
+/// A check of a value.
 struct ValueCheck {
   std::string bounds;                                             ///< in --help: "[1 - 64]"; may be empty
-  std::function<std::string(const std::string& text)> objection;  ///< what is wrong with it; empty: nothing
-  std::vector<std::string> words{};                               ///< all that it may be; empty: more than a list
+  std::function<std::string(const std::string& text)> objection;  ///< the error text; empty: valid
+  std::vector<std::string> words{};                               ///< all permitted words; empty: not a list
 };
 
 /// A whole number within bounds, in decimal digits.
 ValueCheck whole(std::uint64_t least, std::uint64_t most);
 
-/// A number within bounds, and no "nan".
+/// A number within bounds; "nan" is refused.
 ValueCheck share(double most);
 
 /// A number above 0.
@@ -44,10 +44,10 @@ ValueCheck factor(double most);
 /// Numbers of CPUs, as in "0,1" or "0-3".
 ValueCheck cpu_list();
 
-/// One of a few words; an objection names the one that is near.
+/// One of a few words; the error text suggests a similar one.
 ValueCheck one_of(std::vector<std::string> words);
 
-/// What `parse` makes of what was given with the option. InputErrors say which option it was.
+/// Calls `parse` for the option's value; InputErrors name the option.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {
@@ -56,7 +56,7 @@ auto of_option(std::string_view option, Parse parse) {
     throw InputError(fmt::format("{}: {}", option, error.what()));
   }
 }
-/// The same of its text: of_option("--rate", text, parse_rate).
+/// Likewise for its text: of_option("--rate", text, parse_rate).
 template <typename Parse>
 auto of_option(std::string_view option, const std::string& text, Parse parse) {
   return of_option(option, [&] { return parse(text); });

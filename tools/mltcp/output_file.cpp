@@ -48,18 +48,19 @@ void check_writable(const std::string& file, const std::string& input) {
   const fs::path folder = target.path.parent_path();
   const fs::file_status status = fs::status(target.path, error);
   if (fs::is_directory(status)) fail("is a folder", "name a file in it");
-  if (fs::is_symlink(fs::symlink_status(target.path, error))) fail("is a link that leads to itself", "name a file");
+  if (fs::is_symlink(fs::symlink_status(target.path, error)))
+    fail("is a symbolic link that points to itself", "name a file");
   if (fs::is_socket(status)) fail("is a socket", "name a file");
   if (fs::exists(status)) {
-    if (fs::equivalent(target.path, input, error)) fail("is the file that is read", "name another file");
+    if (fs::equivalent(target.path, input, error)) fail("is also the input file", "name another file");
     if (!may(target.path, W_OK))
-      fail(fmt::format("can't be written ({})", reason()), "change that, or name another file");
+      fail(fmt::format("cannot be written ({})", reason()), "change its permissions, or name another file");
     if (!fs::is_regular_file(status)) return;
   }
   if (!fs::is_directory(folder, error))
     fail(fmt::format("the folder {} does not exist", folder.string()), "make it, or name another file");
   if (!may(folder, W_OK | X_OK))
-    fail(fmt::format("can't be written ({})", reason()), fmt::format("check the permissions of {}", folder.string()));
+    fail(fmt::format("cannot be written ({})", reason()), fmt::format("check the permissions of {}", folder.string()));
 }
 
 void check_distinct(const std::vector<std::optional<std::string>>& files, std::string_view options) {
@@ -72,7 +73,7 @@ void check_distinct(const std::vector<std::optional<std::string>>& files, std::s
     if (target.descriptor || (fs::exists(status) && !fs::is_regular_file(status))) continue;
     const fs::path path = fs::weakly_canonical(target.path, error);
     if (std::ranges::find(seen, path) != seen.end())
-      throw InputError(fmt::format("{}: two of them are {}; name different files", options, *file));
+      throw InputError(fmt::format("{}: two of these options name {}; name different files", options, *file));
     seen.push_back(path);
   }
 }
@@ -88,7 +89,7 @@ Outputs::Outputs(std::vector<std::pair<std::string_view, std::optional<std::stri
   }
   standard_output_ = on_standard_output > 0;
   if (on_standard_output > 1)
-    throw InputError(fmt::format("{}: one of them can have standard output; name {}", options_,
+    throw InputError(fmt::format("{}: only one of these options can write to standard output; name {}", options_,
                                  files_.size() == 2 ? "a file for the other" : "files for the others"));
 }
 
@@ -111,10 +112,10 @@ void write_file(const std::string& file, const std::string& text) {
   const auto require = [&](int error) {
     if (error == 0) return;
     throw RunError(
-        fmt::format("{} can't be written: {}", file == "-" ? "standard output" : file + ":", std::strerror(error)));
+        fmt::format("{} cannot be written: {}", file == "-" ? "standard output" : file + ":", std::strerror(error)));
   };
   const OutputTarget target = target_of(file);
-  // What was printed before comes before it.
+  // Text that was printed before must come first.
   std::fflush(stdout);
   if (target.descriptor) {
     require(write_all(*target.descriptor, text));

@@ -23,14 +23,14 @@ void check_writable(const std::string& file, const std::string& input);
 /// Devices and pipes may be repeated.
 void check_distinct(const std::vector<std::optional<std::string>>& files, std::string_view options);
 
-/// The files that a command writes, by option, beside its text for people.
+/// The files that a command writes besides its text for people, by option.
 class Outputs {
  public:
   /// Throws InputError for an empty name, and if several are standard output.
   explicit Outputs(std::vector<std::pair<std::string_view, std::optional<std::string>>> files);
-  /// check_writable() of each, and that they are different files.
+  /// Calls check_writable() for each, and checks that they are different files.
   void check(const std::string& input) const;
-  /// Where text for people goes: to standard error if a file has standard output, so that it is alone there.
+  /// Where text for people goes: to standard error if a file is written to standard output.
   [[nodiscard]] std::FILE* text() const { return standard_output_ ? stderr : stdout; }
 
  private:
@@ -43,10 +43,10 @@ class Outputs {
 bool replaceable(const std::string& file);
 
 /// Writes `text` to `file`; "-", /dev/stdout and /dev/fd/N are open descriptors. A regular file, after following links,
-/// is replaced when the new one is complete, and its permissions are kept (base/file.h). Throws RunError, and
-/// InputError if somebody has planted a link or a file there.
+/// is replaced when the new one is complete; it keeps its permissions (base/file.h). Throws RunError, and InputError if
+/// another user has planted a link or a file there.
 void write_file(const std::string& file, const std::string& text);
-/// The same of JSON, with "provenance".
+/// Likewise for JSON, with "provenance".
 void write_json(const std::string& file, nlohmann::ordered_json json, const Provenance& provenance);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// What belongs to this program (see own_files.h). The note's layout: elf(5), "Notes".
+// Files of this program (see own_files.h). The note's layout: elf(5), "Notes".
 #include "own_files.h"
 
 #include <elf.h>
@@ -15,10 +15,10 @@
 namespace mltcp::tools {
 namespace {
 
-// Of the notes of one segment; empty if it is not among them.
+// The build id among the notes of one segment; empty if it is not there.
 std::string id_among(std::span<const std::byte> notes, std::size_t alignment) {
   const auto aligned = [&](std::size_t size) { return (size + alignment - 1) / alignment * alignment; };
-  constexpr std::string_view gnu("GNU", 4);  // with its 0
+  constexpr std::string_view gnu("GNU", 4);  // including the terminating zero
   while (notes.size() > sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head{};
     std::memcpy(&head, notes.data(), sizeof head);
@@ -48,7 +48,7 @@ std::vector<std::filesystem::path> own_files(std::string_view name) {
   std::vector<std::filesystem::path> files;
   for (std::string_view folders = MLTCP_OWN_FOLDERS; !folders.empty();) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    // An absolute one stands for itself.
+    // An absolute folder is used unchanged.
     files.push_back((program.parent_path() / folders.substr(0, end) / name).lexically_normal());
     folders.remove_prefix(std::min(end + 1, folders.size()));
   }
@@ -57,7 +57,7 @@ std::vector<std::filesystem::path> own_files(std::string_view name) {
 
 std::string build_id() {
   std::string id;
-  // The program is the first of the objects that it consists of.
+  // The program is the first of its loaded objects.
   const auto look = [](dl_phdr_info* object, std::size_t /*size*/, void* found) {
     for (std::size_t i = 0; i < object->dlpi_phnum; ++i) {
       const ElfW(Phdr)& segment = object->dlpi_phdr[i];

@@ -1,5 +1,5 @@
-// `mltcp perf`: what two hosts, or one, carry between two endpoints by the length of messages. One process listens, the
-// other measures and shows a row for each length as it comes.
+// `mltcp perf`: measures throughput and delay between two endpoints, on two hosts or one, by length of messages. One
+// process listens; the other measures and prints a row for each length as it comes.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -42,13 +42,13 @@ struct PerfArguments {
   std::string limit = "60s";
   std::string wait = "10s";
   std::optional<std::string> every;
-  experiment::PerfSettings settings;  ///< as far as it is no text that is to be read
+  experiment::PerfSettings settings;  ///< the part that options set and that needs no parsing
   std::optional<std::string> json;
-  experiment::PerfPlace place;  ///< the same
+  experiment::PerfPlace place;  ///< likewise
   std::string idle = "sleep";
   std::optional<std::string> key;
   bool authenticate = false;
-  std::vector<std::string> for_client;  ///< options that were given and are for one that measures
+  std::vector<std::string> for_client;  ///< given options that only a measuring process has
 };
 
 template <typename Value>
@@ -57,55 +57,62 @@ std::string by_default(const Value& value) {
 }
 
 void add_place(Options& options, PerfArguments& arguments) {
-  options.add(
-      "--port", arguments.place.device,
-      "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/how-to/ports.md)" + by_default(arguments.place.device));
-  options.add("--ip", arguments.place.ip, "Its address, and prefix length; default: that of the way to the other host");
+  options.add("--port", arguments.place.device,
+              "Port of this host: udp:, af_xdp:IFACE, a PCI address, ... (docs/how-to/ports.md)" +
+                  by_default(arguments.place.device));
+  options.add("--ip", arguments.place.ip,
+              "Address and prefix length of this host; default: the address that reaches the other host");
   options.add("--gateway", arguments.place.gateway,
-              "The way to addresses beyond the prefix; not for udp:; default: none");
-  options.add("--udp-port", arguments.place.udp_port, "Its UDP port; 0, the default: a free one")
+              "Gateway to addresses outside the prefix; not with udp:; default: none");
+  options.add("--udp-port", arguments.place.udp_port, "UDP port of this host; 0: a free one; default 0")
       .check(whole(0, 65535));
   options
       .add("--idle", arguments.idle,
-           "Without work: spin, pause or sleep; spin is the fastest" + by_default(arguments.idle))
+           "When idle: spin, pause or sleep; spin is the fastest" + by_default(arguments.idle))
       .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.place.cores, "The CPU to work on; default: any");
-  options.add("--memory", arguments.place.memory_mb, "Memory of DPDK in MB; default: what is needed")
+  options.add("--cores", arguments.place.cores, "CPU that this process runs on; default: any");
+  options.add("--memory", arguments.place.memory_mb, "Memory of DPDK in MB; default: as much as the port needs")
       .check(whole(32, 65536));
   options.add("--mtu", arguments.place.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
-  add_key_option(options, arguments.key, "Seal all, at both ends,");
+  add_key_option(options, arguments.key, "Encrypt all traffic, at both ends,");
   add_authenticate_option(options, arguments.authenticate);
 }
 
 void add_options(Options& options, PerfArguments& arguments) {
   options.add("ADDRESS", arguments.address,
-              "The server: HOST or HOST:PORT. With --listen, where: default 0.0.0.0:62400; the port is TCP's");
-  options.flag("--listen", arguments.listen, "Be the server: do what clients say");
+              "Address of the server: HOST or HOST:PORT. With --listen, address to listen on; default 0.0.0.0:62400. "
+              "PORT is a TCP port");
+  options.flag("--listen", arguments.listen, "Be the server, and run the tests that clients request");
   options.flag("--once", arguments.once, "With --listen: end after one client");
   add_place(options, arguments);
-  options.group("Who measures", arguments.for_client);
+  options.group("Options of the client", arguments.for_client);
   options.add_list("--tests", arguments.tests,
-                   "latency, out (to the server), in (from it), both (at once); default: latency,out,both");
-  options.add("--min", arguments.least, "Shortest message" + by_default(arguments.least));
-  options.add("--max", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
-  options.add("--factor", arguments.settings.factor, "From length to length" + by_default(arguments.settings.factor))
+                   "Tests: latency, out (to the server), in (from the server), both (both directions at once); "
+                   "default: latency,out,both");
+  options.add("--min", arguments.least, "Length of the shortest messages" + by_default(arguments.least));
+  options.add("--max", arguments.most, "Length of the longest messages; up to 4GiB - 1" + by_default(arguments.most));
+  options
+      .add("--factor", arguments.settings.factor,
+           "Factor between the lengths of messages" + by_default(arguments.settings.factor))
       .check(whole(2, 1024));
-  options.add("--for", arguments.time, "About how long each number is measured" + by_default(arguments.time));
+  options.add("--for", arguments.time, "Approximate time of each measurement" + by_default(arguments.time));
   options.add("--limit", arguments.limit,
-              "What takes longer ends the run; longer messages than fit into half of it are left out" +
+              "Maximum time of a measurement, after which the run fails; messages that take longer than half of it are "
+              "left out" +
                   by_default(arguments.limit));
   options.add("--every", arguments.every,
-              "Show, and write to --json, how much came in each interval; default: no intervals");
+              "Report the received bytes per interval of this length, also in --json; default: no intervals");
   options
-      .add("--connections", arguments.settings.connections, "Side by side" + by_default(arguments.settings.connections))
+      .add("--connections", arguments.settings.connections,
+           "Connections at a time" + by_default(arguments.settings.connections))
       .check(whole(1, 64));
   options
       .add("--depth", arguments.settings.depth,
-           "Messages under way on each, but 64MB at most" + by_default(arguments.settings.depth))
+           "Outstanding messages per connection, but 64MB at most" + by_default(arguments.settings.depth))
       .check(whole(1, 1024));
   options.add("--cc", arguments.settings.congestion_control,
-              "Congestion control, at both ends" + by_default(arguments.settings.congestion_control));
-  options.add("--wait", arguments.wait, "How long the server may take to come" + by_default(arguments.wait));
+              "Congestion control of both ends" + by_default(arguments.settings.congestion_control));
+  options.add("--wait", arguments.wait, "Maximum time to wait for the server" + by_default(arguments.wait));
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
 }
 
@@ -131,14 +138,14 @@ experiment::PerfPlace place_of(const PerfArguments& arguments) {
   return place;
 }
 
-/// "64 KiB" where that is even, as it is from the default lengths, or as all sizes are written.
+/// "64 KiB" if it is a whole number of them, as the default lengths are; otherwise in the usual form of sizes.
 std::string length_text(Bytes bytes) {
   for (const auto& [unit, name] : {std::pair(Bytes{1} << 30, "GiB"), {Bytes{1} << 20, "MiB"}, {Bytes{1} << 10, "KiB"}})
     if (bytes >= unit && bytes % unit == 0) return fmt::format("{} {}", bytes / unit, name);
   return bytes_to_text(bytes);
 }
 
-/// "1.2 us", "45.6 ms": three digits are what measurements of time are worth.
+/// "1.2 us", "45.6 ms": three digits, the precision of time measurements.
 std::string time_text(Nanos time) {
   const double nanos = static_cast<double>(time.count);
   if (nanos < 1e6) return fmt::format("{:.{}f} us", nanos * 1e-3, nanos < 1e5 ? 1 : 0);
@@ -151,7 +158,7 @@ std::string count_text(double number) {
   return fmt::format("{:.0f}", number);
 }
 
-/// A row for each length, as it has been measured.
+/// Prints a row for each length when it has been measured.
 class Rows {
  public:
   Rows(const experiment::PerfSettings& settings, std::FILE* out) : tests_(settings.tests), out_(out) {}
@@ -208,8 +215,9 @@ class Rows {
 
 int listen(const PerfArguments& arguments) {
   if (!arguments.for_client.empty())
-    throw InputError(fmt::format("{}: for the one that measures, and --listen is the other; give it there",
-                                 arguments.for_client.front()));
+    throw InputError(
+        fmt::format("{}: an option of the client, but --listen starts the server; give it to the client instead",
+                    arguments.for_client.front()));
   const EndOnSignal signals;
   experiment::PerfCallbacks callbacks;
   callbacks.tell = [](const std::string& line) {
@@ -223,10 +231,10 @@ int listen(const PerfArguments& arguments) {
 }
 
 int measure(const PerfArguments& arguments) {
-  if (arguments.once) throw InputError("--once: for --listen; leave it out here");
+  if (arguments.once) throw InputError("--once: an option of the server; leave it out, or add --listen");
   const experiment::PerfSettings settings = settings_of(arguments);
   if (arguments.json) check_writable(*arguments.json, "");
-  // Results on standard output are alone there.
+  // Results on standard output must be alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;
@@ -244,7 +252,8 @@ int measure(const PerfArguments& arguments) {
                                                    place_of(arguments), settings, callbacks, version_text());
   for (const Bytes bytes : results.left_out)
     print_warning(
-        fmt::format("messages of {} are left out, since they would take longer than half of --limit {}; raise it",
+        fmt::format("messages of {} are left out, since they would take longer than half of --limit {}; raise --limit "
+                    "to measure them",
                     length_text(bytes), arguments.limit));
   fmt::print(out, "\n{} packets sent, {} of them with data that was sent before\n", results.packets_sent,
              results.retransmitted_packets);
@@ -253,19 +262,22 @@ int measure(const PerfArguments& arguments) {
   return 0;
 }
 
-/// What endpoints do that the environment says, before anybody waits for another.
+/// Applies the environment variables of endpoints, before either process waits for the other.
 void begin_environment() {
   if (const std::string_view text = endpoint::variable(&endpoint::trusted_variable, "MLTCP_PCAP"); !text.empty()) {
     const capture::CaptureOptions options = capture::parse_capture("MLTCP_PCAP", text);
     of_option("MLTCP_PCAP", [&] { check_writable(options.file, ""); });
   }
   if (const std::string address = endpoint::begin_showing(); !address.empty())
-    print_warning(fmt::format("MLTCP_METRICS: whoever reaches {} sees them; nobody is asked for a password", address));
+    print_warning(
+        fmt::format("MLTCP_METRICS: every program that reaches {} can read the metrics, without a password; set a "
+                    "loopback address, or restrict access by a firewall",
+                    address));
 }
 
 int perf(const PerfArguments& arguments) {
   if (!arguments.listen && arguments.address.empty())
-    throw InputError("say who the other end is: mltcp perf --listen on one host, and mltcp perf HOST on the other");
+    throw InputError("the other end is missing; run mltcp perf --listen on one host, and mltcp perf HOST on the other");
   begin_environment();
   return arguments.listen ? listen(arguments) : measure(arguments);
 }
@@ -273,9 +285,9 @@ int perf(const PerfArguments& arguments) {
 }  // namespace
 
 void add_perf_command(CommandLine& line) {
-  line.add<PerfArguments>("perf",
-                          "Latency, bandwidth and messages a second between two hosts, by length (docs/how-to/perf.md)",
-                          add_options, perf);
+  line.add<PerfArguments>(
+      "perf", "Measure latency, bandwidth and message rate between two hosts, by message length (docs/how-to/perf.md)",
+      add_options, perf);
 }
 
 }  // namespace mltcp::tools

@@ -1,5 +1,5 @@
-// `mltcp profile`: a job's profile as the scheduler's service and its managers take it, in one line of JSON. Slurm's
-// plug-in runs it where a job is submitted.
+// `mltcp profile`: a job's profile in one line of JSON, for the scheduler's service and its managers. Slurm's plug-in
+// runs it when a job is submitted.
 #include <fmt/format.h>
 
 #include <string>
@@ -21,8 +21,7 @@ struct ProfileArguments {
 
 void add_options(Options& options, ProfileArguments& arguments) {
   options
-      .add("FILE", arguments.file,
-           "A job: TOML as mltcp inspect --toml prints it, or JSON as the scheduler's service takes it")
+      .add("FILE", arguments.file, "A job: TOML that mltcp inspect --toml prints, or JSON that mltcp scheduler accepts")
       .required();
 }
 
@@ -41,7 +40,8 @@ int print(const ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile_command(CommandLine& line) {
-  line.add<ProfileArguments>("profile", "A job's profile in a line of JSON, for schedulers (docs/how-to/slurm.md)",
+  line.add<ProfileArguments>("profile",
+                             "Print a job's profile as one line of JSON, for schedulers (docs/how-to/slurm.md)",
                              add_options, print);
 }
 

@@ -27,7 +27,7 @@
 namespace mltcp::tools {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{64} << 10U;  // of a file that is kept whole
+constexpr std::size_t kMaxText = std::size_t{64} << 10U;  // maximum of a file that is stored completely
 
 struct BuildInfo {
   std::string commit;
@@ -35,8 +35,8 @@ struct BuildInfo {
   std::string build;
 };
 
-/// What cmake/BuildInfo.cmake has left beside this program, if it did. What is of another program, into whose
-/// installation this one was copied, says nothing.
+/// The file of cmake/BuildInfo.cmake beside this program, if it exists. A file of another program, into whose
+/// installation this one was copied, is ignored.
 BuildInfo build_info() {
   const std::string own_id = build_id();
   if (own_id.empty()) return {};
@@ -48,7 +48,7 @@ BuildInfo build_info() {
       if (json.at("build_id").get<std::string>() == own_id)
         return {json.at("commit"), json.at("modified"), json.at("build")};
     } catch (const nlohmann::json::exception&) {
-      // Of another version.
+      // Written by another version.
     }
   }
   return {};
@@ -58,7 +58,7 @@ std::string sha256(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;
   if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
-    throw RunError("OpenSSL has no SHA-256, which results are signed with; check its configuration (OPENSSL_CONF)");
+    throw RunError("OpenSSL has no SHA-256, which results files need; check its configuration (OPENSSL_CONF)");
   std::string hex;
   for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
@@ -82,15 +82,15 @@ std::string date_now() {
     const auto seconds = number_from<std::int64_t>(text, 0, year_9999);
     if (!seconds)
       throw InputError(
-          fmt::format("SOURCE_DATE_EPOCH is {}, no whole number of seconds since 1970; set it to one, as "
-                      "in 1700000000, or unset it",
+          fmt::format("SOURCE_DATE_EPOCH: {} is not a whole number of seconds since 1970; set it to one, e.g. "
+                      "1700000000, or unset it",
                       in_quotes(text)));
     now = static_cast<std::time_t>(*seconds);
   }
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
-/// What stands behind `key` in a file of lines such as "model name : ..." or "PRETTY_NAME="..."".
+/// The text after `key` in a file of lines such as "model name : ..." or "PRETTY_NAME="..."".
 std::string entry(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// `mltcp replay`: recorded traces as jobs whose ranks follow them, over a network in virtual time or on datapath ring.
+// `mltcp replay`: recorded traces as jobs whose ranks follow them, on a network in virtual time or on datapath ring.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ struct ReplayArguments {
   std::string ranks;  ///< empty: all
   std::string algorithm = "ring";
   std::string island_rate;            ///< empty: no time
-  experiment::ReplayRequest request;  ///< as far as it is no text that is to be read
+  experiment::ReplayRequest request;  ///< the part that options set and that needs no parsing
   bool no_delays = false;
   bool verify = false;
   std::uint32_t threads = 0;
@@ -77,85 +77,87 @@ std::vector<std::string> ring_tree_halving() {
 
 void add_options(Options& options, ReplayArguments& arguments) {
   options
-      .add(
-          "TRACE", arguments.words,
-          "The traces of one job: a file for each rank, or one for all, an archive or a folder; or several jobs, as in "
-          "a=TRACE,TRACE b=TRACE@100ms (docs/how-to/replay.md)")
+      .add("TRACE", arguments.words,
+           "The traces of one job: a file per rank, one file for all ranks, an archive or a folder; or several jobs, "
+           "e.g. a=TRACE,TRACE b=TRACE@100ms (docs/how-to/replay.md)")
       .required();
   options
-      .add(
-          "--datapath", arguments.experiment.options.datapath,
-          "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
-          "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take long")
+      .add("--datapath", arguments.experiment.options.datapath,
+           "sim (virtual time, packets), flow (virtual time, flows instead of packets, for thousands of ranks) or ring "
+           "(DPDK, real time; two ranks of a job); default: sim, or flow if packets would take long")
       .suggest(experiment::available_datapaths());
   options.add("--serve", arguments.serve,
-              "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
-              "(docs/how-to/gen.md), in real time over their ports");
+              "Replay in real time on hosts, one per rank: be the coordinator at HOST:PORT or unix:/path, which hosts "
+              "join with mltcp gen --join (docs/how-to/gen.md)");
   options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
-  add_key_option(options, arguments.key, "With --serve: seal what hosts say to it and to each other");
+  add_key_option(options, arguments.key,
+                 "With --serve: encrypt the coordinator's connections to hosts, and all packets of jobs,");
   options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
   options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
   options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
-  options.add("--ecn", arguments.ecn, "Length of a port's queue beyond which it marks packets; default: it marks none");
+  options.add("--ecn", arguments.ecn, "Queue length of a port from which on it marks packets; default: no marks");
   options.add("--mtu", arguments.mtu, "Size of IP packets; default 1500").check(whole(576, 9000));
   options.add("--network-of", arguments.experiment.file,
-              "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
+              "An experiment file, whose network and settings replace the one switch; its jobs are not used");
   options
       .add("--cc", arguments.experiment.options.cc,
            fmt::format("Congestion control: {} (docs/reference/algorithms.md); default: the file's, or reno",
                        algorithm_choices()))
       .suggest(algorithm_names());
   options
-      .add_list("--policy", arguments.experiment.options.policy,
-                "Policies, several as in fair,mltcp; default: the file's, or fair, and mltcp for several jobs")
+      .add_list(
+          "--policy", arguments.experiment.options.policy,
+          "Policies, separated by commas, e.g. fair,mltcp; default: the file's, or fair, and mltcp for several jobs")
       .suggest(experiment::policy_names());
   options
       .add("--iterations", arguments.experiment.options.iterations,
-           fmt::format("How often the steps are repeated; default: the file's, or {}, for several jobs {}",
+           fmt::format("Number of times that the steps are repeated; default: the file's, or {}, for several jobs {}",
                        kIterationsAlone, kIterationsTogether))
       .check(whole(1, 1'000'000));
   add_seed(options, arguments.experiment.options.seed,
-           "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+           "Seed of all random values, 0 to 2^63 - 1; default: the file's, or 1");
   options.add("--steps", arguments.steps,
               "Steps of the traces that an iteration replays: all, typical (that of median length), 2 or 1-3; default: "
               "all");
   options.add("--ranks", arguments.ranks,
-              "Ranks that are replayed, by their recorded numbers, as in 0-3,6; default: all");
+              "Ranks that are replayed, by their recorded numbers, e.g. 0-3,6; default: all");
   options
       .add("--trace-ranks", arguments.request.trace_ranks,
-           "Number of ranks of traces that do not tell; default: as few as can be")
+           "Number of ranks, if the trace does not state it; default: the smallest number that fits the trace")
       .check(whole(2, 65'536));
-  options.add("--algorithm", arguments.algorithm, "Of collectives: ring, tree or halving-doubling; default: ring")
+  options
+      .add("--algorithm", arguments.algorithm,
+           "Algorithm of collectives: ring, tree or halving-doubling; default: ring")
       .check(one_of(ring_tree_halving()));
   options.flag("--whole", arguments.request.graph.whole,
-               "A ring's steps are one message of each rank: for hundreds of ranks and more, on datapath flow");
+               "Replace the steps of a ring by one message per rank, for hundreds of ranks or more on datapath flow");
   options
       .add("--islands", arguments.request.graph.islands,
-           "Ranks that are connected by something faster (NVLink): collectives cross the network once for each place "
-           "in an island; default 1")
+           "Ranks per island, i.e. ranks with a faster interconnect (NVLink): collectives cross the network once per "
+           "rank of an island; default 1")
       .check(whole(1, 1024));
-  options.add("--island-rate", arguments.island_rate, "Rate of each rank within its island; default: it takes no time");
+  options.add("--island-rate", arguments.island_rate,
+              "Rate of each rank within its island; default: transfers there take no time");
   options.add("--flows", arguments.request.flows, "Connections between two ranks; default 1").check(whole(1, 64));
-  options.add("--compute-scale", arguments.request.graph.compute_scale, "Factor on compute times; default 1")
+  options.add("--compute-scale", arguments.request.graph.compute_scale, "Multiply compute times by this; default 1")
       .check(factor(1e6));
-  options.add("--bytes-scale", arguments.request.graph.bytes_scale, "Factor on bytes sent; default 1")
+  options.add("--bytes-scale", arguments.request.graph.bytes_scale, "Multiply sent bytes by this; default 1")
       .check(factor(1e6));
   options.flag("--no-delays", arguments.no_delays,
-               "Begin what waits for nothing more at once, also where the recording did not");
+               "Start each operation as soon as its dependencies are complete, even if the recorded one started later");
   options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
-  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, e.g. 0,1")
       .check(cpu_list());
   options.add("--threads", arguments.threads,
-              "Runs at a time, in virtual time; results are the same; default: one a core");
+              "Runs at a time, in virtual time, which does not change results; default: one per core");
   options.add("--json", arguments.json,
               "Write the results to this file (docs/reference/results-file.md); - is standard output");
   options.add(
       "--report", arguments.report,
-      "Write the page of the results, too, with charts of --series (docs/how-to/report.md); - is standard output");
-  options.add(
-      "--pcap", arguments.pcap,
-      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
-      "(docs/how-to/captures.md)");
+      "Also write an HTML page of the results, with charts of --series (docs/how-to/report.md); - is standard output");
+  options.add("--pcap", arguments.pcap,
+              "Capture the packets of all hosts, in each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as "
+              "pcapng (docs/how-to/captures.md)");
   options.add("--timeline", arguments.timeline,
               "Write the recording and its replay as a Chrome trace, for Perfetto, to this file");
   add_series_options(options, arguments.series);
@@ -163,11 +165,12 @@ void add_options(Options& options, ReplayArguments& arguments) {
 
 Rate rate_of(const char* option, const std::string& text) {
   const Rate rate = of_option(option, text, parse_rate);
-  if (rate.is_zero()) throw InputError(fmt::format("{} 0: a rate is above 0, as in \"100 Gbps\"", option));
+  if (rate.is_zero())
+    throw InputError(fmt::format("{} 0: the rate must be above 0; give one, e.g. \"100 Gbps\"", option));
   return rate;
 }
 
-/// The settings that are not of the traces: of a file, or of the command line alone.
+/// The settings other than the traces: from a file, or from the command line alone.
 experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t jobs) {
   const ExperimentArguments& given = arguments.experiment;
   if (!given.file.empty()) {
@@ -176,30 +179,32 @@ experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t
           std::pair("--buffer", arguments.buffer.has_value()), std::pair("--ecn", arguments.ecn.has_value()),
           std::pair("--mtu", arguments.mtu != 0)})
       if (is_given)
-        throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
+        throw InputError(fmt::format("{}: {} already describes the network; give one of the two", option, given.file));
     return arguments.serve ? load_for_hosts(given) : load_experiment(given);
   }
   const experiment::FileOptions& options = given.options;
   experiment::Experiment settings;
   settings.datapath = options.datapath.value_or("sim");
   if (arguments.serve) {
-    if (options.datapath) throw InputError("--serve: hosts are a datapath of their own; leave --datapath out");
+    if (options.datapath)
+      throw InputError("--serve: hosts carry the packets, so there is no datapath to choose; leave out --datapath");
     settings.datapath = "hosts";
   }
   const std::vector<std::string>& datapaths = experiment::available_datapaths();
   if (!arguments.serve && std::ranges::find(datapaths, settings.datapath) == datapaths.end())
-    throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
-                                 fmt::join(datapaths, ", ")));
+    throw InputError(fmt::format("--datapath {}: there is no datapath of that name; give {}",
+                                 in_quotes(settings.datapath), fmt::join(datapaths, ", ")));
   if (options.cc) settings.cc = of_option("--cc", [&] { return cc::algorithm_from(*options.cc).name; });
   if (cc::find_algorithm(settings.cc).capabilities.needs_ecn && !arguments.ecn)
     throw InputError(fmt::format(
-        "--cc: {} needs ECN and the switch marks no packets; add --ecn \"60 kB\", or take another", settings.cc));
+        "--cc: {} needs ECN, but the switch marks no packets; add --ecn \"60 kB\", or give another congestion control",
+        settings.cc));
   settings.policies = jobs > 1 ? std::vector<std::string>{"fair", "mltcp"} : std::vector<std::string>{"fair"};
   if (!options.policy.empty()) settings.policies = options.policy;
   const std::vector<std::string> policies = experiment::policy_names();
   for (const std::string& policy : settings.policies)
     if (std::ranges::find(policies, policy) == policies.end())
-      throw InputError(fmt::format("--policy {}: there is no policy of that name; take one of {}", in_quotes(policy),
+      throw InputError(fmt::format("--policy {}: there is no policy of that name; give one of {}", in_quotes(policy),
                                    fmt::join(policies, ", ")));
   settings.iterations = options.iterations.value_or(jobs > 1 ? kIterationsTogether : kIterationsAlone);
   settings.seed = options.seed.value_or(settings.seed);
@@ -228,10 +233,11 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
   return request;
 }
 
-/// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless something asks for packets.
+/// Packets for this many bytes take about ten seconds to simulate. Above it flows are used, unless something requires
+/// packets.
 constexpr Bytes kMaxByPackets = 20'000'000'000;
 
-/// What all runs of it send, about: each policy's, and those of jobs alone.
+/// Approximate bytes sent by all runs: each policy's, and those of jobs alone.
 double bytes_sent(const experiment::Replay& replay) {
   double bytes = 0;
   for (const experiment::ReplayedTrace& trace : replay.traces)
@@ -242,7 +248,7 @@ double bytes_sent(const experiment::Replay& replay) {
   return bytes * static_cast<double>(replay.experiment.iterations) * static_cast<double>(runs);
 }
 
-/// Takes datapath flow where nothing asks for packets, and there would be too many; says so.
+/// Selects datapath flow, and says so, if there would be too many packets and nothing requires them.
 void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
   const std::vector<std::string>& policies = replay.experiment.policies;
   const bool only_packets = std::ranges::any_of(
@@ -254,18 +260,20 @@ void choose_datapath(const ReplayArguments& arguments, experiment::Replay& repla
   const double bytes = bytes_sent(replay);
   if (bytes <= static_cast<double>(kMaxByPackets)) return;
   replay.experiment.datapath = "flow";
-  fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them{}).\n", bytes * 1e-9,
-             arguments.request.graph.whole ? "" : "; --whole is faster still");
+  fmt::print(out,
+             "Simulating flows, since {:.0f} GB would take long as packets (for packets, give --datapath sim{}).\n",
+             bytes * 1e-9, arguments.request.graph.whole ? "" : "; faster: --whole");
 }
 
 std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
                                                     const experiment::Experiment& experiment) {
   if (arguments.cores && experiment.datapath != "ring")
-    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
-                                 experiment.datapath));
+    throw InputError(
+        fmt::format("--cores is for datapath ring, but the datapath is {}; leave it out, or add --datapath ring",
+                    experiment.datapath));
   if (experiment.datapath == "flow") {
     if (arguments.verify)
-      throw InputError("--verify: datapath flow carries no bytes; leave it out, or take --datapath sim");
+      throw InputError("--verify: datapath flow carries no bytes; leave it out, or give --datapath sim");
     return experiment::make_flow_datapath();
   }
   if (experiment.datapath == "ring")
@@ -281,13 +289,13 @@ std::string percent(Nanos replayed, Nanos recorded) {
 
 std::string millis(Nanos time) { return time.count > 0 ? fmt::format("{:.3f}", time.millis()) : std::string("-"); }
 
-/// Steps and collectives of the first run beside the recording.
+/// Compares steps and collectives of the first run with the recording.
 void print_comparison(const experiment::Run& run, std::FILE* out) {
   constexpr std::size_t max_steps = 12;
   for (const experiment::JobResult& job : run.jobs) {
     if (!job.replay) continue;
     const experiment::ReplayResult& replay = *job.replay;
-    fmt::print(out, "\n{} under {}, beside its recording ({}):\n", job.name, run.policy, replay.format);
+    fmt::print(out, "\n{} under {}, compared with its recording ({}):\n", job.name, run.policy, replay.format);
     Table table({"", "count", "recorded ms", "replayed ms", "difference", "mean error"}, 1);
     for (std::size_t i = 0; i < std::min(replay.steps.size(), max_steps); ++i) {
       const auto& step = replay.steps[i];
@@ -313,7 +321,7 @@ void print_simplified(const experiment::Replay& replay, std::FILE* out) {
   std::fflush(out);
 }
 
-/// Adds to the results what became of each trace.
+/// Adds the comparison of each trace to the results.
 void compare(const experiment::Replay& replay, experiment::Results& results) {
   for (experiment::Run& run : results.runs)
     for (std::size_t i = 0; i < run.jobs.size(); ++i)
@@ -348,13 +356,13 @@ int replay(const ReplayArguments& arguments) {
   request.network.dumbbell = settings.datapath == "ring";
   if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
   if (arguments.serve && arguments.timeline)
-    throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
+    throw InputError("--timeline: hosts do not report the times of operations; leave out --timeline, or --serve");
   if (arguments.serve && arguments.pcap)
-    throw InputError("--pcap: hosts capture by themselves (mltcp gen --join --pcap); leave it out, or --serve");
+    throw InputError("--pcap: each host captures its own packets; give --pcap to mltcp gen --join instead");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
-    throw InputError("--wait is for a coordinator; add --serve, or leave it out");
+    throw InputError("--wait: an option of the coordinator; add --serve, or leave it out");
   if (!arguments.serve && arguments.key)
-    throw InputError("--key is for a coordinator, which seals what hosts say; add --serve, or leave it out");
+    throw InputError("--key: needs a coordinator, whose connections it encrypts; add --serve, or leave it out");
   outputs.check(request.jobs.front().files.front().string());
   const experiment::StreamKey key = arguments.serve ? stream_key_of(arguments.key) : nullptr;
   experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
@@ -374,11 +382,10 @@ int replay(const ReplayArguments& arguments) {
   experiment::SeriesFile series;
   options.recorded = &series.runs;
   if (arguments.pcap && experiment.datapath == "flow")
-    throw InputError("--pcap: datapath flow has no packets; leave it out, or take --datapath sim");
+    throw InputError("--pcap: datapath flow has no packets; leave it out, or give --datapath sim");
   if (options.series && experiment.datapath == "flow")
     print_warning(
-        "--series: datapath flow has no series of replayed connections, only of links; for both take "
-        "--datapath sim");
+        "--series: datapath flow has only series of links, not of replayed connections; for both, give --datapath sim");
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   experiment::check(experiment, *datapath, options);
   fmt::print(out, "{}\n", headline(experiment, *datapath));
@@ -401,7 +408,7 @@ int replay(const ReplayArguments& arguments) {
       drawn.push_back({replay.traces[i].graph.get(), &replay.traces[i].programs, &results.runs.front().jobs[i]});
     write_file(*arguments.timeline, experiment::replay_timeline(drawn));
     if (results.runs.size() > 1)
-      fmt::print(out, "\n{} draws the run under {}.\n", *arguments.timeline, results.runs.front().policy);
+      fmt::print(out, "\n{} shows the run under {}.\n", *arguments.timeline, results.runs.front().policy);
   }
   if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
   if (!results.unfinished.empty())
@@ -413,8 +420,8 @@ int replay(const ReplayArguments& arguments) {
 }  // namespace
 
 void add_replay_command(CommandLine& line) {
-  line.add<ReplayArguments>("replay", "Replay recorded traces: ranks follow what they did, over a network", add_options,
-                            replay);
+  line.add<ReplayArguments>("replay", "Replay recorded traces: ranks repeat their recorded operations over a network",
+                            add_options, replay);
 }
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// mltcp report: pages and pictures of result files.
+// mltcp report: pages and pictures from result files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -36,26 +36,27 @@ struct ReportArguments {
 void add_options(Options& options, ReportArguments& arguments) {
   options
       .add("RESULTS.json", arguments.results,
-           "Written by --json of mltcp run, gen, testbed, sweep, cluster or schedule; two of a run, gen or "
+           "Files that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote; two files of run, gen or "
            "testbed are compared")
       .required()
       .words(1, 2);
   options.add("-o,--output", arguments.output,
-              "The page; default: the results' name with .html, of two both names; - is standard output");
-  options.add("--svg", arguments.svg, "Writes a picture instead of a page; - is standard output");
+              "File of the page; default: the name of the results with .html, or both names for two files; - is "
+              "standard output");
+  options.add("--svg", arguments.svg, "Write a picture to this file instead of a page; - is standard output");
   options.add("--chart", arguments.chart,
-              "With --svg: usage (who used the link when) or iterations (slow-downs); default usage");
+              "With --svg: usage (each job's use of the link over time) or iterations (slow-downs); default usage");
   options.add_list("--policy", arguments.policies,
-                   "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
-                   "iterations all");
-  options.add(
-      "--series", arguments.series,
-      "Charts of these series, too: the .json that --series of the same mltcp run wrote (docs/reference/series.md)");
+                   "With --svg: policies that are shown, separated by commas; default: usage shows the first and the "
+                   "last, iterations shows all");
+  options.add("--series", arguments.series,
+              "Also show charts of these series: the .json file that --series of the same mltcp run wrote "
+              "(docs/reference/series.md)");
 }
 
 using experiment::Results;
 
-// Beside the first file: of two it has both names.
+// The page beside the first file; with two files it has both names.
 std::filesystem::path default_page(const std::vector<std::string>& results) {
   std::filesystem::path page = results.front();
   if (results.size() > 1) {
@@ -73,7 +74,7 @@ const Results& comparable(const experiment::ReportFile& file, const std::string&
   const Results* results = std::get_if<Results>(&file);
   if (results == nullptr)
     throw InputError(one_line(fmt::format(
-        "{}: this is {}, and only \"{}\" can be compared; give two files that mltcp run, gen or testbed wrote", name,
+        "{}: this is {}, but only \"{}\" can be compared; give two files that mltcp run, gen or testbed wrote", name,
         in_quotes(experiment::schema_of(file)), experiment::kResultsSchema)));
   return *results;
 }
@@ -83,7 +84,7 @@ experiment::ReportFile read_results(const std::string& name) {
     return experiment::read_report_file(name);
   } catch (const InputError&) {
     std::error_code error;
-    if (std::filesystem::is_regular_file(name, error)) {  // what a pipe held is gone
+    if (std::filesystem::is_regular_file(name, error)) {  // a pipe's contents are gone
       constexpr TextFile results{"a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote",
                                  std::size_t{1} << 30};
       using experiment::FileKind;
@@ -99,10 +100,10 @@ void check_options(const ReportArguments& arguments) {
   if (arguments.output && arguments.output->empty())
     throw InputError("--output: the name is empty; name a file, or - for standard output");
   if (arguments.series && (arguments.svg || arguments.results.size() > 1))
-    throw InputError("--series is for the page of one file of results; leave it out");
+    throw InputError("--series: needs a page of one file of results; leave it out, or give one file and no --svg");
   if (!arguments.svg) {
-    if (arguments.chart) throw InputError("--chart is for a picture; give --svg FILE with it");
-    if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
+    if (arguments.chart) throw InputError("--chart: needs a picture; add --svg FILE");
+    if (!arguments.policies.empty()) throw InputError("--policy: needs a picture; add --svg FILE");
     return;
   }
   if (arguments.chart && std::ranges::find(experiment::kPictures, *arguments.chart) == experiment::kPictures.end()) {
@@ -110,11 +111,11 @@ void check_options(const ReportArguments& arguments) {
     const auto meant = nearest(*arguments.chart, known);
     throw InputError(fmt::format(
         "--chart: {} is not known; {}", in_quotes(*arguments.chart),
-        meant ? fmt::format("did you mean \"{}\"?", *meant) : fmt::format("choose of {}", fmt::join(known, ", "))));
+        meant ? fmt::format("did you mean \"{}\"?", *meant) : fmt::format("give one of {}", fmt::join(known, ", "))));
   }
   if (arguments.svg->empty()) throw InputError("--svg: the name is empty; name a file, or - for standard output");
-  if (arguments.output) throw InputError("--svg and --output: one at a time; leave one of them out");
-  if (arguments.results.size() > 1) throw InputError("--svg: a picture is of one file; give one");
+  if (arguments.output) throw InputError("--svg and --output: exclude each other; leave one of them out");
+  if (arguments.results.size() > 1) throw InputError("--svg: a picture shows one file of results; give one file");
 }
 
 int write_picture(const ReportArguments& arguments) {
@@ -124,9 +125,8 @@ int write_picture(const ReportArguments& arguments) {
   const Results* results = std::get_if<Results>(&file);
   if (results == nullptr)
     throw InputError(
-        one_line(fmt::format("{}: this is {}, of which there is no picture; give what mltcp run, gen or testbed wrote, "
-                             "or leave out --svg for "
-                             "its page",
+        one_line(fmt::format("{}: this is {}, and --svg cannot draw it; give a file that mltcp run, gen or testbed "
+                             "wrote, or leave out --svg to write a page",
                              name, in_quotes(experiment::schema_of(file)))));
   experiment::PictureOptions options;
   if (arguments.chart) options.chart = *arguments.chart;
@@ -142,12 +142,12 @@ int write_picture(const ReportArguments& arguments) {
   return 0;
 }
 
-/// The series, of which some are of runs of `file`.
+/// The series, of which some must belong to runs of `file`.
 experiment::SeriesFile series_of(const std::string& name, const experiment::ReportFile& file,
                                  const std::string& results_name) {
   const Results* results = std::get_if<Results>(&file);
   if (results == nullptr)
-    throw InputError(one_line(fmt::format("--series: {} is {}, and series are of what mltcp run wrote; leave it out",
+    throw InputError(one_line(fmt::format("--series: only results of mltcp run have series, but {} is {}; leave it out",
                                           results_name, in_quotes(experiment::schema_of(file)))));
   experiment::SeriesFile series = experiment::read_series(name);
   const bool any = std::ranges::any_of(series.runs, [&](const experiment::RunSeries& one) {
@@ -155,9 +155,8 @@ experiment::SeriesFile series_of(const std::string& name, const experiment::Repo
                                [&](const experiment::Run& run) { return experiment::belongs(one, run); });
   });
   if (!any)
-    throw InputError(one_line(
-        fmt::format("{}: none of its runs is one of {}; give the series that --series of the same mltcp run wrote",
-                    name, results_name)));
+    throw InputError(one_line(fmt::format(
+        "{}: none of its runs is in {}; give the file that --series of the same mltcp run wrote", name, results_name)));
   return series;
 }
 
@@ -175,10 +174,10 @@ int report(const ReportArguments& arguments) {
     text = experiment::render_page(file, series ? &*series : nullptr);
   } else {
     const std::string& second = arguments.results.back();
-    std::error_code unknown;  // what can't be read is told by the reader
+    std::error_code unknown;  // the reader reports files that cannot be read
     if (std::filesystem::equivalent(first, second, unknown))
       throw InputError(one_line(fmt::format(
-          "{}: is compared with itself; give the results of another run as well, or this file alone for its page",
+          "{}: given twice; give the results of another run as the second file, or this file once to write its page",
           second)));
     const experiment::ReportFile other = read_results(second);
     check_writable(page.string(), second);
@@ -195,7 +194,7 @@ int report(const ReportArguments& arguments) {
 
 void add_report_command(CommandLine& line) {
   line.add<ReportArguments>("report",
-                            "A self-contained HTML page of results, or a picture of them (docs/how-to/report.md)",
+                            "Write a self-contained HTML page of results, or a picture (docs/how-to/report.md)",
                             add_options, report);
 }
 

@@ -1,4 +1,4 @@
-// What was measured (see results_output.h).
+// Output of results (see results_output.h).
 #include "results_output.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-/// Where `out` has colours: green where the job runs as if it were alone, red where sharing costs it a tenth and more.
+/// If `out` has colours: green if the job runs as fast as alone, red if sharing slows it by a tenth or more.
 std::string slowdown_text(double slowdown, std::FILE* out) {
   constexpr double alone = 1.02;
   constexpr double dear = 1.1;
@@ -58,7 +58,7 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
   return table.text();
 }
 
-/// "fair: mean slow-down 1.624 (1.290 to 2.033)", where the table has more rows than anybody takes a mean of.
+/// "fair: mean slow-down 1.624 (1.290 to 2.033)", for tables with many rows.
 std::string mean_text(const experiment::Run& run) {
   constexpr std::size_t few = 8;
   double sum = 0;
@@ -85,7 +85,7 @@ std::string names_of(const std::vector<std::string>& names) {
   return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
-/// What the scheduler planned; nothing for a run without a schedule.
+/// The scheduler's plan; empty for a run without a schedule.
 std::string schedule_text(const experiment::Run& run, const std::string& file) {
   if (!run.schedule) return "";
   std::string text;
@@ -103,9 +103,9 @@ std::string schedule_text(const experiment::Run& run, const std::string& file) {
     text += fmt::format("{}: slots were moved {} time{} for jobs that had missed theirs\n", run.policy,
                         schedule.repaired, schedule.repaired == 1 ? "" : "s");
   if (schedule.cut_off)
-    text += fmt::format("{}: not all slots were tried, as that would have been too much work: there may be better\n",
+    text += fmt::format("{}: not all slots were tried, as that would take too long; there may be better ones\n",
                         run.policy);
-  // Jobs of one group have one reason.
+  // Jobs of one group have the same reason.
   std::map<std::string, std::vector<std::string>> without;
   for (std::size_t i = 0; i < std::min(schedule.reasons.size(), schedule.without_slots.size()); ++i)
     without[schedule.reasons[i]].push_back(schedule.without_slots[i]);
@@ -113,11 +113,12 @@ std::string schedule_text(const experiment::Run& run, const std::string& file) {
     text += fmt::format("{}: {} {} no slots: {}\n", run.policy, names_of(names), names.size() == 1 ? "has" : "have",
                         one_line(reason));
   if (schedule.unplanned > 0 && schedule.score < 1)
-    text += fmt::format("{}: mltcp schedule {} --measure says what would make them fit\n", run.policy, one_line(file));
+    text +=
+        fmt::format("{}: to see what would make them fit: mltcp schedule {} --measure\n", run.policy, one_line(file));
   return text;
 }
 
-/// What the gates did.
+/// The counters of the gates.
 std::string gates_text(const experiment::Run& run) {
   std::string text;
   for (const experiment::JobResult& job : run.jobs) {
@@ -141,7 +142,7 @@ std::string bandwidth_text(const experiment::Run& run) {
   return jobs.empty() ? "" : fmt::format("{}: bus bandwidth {}\n", run.policy, fmt::join(jobs, ", "));
 }
 
-// The experiment's, and those that jobs have of their own.
+// The algorithms of the experiment and of jobs that have their own.
 std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs) {
@@ -156,7 +157,7 @@ std::string losses_text(const experiment::Run& run) {
   std::uint64_t all = 0;
   std::vector<std::string> hosts;
   for (const experiment::HostLosses& host : run.hosts) {
-    // What was not for its ranks is no loss of theirs.
+    // Packets that were not for the host's ranks are not losses.
     const std::uint64_t lost = host.all() - host.rejected_packets;
     all += lost;
     if (lost > 0) hosts.push_back(fmt::format("host {}: {}", host.host, lost));
@@ -166,11 +167,11 @@ std::string losses_text(const experiment::Run& run) {
 
 std::string held_up_text(const experiment::Run& run) {
   if (!run.stalls || run.stalls->total.count <= 0) return "";
-  return fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
+  return fmt::format("; the machine delayed the datapath for {:.1f} ms in all, {:.1f} ms at worst",
                      run.stalls->total.millis(), run.stalls->longest.millis());
 }
 
-/// "fair: link used 93.1%, 0 packets dropped, ...", with as much as the datapath knows of its links.
+/// "fair: link used 93.1%, 0 packets dropped, ...", as far as the datapath knows its links.
 std::string links_text(const experiment::Run& run, const experiment::Datapath& datapath) {
   std::uint64_t retransmitted = 0;
   for (const experiment::JobResult& job : run.jobs) retransmitted += job.retransmitted_packets;
@@ -197,7 +198,7 @@ std::string links_text(const experiment::Run& run, const experiment::Datapath& d
                      marked, retransmitted, bytes_to_text(run.bottleneck.max_queue_bytes), held_up_text(run));
 }
 
-/// What happened on the links besides, or nothing.
+/// Other events on the links, or nothing.
 std::string faults_text(const experiment::Run& run) {
   const experiment::Bottleneck& link = run.bottleneck;
   if (link.lost_packets + link.duplicated_packets + link.corrupted_packets + link.reordered_packets == 0) return "";
@@ -216,8 +217,8 @@ std::string outages_text(const experiment::Run& run) {
 void warn_if_disturbed(const experiment::Run& run) {
   if (!experiment::disturbed(run)) return;
   print_warning(
-      fmt::format("the machine held {} up for {:.1f}% of its time: these results say little about the network; "
-                  "stop other load and run again",
+      fmt::format("the machine delayed {} for {:.1f}% of its time, so these results say little about the network; stop "
+                  "other load and run again",
                   run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds()));
 }
 

@@ -21,14 +21,14 @@ void print_results(const experiment::Results& results, const experiment::Datapat
 /// Writes intermediate results to the file `json`, if that is given and replaceable (standard output gets only the
 /// final ones). Warns on failure, since the final attempt may succeed.
 void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json);
-/// Writes the page that `mltcp report` makes of results, with charts of `series` if they are given, and prints its name
-/// to `out`. Throws RunError.
+/// Writes the page of `mltcp report` for the results, with charts of `series` if given, and prints its name to `out`.
+/// Throws RunError.
 void write_report(const experiment::Results& results, const experiment::SeriesFile* series, const std::string& file,
                   std::FILE* out);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
-/// Runs the experiment with a bar of its progress, beside which its problems and captures are told. It can be
-/// interrupted, and what there is after each policy is kept in `json`. `complete`, if any, adds to results.
+/// Runs the experiment with a progress bar, and prints its problems and captures meanwhile. It can be interrupted;
+/// intermediate results after each policy are written to `json`. `complete`, if any, adds to the results.
 experiment::Results run_and_keep(const experiment::Experiment& experiment, experiment::Datapath& datapath,
                                  experiment::RunOptions options, const Provenance& provenance,
                                  const std::optional<std::string>& json, std::FILE* out,

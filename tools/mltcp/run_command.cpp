@@ -28,14 +28,14 @@ namespace {
 
 struct RunArguments {
   ExperimentArguments experiment;
-  std::optional<std::string> cores;  ///< of datapath ring only
+  std::optional<std::string> cores;  ///< for datapath ring only
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
   std::optional<std::string> report;
   std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
   bool verify = false;              ///< carry and verify payloads in virtual time too
   SeriesArguments series;
-  std::uint32_t threads = 0;  ///< runs at a time in virtual time; 0: one a core
+  std::uint32_t threads = 0;  ///< parallel runs in virtual time; 0: one per core
 };
 
 void add_options(Options& options, RunArguments& arguments) {
@@ -43,37 +43,37 @@ void add_options(Options& options, RunArguments& arguments) {
       .required();
   options
       .add("--datapath", arguments.experiment.options.datapath,
-           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
-           "ring (DPDK, real time); default: the file's, or sim")
+           "sim (virtual time), flow (virtual time, flows instead of packets, for large networks) or ring (DPDK, real "
+           "time); default: the file's, or sim")
       .suggest(experiment::available_datapaths());
   add_experiment_options(options, arguments.experiment, " (docs/reference/algorithms.md)");
-  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, e.g. 0,1")
       .check(cpu_list());
   options.add("--plan", arguments.plan,
-              "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
-              "watched (docs/explanation/plans.md)");
+              "Read the slots of policies schedule and mltcp+schedule from this file, and again whenever it changes, "
+              "instead of computing them (docs/how-to/plan.md)");
   options.add("--threads", arguments.threads,
-              "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
-              "one a core");
+              "Runs at a time, in virtual time (jobs alone, then policies), which does not change results; default: "
+              "one per core");
   options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
-  options.add(
-      "--pcap", arguments.pcap,
-      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
-      "(docs/how-to/captures.md)");
+  options.add("--pcap", arguments.pcap,
+              "Capture the packets of all hosts, in each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as "
+              "pcapng (docs/how-to/captures.md)");
   options.add("--json", arguments.json,
-              "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
-              "complete (docs/reference/results-file.md); - is standard output");
+              "Write the results to this file, and rewrite it after each policy, so that complete policies are kept "
+              "after Ctrl-C (docs/reference/results-file.md); - is standard output");
   options.add(
       "--report", arguments.report,
-      "Write the page of the results, too, with charts of --series (docs/how-to/report.md); - is standard output");
+      "Also write an HTML page of the results, with charts of --series (docs/how-to/report.md); - is standard output");
   add_series_options(options, arguments.series);
 }
 
-/// What can be refused before anything runs.
+/// Checks everything that can be refused before a run.
 void check_options(const RunArguments& arguments, const experiment::Experiment& experiment) {
   if (arguments.cores && experiment.datapath != "ring")
-    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
-                                 experiment.datapath));
+    throw InputError(
+        fmt::format("--cores is for datapath ring, but the datapath is {}; leave it out, or add --datapath ring",
+                    experiment.datapath));
   if (arguments.pcap && experiment.datapath == "flow")
     throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
   if (arguments.pcap) {
@@ -136,16 +136,16 @@ int run(const RunArguments& arguments) {
     try {
       write_series(*arguments.series.file, series, results);
     } catch (const RunError& error) {
-      failure = error.what();  // the results are not lost with it
+      failure = error.what();  // report it later, so that the results are not lost
     }
   }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
   if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
   if (!failure.empty()) throw RunError(failure);
   if (!results.unfinished.empty())
-    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),
-                               experiment.policies.size(), results.runs.size(),
-                               arguments.json && *arguments.json != "-" ? ", and kept in " + *arguments.json : "",
+    throw RunError(fmt::format("{}: {} of {} policies {} complete{}; {} {} missing", EndOnSignal::why(),
+                               results.runs.size(), experiment.policies.size(), results.runs.size() == 1 ? "is" : "are",
+                               arguments.json && *arguments.json != "-" ? " and kept in " + *arguments.json : "",
                                fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
   return 0;
 }

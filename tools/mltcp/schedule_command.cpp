@@ -22,11 +22,11 @@ namespace {
 
 struct ScheduleArguments {
   std::string file;
-  bool measure = false;               ///< demands from the simulator
+  bool measure = false;               ///< measure demands with the simulator
   std::uint32_t angles = 0;           ///< this and the next four: see scheduler::SolveOptions
-  std::optional<double> max_stretch;  ///< share of a period; default: the file's, like the next two
+  std::optional<double> max_stretch;  ///< share of a period; default: the file's, as for the next two
   std::optional<double> drift;
-  std::optional<double> slack;  ///< if the file has none: what a plan needs, or 0 without one
+  std::optional<double> slack;  ///< default: the file's; else what a plan needs, or 0 without a plan
   std::uint32_t max_repetitions = 32;
   std::optional<std::string> json;  ///< files, or "-" for standard output
   std::optional<std::string> report;
@@ -36,35 +36,35 @@ struct ScheduleArguments {
 void add_options(Options& options, ScheduleArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/reference/experiment-file.md)").required();
   options.flag("--measure", arguments.measure,
-               "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
+               "Measure demands and periods by simulating each job alone; default: ideal ones, bytes / rate");
   options
       .add("--angles", arguments.angles,
-           "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
+           "Number of rotation angles per turn, e.g. 72 for steps of 5 degrees; 0: any nanosecond; default 0")
       .check(whole(0, 1'000'000));
   options
       .add("--max-stretch", arguments.max_stretch,
-           "A slot is at most this share longer than the job's iteration; default: the file's, or 0.02")
+           "Maximum share by which a slot is longer than the job's iteration; default: the file's, or 0.02")
       .check(share(1));
   options
       .add("--max-repetitions", arguments.max_repetitions,
-           "The perimeter is at most so many times the longest iteration; default 32")
+           "Maximum length of the perimeter, as a multiple of the longest iteration; default 32")
       .check(whole(1, 10'000));
   options
       .add("--drift", arguments.drift,
-           "Deviation from the slots, as a share of the period, that a schedule is judged with; default: the "
-           "file's tolerance, or 0.05")
+           "Deviation from the slots, as a share of the period, for which a schedule's score is also computed; "
+           "default: the file's tolerance, or 0.05")
       .check(share(0.5));
   options
       .add("--slack", arguments.slack,
-           "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
-           "jobs' jitter and their room need (docs/explanation/plans.md)")
+           "Share by which every slot is longer, so that late jobs can catch up; default: the file's, or 0; with "
+           "--plan, the share that the jobs' jitter needs and their room allows (docs/explanation/plans.md)")
       .check(share(1));
   options.add("--json", arguments.json, "Write the schedule to this file; - is standard output");
   options.add("--report", arguments.report,
-              "Write a self-contained HTML page of it to this file; - is standard output");
+              "Write a self-contained HTML page of the schedule to this file; - is standard output");
   options.add("--plan", arguments.plan,
-              "Write the slots as a plan that mltcp run --plan keeps (docs/explanation/plans.md), with --measure; - is "
-              "standard output");
+              "With --measure: write the slots to this file, as a plan for mltcp run --plan (docs/how-to/plan.md); - "
+              "is standard output");
 }
 
 using experiment::ScheduleResult;
@@ -93,7 +93,7 @@ std::string link_table(const ScheduleResult& schedule, const std::vector<std::si
 }
 
 std::string job_table(const ScheduleResult& schedule) {
-  // Of one link, its rotations stand beside the jobs.
+  // With one link, the rotations are shown with the jobs.
   const ScheduleResult::Link* const only =
       schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links.front() : nullptr;
   std::vector<std::string> header{"job", "period ms", "slot ms", "stretch"};
@@ -116,32 +116,33 @@ std::string job_table(const ScheduleResult& schedule) {
   return table.text();
 }
 
-// What whoever runs by the plan of this schedule should know; empty if there is nothing.
+// A warning for users of this schedule's plan; empty if there is none.
 std::string objection_to(const ScheduleResult& schedule) {
   bool competed = false;
-  const ScheduleResult::Link* worst = nullptr;  // of those with slots in the plan
+  const ScheduleResult::Link* worst = nullptr;  // among links with slots in the plan
   for (const ScheduleResult::Link& link : schedule.links) {
     if (!link.competed) continue;
     competed = true;
     if (!schedule.components[link.component].within_limit) continue;
     if (worst == nullptr || link.solution.score < worst->solution.score) worst = &link;
   }
-  if (!competed) return "the plan is empty, as the jobs compete for no link: none of them needs slots";
+  if (!competed) return "the plan is empty, as the jobs share no link; no job needs slots";
   const std::string help = experiment::help_of(schedule);
   const std::string cure = help.empty() ? "move or leave out a job" : "write it with " + help;
-  if (worst == nullptr) return fmt::format("the plan is empty, as no slots suit jobs that share a link; {}", cure);
-  constexpr double nearly_fit = 0.99;  // the rest is what measured bursts leave at their edges
+  if (worst == nullptr)
+    return fmt::format("the plan is empty, as no slots avoid contention between jobs that share a link; {}", cure);
+  constexpr double nearly_fit = 0.99;  // the rest is due to the edges of measured bursts
   if (worst->solution.score >= nearly_fit) return {};
   return fmt::format(
-      "the plan has slots for jobs that don't fit: link {} scores {}, and slots that meet mostly cost more than they "
-      "bring; {}",
+      "the plan has slots for jobs that do not fit: link {} scores {}, and slots that overlap mostly cost more than "
+      "they save; {}",
       in_quotes(worst->name), experiment::score_text(worst->solution.score), cure);
 }
 
 void print(const ScheduleResult& schedule, std::FILE* out) {
   const std::vector<std::size_t> order = experiment::worst_first(schedule);
   if (order.empty()) {
-    fmt::print(out, "no link is used by two jobs: every job may begin when it likes\n");
+    fmt::print(out, "no link is used by two jobs, so jobs can start at any time\n");
   } else {
     fmt::print(out, "{}\n", link_table(schedule, order));
     for (std::size_t i = 0; i < std::min(order.size(), kVerdictsShown); ++i) {
@@ -173,14 +174,14 @@ int schedule(const ScheduleArguments& arguments) {
   options.solve.drift = arguments.drift.value_or(experiment.schedule.tolerance);
   options.solve.slack = arguments.slack.value_or(experiment.schedule.slack.value_or(0));
   options.solve.seed = experiment.seed;
-  // Slots of ideal periods would be shorter than the iterations of any job that runs.
+  // Slots with ideal periods would be shorter than the iterations of real jobs.
   options.measure = arguments.measure || arguments.plan;
   options.make_room = arguments.plan && !arguments.slack && !experiment.schedule.slack;
   if (arguments.plan && experiment.mltcp.learn_iterations)
-    throw InputError(fmt::format(
-        "--plan: the jobs of {} don't tell the transport where their iterations begin, so no plan can hold them; write "
-        "iterations = \"exact\" in [mltcp], or leave --plan out",
-        in_quotes(arguments.file)));
+    throw InputError(
+        fmt::format("--plan: the jobs of {} do not report the start of their iterations to the transport, so they "
+                    "cannot follow a plan; write iterations = \"exact\" in [mltcp], or leave out --plan",
+                    in_quotes(arguments.file)));
   const Provenance provenance = provenance_of(files);
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
@@ -214,8 +215,8 @@ int schedule(const ScheduleArguments& arguments) {
 
 void add_schedule_command(CommandLine& line) {
   line.add<ScheduleArguments>("schedule",
-                              "Which jobs fit together on the links they share: score, rotation and time shift of each "
-                              "(docs/explanation/scheduler.md)",
+                              "Compute how well jobs fit together on shared links: score, rotation and time shift of "
+                              "each job (docs/explanation/scheduler.md)",
                               add_options, schedule);
 }
 

@@ -1,4 +1,4 @@
-// `mltcp scheduler`: the scheduler as a service for cluster managers. Reads the topology, restores the jobs that ran,
+// `mltcp scheduler`: the scheduler as a service for cluster managers. Reads the topology, restores the running jobs,
 // opens its socket, and answers until a signal comes.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -42,41 +42,40 @@ struct SchedulerArguments {
 
 void add_options(Options& options, SchedulerArguments& arguments) {
   options
-      .add("TOPOLOGY.toml", arguments.file,
-           "The network: [topology], also from Slurm's topology.conf, and hosts with their names")
+      .add("TOPOLOGY.toml", arguments.file, "The network: [topology], or Slurm's topology.conf, and the names of hosts")
       .required();
-  options.flag("--check", arguments.check, "Read the topology, print it, and end");
+  options.flag("--check", arguments.check, "Read the topology, print it, and exit");
   options.add("--socket", arguments.socket,
-              "The Unix socket to answer on, for its owner and group; default: /run/mltcp/scheduler.sock as root, else "
-              "mltcp-scheduler.sock in $XDG_RUNTIME_DIR");
+              "Unix socket that the service listens on, open to its owner and group; default: "
+              "/run/mltcp/scheduler.sock as root, else mltcp-scheduler.sock in $XDG_RUNTIME_DIR");
   options.add("--listen", arguments.listen,
-              "A loopback address instead, 127.0.0.1:8470 or [::1]:8470, for clients that show a token");
-  options.add("--token-file", arguments.token_file, "The token, in a file that nobody else may read; for --listen");
+              "Listen on this loopback address instead, e.g. 127.0.0.1:8470 or [::1]:8470; clients need the token");
+  options.add("--token-file", arguments.token_file, "With --listen: file of the token, readable only by its owner");
   options.add("--state", arguments.state,
-              "Where jobs are kept over restarts; default: /var/lib/mltcp as root, else mltcp in $XDG_STATE_HOME or "
-              "~/.local/state");
-  options.add("--slots-per-host", arguments.service.slots_per_host, "Workers that fit on a host; default 1")
+              "Folder that keeps jobs across restarts; default: /var/lib/mltcp as root, else mltcp in $XDG_STATE_HOME "
+              "or ~/.local/state");
+  options.add("--slots-per-host", arguments.service.slots_per_host, "Workers per host; default 1")
       .check(whole(1, 1024));
   options
       .add("--candidates", arguments.service.candidates,
-           "Placements compared for a job that comes without hosts; default 10")
+           "Placements compared for a job that names no hosts; default 10")
       .check(whole(1, 1000));
-  options.add("--max-jobs", arguments.service.max_jobs, "Jobs that run at a time; default 10000")
+  options.add("--max-jobs", arguments.service.max_jobs, "Maximum number of running jobs; default 10000")
       .check(whole(1, 100'000));
   options
       .add("--max-stretch", arguments.service.cluster.solve.max_stretch,
-           "By how much slots may be longer than iterations wherever jobs meet, as a share; default 0.02")
+           "Maximum share by which slots are longer than iterations, on links that jobs share; default 0.02")
       .check(share(1));
   options
       .add("--slack", arguments.service.cluster.solve.slack,
-           "Room in every slot so that late jobs catch up, as a share of the period; default 0.001")
+           "Spare time in every slot, so that late jobs can catch up, as a share of the period; default 0.001")
       .check(share(1));
   options
       .add("--min-score", arguments.service.cluster.min_score,
-           "Jobs get slots if the links that connect them all score this; default 0.98")
+           "Give jobs slots only if all links that they share have at least this score; default 0.98")
       .check(share(1));
   options.add("--pod-patience", arguments.pod_patience,
-              "After how long a Kubernetes job whose pods don't come departs; default 600s");
+              "Time after which a Kubernetes job departs if its pods do not appear; default 600s");
   add_slurm_options(options, arguments.slurm);
 }
 
@@ -84,7 +83,7 @@ std::string default_socket() {
   if (geteuid() == 0) return "/run/mltcp/scheduler.sock";
   const std::string folder = environment("XDG_RUNTIME_DIR");
   if (folder.empty())
-    throw InputError("--socket: XDG_RUNTIME_DIR is not set, which has the default; give --socket PATH");
+    throw InputError("--socket: there is no default, since XDG_RUNTIME_DIR is not set; give --socket PATH");
   return folder + "/mltcp-scheduler.sock";
 }
 
@@ -92,18 +91,21 @@ std::string default_state() {
   if (geteuid() == 0) return "/var/lib/mltcp";
   if (const std::string folder = environment("XDG_STATE_HOME"); !folder.empty()) return folder + "/mltcp";
   const std::string home = environment("HOME");
-  if (home.empty()) throw InputError("--state: neither XDG_STATE_HOME nor HOME is set; give --state FOLDER");
+  if (home.empty())
+    throw InputError("--state: there is no default, since neither XDG_STATE_HOME nor HOME is set; give --state FOLDER");
   return home + "/.local/state/mltcp";
 }
 
-/// What of it is one of --listen's, and what of --socket's.
+/// Sorts out the settings of --listen and those of --socket.
 service::HttpOptions http_options(const SchedulerArguments& arguments) {
   if (!arguments.listen.empty() && !arguments.socket.empty())
-    throw InputError("--socket, --listen: the service answers at one of them; give one");
+    throw InputError("--socket, --listen: the service listens on one address; give one of the two");
   if (arguments.listen.empty() && !arguments.token_file.empty())
-    throw InputError("--token-file: it is for --listen, as a socket's mode says who may use it; give --listen, too");
+    throw InputError(
+        "--token-file: only for --listen, as access to a Unix socket depends on its mode; add --listen, or leave it "
+        "out");
   if (!arguments.listen.empty() && arguments.token_file.empty())
-    throw InputError("--listen: every user of the machine could change its jobs; give --token-file, too");
+    throw InputError("--listen: without a token, every user of the machine could change jobs; add --token-file");
   service::HttpOptions options;
   options.listen = arguments.listen;
   if (options.listen.empty())
@@ -151,7 +153,7 @@ int run_scheduler(const SchedulerArguments& arguments) {
   options.state = arguments.state.empty() ? default_state() : arguments.state;
   options.host_names = file.host_names;
   options.epoch_unix_ns = unix_now();
-  // One write a line, so that those of several threads don't mix.
+  // One write per line, so that lines of several threads do not mix.
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", one_line(line)); };
 
   const EndOnSignal signals;
@@ -173,10 +175,10 @@ int run_scheduler(const SchedulerArguments& arguments) {
 }  // namespace
 
 void add_scheduler_command(CommandLine& line) {
-  line.add<SchedulerArguments>(
-      "scheduler",
-      "The scheduler as a service for cluster managers: places, slots, HTTP (docs/how-to/scheduler-service.md)",
-      add_options, run_scheduler);
+  line.add<SchedulerArguments>("scheduler",
+                               "Run the scheduler as a service for cluster managers: placement and slots over HTTP "
+                               "(docs/how-to/scheduler-service.md)",
+                               add_options, run_scheduler);
 }
 
 }  // namespace mltcp::tools

@@ -23,13 +23,14 @@ service::SlurmDriverOptions driver_options(const SlurmArguments& arguments,
 
 void add_slurm_options(Options& options, SlurmArguments& arguments) {
   options.flag("--slurm", arguments.slurm, "Place the jobs of Slurm that name a profile (docs/how-to/slurm.md)");
-  options.add("--slurm-interval", arguments.interval, "How often Slurm is looked at; default \"2 s\"");
-  options.add("--slurm-hold", arguments.hold, "How long a job is held for lack of room; default \"60 s\"");
+  options.add("--slurm-interval", arguments.interval, "Time between queries to Slurm; default \"2 s\"");
+  options.add("--slurm-hold", arguments.hold, "Maximum time to hold a job that has no placement; default \"60 s\"");
   options.add("--slurm-patience", arguments.patience,
-              "How long a released job may take to start where it was placed; default \"60 s\"");
-  options.add("--slurm-programs", arguments.programs, "Folder of squeue, sinfo and scontrol; default: PATH");
+              "Maximum time for a released job to start at its placement; default \"60 s\"");
+  options.add("--slurm-programs", arguments.programs, "Folder of squeue, sinfo and scontrol; default: search PATH");
   options.add("--slurm-heartbeat", arguments.heartbeat,
-              "File by which job_submit.lua knows that jobs may be held; default /run/mltcp/slurm.heartbeat");
+              "File that shows job_submit.lua that the service is running, so jobs may be held; default "
+              "/run/mltcp/slurm.heartbeat");
 }
 
 SlurmSide::SlurmSide(service::SchedulerService& service, const SlurmArguments& arguments,

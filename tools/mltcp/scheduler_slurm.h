@@ -22,10 +22,10 @@ struct SlurmArguments {
 
 void add_slurm_options(Options& options, SlurmArguments& arguments);
 
-/// Slurm's side of a service, from its construction on.
+/// The service's connection to Slurm; starts with its construction.
 class SlurmSide {
  public:
-  /// The service outlives it. Throws InputError that names the option.
+  /// The service must outlive it. Throws InputError that names the option.
   SlurmSide(service::SchedulerService& service, const SlurmArguments& arguments,
             std::function<void(const std::string&)> log);
 

@@ -32,7 +32,7 @@ void add_series_options(Options& options, SeriesArguments& arguments) {
               "Write time series of every connection and link, in the format that the name ends with: .json (columns, "
               "for mltcp report), .csv (two tables) or .trace.json (Perfetto) (docs/reference/series.md)");
   options.add("--series-interval", arguments.interval,
-              "Time between samples; default: a 200th of an iteration, and at least a round trip");
+              "Time between samples; default: a 200th of an iteration, and at least a round-trip time");
 }
 
 std::vector<std::string> series_files(const std::string& file) {
@@ -44,10 +44,10 @@ std::vector<std::string> series_files(const std::string& file) {
 std::optional<experiment::SeriesOptions> check_series(const SeriesArguments& arguments, const std::string& input,
                                                       const std::vector<std::optional<std::string>>& others) {
   if (!arguments.file) {
-    if (arguments.interval) throw InputError("--series-interval is for time series; give --series FILE with it");
+    if (arguments.interval) throw InputError("--series-interval: needs a file of series; add --series FILE");
     return std::nullopt;
   }
-  if (arguments.file->empty()) throw InputError("--series: the name is empty; name a file, as in series.json");
+  if (arguments.file->empty()) throw InputError("--series: the name is empty; name a file, e.g. series.json");
   for (const std::string& file : series_files(*arguments.file)) {
     check_writable(file, input);
     for (const std::optional<std::string>& other : others)
@@ -57,7 +57,7 @@ std::optional<experiment::SeriesOptions> check_series(const SeriesArguments& arg
   if (arguments.interval) {
     options.interval = of_option("--series-interval", *arguments.interval, parse_duration);
     if (options.interval.count <= 0)
-      throw InputError("--series-interval is 0; give a time, as in 100us, or leave it out");
+      throw InputError("--series-interval is 0; give a time, e.g. 100us, or leave it out");
   }
   return options;
 }

@@ -1,4 +1,4 @@
-// Files of time series (docs/reference/series.md): which format a name asks for, and writing.
+// Files of time series (docs/reference/series.md): formats by file name, and writing.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@ namespace mltcp::tools {
 class Options;
 
 struct SeriesArguments {
-  std::optional<std::string> file;      ///< its extension says the format
+  std::optional<std::string> file;      ///< its extension selects the format
   std::optional<std::string> interval;  ///< a time; default: chosen for the run
 };
 
 void add_series_options(Options& options, SeriesArguments& arguments);
 
-/// The files that are written: of CSV two. Throws InputError for a name whose format isn't known.
+/// The files that are written; two for CSV. Throws InputError if the name's format is unknown.
 std::vector<std::string> series_files(const std::string& file);
 
-/// What to record, or nothing. Throws InputError for bad values, or if a file can't be written or is one of `others`
-/// ("--json results.json"); `input` is not to be overwritten.
+/// What to record, or nothing. Throws InputError for bad values, or if a file cannot be written or is one of `others`
+/// ("--json results.json"); `input` must not be overwritten.
 std::optional<experiment::SeriesOptions> check_series(const SeriesArguments& arguments, const std::string& input,
                                                       const std::vector<std::optional<std::string>>& others);
 

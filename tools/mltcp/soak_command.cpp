@@ -1,4 +1,4 @@
-// `mltcp soak`: random traffic that checks itself, over one datapath, for as long as one likes.
+// `mltcp soak`: random, self-checking traffic on one datapath, for a chosen time.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -37,20 +37,21 @@ struct SoakArguments {
 void add_options(Options& options, SoakArguments& arguments) {
   options
       .add("--datapath", arguments.datapath,
-           "sim (virtual time), ring (DPDK's rings), udp (the kernel's sockets on the loopback) or ports, those of "
-           "--port; default: sim, or ports with --port")
+           "sim (virtual time), ring (DPDK's rings), udp (the kernel's sockets on the loopback) or ports (those that "
+           "--port names); default: sim, or ports with --port")
       .check(one_of(experiment::soak_datapaths()));
-  options.add_each(
-      "--port", arguments.ports,
-      "A host on this port, once for each, two or more that reach each other: af_packet:IFACE, verbs:DEVICE, "
-      "a PCI address, ... (docs/how-to/ports.md)");
-  options.add_each("--ip", arguments.ips, "Its address and prefix length, in the order of --port");
+  options.add_each("--port", arguments.ports,
+                   "Port of a host; give the option once per host, for two or more hosts that reach each other: "
+                   "af_packet:IFACE, verbs:DEVICE, a PCI address, ... (docs/how-to/ports.md)");
+  options.add_each("--ip", arguments.ips, "Address and prefix length of a port, in the order of --port");
   options.add("--duration", arguments.duration,
-              "How long, by the clock on the wall; the round under way then ends in order, in real time in up to half "
-              "a minute; default 20s");
-  options.add("--seed", arguments.seed, "Other traffic; default 1").check(whole(0, 4294967295));
-  options.add("--round", arguments.round, "This round alone, to see again what it came to").check(whole(1, 4294967295));
-  options.add("--cores", arguments.cores, "Of ring: the CPU that hosts and switch are on, or two; default: any")
+              "Duration, in real time; the current round is completed first, which takes up to half a minute on "
+              "real-time datapaths; default 20s");
+  options.add("--seed", arguments.seed, "Seed of the traffic; default 1").check(whole(0, 4294967295));
+  options.add("--round", arguments.round, "Run only this round, to repeat its result").check(whole(1, 4294967295));
+  options
+      .add("--cores", arguments.cores,
+           "With datapath ring: the CPU of hosts and switch, or one CPU for each; default: any")
       .check(cpu_list());
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
 }
@@ -72,16 +73,16 @@ void show(const SoakSettings& settings, const SoakResults& results, std::FILE* o
   for (const experiment::SoakPort& port : settings.ports) line("port", fmt::format("{}, {}", port.device, port.ip));
   line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, seconds_text(results.time),
                              seconds_text(results.traffic_time)));
-  line("connections", fmt::format("{}, and {} that did not get in", counts.connections, counts.refused));
+  line("connections", fmt::format("{}, and {} refused", counts.connections, counts.refused));
   line("messages", fmt::format("{} of {} operations", counts.messages, counts.operations));
   line("bytes", fmt::format("{}, each compared with what was sent", size_text(counts.bytes)));
   line("packets", fmt::format("{} received, {} payloads read in place", faults.received, faults.kept));
   line("faults",
        fmt::format("{} lost, {} doubled, {} damaged, {} delayed, {} marked, {} forged, {} bursts refused", faults.lost,
                    faults.doubled, faults.damaged, faults.delayed, faults.marked, faults.forged, faults.refused));
-  line("hosts", fmt::format("{} restarts, {} that stood still, {} epochs of keys", counts.restarts, counts.stand_stills,
-                            faults.epochs));
-  line("failures", results.failures.empty() ? "0, nor a stall" : "1");
+  line("hosts",
+       fmt::format("{} restarts, {} paused, {} epochs of keys", counts.restarts, counts.stand_stills, faults.epochs));
+  line("failures", results.failures.empty() ? "0, and no stall" : "1");
   for (const experiment::SoakFailure& failure : results.failures)
     fmt::print(out, "\nround {}: {}\nagain: {}\n{}", failure.round, failure.what, failure.replay, failure.state);
 }
@@ -89,11 +90,11 @@ void show(const SoakSettings& settings, const SoakResults& results, std::FILE* o
 std::vector<experiment::SoakPort> ports_of(const SoakArguments& arguments, const std::string& datapath) {
   const std::size_t count = arguments.ports.size();
   if (arguments.ips.size() != count)
-    throw InputError(fmt::format("--port {} and --ip {}: each port has an address; give one --ip for each --port",
+    throw InputError(fmt::format("--port is given {} and --ip {}: each port needs an address; give one --ip per --port",
                                  times(count), times(arguments.ips.size())));
   if (count > 0 && datapath != "ports")
     throw InputError(
-        fmt::format("--port with --datapath {}: ports are a datapath of their own; leave out --datapath", datapath));
+        fmt::format("--port with --datapath {}: ports use their own datapath; leave out --datapath", datapath));
   std::vector<experiment::SoakPort> ports;
   for (std::size_t i = 0; i < count; ++i) ports.push_back({arguments.ports[i], arguments.ips[i]});
   return ports;
@@ -104,10 +105,10 @@ int soak(const SoakArguments& arguments) {
   settings.datapath = arguments.datapath.value_or(arguments.ports.empty() ? "sim" : "ports");
   settings.ports = ports_of(arguments, settings.datapath);
   if (arguments.duration && arguments.round)
-    throw InputError("--duration: a round alone takes as long as it takes; leave out --duration, or --round");
+    throw InputError("--duration: --round runs one round to its end; leave out --duration, or --round");
   if (arguments.cores && settings.datapath != "ring")
-    throw InputError(
-        fmt::format("--cores is of ring; with {} leave it out, and choose by taskset(1)", settings.datapath));
+    throw InputError(fmt::format("--cores is for datapath ring; with {} leave it out, and choose CPUs by taskset(1)",
+                                 settings.datapath));
   settings.duration = of_option("--duration", arguments.duration.value_or("20s"), parse_duration);
   settings.seed = arguments.seed;
   settings.cores = arguments.cores.value_or("");
@@ -116,7 +117,7 @@ int soak(const SoakArguments& arguments) {
     settings.rounds = 1;
   }
   if (arguments.json) check_writable(*arguments.json, "");
-  // Results on standard output are alone there.
+  // Results on standard output must be alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;
@@ -144,7 +145,8 @@ int soak(const SoakArguments& arguments) {
 
 void add_soak_command(CommandLine& line) {
   line.add<SoakArguments>(
-      "soak", "Random traffic, faults, restarts and new keys for hours, each byte compared (docs/how-to/testing.md)",
+      "soak",
+      "Run random traffic with faults, restarts and new keys for hours, and compare each byte (docs/how-to/testing.md)",
       add_options, soak);
 }
 

@@ -1,4 +1,4 @@
-// mltcp sweep: reads a sweep, runs what has no record yet, and prints the table of all of it.
+// mltcp sweep: reads a sweep, runs the points without a record, and prints the table of all.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,36 +36,35 @@ struct SweepArguments {
   std::optional<std::string> output;  ///< folder of the records
   std::optional<std::string> shard;   ///< "i/n" or "auto"
   std::vector<std::string> merge;     ///< folders
-  std::uint32_t threads = 0;          ///< 0: one a core
+  std::uint32_t threads = 0;          ///< 0: one per core
   bool full = false;                  ///< keep series of iterations
-  bool no_run = false;                ///< show what is there
+  bool no_run = false;                ///< only show existing records
   std::optional<std::string> json;    ///< files, or "-" for standard output
   std::optional<std::string> markdown;
   std::optional<std::string> csv;
 };
 
 void add_options(Options& options, SweepArguments& arguments) {
-  options.add("FILE.toml", arguments.file, "A sweep, or an experiment that --vary varies").required();
+  options.add("FILE.toml", arguments.file, "A sweep file, or an experiment file whose keys --vary changes").required();
   options.add_each("--vary", arguments.given.vary,
-                   "A key of the experiment and its values, as in cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
-                   "'job[*].jitter=0 ms,2 ms'; once for each key");
-  options.add("--seeds", arguments.given.seeds, "With how many seeds each point runs, from the experiment's on")
+                   "A key of the experiment and its values, e.g. cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
+                   "'job[*].jitter=0 ms,2 ms'; give the option once per key");
+  options.add("--seeds", arguments.given.seeds, "Number of seeds for each point, beginning with the experiment's seed")
       .check(whole(1, 100'000));
   options
-      .add_list("--policy", arguments.given.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
+      .add_list("--policy", arguments.given.policies,
+                "Policies, separated by commas, e.g. fair,mltcp; default: the file's")
       .suggest(experiment::policy_names());
   options.add("-o,--output", arguments.output,
-              "Folder of the finished runs, which are not run again; default: the file's name with "
-              ".sweep");
-  options.add("--shard", arguments.shard,
-              "Do only part i of n, as in 2/8; auto takes both from the Slurm or MPI launcher");
-  options.add_each("--merge", arguments.merge, "Take finished runs from this folder, too; may be repeated");
-  options.flag("--no-run", arguments.no_run, "Run nothing: the table of what is there");
-  options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
-  options.flag("--full", arguments.full, "Keep every iteration's time, so that mltcp report can draw a run");
-  options.add("--json", arguments.json, "Write the table to this file; - is standard output");
-  options.add("--markdown", arguments.markdown, "The same as a table of Markdown");
-  options.add("--csv", arguments.csv, "The same with all numbers as CSV");
+              "Folder that keeps finished runs, which are not run again; default: the file's name with .sweep");
+  options.add("--shard", arguments.shard, "Do only part I of N, e.g. 2/8; auto: as the Slurm or MPI launcher states");
+  options.add_each("--merge", arguments.merge, "Also use the finished runs in this folder; may be repeated");
+  options.flag("--no-run", arguments.no_run, "Start no runs, and print the table of the finished ones");
+  options.add("--threads", arguments.threads, "Runs at a time; default: one per core").check(whole(1, 10'000));
+  options.flag("--full", arguments.full, "Keep the time of every iteration, so that mltcp report can draw a run");
+  options.add("--json", arguments.json, "Write the table to this file as JSON; - is standard output");
+  options.add("--markdown", arguments.markdown, "Write the table to this file as Markdown; - is standard output");
+  options.add("--csv", arguments.csv, "Write the table with all numbers to this file as CSV; - is standard output");
 }
 
 // ---- shards ----
@@ -80,12 +79,13 @@ std::optional<std::uint32_t> variable(const char* name) {
   if (text == nullptr) return std::nullopt;
   const auto value = number_from<std::uint32_t>(text);
   if (!value)
-    throw InputError(fmt::format("--shard auto: {} is {}, no number; write --shard i/n", name, in_quotes(text)));
+    throw InputError(
+        fmt::format("--shard auto: {} is {}, which is not a number; write --shard i/n", name, in_quotes(text)));
   return value;
 }
 
-// From what launchers tell their processes: which of them it is and how many there are, of an MPI launcher or a Slurm
-// step, times which task it is of a Slurm job array. The MPI ones come first, as they may themselves run inside a step.
+// The shard from launchers' variables. An MPI launcher or a Slurm step gives the process's number and their count; a
+// Slurm job array multiplies this by its tasks. MPI's come first, since MPI may itself run inside a step.
 Shard shard_of_launcher() {
   struct Launcher {
     const char* rank;
@@ -99,7 +99,7 @@ Shard shard_of_launcher() {
     const auto size = variable(launcher.size);
     if (!rank || !size) continue;
     if (*rank >= *size)
-      throw InputError(fmt::format("--shard auto: {} is {} and {} is {}; write --shard i/n", launcher.rank, *rank,
+      throw InputError(fmt::format("--shard auto: {} is {}, but {} is {}; write --shard i/n", launcher.rank, *rank,
                                    launcher.size, *size));
     found = Shard{*rank + 1, *size};
     break;
@@ -110,14 +110,13 @@ Shard shard_of_launcher() {
     const std::uint32_t step = std::max(variable("SLURM_ARRAY_TASK_STEP").value_or(1), 1U);
     const std::uint32_t number = *task >= first ? (*task - first) / step : 0;
     if (!count || *task < first || (*task - first) % step != 0 || number >= *count)
-      throw InputError(
-          "--shard auto: the numbers of the Slurm job array leave some out; write --array=1-N, or --shard i/n");
+      throw InputError("--shard auto: the Slurm job array has gaps; write --array=1-N, or --shard i/n");
     const Shard inner = found.value_or(Shard());
     found = Shard{number * inner.of + inner.number, *count * inner.of};
   }
   if (!found)
     throw InputError(
-        "--shard auto: no launcher says which process this is (OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, "
+        "--shard auto: no launcher has set the number of this process (OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, "
         "SLURM_ARRAY_TASK_ID); write --shard i/n");
   return *found;
 }
@@ -129,13 +128,13 @@ Shard shard_from(const std::string& text) {
   const auto of = slash == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(slash + 1));
   if (!number || !of || *number < 1 || *number > *of)
     throw InputError(
-        fmt::format("--shard {}: it is no i/n with i from 1 to n; write it as in 2/8, or auto", in_quotes(text)));
+        fmt::format("--shard {}: is not i/n with i from 1 to n; write e.g. 2/8, or auto", in_quotes(text)));
   return {*number, *of};
 }
 
 // ---- the rest ----
 
-// Records of another build may hold what this one would not measure.
+// Records of another build may differ from what this one would measure.
 std::string build_of_this_program() {
   return Fingerprint().add(read_text_file("/proc/self/exe", "/proc/self/exe", {"this program", 1U << 30U})).text();
 }
@@ -152,9 +151,9 @@ void make_folder(const std::string& folder) {
   std::filesystem::create_directories(std::filesystem::path(folder) / "runs", error);
   if (error)
     throw InputError(
-        fmt::format("--output {}: the folder can't be made ({}); name another one", folder, error.message()));
+        fmt::format("--output {}: the folder cannot be created ({}); name another one", folder, error.message()));
   if (access((std::filesystem::path(folder) / "runs").c_str(), W_OK | X_OK) != 0)
-    throw InputError(fmt::format("--output {}: the folder can't be written; check its permissions", folder));
+    throw InputError(fmt::format("--output {}: the folder cannot be written; check its permissions", folder));
 }
 
 void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& table, std::FILE* out) {
@@ -164,7 +163,7 @@ void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& t
   std::size_t row = 1;
   bool first = true;
   for (const experiment::SweepTable::Point& point : table.points) {
-    // Points of several policies stand apart.
+    // Points with several policies are separated by blank lines.
     if (!first && point.rows.size() > 1) text.gap();
     for (std::size_t i = 0; i < point.rows.size(); ++i) text.add(cells.rows[row++]);
     first = first && point.rows.empty();
@@ -182,7 +181,7 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
   }
   if (same > 0)
     print_warning(
-        fmt::format("{} of {} gave the same with every seed, as nothing in them is random ({}): give the jobs a "
+        fmt::format("{} of {} have the same result with every seed, as nothing in them is random ({}); give the jobs a "
                     "start_jitter or a jitter",
                     same, plural(table.points.size(), "point"), which));
   if (table.other_builds > 0)
@@ -221,7 +220,7 @@ experiment::SweepSettings settings_of(const SweepArguments& arguments, const Sha
   return settings;
 }
 
-/// Runs what has no record yet, with a bar of its progress.
+/// Runs the points without a record, with a progress bar.
 experiment::SweepOutcome run_missing(const experiment::Sweep& sweep, experiment::SweepSettings settings,
                                      std::FILE* out) {
   ProgressBar bar;
@@ -235,7 +234,7 @@ experiment::SweepOutcome run_missing(const experiment::Sweep& sweep, experiment:
   }
   bar.clear();
   if (outcome.stopped)
-    throw RunError(fmt::format("stopped with {} of {} done; the same command goes on from there",
+    throw RunError(fmt::format("stopped with {} of {} done; to continue, run the same command again",
                                outcome.before + outcome.ran, plural(outcome.all, "run")));
   if (settings.run)
     fmt::print(out, "{} done{}\n", plural(outcome.all, "run"),
@@ -253,7 +252,7 @@ void print_and_write(const SweepArguments& arguments, const experiment::Sweep& s
   if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
 }
 
-/// Throws RunError if runs failed or, of the table, are missing.
+/// Throws RunError if runs failed, or if records for the table are missing.
 void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outcome, std::size_t missing) {
   for (const auto& [task, reason] : outcome.failures)
     std::fputs(
@@ -264,22 +263,22 @@ void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outco
         stderr);
   if (!outcome.failures.empty()) throw RunError(fmt::format("{} failed", plural(outcome.failures.size(), "run")));
   if (missing > 0)
-    throw RunError(fmt::format("{} missing; the same command without --no-run makes them",
+    throw RunError(fmt::format("{} missing; to run them, run the same command without --no-run",
                                missing == 1 ? "1 run is" : fmt::format("{} runs are", missing)));
 }
 
 int sweep(const SweepArguments& arguments) {
-  // Everything that can be refused is, before anything runs.
+  // Everything that can be refused is refused before a run.
   const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
   const Outputs outputs({{"--json", arguments.json}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}});
   if ((arguments.json || arguments.markdown || arguments.csv) && arguments.shard && shard.of > 1)
     throw InputError(
-        "--json, --markdown, --csv: a shard has no table; leave them out, and run without --shard when all shards are "
+        "--json, --markdown, --csv: a shard has no table; leave these out, and run without --shard when all shards are "
         "done");
   std::optional<FilesRead> files(std::in_place);
   const experiment::Sweep sweep = load(arguments);
   const Provenance provenance = provenance_of(*files);
-  files.reset();  // what is read from here on are records
+  files.reset();  // files read from now on are records
   outputs.check(arguments.file);
   const experiment::SweepSettings settings = settings_of(arguments, shard);
   print_warnings(sweep.warnings);
@@ -307,7 +306,8 @@ int sweep(const SweepArguments& arguments) {
 
 void add_sweep_command(CommandLine& line) {
   line.add<SweepArguments>(
-      "sweep", "Run a grid of experiments with many seeds on all cores, and tabulate them (docs/how-to/sweep.md)",
+      "sweep",
+      "Run a grid of experiments with many seeds on all cores, and print a table of results (docs/how-to/sweep.md)",
       add_options, sweep);
 }
 

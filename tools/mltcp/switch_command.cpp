@@ -1,5 +1,5 @@
 // `mltcp switch`: the bottleneck of a testbed. Opens the ports, switches until the time is over or a signal comes, and
-// tells what it counted.
+// prints its counters.
 #include <fmt/format.h>
 
 #include "command_line.h"
@@ -35,56 +35,56 @@ struct SwitchArguments {
   std::string file;  ///< empty: none
   experiment::SwitchWords words;
   std::optional<std::string> duration;
-  std::string cores;                       ///< empty: the first that may be used
+  std::string cores;                       ///< empty: the first available ones
   std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
   std::optional<std::string> json;         ///< file, or "-" for standard output
   std::optional<std::string> pcap;         ///< FILE and words, see capture_options.h
   bool claims = false;                     ///< sum what jobs claim of their iterations
   std::optional<std::string> metrics;      ///< port, or IP:PORT
-  std::optional<std::string> series;       ///< file, whose name says the format
-  std::optional<std::string> every;        ///< counters as a series, there or in the file of series
+  std::optional<std::string> series;       ///< file, whose name selects the format
+  std::optional<std::string> every;        ///< interval of counters in the JSON or series file
 };
 
-/// What all ports have, unless their own words say something else.
+/// Adds settings of all ports, which a port's own words override.
 void add_port_options(Options& options, SwitchArguments& arguments) {
   const auto word = [&](const std::string& name, const std::string& help) {
     return options.add_named("--" + name, arguments.words.values, help);
   };
-  word("rate", "Rate of each port's output, of frames; default: as fast as the port takes them");
-  word("delay", "Delay behind it, one way; default 0");
-  word("buffer", "Buffer of each class; default 250kB");
-  word("ecn", "Marking: KMIN[,KMAX[,PMAX]], as in 30kB or 30kB,90kB,0.1; or off, the default");
-  word("loss", "Probability that a frame vanishes").check(share(1));
-  word("duplicate", "Probability that it is sent twice").check(share(1));
-  word("corrupt", "Probability that a bit of it is flipped").check(share(1));
-  word("reorder", "Probability that it is held back").check(share(1));
-  word("reorder-delay", "For how long at most; default 100us");
-  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1")
+  word("rate", "Rate of each port's output, counting frames; default: as fast as the port sends");
+  word("delay", "Delay after each port's output, one way; default 0");
+  word("buffer", "Buffer of each class of a port; default 250kB");
+  word("ecn", "Queue lengths for ECN marks: KMIN[,KMAX[,PMAX]], e.g. 30kB or 30kB,90kB,0.1; or off; default off");
+  word("loss", "Probability that a frame is lost").check(share(1));
+  word("duplicate", "Probability that a frame is sent twice").check(share(1));
+  word("corrupt", "Probability that a bit of a frame is flipped").check(share(1));
+  word("reorder", "Probability that a frame is delayed, so that it is reordered").check(share(1));
+  word("reorder-delay", "Maximum delay of --reorder; default 100us");
+  word("classes", "Number of queues with strict priority, 1 to 8, chosen by VLAN tag or DSCP class selector; default 1")
       .check(whole(1, 8));
   word("mtu", "Longest IP packet, 576 to 9000; default: the interface's").check(whole(576, 9000));
   word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1").check(whole(0, INT64_MAX));
-  word("idle", "Without work: spin, pause or sleep; default pause");
-  word("mac-entries", "Addresses in the table; default 4096").check(whole(4, 1U << 20U));
-  word("ageing", "Silence after which an address is forgotten; default 300s");
+  word("idle", "When idle: spin, pause or sleep; default pause");
+  word("mac-entries", "Maximum number of addresses in the MAC table; default 4096").check(whole(4, 1U << 20U));
+  word("ageing", "Time without frames after which an address is removed from the MAC table; default 300s");
 }
 
 void add_options(Options& options, SwitchArguments& arguments) {
   options.add_each(
       "--port", arguments.words.ports,
-      "A port, once for each: af_packet:IFACE, af_xdp:IFACE, tap:NAME, memif:PATH, a PCI address, ...; and "
-      "what is sent there, as in af_packet:eth1,rate=1Gbps,delay=10us,buffer=75kB,ecn=30kB,loss=0.01,"
-      "classes=2: the names of the next options, which are for all ports");
-  options.add("--file", arguments.file, "A switch file; options stand for what it says, --port adds to it");
+      "A port: af_packet:IFACE, af_xdp:IFACE, tap:NAME, memif:PATH, a PCI address, ..., and settings of its output, "
+      "e.g. af_packet:eth1,rate=1Gbps,delay=10us,buffer=75kB,ecn=30kB,loss=0.01,classes=2; give the option once per "
+      "port. The next options have the names of these settings, and are for all ports");
+  options.add("--file", arguments.file, "A switch file; options replace its values, and --port adds ports");
   add_port_options(options, arguments);
-  options.add("--for", arguments.duration, "How long to run, as in 10s; default: until Ctrl-C or SIGTERM");
-  options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
-  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the ports need")
+  options.add("--for", arguments.duration, "How long to run, e.g. 10s; default: until Ctrl-C or SIGTERM");
+  options.add("--cores", arguments.cores, "CPU that polls the ports; default: the first that this process may use");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: as much as the ports need")
       .check(whole(32, 65536));
   options.add(
       "--pcap", arguments.pcap,
       "Capture the frames of all ports: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/how-to/captures.md)");
   options.flag("--claims", arguments.claims,
-               "Sum what jobs claim of their iterations, and doubt those that claim more than they send "
+               "Add up the progress that jobs claim, and warn about jobs that claim more than they send "
                "(docs/how-to/switch.md)");
   options.add("--metrics", arguments.metrics,
               "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)");
@@ -94,8 +94,8 @@ void add_options(Options& options, SwitchArguments& arguments) {
       "Write time series of every port's output (docs/reference/series.md): a file whose name ends with .json, .csv or "
       ".trace.json");
   options.add("--every", arguments.every,
-              "With --json: counters as a series, too, one entry every 100ms, say; with --series: time between its "
-              "rows, 10ms by default");
+              "With --json: also write a series of counters, at this interval, e.g. 100ms; with --series: time between "
+              "rows, default 10ms");
 }
 
 #if MLTCP_HAS_DPDK
@@ -131,7 +131,7 @@ void print_settings(const testbed::OpenedSwitch& opened, std::FILE* out) {
   fmt::print(out, "{}, idle: {}\n{}\n", opened.eal->description(), opened.settings.idle, table.text());
 }
 
-/// Draws a table of rates over itself, about once a second, on a terminal.
+/// Redraws a table of rates about once a second, on a terminal.
 class LiveView {
  public:
   explicit LiveView(const testbed::OpenedSwitch& opened) : opened_(opened), before_(opened.size()) {}
@@ -193,7 +193,7 @@ void print_counters(const testbed::OpenedSwitch& opened, Nanos duration, std::FI
   }
   const LoopCounters& loop = opened.bridge->loop();
   fmt::print(out,
-             "{}\n{} rounds in {:.1f} s; the machine held the switch up {} for {:.1f} ms in all, {:.1f} ms at worst\n",
+             "{}\n{} rounds in {:.1f} s; the machine delayed the switch {} for {:.1f} ms in all, {:.1f} ms at worst\n",
              table.text(), loop.rounds, duration.seconds(), plural(loop.stalls, "time"), loop.stalled.millis(),
              loop.longest_gap.millis());
 }
@@ -202,25 +202,24 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
   if (claims.empty())
     fmt::print(out, "no packet claimed the progress of a job\n");
   else
-    fmt::print(out, "\nwhat jobs claimed\n{}", claims_table(claims));
+    fmt::print(out, "\nprogress that jobs claimed\n{}", claims_table(claims));
 }
 
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
-  constexpr Nanos least{1'000'000};  // a switch asks no more often
+  constexpr Nanos least{1'000'000};  // the switch checks no more often
   constexpr Nanos most{3'600'000'000'000};
   constexpr Nanos usual{10'000'000};
   if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;
-  if (!arguments.json && !arguments.series)
-    throw InputError("--every: it is for what --json and --series write; give one of them, too");
+  if (!arguments.json && !arguments.series) throw InputError("--every: only for --json and --series; add one of them");
   const Nanos every = of_option("--every", *arguments.every, parse_duration);
   if (every > most)
-    throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most)));
+    throw InputError(fmt::format("--every {}: too long; give at most {}", *arguments.every, to_text(most)));
   if (every < least)
-    throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least)));
+    throw InputError(fmt::format("--every {}: too short; give at least {}", *arguments.every, to_text(least)));
   return every;
 }
 
-/// Switches until `end` or a signal, and shows meanwhile what happens.
+/// Switches until `end` or a signal, and shows the progress.
 void forward(testbed::OpenedSwitch& opened, Nanos end, std::optional<testbed::SwitchSeries>& series,
              live::Exchange& exchange) {
   constexpr Nanos view_every{1'000'000'000};
@@ -252,7 +251,7 @@ int run_switch(const SwitchArguments& arguments) {
   const std::optional<std::string> capture = options.capture ? std::optional(options.capture->file) : std::nullopt;
   check_distinct({arguments.json, capture}, "--json and --pcap");
   if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json, capture});
-  // Counters on standard output are alone there.
+  // Counters on standard output must be alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const std::optional<live::MetricsAddress> metrics = metrics_of(arguments.metrics);
@@ -283,7 +282,7 @@ int run_switch(const SwitchArguments& arguments) {
   const std::vector<JobClaim> claims = opened.claims != nullptr ? opened.claims->report() : std::vector<JobClaim>();
   if (opened.claims != nullptr) {
     print_claims(claims, out);
-    for (std::string& doubt : doubts_of(claims)) warnings.push_back(std::move(doubt));
+    for (std::string& warning : warnings_of(claims)) warnings.push_back(std::move(warning));
   }
   std::fflush(out);
   if (opened.capture != nullptr) {
@@ -312,7 +311,7 @@ int run_switch(const SwitchArguments& arguments) {
 #else
 
 int run_switch(const SwitchArguments& /*arguments*/) {
-  throw RunError("built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
+  throw RunError("built without DPDK, which mltcp switch needs; build with -DMLTCP_DPDK=ON");
 }
 
 #endif
@@ -321,7 +320,7 @@ int run_switch(const SwitchArguments& /*arguments*/) {
 
 void add_switch_command(CommandLine& line) {
   line.add<SwitchArguments>(
-      "switch", "A software switch between any DPDK ports: the bottleneck of a testbed (docs/how-to/switch.md)",
+      "switch", "Run a software switch between DPDK ports, e.g. as the bottleneck of a testbed (docs/how-to/switch.md)",
       add_options, run_switch);
 }
 

@@ -13,7 +13,7 @@
 namespace mltcp::tools {
 namespace {
 
-// Columns on a screen: the code points of UTF-8 text, of which none of ours is wide, without colours.
+// Columns on a screen: the code points of UTF-8 text without colours. The program's texts have no wide characters.
 std::size_t width(const std::string& text) {
   std::size_t columns = 0;
   bool colour = false;
@@ -79,7 +79,7 @@ std::string Table::text() const {
 
 void Redrawn::show(const std::string& text) {
   clear();
-  fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // a line that is too long for the terminal must not become two
+  fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // without line wrap, so that a line that is too long stays one line
   std::fflush(stderr);
   lines_ = std::ranges::count(text, '\n');
 }

@@ -1,6 +1,6 @@
-// `mltcp testbed`: builds the hosts of an experiment on this machine, runs `mltcp switch` between them and a process of
-// `mltcp gen` on each, and merges what they found. All of it lives in a sandbox (sandbox.h), so that nothing is left of
-// it whatever happens.
+// `mltcp testbed`: creates the hosts of an experiment on this machine, runs `mltcp switch` between them and a process
+// of `mltcp gen` on each, and merges their results. All of it runs in a sandbox (sandbox.h), so that nothing is left of
+// it in any case.
 #include <fmt/format.h>
 
 #include "command_line.h"
@@ -46,16 +46,16 @@ namespace mltcp::tools {
 namespace {
 
 struct TestbedArguments {
-  std::string file;                    ///< empty with `hosts`
+  std::string file;                    ///< empty if `hosts`
   std::vector<std::string> gen;        ///< options of `mltcp gen`
   std::optional<std::uint32_t> hosts;  ///< a testbed without an experiment
   std::optional<std::string> command;  ///< run in it
-  experiment::SwitchWords words;       ///< of its switch
+  experiment::SwitchWords words;       ///< for its switch
   std::optional<std::string> device;   ///< af_xdp, af_packet, udp; default: af_xdp for root, else af_packet
   std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
-  std::string idle;                    ///< spin, pause, sleep; empty: as CPUs allow
-  std::string cores;                   ///< empty: all that may be used
-  bool realtime = false;               ///< processes take precedence over all else on the machine
+  std::string idle;                    ///< spin, pause, sleep; empty: depends on the CPUs
+  std::string cores;                   ///< empty: all available ones
+  bool realtime = false;               ///< processes have precedence over all others on the machine
   bool keep = false;
   bool shell = false;
   bool dry_run = false;
@@ -69,43 +69,42 @@ struct TestbedArguments {
 
 void add_options(Options& options, TestbedArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/reference/experiment-file.md)");
-  options.add("OPTION", arguments.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
+  options.add("OPTION", arguments.gen, "After --: options of mltcp gen, e.g. --policy fair,mltcp");
   options
       .add("--device", arguments.device,
-           "Ports of hosts and switches: af_xdp, the default for root, or af_packet, that for other users; or udp: "
-           "hosts use their kernel's UDP sockets, and switches af_packet")
+           "Ports of hosts and switches: af_xdp, af_packet, or udp (hosts use the kernel's UDP sockets, switches "
+           "af_packet); default: af_xdp for root, af_packet for other users")
       .check(one_of({"af_xdp", "af_packet", "udp"}));
   options.add("--mtu", arguments.mtu, "Longest IP packet; default: the experiment's, or 1500").check(whole(576, 9000));
   options
       .add("--idle", arguments.idle,
-           "Without work: spin, pause or sleep; default: pause where every process has a "
-           "CPU of its own, otherwise sleep")
+           "When idle: spin, pause or sleep; default: pause if every process has its own CPU, otherwise sleep")
       .check(one_of({"spin", "pause", "sleep"}));
   options.add("--cores", arguments.cores,
-              "CPUs, as in 0-3: the first for the switch, the others for hosts, one each or, where there are too few, "
-              "all for all of them; default: all");
+              "CPUs, e.g. 0-3: the first for the switch, the others for hosts, one each or, if there are too few, "
+              "shared by all hosts; default: all");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
   add_series_options(options, arguments.series);
   options.add("--pcap", arguments.pcap,
-              "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
-              "[,files=N], as pcapng (docs/how-to/captures.md)");
-  add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
+              "Capture the packets of each host and switch, in files FILE-host-0 and so on: "
+              "FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/how-to/captures.md)");
+  add_key_option(options, arguments.key, "Encrypt the coordinator's connections to hosts, and all packets of jobs,");
   add_authenticate_option(options, arguments.authenticate);
-  options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
+  options.add("--log-dir", arguments.log_dir, "Keep the log of each process in this folder");
   options.flag("--realtime", arguments.realtime,
-               "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
-               "a busy machine, which has little left for all else meanwhile");
-  options.flag("--keep", arguments.keep, "Leave it up until Ctrl-C, and tell how to enter its hosts");
-  options.flag("--shell", arguments.shell, "A shell in it, in the end");
-  options.flag("--dry-run", arguments.dry_run, "Tell what would be done");
-  options.add("--hosts", arguments.hosts, "A testbed of so many hosts on a switch, without an experiment")
+               "Give the switch and, below it, the hosts real-time priority (SCHED_RR): results are steadier on a busy "
+               "machine, but other programs get little CPU time");
+  options.flag("--keep", arguments.keep, "Keep the testbed until Ctrl-C, and print the command that enters a host");
+  options.flag("--shell", arguments.shell, "Open a shell in the testbed at the end");
+  options.flag("--dry-run", arguments.dry_run, "Print the steps without doing them");
+  options.add("--hosts", arguments.hosts, "Create a testbed of this many hosts on a switch, without an experiment")
       .check(whole(2, testbed::TestbedLayout::kMaxHosts));
-  options.add("--command", arguments.command,
-              "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
-              "10.77.0.2'");
+  options.add(
+      "--command", arguments.command,
+      "With --hosts: run this shell command in the testbed, e.g. 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c 10.77.0.2'");
   for (const char* name : {"rate", "delay", "buffer", "ecn", "loss"})
     options.add_named(std::string("--") + name, arguments.words.values,
-                      "With --hosts: as of mltcp switch, of each of its ports");
+                      "With --hosts: this option of mltcp switch, for each port");
 }
 
 #if MLTCP_HAS_DPDK
@@ -115,17 +114,17 @@ using Json = nlohmann::ordered_json;
 using testbed::TestbedLayout;
 using testbed::TestbedNetwork;
 
-/// Of AF_XDP on veth: a frame, with room before and behind it, lives in a page.
+/// For AF_XDP on veth: a frame, with the room before and after it, must fit into a page.
 constexpr std::uint32_t kLongestXdpMtu = 3490;
 
-/// With what is told of it.
+/// With what the output shows of it.
 struct Plan : testbed::TestbedPlan {
   std::string title;
-  std::vector<std::string> roles;  ///< by host in the layout
+  std::vector<std::string> roles;  ///< by host of the layout
 };
 
-/// Switches come first, and each host has one of the other CPUs. Where there are too few, hosts run where the kernel
-/// has them run: one that shares a CPU with the switch would wait there while another is idle.
+/// Switches get CPUs first, then each host one of the others. If there are too few, the kernel places the hosts: a host
+/// that shared a CPU with the switch would wait there while another CPU is idle.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
   const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);
@@ -136,23 +135,24 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const unsigned cpu : cpus) CPU_SET(cpu, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // of all that are started from here on
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // inherited by all that are started from now on
   }
   for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
   for (std::size_t i = 0; enough && i < hosts; ++i) plan.host_cpus.push_back(cpus[switches + i]);
   plan.idle = !arguments.idle.empty() ? arguments.idle : enough && !arguments.realtime ? "pause" : "sleep";
   if (arguments.realtime && plan.idle != "sleep")
     throw InputError(
-        "--realtime: what spins would keep the CPU from all else for good; leave --idle out, or give sleep");
+        "--realtime: with --idle spin or pause, no other program would get the CPU; leave out --idle, or give --idle "
+        "sleep");
   constexpr std::size_t max_on_a_cpu = 4;
   if (switches + hosts > max_on_a_cpu * cpus.size())
-    print_warning(fmt::format(
-        "{} processes on {}: they will wait for each other more than for the network; give it more CPUs, or use fewer "
-        "hosts",
-        switches + hosts, plural(cpus.size(), "CPU")));
+    print_warning(
+        fmt::format("{} processes on {}: processes will wait for each other more than for the network; give more CPUs, "
+                    "or use fewer hosts",
+                    switches + hosts, plural(cpus.size(), "CPU")));
 }
 
-/// What an option of `mltcp gen` says, as often as it is given.
+/// The values of an option of `mltcp gen`, which may be repeated.
 std::vector<std::string> gen_option(const TestbedArguments& arguments, const std::string& name) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
@@ -165,7 +165,7 @@ std::vector<std::string> gen_option(const TestbedArguments& arguments, const std
   return values;
 }
 
-/// The kernel lets only root have AF_XDP, also in a user namespace.
+/// The kernel allows AF_XDP only for root, even in a user namespace.
 std::string default_device() { return geteuid() == 0 ? "af_xdp" : "af_packet"; }
 
 std::string device_of_switch(const TestbedArguments& arguments) {
@@ -177,11 +177,12 @@ std::string device_of_switch(const TestbedArguments& arguments) {
 Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
   if (arguments.series.file)
-    throw InputError("--series: without an experiment nobody has series; leave it out, or see mltcp switch --series");
-  if (arguments.key) throw InputError("--key: without an experiment nothing is sealed; leave it out");
-  if (arguments.authenticate) throw InputError("--authenticate: without an experiment nothing is sealed; leave it out");
+    throw InputError("--series: without an experiment there are no series; leave it out, or see mltcp switch --series");
+  if (arguments.key) throw InputError("--key: without an experiment there is nothing to encrypt; leave it out");
+  if (arguments.authenticate)
+    throw InputError("--authenticate: without an experiment there is nothing to authenticate; leave it out");
   if (!arguments.command && !arguments.shell && !arguments.keep)
-    throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
+    throw InputError("--hosts: the testbed would have nothing to run; add --command, --shell or --keep");
   Plan plan;
   plan.layout = testbed::testbed_layout(*arguments.hosts, arguments.mtu.value_or(1500));
   plan.title = plural(*arguments.hosts, "host");
@@ -193,7 +194,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// Policies that mltcp gen is told of: some want a queue for each priority in the switch.
+/// The policies given to mltcp gen: some need a queue for each priority in the switch.
 std::vector<std::string> policies_of_gen(const TestbedArguments& arguments) {
   std::vector<std::string> policies;
   for (const std::string& names : gen_option(arguments, "--policy")) {
@@ -207,19 +208,20 @@ std::vector<std::string> policies_of_gen(const TestbedArguments& arguments) {
 Plan plan_of_experiment(const TestbedArguments& arguments) {
   if (arguments.command) throw InputError("--command is for --hosts; with an experiment, use --shell or --keep");
   if (!arguments.words.values.empty())
-    throw InputError(fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
+    throw InputError(fmt::format("--{} is for --hosts; with an experiment, set it in the experiment file",
+                                 arguments.words.values[0].first));
   experiment::FileOptions options = file_options();
   for (const std::string& cc : gen_option(arguments, "--cc")) options.cc = cc;
   experiment::Experiment given = experiment::load_experiment(arguments.file, options);
-  // Of the rest, mltcp gen --serve warns, which this starts.
+  // Otherwise mltcp gen --serve, which is started later, prints them.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
     for (const auto& [own, why] :
-         {std::pair("--json", "mltcp testbed adds what its switches counted"),
-          std::pair("--series", "mltcp testbed adds what its switches counted"),
-          std::pair("--key", "hosts need it, too"), std::pair("--authenticate", "it is theirs")})
+         {std::pair("--json", "mltcp testbed adds the counters of its switches"),
+          std::pair("--series", "mltcp testbed adds the counters of its switches"),
+          std::pair("--key", "hosts need it as well"), std::pair("--authenticate", "it is an option of hosts")})
       if (word == own || word.starts_with(std::string(own) + "="))
-        throw InputError(fmt::format("{} behind \"--\": put it before that; {}", own, why));
+        throw InputError(fmt::format("{} after \"--\": {}; write it before \"--\"", own, why));
   for (const std::string& policy : policies_of_gen(arguments)) given.policies.push_back(policy);
   Plan plan;
   plan.layout = testbed::testbed_layout(given);
@@ -231,7 +233,7 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// How often switches note their counters: for results ten times a second; for series as often as these are wanted.
+/// Interval at which switches record their counters: 0.1 s for results; the chosen interval for series.
 Nanos counted_every(const TestbedArguments& arguments) {
   constexpr Nanos usual{100'000'000};
   constexpr Nanos least{1'000'000};
@@ -248,7 +250,7 @@ Plan make_plan(const TestbedArguments& arguments) {
   plan.host_device = arguments.device.value_or(default_device());
   plan.switch_device = device_of_switch(arguments);
   if (plan.host_device == "af_xdp" && geteuid() != 0 && !arguments.dry_run)
-    throw InputError("--device af_xdp: AF_XDP takes root; give --device af_packet or udp, or run it with sudo");
+    throw InputError("--device af_xdp: AF_XDP needs root; give --device af_packet or udp, or run mltcp with sudo");
   if (plan.switch_device == "af_xdp" && plan.mtu > kLongestXdpMtu)
     throw InputError(
         fmt::format("an MTU of {}, but AF_XDP on veth carries {} at most; give --mtu {}, or --device "
@@ -273,7 +275,7 @@ Plan make_plan(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// The file of each that captures.
+/// The capture files of all processes that capture.
 std::vector<std::optional<std::string>> captures_of(const Plan& plan) {
   std::vector<std::optional<std::string>> files;
   if (!plan.pcap) return files;
@@ -318,7 +320,7 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
     fmt::print("{}\n", line_of(testbed::host_command(plan, i, "mltcp", "unix:DIR/gen")));
 }
 
-// ---- What it comes to ----
+// ---- Results ----
 
 class Report : public testbed::TestbedObserver {
  public:
@@ -342,7 +344,7 @@ class Report : public testbed::TestbedObserver {
     };
     options.last_words = [out = out_](const std::string& program, const std::vector<std::string>& lines) {
       std::fflush(out);
-      if (!lines.empty()) fmt::print(stderr, "the last of what {} said:\n", program);
+      if (!lines.empty()) fmt::print(stderr, "last lines of the log of {}:\n", program);
       for (const auto& line : lines) fmt::print(stderr, "  {}\n", line);
     };
     return options;
@@ -354,13 +356,13 @@ class Report : public testbed::TestbedObserver {
   }
 
   void staying(const fs::path& script) override {
-    fmt::print(out_, "\nthe testbed is up; enter a host with: {} {} bash\n", plan_.shell ? "on" : script.string(),
+    fmt::print(out_, "\nthe testbed is running; enter a host with: {} {} bash\n", plan_.shell ? "on" : script.string(),
                plan_.layout.hosts.front());
-    if (!plan_.shell) fmt::print(out_, "Ctrl-C, or kill {}, takes it down\n", getppid_outside());
+    if (!plan_.shell) fmt::print(out_, "to remove it: Ctrl-C, or kill {}\n", getppid_outside());
     std::fflush(out_);
   }
 
-  /// What the switches counted, and whether they were on time.
+  /// Prints the switches' counters, and whether the switches were on time.
   void counted(const testbed::TestbedCounters& counters) override {
     Table table({"output to", "sent", "dropped", "marked", "longest queue", "not taken"}, 1);
     std::string timing;
@@ -373,14 +375,14 @@ class Report : public testbed::TestbedObserver {
     constexpr double tell = 0.005;
     constexpr double warn_above = 0.02;
     if (counters.stolen >= tell)
-      timing +=
-          fmt::format("the hypervisor gave {:.1f}% of this machine's CPU time to others\n", counters.stolen * 100);
+      timing += fmt::format("the hypervisor gave {:.1f}% of this machine's CPU time to other machines\n",
+                            counters.stolen * 100);
     fmt::print(out_, "\n{}{}", table.text(), timing);
     std::fflush(out_);
     if (counters.stolen > warn_above)
       print_warning(
-          fmt::format("other machines on this one's hardware took {:.1f}% of its CPU time: these results say little "
-                      "about the network; run again at another time, or elsewhere",
+          fmt::format("other virtual machines took {:.1f}% of this machine's CPU time, so these results say little "
+                      "about the network; run again at another time, or on another machine",
                       counters.stolen * 100));
     print_warnings(counters.warnings);
     if (plan_.pcap)
@@ -388,7 +390,7 @@ class Report : public testbed::TestbedObserver {
                  one_line(testbed::capture_file(plan_, "switch-0")));
   }
 
-  // The provenance tells the command that repeats the run: this one, not the coordinator that it has started.
+  // The provenance names the command that repeats the run: this one, not the coordinator's.
   void write(const Json& results) override {
     Json all = results;
     if (all.contains("provenance")) all["provenance"]["command"] = command_line();
@@ -401,7 +403,7 @@ class Report : public testbed::TestbedObserver {
   }
 
   void lost(const std::string& why) override {
-    print_warning(fmt::format("results or series of policies that had been run could not all be kept: {}", why));
+    print_warning(fmt::format("some results or series of complete policies could not be kept: {}", why));
   }
 
  private:
@@ -424,7 +426,7 @@ class Report : public testbed::TestbedObserver {
   }
 
   static std::string held_up_text(const TestbedLayout::Switch& made, const Json& loop, double duration_ns) {
-    return fmt::format("the machine held {} up {} for {:.1f} ms in all of {:.1f} s, {:.1f} ms at worst\n", made.name,
+    return fmt::format("the machine delayed {} {} for {:.1f} ms in all of {:.1f} s, {:.1f} ms at worst\n", made.name,
                        plural(loop.value("stalls", std::uint64_t{0}), "time"), loop.value("stalled_ns", 0.0) * 1e-6,
                        duration_ns * 1e-9, loop.value("longest_gap_ns", 0.0) * 1e-6);
   }
@@ -436,7 +438,7 @@ class Report : public testbed::TestbedObserver {
 
 int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
-  // What the coordinator would refuse is refused before anything is made and told.
+  // Errors that the coordinator would report are found before anything is created or printed.
   if (!arguments.hosts) {
     testbed::Words words = testbed::coordinator_command(
         plan, "mltcp", "unix:gen", {arguments.json.value_or(""), arguments.series.file.value_or("")});
@@ -457,8 +459,8 @@ int testbed(const TestbedArguments& arguments) {
   std::error_code failed;
   if (arguments.log_dir) refuse_planted_links(*arguments.log_dir);
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
-    throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
-                                 in_quotes(*arguments.log_dir), failed.message()));
+    throw InputError(fmt::format("--log-dir {}: {}; give a folder that you may write to", in_quotes(*arguments.log_dir),
+                                 failed.message()));
   const std::string self = fs::read_symlink("/proc/self/exe").string();
   testbed::add_administrators_path();
   Report report(plan, arguments);
@@ -470,7 +472,7 @@ int testbed(const TestbedArguments& arguments) {
 #else
 
 int testbed(const TestbedArguments& /*arguments*/) {
-  throw RunError("built without DPDK, and a testbed needs its ports; build with -DMLTCP_DPDK=ON");
+  throw RunError("built without DPDK, which mltcp testbed needs; build with -DMLTCP_DPDK=ON");
 }
 
 #endif
@@ -479,8 +481,8 @@ int testbed(const TestbedArguments& /*arguments*/) {
 
 void add_testbed_command(CommandLine& line) {
   line.add<TestbedArguments>("testbed",
-                             "Hosts and switches on this machine, in namespaces that leave nothing behind, and an "
-                             "experiment or any other program on them (docs/how-to/testbed.md)",
+                             "Run an experiment or other programs on hosts and switches on this machine, in namespaces "
+                             "that leave nothing behind (docs/how-to/testbed.md)",
                              add_options, testbed);
 }
 

@@ -1,5 +1,5 @@
-// `mltcp top`: what of MLTCP is running for this user, live (docs/how-to/top.md). Control sequences: ECMA-48, and the
-// alternate screen of xterm, which all terminals have.
+// `mltcp top`: live view of this user's running MLTCP processes (docs/how-to/top.md). Control sequences: ECMA-48, and
+// the alternate screen of xterm, which all terminals support.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -41,15 +41,15 @@ struct TopArguments {
 };
 
 void add_options(Options& options, TopArguments& arguments) {
-  options.add("--every", arguments.every, "How often it looks, 100ms to 60min; default 1s");
+  options.add("--every", arguments.every, "Time between updates, 100ms to 60min; default 1s");
   options.add("--sort", arguments.sort, "Order of rows: rate, retransmits or name; default rate")
       .check(one_of({"rate", "retransmits", "name"}));
-  options.flag("--once", arguments.once, "Look twice, --every apart, print what there is, and end: for scripts");
-  options.flag("--json", arguments.json, "Look once, print the counters as JSON, and end");
-  options.flag("--describe", arguments.describe, "Print what metrics there are as a table of Markdown, and end");
+  options.flag("--once", arguments.once, "Print one update, measured over --every, and exit, for scripts");
+  options.flag("--json", arguments.json, "Print the counters once as JSON, and exit");
+  options.flag("--describe", arguments.describe, "Print all metrics as a Markdown table, and exit");
 }
 
-/// What is running, and how it was at the look before.
+/// The running processes, now and at the previous look.
 class Looker {
  public:
   void look() {
@@ -83,7 +83,7 @@ void write_screen(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // the terminal is gone; a signal says so, too
+    if (count <= 0) return;  // the terminal is gone, as a signal also reports
     text.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -91,7 +91,7 @@ void write_screen(std::string_view text) {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what a signal handler may touch
 volatile std::sig_atomic_t wants_to_stop = 0;
 
-/// The terminal as a screen with keys, until it is left; then it is as it was before.
+/// The terminal as a screen with keys; the destructor restores it.
 class Screen {
  public:
   Screen() {
@@ -101,7 +101,7 @@ class Screen {
     sigemptyset(&action.sa_mask);
     action.sa_handler = [](int /*signal*/) { wants_to_stop = 1; };
     sigaction(SIGTSTP, &action, &stop_before_);
-    action.sa_handler = [](int /*signal*/) {};  // it ends the wait, and the next draw asks for the size
+    action.sa_handler = [](int /*signal*/) {};  // interrupts the wait; the next draw reads the size
     sigaction(SIGWINCH, &action, &resize_before_);
   }
   ~Screen() {
@@ -113,7 +113,7 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   static void draw(const std::string& text) {
-    // Line by line over the last one, so that nothing flickers; then what was below.
+    // Overwrites line by line, so that nothing flickers; then erases the rest.
     std::string out = "\x1b[H";
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);
@@ -129,7 +129,7 @@ class Screen {
     options.columns = size.ws_col;
     options.rows = size.ws_row;
   }
-  /// Waits for a key; 0: there was none in time, or something else happened.
+  /// Waits for a key; 0: none came in time, or the wait was interrupted.
   char key(Nanos limit) {
     if (wants_to_stop != 0) {
       wants_to_stop = 0;
@@ -142,7 +142,7 @@ class Screen {
     const auto milliseconds = static_cast<int>(std::clamp<std::int64_t>(limit.count / 1'000'000, 0, 1000));
     if (poll(&file, 1, milliseconds) <= 0) return 0;
     char key = 0;
-    // Without a terminal nobody can end it any more.
+    // Without a terminal there is no other way to end it.
     return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
   }
 
@@ -200,7 +200,7 @@ void describe(const char* family, const char* labels = "") {
 }
 
 int print_metrics() {
-  fmt::print("| metric | type | labels | what |\n|---|---|---|---|\n");
+  fmt::print("| metric | type | labels | meaning |\n|---|---|---|---|\n");
   describe<live::Snapshot>("process");
   describe<live::JobView>("job", "`job`, `rank`");
   describe<live::ConnectionSums>("connections", "`job`");
@@ -260,7 +260,7 @@ int top(const TopArguments& arguments) {
     return 0;
   }
   if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)
-    throw InputError("mltcp top draws on a terminal, and this is none; add --once or --json");
+    throw InputError("mltcp top needs a terminal, but standard output is not one; add --once or --json");
   options.has_colours = takes_colours(stdout);
   watch(looker, options, every);
   return 0;
@@ -270,7 +270,7 @@ int top(const TopArguments& arguments) {
 
 void add_top_command(CommandLine& line) {
   line.add<TopArguments>(
-      "top", "Live view of this user's hosts, switches and endpoints: jobs, connections, ports (docs/how-to/top.md)",
+      "top", "Show this user's running hosts, switches and endpoints: jobs, connections, ports (docs/how-to/top.md)",
       add_options, top);
 }
 

@@ -1,4 +1,4 @@
-// What `mltcp top` draws (see top_view.h).
+// The screens of `mltcp top` (see top_view.h).
 #include "top_view.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ constexpr std::string_view kBold = "\x1b[1m";
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-/// A row with what it is ordered by.
+/// A row and its sort key.
 struct Row {
   std::vector<std::string> cells;
   double rate = 0;
@@ -26,11 +26,11 @@ struct Row {
 
 struct Section {
   std::vector<std::string> header;
-  std::size_t left = 1;  ///< columns that begin at the left
+  std::size_t left = 1;  ///< number of left-aligned columns
   std::vector<Row> rows;
 };
 
-/// Where UTF-8 text of so many columns ends; each character counts as one.
+/// Number of bytes of UTF-8 text that fill this many columns; each character counts as one.
 std::size_t bytes_for(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
   for (std::size_t count = 0; at < text.size(); ++at) {
@@ -50,7 +50,7 @@ std::string clipped(std::string_view text, std::size_t columns) {
 double since(const TopProcess& process) {
   return process.before ? process.now.up_seconds - process.before->up_seconds : 0;
 }
-/// Growth of a counter in a second; 0 where it is not known, or where the counter began anew.
+/// Growth of a counter per second; 0 if unknown, or if the counter was reset.
 double rate(double now, double before, double seconds) {
   return seconds > 0 && now > before ? (now - before) / seconds : 0;
 }
@@ -66,7 +66,7 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// ---- what each section shows
+// ---- contents of each section
 // ------------------------------------------------------------------------------------------
 
 Section processes_section(const std::vector<TopProcess>& processes) {
@@ -115,7 +115,7 @@ Section connections_section(const std::vector<TopProcess>& processes) {
     for (std::size_t i = 0; i < now.size(); ++i) {
       const live::ConnectionView& connection = now[i];
       double mbps = 0;
-      // They keep their order as long as none comes or goes.
+      // Connections keep their order while none comes or goes.
       if (process.before && i < process.before->connections.size()) {
         const live::ConnectionView& was = process.before->connections[i];
         if (was.peer == connection.peer && was.job == connection.job)
@@ -196,7 +196,7 @@ Section claims_section(const std::vector<TopProcess>& processes) {
                    fmt::format("{:.1f}%", 100 * at_end),
                    fmt::format("{:.2f}", claim.mean_progress)};
       row.rate = mbps;
-      row.is_alarming = claim.is_doubtful;
+      row.is_alarming = claim.is_overstated;
     }
   }
   return section;
@@ -213,7 +213,7 @@ void order(Section& section, TopSort sort) {
   });
 }
 
-/// Widths of columns: what their cells need, and of the first ones less if that is too much for the screen.
+/// Widths of columns: what their cells need; the first ones get less if the screen is too narrow.
 std::vector<std::size_t> widths_of(const Section& section, std::size_t columns) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < section.header.size(); ++i) {
@@ -248,7 +248,7 @@ std::string painted_line(const std::string& line, std::string_view colour, bool 
   return has_colours ? fmt::format("{}{}{}\n", colour, line, kPlain) : line + "\n";
 }
 
-/// `most`: lines, the header among them.
+/// `most`: maximum lines, including the header.
 std::string text_of(const Section& section, const TopOptions& options, std::size_t most) {
   if (most == 0) return "";
   const std::vector<std::size_t> widths = widths_of(section, options.columns);
@@ -265,7 +265,7 @@ std::string text_of(const Section& section, const TopOptions& options, std::size
   return text;
 }
 
-/// Shares lines among sections: each gets what it needs, or an equal part of what the others leave.
+/// Distributes lines among sections: each gets what it needs, or an equal part of what the others leave.
 std::vector<std::size_t> shares(const std::vector<Section>& sections, std::size_t lines) {
   std::vector<std::size_t> shares(sections.size(), 0);
   while (lines > 0) {
@@ -318,7 +318,7 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
   }
   std::size_t left = static_cast<std::size_t>(-1);
   if (options.rows > 0) {
-    // A blank line stands before each.
+    // Each has a blank line before it.
     const std::size_t used = lines + last + sections.size();
     left = options.rows > used ? options.rows - used : 0;
   }
@@ -328,10 +328,10 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
   if (processes.empty() && (options.rows == 0 || lines + last < options.rows))
     text +=
         clipped(
-            "nothing of MLTCP that shows itself is running for this user; programs on endpoints do with MLTCP_LIVE=1",
+            "no MLTCP process of this user can be shown; programs that use endpoints are shown if MLTCP_LIVE=1 is set",
             options.columns) +
         "\n";
-  if (options.has_keys) text += clipped("q quit  s sort  p pause  space look now", options.columns) + "\n";
+  if (options.has_keys) text += clipped("q quit  s sort  p pause  space update now", options.columns) + "\n";
   return text;
 }
 

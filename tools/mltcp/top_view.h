@@ -1,4 +1,4 @@
-// What `mltcp top` draws: processes, their jobs, connections and ports, with rates between two looks. Text in, text
+// The screens of `mltcp top`: processes, their jobs, connections and ports, with rates between two looks. Text in, text
 // out.
 #pragma once
 
@@ -12,28 +12,28 @@
 
 namespace mltcp::tools {
 
-/// A process as it was seen, and how it was seen before.
+/// A process as seen now and at the previous look.
 struct TopProcess {
   live::Snapshot now;
   std::optional<live::Snapshot> before;
 };
 
-/// By what rows are ordered, the most first.
+/// The sort key of rows, largest first.
 enum class TopSort : std::uint8_t { rate, retransmits, name };
 TopSort next(TopSort sort);
 std::string to_text(TopSort sort);
 
 struct TopOptions {
   std::size_t columns = 80;
-  std::size_t rows = 24;  ///< 0: as many as there are
+  std::size_t rows = 24;  ///< 0: unlimited
   TopSort sort = TopSort::rate;
   bool is_paused = false;
   bool has_colours = false;
-  bool has_keys = true;  ///< the last line says which there are
+  bool has_keys = true;  ///< the last line lists the keys
   double every_seconds = 1;
 };
 
-/// A screen: lines that end with a newline, none longer than `columns` and no more than `rows`. `problems` are of
+/// A screen: lines that end with a newline, none longer than `columns` and no more than `rows`. `problems` name
 /// processes that did not answer.
 std::string top_screen(const std::vector<TopProcess>& processes, const std::vector<std::string>& problems,
                        const TopOptions& options);

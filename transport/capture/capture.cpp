@@ -24,12 +24,12 @@
 namespace mltcp::capture {
 namespace {
 
-/// Of an interface: 5 ms of 10 Gbps, which is more than the writer takes between two looks.
+/// Ring of an interface: 5 ms at 10 Gbps, which is longer than the time between two polls of the writer.
 constexpr std::size_t kRingBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kLookEvery{2};
 /// Packets of different interfaces are put in order if they are published within this time.
 constexpr Nanos kOrderWithin{20'000'000};
-/// Somebody may be reading the file as it grows.
+/// Another program may be reading the file as it grows.
 constexpr Nanos kFlushEvery{200'000'000};
 constexpr std::size_t kMaxHeaders = encap::kIpv6OverheadBytes;
 
@@ -44,16 +44,16 @@ Nanos since_1970() {
 struct Tap::Inside {
   explicit Inside(std::size_t ring_bytes) : ring(ring_bytes) {}
   RecordRing ring;
-  std::vector<std::byte> joined;  ///< of a packet in two pieces, in virtual time
+  std::vector<std::byte> joined;  ///< a packet in two pieces, joined (virtual time)
 };
 
 struct Capture::Inside {
   Inside(const CaptureOptions& options, std::string comment) : file(options, std::move(comment)) {}
   CaptureFile file;
   std::vector<InterfaceInfo> interfaces;
-  std::vector<std::uint64_t> unwritten;  ///< taken out of the ring, and in no file
+  std::vector<std::uint64_t> unwritten;  ///< packets taken out of the ring that are in no file
   Nanos started;
-  Nanos latest;  ///< of the packets
+  Nanos latest;  ///< latest time of a packet
   bool is_running = false;
   std::thread writer;
   std::mutex mutex;
@@ -161,7 +161,7 @@ void Capture::start() {
   inside_->started = inside_->latest = virtual_time_ ? virtual_time_() : since_1970();
   inside_->is_running = true;
   if (virtual_time_) return;
-  inside_->file.flush();  // whoever looks sees a capture that has begun
+  inside_->file.flush();  // so that readers see that the capture has begun
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -171,7 +171,7 @@ void Capture::start() {
     inside_->writer = std::thread([this] { run_writer(); });
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw RunError(fmt::format("no thread for the capture ({}); raise the limit of processes (ulimit -u)",
+    throw RunError(fmt::format("the capture's thread can't be started ({}); raise the limit of processes (ulimit -u)",
                                std::strerror(error.code().value())));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -203,7 +203,7 @@ void Capture::write(std::uint32_t number, const Record& record, std::span<const 
   if (!is_written) ++inside_->unwritten[number];
 }
 
-/// Writes those of before `until`, in the order of their times. Returns how many.
+/// Writes the packets from before `until`, in the order of their times. Returns their number.
 std::size_t Capture::drain(Nanos until) {
   std::size_t count = 0;
   for (;;) {
@@ -276,9 +276,9 @@ std::string Capture::to_text(const Summary& summary, bool& is_complete) {
   is_complete = summary.dropped == 0 && summary.failure.empty();
   std::string text = fmt::format("{} in {}", plural(summary.seen - summary.dropped, "packet"), one_line(summary.file));
   if (!summary.failure.empty())
-    text += fmt::format("; it {}", summary.failure.substr(summary.failure.find("can't")));
+    text += "; " + summary.failure;
   else if (summary.is_full)
-    text += fmt::format("; it is full, and {} not in it: give a larger size=, or files=N for the latest",
+    text += fmt::format("; it is full, and {} not in it: give a larger size=, or files=N to keep the latest",
                         summary.dropped == 1 ? "1 later one is" : fmt::format("{} later ones are", summary.dropped));
   else if (summary.dropped > 0)
     text += fmt::format("; {} came faster than they could be written: keep fewer bytes of each (snap=)",

@@ -21,11 +21,11 @@
 namespace mltcp::capture {
 namespace {
 
-constexpr std::size_t kFrame = 12;         ///< of a block: its type, and its length at both ends
+constexpr std::size_t kFrame = 12;         ///< overhead of a block: its type, and its length at both ends
 constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and original length
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
 constexpr std::size_t kMaxInterfaces = 65'536;
-/// Of what a packet begins with, so much is looked at.
+/// Maximum bytes of a packet that are examined.
 constexpr std::size_t kLongestPacket = encap::kMaxHeaderBytes + 16 * kMaxTags + encap::kMaxPayloadBytes;
 
 std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
@@ -39,12 +39,12 @@ std::uint16_t half(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-/// In the order of the network.
+/// Reads 16 bits in network byte order.
 unsigned network_half(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
 }
 
-/// The direction in the options of a packet's block; `in` if they don't say.
+/// The direction in the options of a packet's block; `in` if they do not state it.
 Direction direction_of(std::span<const std::byte> options) {
   while (options.size() >= 4) {
     const std::uint16_t code = half(options, 0);
@@ -84,7 +84,7 @@ class Reader {
         fmt::format("{}: {}{}", name_, block_count_ > 0 ? fmt::format("block {} ", block_count_) : "", what));
   }
 
-  /// False at the end of the file, and where it ends within a block.
+  /// False at the end of the file, also if it ends within a block.
   bool next_block() {
     std::array<std::byte, 8> head{};
     if (!read_into(head)) return false;
@@ -94,15 +94,16 @@ class Reader {
     if (block_count_ == 1 && type_ != kSectionBlock)
       refuse("is no pcapng file; write one with --pcap or tshark -F pcapng");
     if (length < kFrame || length % 4 != 0 || length > kLongestBlock)
-      refuse(fmt::format("says that it has {} bytes; the file is damaged, or of another byte order, so capture again",
-                         length));
+      refuse(fmt::format(
+          "has an impossible length of {} bytes; the file is damaged, or of another byte order, so capture again",
+          length));
     block_.resize(length - kFrame);
     std::array<std::byte, 4> tail{};
     if (!read_into(block_) || !read_into(tail)) {
       claims_.is_cut = true;
       return false;
     }
-    if (word(tail, 0) != length) refuse("says two lengths; the file is damaged, so capture again");
+    if (word(tail, 0) != length) refuse("has two different lengths; the file is damaged, so capture again");
     return true;
   }
   bool read_into(std::span<std::byte> bytes) {
@@ -134,7 +135,7 @@ class Reader {
     }
   }
 
-  /// What is behind an Ethernet header: tags (802.1Q, 802.1ad and what was usual before it), labels of MPLS (RFC 3032),
+  /// Parses the part after an Ethernet header: tags (802.1Q, 802.1ad and its predecessors), labels of MPLS (RFC 3032),
   /// PPPoE (RFC 2516), in any order.
   void frame(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
     std::size_t at = encap::kEthernetBytes - 2;
@@ -156,7 +157,7 @@ class Reader {
         case 0x8847:
         case 0x8848: {
           at += 2;
-          // Until the label that says that it is the last. What follows tells itself by its version of IP.
+          // Until the label marked as the last. The IP version number then shows what follows.
           bool is_last = false;
           for (; !is_last && bytes.size() >= at + 4 && tags < kMaxTags; ++tags, at += 4)
             is_last = (std::to_integer<unsigned>(bytes[at + 2]) & 1) != 0;
@@ -168,7 +169,7 @@ class Reader {
           return;
         }
         case 0x8864: {
-          constexpr std::size_t session = 8;  // header, and the protocol of PPP
+          constexpr std::size_t session = 8;  // PPPoE header and PPP protocol
           constexpr unsigned ppp_v4 = 0x0021;
           constexpr unsigned ppp_v6 = 0x0057;
           at += 2;
@@ -189,7 +190,7 @@ class Reader {
     ++claims_.deep_packets;
   }
 
-  /// As behind an Ethernet header, which has to say what follows.
+  /// An IP packet without an Ethernet header: puts one before it that states the IP version.
   void ip_packet(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
     const bool is_v6 = !bytes.empty() && std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
     frame_.assign(encap::kEthernetBytes, std::byte{0});
@@ -199,7 +200,7 @@ class Reader {
     count(frame_, encap::kEthernetBytes + original, claims);
   }
 
-  /// A frame with an IP packet right behind its header.
+  /// Counts a frame with an IP packet directly after its header.
   void count(std::span<const std::byte> frame, std::size_t original, JobClaims& claims) {
     using Found = encap::ClaimsTap::Found;
     const Found found = encap::ClaimsTap::count_claims(frame, original, claims);
@@ -207,7 +208,7 @@ class Reader {
     if (found == Found::none) note_unread(frame.subspan(encap::kEthernetBytes));
   }
 
-  /// Of an IP packet without a claim, whether one may be in it all the same.
+  /// For an IP packet in which no claim was found: counts it if it may still contain one.
   void note_unread(std::span<const std::byte> ip) {
     constexpr std::size_t v4_bytes = 20;
     constexpr std::size_t v6_bytes = 40;
@@ -235,12 +236,12 @@ class Reader {
   CaptureClaims claims_;
   std::uint32_t type_ = 0;
   std::uint64_t block_count_ = 0;
-  std::vector<std::byte> block_;  ///< without type and lengths
+  std::vector<std::byte> block_;  ///< the current block without type and lengths
   std::vector<std::byte> frame_;
-  std::vector<std::uint16_t> links_;  ///< of interfaces
+  std::vector<std::uint16_t> links_;  ///< link types of the interfaces
 };
 
-/// The first four bytes; 0 of what has none, and of a pipe: what has been read of it is gone.
+/// The first four bytes of a file; 0 if it has fewer. Also 0 for a pipe, because reading it would consume the bytes.
 std::uint32_t first_word(const std::string& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return 0;
@@ -257,7 +258,7 @@ std::uint32_t first_word(const std::string& file) {
 bool is_capture(const std::string& file) { return first_word(file) == kSectionBlock; }
 
 bool is_classic_capture(const std::string& file) {
-  // Of microseconds and of nanoseconds, in either byte order.
+  // Files with microseconds and with nanoseconds, in either byte order.
   constexpr std::array<std::uint32_t, 4> magic{0xA1B2C3D4, 0xD4C3B2A1, 0xA1B23C4D, 0x4D3CB2A1};
   return std::find(magic.begin(), magic.end(), first_word(file)) != magic.end();
 }

@@ -1,4 +1,4 @@
-// Reads what users write of a capture (see capture_options.h).
+// Parses the options of a capture (see capture_options.h).
 #include "mltcp/transport/capture/capture_options.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr std::uint32_t kMaxFiles = 10000;
 constexpr Bytes kMinFile = 64'000;
 constexpr std::string_view kForm = "write FILE[,snap=BYTES][,size=BYTES][,files=N]";
 
-/// Where the last part of a path has its ending, or where one would be.
+/// Position of the file name extension in a path, or its end if there is none.
 std::size_t ending_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
@@ -73,7 +73,7 @@ CaptureOptions parse_capture(std::string_view what, std::string_view text) {
   }
   if (options.files > 1 && options.file_bytes == 0)
     throw InputError(
-        fmt::format("{}: files={} says nothing of their size; add size=, as in size=100MB", what, options.files));
+        fmt::format("{}: files={} needs the size of a file; add size=, such as size=100MB", what, options.files));
   for (std::size_t found = 0; (found = options.file.find("%p", found)) != std::string::npos;)
     options.file.replace(found, 2, std::to_string(getpid()));
   return options;

@@ -51,7 +51,7 @@ class CapturedDatapath final : public HostDatapath {
                                fmt::format("{}, IP and UDP headers made by the capture", to_text(own)), own);
       ios_.push_back(std::make_unique<CapturedIo>(datapath_->io(shard), tap));
     }
-    // Who goes by feeders knows the captured ones.
+    // Users of feeders() must get the captured ones.
     for (std::uint16_t shard = 0; shard < shards; ++shard) {
       std::vector<PacketIo*> feeders;
       for (PacketIo* const feeder : datapath_->io(shard).feeders()) {

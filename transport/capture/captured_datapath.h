@@ -10,8 +10,8 @@
 
 namespace mltcp::capture {
 
-/// As open_host_datapath(). Its take_place() creates the file, and throws RunError if that can't be written; the end of
-/// the datapath ends the capture, and tells how it went: a line for people, and whether it has all packets.
+/// As open_host_datapath(). Its take_place() creates the file, and throws RunError if the file cannot be written. The
+/// end of the datapath ends the capture, and reports the result: a line for people, and whether it has all packets.
 std::unique_ptr<HostDatapath> open_captured(const HostDatapathConfig& config, const CaptureOptions& options,
                                             std::function<void(const std::string& line, bool is_complete)> tell);
 

@@ -1,4 +1,4 @@
-// Records what goes through a PacketIo (see captured_io.h).
+// Records the packets of a PacketIo (see captured_io.h).
 #include "mltcp/transport/capture/captured_io.h"
 
 namespace mltcp::capture {
@@ -12,7 +12,7 @@ std::size_t CapturedIo::receive(std::span<RxPacket> out) {
 }
 
 std::size_t CapturedIo::send(std::span<const TxPacket> packets) {
-  // The time before, as its receiver may be faster than what follows.
+  // The time before sending, because the receiver may be faster than the code that follows.
   const Nanos now = tap_.now();
   const std::size_t count = io_.send(packets);
   for (const TxPacket& packet : packets.first(count)) tap_.sent(packet, now);

@@ -1,5 +1,4 @@
-// A PacketIo that records what goes through another one. What it costs where nobody captures is nothing: it isn't
-// there.
+// A PacketIo that records the packets of another one. It only exists while capturing, so it costs nothing otherwise.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +13,10 @@ namespace mltcp::capture {
 
 class CapturedIo final : public PacketIo {
  public:
-  /// Both outlive it.
+  /// Both must outlive the CapturedIo.
   CapturedIo(PacketIo& io, Tap& tap) : io_(io), tap_(tap) {}
 
-  /// Those that stand for the others' in feeders(); they outlive it.
+  /// Sets the captured counterparts of the other PacketIo's feeders(). They must outlive the CapturedIo.
   void set_feeders(std::vector<PacketIo*> feeders) { feeders_ = std::move(feeders); }
 
   [[nodiscard]] const Limits& limits() const override { return io_.limits(); }

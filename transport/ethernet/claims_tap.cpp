@@ -9,8 +9,7 @@
 namespace mltcp::encap {
 namespace {
 
-/// Any UDP payload may begin with the magic number by chance. Of one that is cut, the checksum may cover what is
-/// missing.
+/// Any UDP payload may begin with the magic number by chance. If it is cut, the checksum may cover missing bytes.
 bool is_packet(std::span<const std::byte> payload, bool is_cut) {
   wire::Header header;
   const wire::ParseError error = wire::is_sealed(payload) ? wire::Reader::sealed_header(payload, header)

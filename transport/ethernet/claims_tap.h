@@ -1,4 +1,4 @@
-// Sums what the jobs of passing frames claim of their iterations (transport/job_claims.h), at a port that forwards.
+// Sums the claims about iterations in the frames of jobs (transport/job_claims.h), at a port that forwards them.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace mltcp::encap {
 
-/// Counts the frames that the port receives, each once however many ports it leaves by, and dropped there or not.
+/// Counts the frames that the port receives, each once, whether it is forwarded to one port or several, or dropped.
 class ClaimsTap final : public FrameTap {
  public:
-  /// `claims` outlives it, and so does `next`, which sees every frame, too; null: nobody.
+  /// `claims` and `next` must outlive the tap. `next` also gets every frame; may be null.
   explicit ClaimsTap(JobClaims& claims, FrameTap* next = nullptr) : claims_(claims), next_(next) {}
 
   void frame(Way way, std::span<const std::byte> first, std::size_t frame_bytes) noexcept override {
@@ -24,11 +24,10 @@ class ClaimsTap final : public FrameTap {
   enum class Found : std::uint8_t {
     none,
     claim,
-    cut,  ///< `first` ends before it is known whether there is one
+    cut,  ///< `first` is too short to decide
   };
-  /// Adds a frame of which `first` are the first bytes, if it is a packet with data of a job, behind one VLAN tag at
-  /// most. Sealed packets are believed by their header alone, others by its checksum, as far as what that covers is
-  /// there.
+  /// Adds a frame that begins with `first`, if it is a packet with data of a job, after at most one VLAN tag. A sealed
+  /// packet is recognized by its header alone, any other by its checksum, unless some of the covered bytes are missing.
   static Found count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept;
 
  private:

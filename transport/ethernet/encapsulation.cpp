@@ -1,7 +1,7 @@
 // Frame headers and checksums; see encapsulation.h.
 //
-// The sum is taken over 32-bit words in 64-bit accumulators, which can't overflow below 16 GiB, and folded at the
-// end. On x86-64 an AVX2 version is chosen at start when the CPU has it: two accumulator pairs, 64 bytes a round.
+// The sum is taken over 32-bit words in 64-bit accumulators, which cannot overflow below 16 GiB, and folded at the end.
+// On x86-64 an AVX2 version is chosen at start when the CPU has it: two accumulator pairs, 64 bytes a round.
 #include "mltcp/transport/ethernet/encapsulation.h"
 
 #include <fmt/format.h>
@@ -110,7 +110,7 @@ bool choose_avx2() {
 const bool has_avx2 = choose_avx2();
 #endif
 
-/// Below this many bytes setting up vectors costs more than it saves.
+/// Below this many bytes, setting up vectors costs more than it saves.
 constexpr std::size_t kVectorBytes = 64;
 
 /// Sum of the two addresses of an IPv4 packet.
@@ -266,7 +266,7 @@ std::uint16_t copy_and_sum(void* destination, const void* source, std::size_t si
 DscpMap::DscpMap(const std::array<std::uint8_t, kPriorities>& dscp) : DscpMap() {
   for (std::size_t n = kPriorities; n-- > 0;) {
     if (dscp[n] > 63) {
-      throw InputError(fmt::format("the DSCP {} of priority {} is out of range: give 0 to 63", dscp[n], n));
+      throw InputError(fmt::format("the DSCP {} of priority {} is out of range; give 0 to 63", dscp[n], n));
     }
     dscp_[n] = dscp[n];
     priority_[dscp[n]] = static_cast<std::uint8_t>(n);

@@ -19,7 +19,7 @@
 namespace mltcp::encap {
 
 inline constexpr std::size_t kEthernetBytes = 14;
-inline constexpr std::size_t kVlanBytes = 4;  ///< of an 802.1Q tag; not included in kEthernetBytes
+inline constexpr std::size_t kVlanBytes = 4;  ///< length of an 802.1Q tag; not included in kEthernetBytes
 inline constexpr std::size_t kIpv4Bytes = 20;
 inline constexpr std::size_t kIpv6Bytes = 40;
 inline constexpr std::size_t kUdpBytes = 8;
@@ -135,7 +135,7 @@ enum class Reject : std::uint8_t {
   not_ip,            ///< another EtherType (also after a second tag), or an inconsistent IP version number
   not_udp,           ///< another protocol, or an IPv6 extension header other than a fragment's
   fragment,          ///< a fragment of an IP packet
-  bad_ip_checksum,   ///< of the IPv4 header
+  bad_ip_checksum,   ///< wrong checksum of the IPv4 header
   bad_udp_checksum,  ///< wrong, or missing over IPv6
   bad_length,        ///< inconsistent lengths
   oversized,         ///< exceeds the port's MTU (decided by the datapath)
@@ -147,7 +147,7 @@ std::string_view to_text(Reject reject);
 
 /// `no` in switches, or if the NIC has verified the checksum.
 enum class VerifyUdp : bool { no, yes };
-enum class VerifyIp : bool { no, yes };  ///< of the IPv4 header
+enum class VerifyIp : bool { no, yes };  ///< whether to verify the checksum of the IPv4 header
 
 /// A parsed frame; `payload` points into it.
 struct Frame {
@@ -180,13 +180,13 @@ Reject parse_headers(std::span<const std::byte> first, std::size_t frame_bytes, 
 /// parse_headers(), and `payload_sum` is the partial sum of the payload.
 bool udp_checksum_holds(std::span<const std::byte> first, const Layout& layout, std::uint16_t payload_sum);
 
-/// What a switch needs to know of a frame of any kind.
+/// The properties that a switch needs of a frame of any kind.
 struct Glance {
   MacAddress source_mac{};
   MacAddress destination_mac{};
   /// Priority of the outer tag (802.1Q or 802.1ad), otherwise the upper three bits of an IP packet's DSCP, otherwise 0.
   std::uint8_t priority = 0;
-  Ecn ecn = Ecn::not_ect;     ///< of the IP packet, after at most two tags
+  Ecn ecn = Ecn::not_ect;     ///< codepoint of the IP packet, after at most two tags
   std::size_t ip_offset = 0;  ///< offset of the IP packet; 0: there is none
 };
 

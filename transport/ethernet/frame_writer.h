@@ -17,7 +17,7 @@ namespace mltcp::encap {
 enum class Checksums : std::uint8_t {
   software,
   port,     ///< both, IP's and UDP's, by the port
-  ip_only,  ///< none for UDP, marked as absent, which IPv4 allows
+  ip_only,  ///< IP's only; UDP's is marked as absent, which IPv4 allows
 };
 
 class FrameWriter {
@@ -54,8 +54,8 @@ class FrameWriter {
            packet.fits(max_packet_bytes());
   }
 
-  /// Writes `packet`, which must be sendable, as a frame to `destination`; its payload only if `copies_payload`, else
-  /// it follows by other means. Returns the bytes written, for which `frame` must have room.
+  /// Writes `packet`, which must be sendable, as a frame to `destination`. Writes the payload only if `copies_payload`;
+  /// otherwise the caller adds it. Returns the bytes written, for which `frame` must have room.
   std::size_t write(const TxPacket& packet, const MacAddress& destination, std::byte* frame, bool copies_payload) {
     const std::size_t header = packet.header.size();
     const std::size_t payload = packet.payload.size();
@@ -90,7 +90,7 @@ class FrameWriter {
   Offload offload_;
 };
 
-/// The packet of a parsed frame, for the transport. `tail`: what of the payload lies elsewhere.
+/// The packet of a parsed frame, for the transport. `tail`: the part of the payload that is stored elsewhere.
 inline RxPacket packet_of(const Headers& headers, std::span<const std::byte> bytes,
                           std::span<const std::byte> tail = {}) {
   return {headers.source, bytes, 0, headers.ecn, headers.priority, hops_of(headers), tail};

@@ -1,4 +1,4 @@
-// What datapaths ask of an IP address, and how they write it without its port.
+// Kinds of IP addresses, and their text without a port, for datapaths.
 #pragma once
 
 #include <string>

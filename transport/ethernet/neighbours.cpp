@@ -3,7 +3,7 @@
 // The table is a hash table with chains of indices into a fixed array; one heap holds all timers. Resolved and
 // unreachable entries are each in an LRU list, from which a full table evicts: unreachable entries first, then the
 // least recently used resolved one. Entries being resolved are never evicted, so that at most `max_entries` requests
-// are sent per `retry`, whoever causes them.
+// are sent per `retry`, whatever causes them.
 #include "mltcp/transport/ethernet/neighbours.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ constexpr std::uint16_t kEtherTypeArp = 0x0806;
 constexpr std::uint16_t kEtherTypeVlan = 0x8100;
 constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
-/// Shorter frames are padded here, since not every virtual port pads them.
+/// Shorter frames are padded here, because not every virtual port pads them.
 constexpr std::size_t kMinFrameBytes = 60;
 
 // RFC 826
@@ -104,8 +104,8 @@ bool is_host(const Address& address) {
   return !is_multicast(address.ip) && address.ip != kUnspecified && address.ip != loopback;
 }
 
-/// Whether `ip`, of that network, is the network's own or its broadcast address (RFC 1122 section 3.2.1.3), which a
-/// prefix of 31 bits does not have (RFC 3021).
+/// Whether `ip` is the address of its network, or the network's broadcast address (RFC 1122 section 3.2.1.3). A prefix
+/// of 31 bits has neither (RFC 3021).
 bool is_network_or_broadcast(std::uint32_t ip, std::uint32_t prefix_bits) {
   if (prefix_bits > 30) return false;
   const std::uint32_t host = 0xFFFF'FFFF >> prefix_bits;
@@ -123,7 +123,7 @@ void check(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
-/// The ICMPv6 checksum over all that it covers, including its own field: 0xFFFF if it is correct. `packet` is the IPv6
+/// The ICMPv6 checksum over all covered bytes, including its own field: 0xFFFF if it is correct. `packet` is the IPv6
 /// packet with a message of `size` bytes.
 std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
   const std::uint16_t covered = encap::sum(packet + 8, 32 + size);
@@ -149,13 +149,14 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
   own_ = config_.own.ip;
   v4_ = config_.own.is_v4();
   const std::uint32_t max_bits = v4_ ? 32 : 128;
-  check(is_station(config_.mac), "the MAC address of an Ethernet end is zero or a group's: give the port's own");
+  check(is_station(config_.mac), "the MAC address of an Ethernet end is zero or a group address; give the port's own");
   check(config_.prefix_bits >= 1 && config_.prefix_bits <= max_bits,
-        fmt::format("the prefix length {} of {} is out of range: give 1 to {}", config_.prefix_bits,
+        fmt::format("the prefix length {} of {} is out of range; give 1 to {}", config_.prefix_bits,
                     text_of(config_.own), max_bits));
   mask_ = mask_of(config_.prefix_bits + 128 - max_bits);
   check(is_host(config_.own) && !(v4_ && is_network_or_broadcast(config_.own.v4_ip(), config_.prefix_bits)),
-        fmt::format("{}/{} is not the address of a host: give that of one", text_of(config_.own), config_.prefix_bits));
+        fmt::format("{}/{} is not the address of a host; give a host's address", text_of(config_.own),
+                    config_.prefix_bits));
   if (config_.gateway == Address::v4(0, 0)) config_.gateway = {};
   if (config_.gateway != Address{}) {
     const Address& gateway = config_.gateway;
@@ -165,17 +166,17 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
                                    (!v4_ && is_link_local(gateway.ip)));
     check(on_segment && is_host(gateway) && gateway != config_.own &&
               !(v4_ && is_network_or_broadcast(gateway.v4_ip(), config_.prefix_bits)),
-          fmt::format("the gateway {} is not another host on the segment of {}/{}: give one that is, or none",
+          fmt::format("the gateway {} is not another host on the segment of {}/{}; give one that is, or none",
                       text_of(gateway), text_of(config_.own), config_.prefix_bits));
   }
   check(config_.vlan <= encap::kMaxVlan,
-        fmt::format("the VLAN {} is out of range: give 1 to {}, or 0 for none", config_.vlan, encap::kMaxVlan));
+        fmt::format("the VLAN {} is out of range; give 1 to {}, or 0 for none", config_.vlan, encap::kMaxVlan));
   check(config_.max_entries >= 1 && config_.max_entries <= 1U << 20,
-        fmt::format("a table of {} neighbours is out of range: give 1 to {}", config_.max_entries, 1U << 20));
+        fmt::format("a table of {} neighbours is out of range; give 1 to {}", config_.max_entries, 1U << 20));
   check(config_.max_questions >= 1 && config_.max_questions <= 255,
-        fmt::format("{} questions to a neighbour are out of range: give 1 to 255", config_.max_questions));
+        fmt::format("{} requests to a neighbour are out of range; give 1 to 255", config_.max_questions));
   check(config_.retry > Nanos(0) && config_.retry <= kDay && config_.fresh_for > Nanos(0) && config_.fresh_for <= kDay,
-        "the times of neighbours are out of range: give more than 0 and at most a day");
+        "the times of neighbours are out of range; give more than 0 and at most a day");
 
   entries_.resize(config_.max_entries + 2);
   buckets_.assign(std::bit_ceil(config_.max_entries), kNone);
@@ -334,7 +335,7 @@ void Neighbours::learn(const Ip& ip, const MacAddress* mac, bool override_known,
   }
   const bool differs = mac != nullptr && *mac != entry.mac;
   if (differs && !override_known) {
-    // The address is not trusted, but a reason to send a request.
+    // The address is not trusted, but it is a reason to send a request.
     if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
       ++generation_;

@@ -5,7 +5,7 @@
 // Only requested addresses are learnt, and entries change only by a reply to a request, or as the protocol allows (RFC
 // 826 "Packet Reception", RFC 4861 sections 7.2.3 and 7.2.5), so that unsolicited frames cannot fill the table or take
 // over an address. Destinations outside the own prefix use the gateway's MAC address. Neither protocol is
-// authenticated: anybody on the segment can reply in another's name.
+// authenticated: any host on the segment can reply in another's name.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ struct NeighbourConfig {
   std::uint16_t vlan = 0;
   std::uint32_t max_entries = 4096;  ///< 1 to 1 048 576
   Nanos retry{1'000'000'000};        ///< interval between requests; above 0, at most a day
-  std::uint32_t max_questions =
-      3;  ///< maximum requests, 1 to 255, after which the neighbour is unreachable for another `retry`
+  /// Maximum requests, 1 to 255, after which the neighbour is unreachable for another `retry`.
+  std::uint32_t max_questions = 3;
   Nanos fresh_for{
       30'000'000'000};  ///< age after which an entry is requested again, while it stays in use; at most a day
 };
@@ -75,12 +75,12 @@ class Neighbours {
   };
   /// The next hop's state for packets to `destination`. If it is not resolved or no longer fresh, a request becomes due
   /// in frame(). Unreachable without a request: the own address, the other IP version, broadcast, multicast, loopback
-  /// and unspecified addresses, and a neighbour for which a full table has no room, as all of its entries are being
-  /// resolved.
+  /// and unspecified addresses, and a neighbour for which a full table has no room, because all of its entries are
+  /// being resolved.
   Found find(const Address& destination, Nanos now);
 
-  /// Processes a received frame, with or without 802.1Q tag, that is not for the transport. True if it is of one of
-  /// these protocols, even if it was ignored.
+  /// Processes a received frame, with or without 802.1Q tag, that is not for the transport. True if it belongs to one
+  /// of these protocols, even if it was ignored.
   bool receive(std::span<const std::byte> frame, Nanos now);
 
   /// Writes the next frame that is due into `out`, which has at least kLongestFrame bytes, and returns its length; 0 if
@@ -147,12 +147,12 @@ class Neighbours {
   NeighbourConfig config_;
   Ip own_{};
   bool v4_ = false;
-  Ip mask_{};  ///< of the prefix, for IPv4 that of mapped addresses
+  Ip mask_{};  ///< mask of the prefix; for IPv4 in the mapped form
   NeighbourCounters counters_;
   std::uint64_t generation_ = 0;
   std::vector<Entry> entries_;          ///< followed by the sentinels of the two LRU lists
   std::vector<std::uint32_t> buckets_;  ///< hash table; a power of two in size, each the first entry of a chain
-  /// Of the hash: strangers decide by their addresses who is looked for, but not in which chain it is.
+  /// Key of the hash: unauthenticated peers choose the addresses that are looked up, but cannot choose the chains.
   SipKey key_{};
   std::uint32_t free_ = kNone;
   DeadlineHeap timers_;

@@ -19,7 +19,7 @@ struct AckBatch {
 
 /// Lends an AckBatch to each connection of a burst, from a pool that stays in the CPU cache.
 struct AckBatches {
-  std::vector<AckBatch> batches;      ///< as many as packets in a burst
+  std::vector<AckBatch> batches;      ///< one for each packet of a burst
   std::size_t used = 0;               ///< reset by the shard after the burst
   std::vector<RangeSet::Range> news;  ///< scratch space of SentPackets::on_ack()
 

@@ -1,7 +1,7 @@
-// How many connections come from each address, so that one can't take the place of all others. An address is one that a
-// peer has proven to receive at. A host may have any address of its IPv6 subnet of 64 bits (RFC 4862), so these count
-// together, but for those where a subnet is no host's: link-local addresses (fe80::/10) and IPv4 hosts behind a
-// translator (64:ff9b::/96, RFC 6052).
+// How many connections come from each address, so that one address cannot take the slots of all others. Only proven
+// addresses count: the peer has shown that it receives there. A host may have any address of its IPv6 subnet of 64 bits
+// (RFC 4862), so the addresses of a subnet count together. Exceptions are subnets that many hosts share: link-local
+// addresses (fe80::/10) and IPv4 hosts behind a translator (64:ff9b::/96, RFC 6052).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace mltcp::transport {
 
 class AddressCounts {
  public:
-  /// What counts as one.
+  /// The unit of counting.
   using Network = std::array<std::byte, 16>;
   static Network network_of(const Address& address) {
     constexpr std::size_t of_subnet = 8;
@@ -32,10 +32,10 @@ class AddressCounts {
     return network;
   }
 
-  /// Without a bound: nothing is counted, and no address has its share.
+  /// Without a bound: nothing is counted, and has_share() is always false.
   AddressCounts() : counts_(0, Hash{}) {}
-  /// `most`: for each address, 1 or more. `key`: peers may choose their addresses, but not which of them share a
-  /// bucket.
+  /// `most`: maximum for each address, 1 or more. `key`: for the hash, so that peers cannot choose addresses that share
+  /// a bucket.
   AddressCounts(std::uint32_t most, const SipKey& key) : max_(most), counts_(0, Hash{key}) {}
 
   [[nodiscard]] std::uint32_t of(const Address& address) const {
@@ -43,14 +43,14 @@ class AddressCounts {
     const auto found = counts_.find(network_of(address));
     return found == counts_.end() ? 0 : found->second;
   }
-  /// Whether the address may have no further one, when `leaving` of its own go for that.
+  /// Whether the address may have no further connection, even if `leaving` of its connections end for it.
   [[nodiscard]] bool has_share(const Address& address, std::uint32_t leaving = 0) const {
     return max_ != 0 && of(address) >= max_ + leaving;
   }
   void add(const Address& address) {
     if (max_ != 0) ++counts_[network_of(address)];
   }
-  /// Of one that was added.
+  /// Removes a connection that was added.
   void remove(const Address& address) {
     if (max_ == 0) return;
     const auto found = counts_.find(network_of(address));

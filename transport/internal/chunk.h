@@ -11,7 +11,7 @@ enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close
 struct Chunk {
   std::uint64_t message = 0;  ///< data: bytes [offset, offset + length) of this message
   std::uint32_t offset = 0;   ///< size_probe: PathMtu::round()
-  std::uint16_t length = 0;   ///< size_probe: of the packet
+  std::uint16_t length = 0;   ///< size_probe: length of the packet
   ChunkKind kind = ChunkKind::data;
 };
 static_assert(sizeof(Chunk) == 16);

@@ -9,13 +9,13 @@ namespace mltcp::transport {
 namespace {
 
 constexpr std::uint8_t kAbortCopies =
-    3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
+    3;  // copies of CLOSE after abort(), one per probe timeout, because it is not acknowledged
 
-// After RESET of a sealed connection: so often the peer is asked, a probe timeout apart, or this if that is more.
+// After RESET of a sealed connection: how often the peer is asked, and the minimum time between; else a probe timeout.
 constexpr std::int64_t kQuestionsAfterReset = 3;
 constexpr Nanos kMinBetweenQuestions{100'000'000};
 
-// So often a connection that would end, as nothing was heard, is looked at again while packets wait.
+// How often the end of a connection from which nothing was received is postponed while packets wait.
 constexpr std::uint8_t kMaxLooksPutOff = 8;
 
 // The limits of the two ends must match.
@@ -40,7 +40,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
   look_for_peer(now);
 }
 
-// As after losses that have left nothing.
+// The same state as after persistent losses.
 void Connection::begin_with_least(Nanos now) {
   begins_least_ = true;
   controller_.on_congestion({now, cc::CongestionEvent::Cause::loss, 0});
@@ -96,7 +96,7 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   if (peers >= max_packet_) return;
   max_packet_ = peers;
   mtu_.agree(peers);
-  // The controller's window is in units of this size. Restarting it is safe, as no data has been sent yet.
+  // The controller's window is in units of this size. Restarting it is safe, because no data has been sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
   if (begins_least_) begin_with_least(heard_);
   update_pacing();
@@ -154,7 +154,7 @@ void Connection::close() {
 
 void Connection::drop_unsendable() {
   if (!sends_.credit_ended() || (state_ != State::flushing && !sends_.has_begun_beyond_credit())) return;
-  // Some may have been sent: the peer has withdrawn buffers that it had told of.
+  // Some bytes may have been sent: the peer has withdrawn buffers that it had announced.
   sends_.end_beyond_credit([this](std::uint64_t number, const MessageSender::Message& message) {
     if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
     push_sent(message, Status::closed);
@@ -174,7 +174,7 @@ void Connection::fail(Status status) {
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::draining && ((aborted_ && !end_told_) || links_->tx->has_destination(&remote_)))
-    return;  // the peer is still to be told
+    return;  // the peer must still be notified
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
     return;
@@ -182,20 +182,20 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::dead) return;
   complete_all(status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
-  if (is_half_open_ && room() == 0) {  // the peer can't be told
+  if (is_half_open_ && room() == 0) {  // the peer cannot be notified
     state_ = State::dead;
     return;
   }
   drain(now);
   aborted_ = true;
   abort_reason_ = reason;
-  // A peer that has not answered may not be there at all: it is told once, see write_close().
+  // A peer that has not answered may not exist: it is notified once, see write_close().
   abort_copies_left_ = is_half_open_ ? 1 : kAbortCopies;
   abort_copy_at_ = now;
 }
 
-// Whoever has the key of a sealed connection says so, truly, of a packet that somebody has brought there: no such
-// connection is known there. So the peer is asked.
+// Any holder of the key answers with RESET if somebody redirects a packet of a sealed connection to it, because it does
+// not have the connection. So ask the peer before ending it.
 void Connection::on_reset(Nanos now) {
   if (!is_sealed_) {
     on_forgotten();
@@ -213,7 +213,7 @@ void Connection::on_forgotten() {
     fail(Status::unreachable);
     return;
   }
-  // All has been acknowledged, and the peer has forgotten the connection, as by its own CLOSE.
+  // All data was acknowledged, and the peer has forgotten the connection, so this end is like one by the peer's CLOSE.
   complete_all(Status::closed);
   push({.kind = Completion::Kind::closed, .connection = id_});
   state_ = State::dead;
@@ -264,7 +264,7 @@ ConnectionStats Connection::stats() const {
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
-  // Before the peer's address is proven, ACK goes with ACCEPT: there may be no room for one of its own.
+  // Before the peer's address is proven, ACK is sent with ACCEPT: there may be no room for a separate packet.
   const Nanos ack_at = is_proven_ ? received_.ack_deadline() : Nanos::never();
   if (state_ == State::draining) return std::min({ends_at_, ack_at, abort_copy_at_});
   Nanos next = std::min({sent_.loss_time(), sent_.probe_deadline(*config_), held_until_});
@@ -277,7 +277,8 @@ Nanos Connection::next_deadline() const {
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
     if (now < ends_at_) return;  // build() sends the copies of CLOSE
-    // The only CLOSE of a half-open connection may be waiting for room in the datapath: it waits a moment, but once.
+    // The only CLOSE of a half-open connection may be waiting for room in the datapath: wait for kRoomForClose, but
+    // only once.
     if (ends_at_ == Nanos(0) && links_->tx->has_destination(&remote_))
       ends_at_ = now + kRoomForClose;
     else
@@ -314,10 +315,10 @@ void Connection::on_probe_timeout(Nanos now) {
     return;
   }
   if (suspects_size(now)) return;
-  // What the peer refuses meanwhile is the oldest in flight, but the last word may be what it waits for.
+  // The peer may refuse the oldest packet in flight while it waits for this end's final credit, so send that again.
   if (state_ == State::flushing && receives_.credit_in_flight()) receives_.on_credit_lost();
   // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT. After
-  // many in vain it may be of a message that is refused.
+  // many unanswered probes the new data may belong to a message that the peer refuses.
   if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < kProbesInVain) return;
   // Otherwise probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
@@ -340,7 +341,7 @@ Nanos Connection::watch_deadline() const {
 void Connection::on_watch(Nanos now) {
   if (state_ == State::draining || state_ == State::dead) return;
   if (state_ == State::connecting && now >= ends_at_) {
-    fail(sealing_->refused_as);  // nobody with the key has said otherwise meanwhile
+    fail(sealing_->refused_as);  // no packet sealed with the key has contradicted it in time
     return;
   }
   if (is_half_open_ && now >= ends_at_ && !puts_off(half_open_time(), ends_at_, now)) {
@@ -356,9 +357,9 @@ void Connection::on_watch(Nanos now) {
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }
 
-// If no byte of an operation's message has been sent or received, it ends as if never posted: later operations move up,
-// unseen by the peer. Otherwise the connection must end, since the protocol cannot cancel part of a message and the
-// peer's operation has to end, too.
+// If no byte of an operation's message has been sent or received, it ends as if never posted: later operations move up
+// without the peer's notice. Otherwise the connection must end: the protocol cannot cancel part of a message, and the
+// peer's operation must end, too.
 void Connection::expire_operations(Nanos now) {
   constexpr std::uint64_t not_looked_for = ~std::uint64_t{0};
   DeadlineHeap& heap = deadlines_->heap;
@@ -435,14 +436,13 @@ void Connection::look_into_reset(Nanos now) {
     on_forgotten();
     return;
   }
-  // Whatever is in flight may be waiting for a late probe timeout.
+  // Packets in flight are no substitute for a PING: their probe timeout may be late.
   due_.ping = true;
   const Nanos between = std::max(sent_.probe_timeout(*config_), kMinBetweenQuestions);
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
 
-// What the peer has sent may be among the packets that wait. A flood of others does not keep it for longer than
-// `limit`.
+// The waiting packets may include packets from the peer. A flood of other packets postpones the end by at most `limit`.
 bool Connection::puts_off(Nanos limit, Nanos& end, Nanos now) {
   if (!links_->packets_wait || looks_put_off_ == kMaxLooksPutOff) return false;
   ++looks_put_off_;
@@ -460,7 +460,7 @@ void Connection::look_for_peer(Nanos now) {
   } else if (look_at_ > now) {
     looks_put_off_ = 0;
   } else if (puts_off(limit, look_at_, now)) {
-    return;  // before it is time for the next PING, perhaps: that would use the looks up
+    return;  // the next PING may not be due yet
   } else {
     end(Status::unreachable, wire::CloseReason::idle, now);
     return;

@@ -1,7 +1,7 @@
 // One connection of a shard. Combines its parts: received packets (ReceivedPackets), sent packets and loss recovery
-// (SentPackets), received messages (MessageReceiver), sent messages (MessageSender) and how long packets may be
-// (PathMtu). Itself implements the state machine from handshake to close, reads and writes frames, and uses the
-// congestion controller and pacer. Internal to the transport; programs use shard.h.
+// (SentPackets), received messages (MessageReceiver), sent messages (MessageSender) and the maximum packet size
+// (PathMtu). Implements the state machine from handshake to close, reads and writes frames, and uses the congestion
+// controller and pacer. Internal to the transport; programs use shard.h.
 #pragma once
 
 #include <bit>
@@ -33,7 +33,7 @@ namespace mltcp::transport {
 struct BuiltPacket {
   std::span<const std::byte> header;
   std::span<const std::byte> payload;
-  std::uint64_t message = 0;  ///< number of the message that `payload` is a part of
+  std::uint64_t message = 0;  ///< number of the message to which `payload` belongs
   PayloadHold* hold = nullptr;
   Ecn ecn = Ecn::not_ect;
 };
@@ -53,30 +53,31 @@ class alignas(64) Connection {
   Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
              const cc::AlgorithmTable& algorithm, const ShardLinks& links, Nanos now);
 
-  // `tag` is what the peer has to put into its packets; whoever hands packets over checks it.
+  // `tag`: the peer must put it into its packets. The shard checks it before it passes a packet on.
 
   /// Client: starts the handshake.
   void start_connect(std::uint64_t tag);
   /// Server: accepts, given the peer's CONNECT. The connection is half open until the peer answers ACCEPT, for which it
-  /// has kHalfOpenLimit. `is_proven`: the peer has shown that it receives at its address; else it gets no more than
-  /// three times the bytes that it sends until then.
+  /// has kHalfOpenLimit. `is_proven`: the peer has shown that it receives at its address; else it is sent at most three
+  /// times the bytes that it has sent, until it has shown that.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
-  /// Before either: the peer's address has lied lately. The window is the least at first, and grows slowly.
+  /// Call before either: a recent violation came from the peer's address. The window starts at the minimum and grows
+  /// slowly.
   void begin_with_least(Nanos now);
 
-  /// Before either: packets of this connection are sealed.
+  /// Call before either: packets of this connection are sealed.
   void set_seal(std::unique_ptr<PacketSeal> seal);
 
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Address& remote() const { return remote_; }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
-  /// What the peer wants to see in packets to it; 0 while connecting.
+  /// The tag that the peer expects in packets to it; 0 while connecting.
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
-  /// Accepted, and no packet has come yet that only who has received ACCEPT can send.
+  /// Accepted, but no packet has arrived yet that requires having received ACCEPT.
   [[nodiscard]] bool is_half_open() const { return is_half_open_; }
   [[nodiscard]] bool is_sealed() const { return is_sealed_; }
   /// Sealed: whether a CONNECT comes from the client that has made this connection.
@@ -84,7 +85,8 @@ class alignas(64) Connection {
                                     const PacketSeal::Tag& tag) const {
     return sealing_->seal->opens_greeting(key.id, key.random, packet, tag);
   }
-  /// Sealed: the key's id, and what this end has added to the keys.
+  /// Sealed connections only: the id of the job's key, and the random bytes that this end contributed to the packet
+  /// keys.
   [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
   [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
   [[nodiscard]] bool is_over() const { return state_ == State::dead; }
@@ -93,34 +95,35 @@ class alignas(64) Connection {
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline, std::uint8_t uncharged = 0);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
-  /// Ends an operation of whose message nothing has been sent, or has arrived, with Status::timed_out. False if there
-  /// is none with that tag.
+  /// Ends the send with this tag with Status::timed_out. False, without effect, if there is no such send, or if bytes
+  /// of its message have been sent.
   bool cancel_send(std::uint64_t tag);
+  /// The same for a receive. False if there is no such receive, or if bytes of its message have arrived.
   bool cancel_receive(std::uint64_t tag);
   bool discard_receive(std::uint64_t tag, std::uint64_t new_tag);
   void close();
-  /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not told.
+  /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not notified.
   void fail(Status status);
-  /// The peer does not know the connection any more, and so this end does not: all that is outstanding completes.
+  /// The peer no longer has the connection: ends it here too, and completes all outstanding operations.
   void on_forgotten();
-  /// Like fail(Status::aborted), and tells the peer.
+  /// Like fail(Status::aborted), but notifies the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
-  /// Somebody says that the peer has no such connection (any more): its tag has shown that it is the peer, or, if the
-  /// connection is sealed, that it has the key.
+  /// A RESET reports that the peer no longer has the connection. Its tag was right, which proves that the peer sent it,
+  /// or, if the connection is sealed, that its sender has the key.
   void on_reset(Nanos now);
 
-  /// Opens a sealed packet, whose body goes to `out` if it was encrypted. False: it is not the peer's, has come before,
-  /// or the connection is not sealed; it must be ignored.
+  /// Opens a sealed packet and writes its body to `out` if it was encrypted. False: ignore the packet, because it is
+  /// not the peer's, is a replay, or the connection is not sealed.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                           wire::Reader& reader, Nanos now);
-  /// Whether the connection is sealed and a packet with that number has come, or may have: then it is counted, and must
-  /// be ignored.
+  /// Whether the connection is sealed and a packet with that number has arrived, or may have. If so, counts the packet,
+  /// which must be ignored.
   [[nodiscard]] bool is_replay(const wire::Header& header);
-  /// Whether who has sent a RESET has the connection's key, and answers the packet sent last.
+  /// Whether the sender of a RESET with this seal has the connection's key and answers the packet sent last.
   [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 
-  /// Processes a packet whose header is valid, addressed to this connection, and has its tag, or is a CONNECT that has
-  /// made it or is the same again. `reader` is before its first frame.
+  /// Processes a packet with a valid header, addressed to this connection. It has the connection's tag, or is the
+  /// CONNECT that created the connection or a copy of it. `reader` is before its first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
   /// Call after the last packet of a burst: runs loss detection and congestion control.
   void end_of_batch(Nanos now);
@@ -130,7 +133,7 @@ class alignas(64) Connection {
   /// Latest time for the next on_watch(); changes only there and when an operation with a deadline is posted.
   [[nodiscard]] Nanos watch_deadline() const;
 
-  /// Why build() has built no packet.
+  /// The reason why build() has built no packet.
   enum class Blocked : std::uint8_t { no, nothing, gate, window, pacing, job_pacing };
   /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if one may be sent now.
   Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
@@ -144,8 +147,8 @@ class alignas(64) Connection {
 
   [[nodiscard]] ConnectionStats stats() const;
 
-  /// Whether a message completed in this burst, so that the program may reply: what is to be sent is delayed until the
-  /// next poll() to be sent with the reply. Call once, after end_of_batch(); resets the flag.
+  /// Whether a message completed in this burst, so that the program may reply: sending is then delayed until the next
+  /// poll(), to be combined with the reply. Call once, after end_of_batch(); resets the flag.
   [[nodiscard]] bool awaits_answer() {
     const bool awaits = finished_message_;
     finished_message_ = false;
@@ -153,8 +156,8 @@ class alignas(64) Connection {
   }
 
   /// Prefetches the cache lines used by a received packet, or if `acknowledges` (it contains an ACK, or a message is
-  /// about to be sent) also those of the send side. First the connection itself; when that is cached, what it points
-  /// to.
+  /// about to be sent) also those of the send side. The first call prefetches the connection itself; the next one, when
+  /// that is cached, what it points to.
   void prefetch(bool acknowledges) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = acknowledges ? kSenderLines : kReceiverLines;
@@ -199,75 +202,78 @@ class alignas(64) Connection {
   [[gnu::cold]] bool on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now);
   [[gnu::cold]] void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
-  /// False if it acknowledges what was never sent: the connection has ended.
+  /// False if it acknowledges packets that were never sent: the connection has ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
   /// Takes the marks that an acknowledgement reports.
   void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
                    cc::AckSample& sample);
-  /// A packet has come for a connection that is half open.
+  /// A packet has arrived for a connection that is half open.
   [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
-  /// Completes the oldest messages that the peer has reported as whole, acknowledged or not: it closes.
+  /// Completes the oldest messages that the peer has reported as whole, even if not acknowledged, because the peer
+  /// closes.
   void complete_whole();
-  [[gnu::cold]] void doubt_front(Nanos now);
+  [[gnu::cold]] void check_front(Nanos now);
   [[gnu::cold]] void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
   [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
-  /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
+  /// After this many probe timeouts in a row the peer may be refusing the contents of the probes.
   static constexpr std::uint32_t kProbesInVain = 8;
   static constexpr std::int64_t kDrainTimeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
-  static constexpr Nanos kRoomForClose{1'000'000};   ///< the longest wait of a half-open connection's CLOSE for room
-  /// How long an accepted connection may be half open, however often its peer asks: several round trips of nearly
-  /// any path; longer where initial_rtt says that the path is.
+  static constexpr Nanos kRoomForClose{1'000'000};   ///< maximum wait of a half-open connection's CLOSE for room
+  /// How long an accepted connection may be half open, however often its peer asks: several round trips of nearly any
+  /// path; longer if initial_rtt is long.
   static constexpr Nanos kHalfOpenLimit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
-  /// Whether the peer is looked for once more before the connection ends, then `end`, at most `limit` later in all.
+  /// Whether the end of the connection is postponed, because packets wait that may come from the peer. Then sets `end`;
+  /// at most `limit` in total.
   bool puts_off(Nanos limit, Nanos& end, Nanos now);
   static constexpr std::uint32_t kBytesPerUnprovenByte = 3;  ///< RFC 9000 section 8.1
-  static constexpr std::uint8_t kMaxRetries = 4;             ///< of one connection: each is answered at once
+  static constexpr std::uint8_t kMaxRetries = 4;             ///< RETRYs per connection answered at once
   [[gnu::cold]] void drain(Nanos now);
   void raise_credit(std::uint32_t messages);
-  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. So they
-  /// do when the peer alone is, once one of them has begun: what is sent of it is refused for ever.
+  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. They also
+  /// do if only the peer is flushing and one of them has begun, because the peer will refuse all of its data.
   void drop_unsendable();
 
   // Deadlines and idle detection.
   void need_deadlines();
   [[gnu::cold]] void expire_operations(Nanos now);
   [[gnu::cold]] void look_for_peer(Nanos now);
-  /// After RESET of a sealed connection: asks the peer itself, or does so no more.
+  /// After RESET of a sealed connection: asks the peer again, or ends the connection if the time for that is over.
   void look_into_reset(Nanos now);
   void refute_reset();
   void end(Status status, wire::CloseReason reason, Nanos now);
 
   // The size of packets.
   void agree_on_max_packet(std::uint32_t peers);
-  static constexpr std::uint32_t kSuspiciousTimeouts = 3;  ///< in a row
-  static constexpr std::uint8_t kSuspiciousLosses = 10;    ///< of long packets, with none that arrives
+  static constexpr std::uint32_t kSuspiciousTimeouts = 3;  ///< probe timeouts in a row
+  static constexpr std::uint8_t kSuspiciousLosses = 10;    ///< losses of long packets while none arrives
   static constexpr Nanos kSuspiciousSilence{500'000'000};
-  /// At a probe timeout: whether it may be for the packets' size that nothing arrives; then that is tried.
+  /// At a probe timeout: whether the packet size may be the reason that nothing arrives. If so, starts to test the
+  /// size.
   bool suspects_size(Nanos now);
-  /// After losses.
-  [[gnu::cold]] void doubt_size(Nanos now);
+  /// Call after losses.
+  [[gnu::cold]] void check_size(Nanos now);
   [[nodiscard]] Nanos patience_with_size() const;
-  /// False if packets can't be any shorter.
+  /// False if packets already have the smallest size.
   bool suspect_size();
   [[gnu::cold]] void on_size_verdict(PathMtu::Verdict verdict);
-  /// Goes on with packets of PathMtu::size(). Whether they are shorter, and the losses found with that are dealt with.
+  /// Continues with packets of PathMtu::size(). Returns whether they are shorter; the losses found are then handled.
   [[gnu::cold]] bool change_size(const SentPackets::Losses& losses);
   [[nodiscard]] bool may_probe_size() const {
     return may_send_messages() && is_proven_ && !due_.connect && !due_.accept;
   }
-  /// False if none is needed any more.
+  /// False if no size probe is needed any more.
   [[gnu::cold]] bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
 
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
-  /// Returns whether there is persistent congestion. `ce_packets`: marked packets that the same batch has acknowledged.
+  /// Returns whether there is persistent congestion. `ce_packets`: marked packets acknowledged in the same batch.
   bool detect_losses(Nanos now, std::uint32_t ce_packets);
   void requeue(const Chunk& chunk);
   /// A chunk of a lost packet.
@@ -297,15 +303,15 @@ class alignas(64) Connection {
   [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT while draining
     return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
   }
-  /// Whether CONNECT has to wait, as the peer's address has lied; sets the time for the next check.
+  /// Whether CONNECT must wait because of a violation from the peer's address; sets the time for the next check.
   [[gnu::cold]] bool is_held_off(Nanos now);
   /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
   Blocked window_blocked(Nanos now);
-  /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
+  /// Whether to wait: the window has room for a packet, but not for a batch that is worth sending.
   bool gathers(Bytes room);
-  /// The header of the next packet, but for what depends on its contents.
+  /// The header of the next packet, except the fields that depend on its contents.
   [[nodiscard]] wire::Header next_header() const {
     wire::Header header;
     if (config_->full_integrity && !is_sealed_) header.flags |= wire::full_integrity;
@@ -322,23 +328,24 @@ class alignas(64) Connection {
       seal(draft, header, buffer, packet, greets);
   }
   void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
-  /// Bytes of the next packet at most; 0: none may be sent, as the peer's address is not proven.
+  /// Maximum bytes of the next packet; 0: none may be sent, because the peer's address is not proven.
   [[nodiscard]] std::size_t room() const { return is_proven_ ? max_packet_ : room_unproven(); }
   [[gnu::cold]] [[nodiscard]] std::size_t room_unproven() const;
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
   }
-  /// Leaves `room_behind` bytes for what follows. `withheld`: the packet is not sent, and so the next one has it, too.
+  /// Leaves `room_behind` bytes for later frames. `withheld`: the packet is not sent, so the next one carries the ACK,
+  /// too.
   void write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now);
   void write_control(Draft& draft, bool with_data);
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   [[nodiscard]] bool has_room_for_data(std::size_t room) const;
-  /// Whether the next packet, which has data, is not to be sent, see SentPackets::on_withheld(); when a number is due
-  /// to be skipped.
+  /// Whether the next packet with data must ask for an acknowledgement at once.
   [[nodiscard]] bool needs_ack_now() const;
+  /// When a number is due to be skipped: whether the next packet with data is withheld, see SentPackets::on_withheld().
   [[nodiscard, gnu::cold]] bool may_withhold() const;
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
@@ -388,8 +395,8 @@ class alignas(64) Connection {
   std::uint32_t max_packet_;
   Address remote_;
   State state_ = State::connecting;
-  bool finished_message_ = false;  ///< in this burst
-  bool in_batch_ = false;          ///< a batch is under way, and goes on until the window is full
+  bool finished_message_ = false;  ///< a message completed in this burst
+  bool in_batch_ = false;          ///< a batch is being sent, until the window is full
 
  public:
   // Flags of the shard's work lists.
@@ -404,9 +411,9 @@ class alignas(64) Connection {
   AckBatch* batch_ = nullptr;          ///< acknowledgements of the current burst, lent by the shard; null: none
   Nanos held_until_ = Nanos::never();  ///< blocked by pacing, or by the job's phase gate
   Nanos credit_probe_ = Nanos::never();
-  std::uint64_t peer_tag_ = 0;        ///< to be put into packets
+  std::uint64_t peer_tag_ = 0;        ///< tag of sent packets
   std::uint32_t paced_overhead_ = 0;  ///< bytes of lower-layer headers per packet that the pacer counts
-  /// Frames that go with the next packet. Of most packets, and most looks for one, none: they are looked at together.
+  /// Frames that go with the next packet. Usually there are none, so all flags are tested together.
   struct Due {
     bool connect = false;
     bool accept = false;
@@ -418,7 +425,7 @@ class alignas(64) Connection {
   bool needs_timer_;                  ///< the congestion controller needs on_timer()
   std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
   bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample
-  bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be told
+  bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be notified
   bool end_told_ : 1 = false;         ///< aborted: CLOSE has been built
   bool has_deadlines_ : 1 = false;    ///< some operation had one
   bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
@@ -428,7 +435,7 @@ class alignas(64) Connection {
   bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe()
   bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
   bool may_raise_size_ : 1 = false;   ///< PathMtu::waits_to_raise()
-  bool is_sealed_ : 1 = false;        ///< there is a sealing_
+  bool is_sealed_ : 1 = false;        ///< sealing_ is not null
   bool begins_least_ : 1 = false;     ///< see begin_with_least()
 
   // Line 2.
@@ -447,8 +454,8 @@ class alignas(64) Connection {
   alignas(kLine) cc::Controller controller_;
 
   // Rarely used; fills up the controller's last line.
-  std::uint64_t tag_ = 0;  ///< told in CONNECT or ACCEPT: what the peer has to put into its packets
-  /// Draining: end of that. Half open: when that is given up. Else never.
+  std::uint64_t tag_ = 0;  ///< sent in CONNECT or ACCEPT; the peer must put it into its packets
+  /// Draining: the end of the drain time. Half open: when the connection is given up. Else never.
   Nanos ends_at_ = Nanos::never();
   Nanos abort_copy_at_ = Nanos::never();           ///< never unless aborted_
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
@@ -463,28 +470,29 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = kMaxRetries;
-  std::uint8_t looks_put_off_ = 0;  ///< in a row, see puts_off()
+  std::uint8_t looks_put_off_ = 0;  ///< postponements in a row, see puts_off()
   std::uint16_t acks_ahead_ = 0;    ///< see SentPackets::is_lie()
-  std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent
-  std::uint64_t hole_bytes_ = 0;    ///< of the shard's budget (HoleLedger)
-  std::uint64_t cookie_ = 0;        ///< of the latest RETRY, if has_cookie_
-  Rate delivery_rate_;              ///< of the latest sample
+  std::uint32_t allowance_ = 0;     ///< not proven: bytes that may be sent
+  std::uint64_t hole_bytes_ = 0;    ///< bytes used of the shard's budget (HoleLedger)
+  std::uint64_t cookie_ = 0;        ///< cookie of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;              ///< rate of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
-    PacketSeal::Tag last{};  ///< of the packet sent last
-    ReplayWindow window;     ///< of the packets that were opened
-    /// Somebody with the key has said that the peer knows nothing of the connection: believed then, unless the peer has
-    /// said anything until then. Else never.
+    PacketSeal::Tag last{};  ///< tag of the packet sent last
+    ReplayWindow window;     ///< packets that were opened
+    /// Somebody with the key has reported that the peer does not have the connection. The report is accepted at this
+    /// time unless a packet from the peer arrives before. Else never.
     Nanos reset_believed_at = Nanos::never();
-    Nanos ask_at = Nanos::never();  ///< the next time until then
-    /// ACCEPTs that the key does not open. Of each connection, so that who forges them for one holds up no other.
+    Nanos ask_at = Nanos::never();  ///< when to ask the peer again before reset_believed_at
+    /// Budget for ACCEPTs that the key does not open. Each connection has its own, so that ACCEPTs forged for one
+    /// connection do not delay others.
     WorkBudget failed_accepts{Nanos(500'000)};
-    Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
+    Status refused_as = Status::ok;  ///< connecting: the refusal in an unauthenticated CLOSE; accepted at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed
   ConnectionCounters stats_;
   PathMtu mtu_;
-  Nanos doubted_since_;  ///< SentPackets::long_lost_noted()
+  Nanos long_lost_since_;  ///< SentPackets::long_lost_noted()
 };
 
 // Guards the layout above: every part begins at a cache line, and one member too many adds a line.

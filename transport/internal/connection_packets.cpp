@@ -12,26 +12,26 @@
 namespace mltcp::transport {
 namespace {
 
-// Even spacing is essential for MLTCP's shares to settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms
-// later (20 starts), the jobs interleaved by iteration 8 at the latest with bursts of 1 packet, 11 with 4 and 20 with
-// 10, and after 60 or never with practically no pacing (twice the window per round trip).
+// MLTCP's shares only settle with even spacing. In examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
+// starts), the jobs interleaved by iteration 8 at the latest with bursts of 1 packet, 11 with 4 and 20 with 10.
+// Practically without pacing (twice the window per round trip) it was after 60, or never.
 constexpr std::uint32_t kPacingBurstPackets = 1;
 
-// Where packets are cheaper by the batch (PacketIo::Limits::batch), they are gathered for as long as their transmission
-// takes at the pacing rate, up to this: a whole batch of 64 kB at 20 Gbit/s, and single packets, evenly spaced, up to
-// 500 Mbit/s a connection.
+// If batches make packets cheaper (PacketIo::Limits::batch), packets are gathered for their transmission time at the
+// pacing rate, up to this. This is a whole batch of 64 kB at 20 Gbit/s. Up to 500 Mbit/s per connection, packets are
+// sent singly, evenly spaced.
 constexpr Nanos kBatchTime{25'000};
-// After abort(), so that all copies of CLOSE go before the place is free.
+// After abort(), so that all copies of CLOSE are sent before the slot is free.
 constexpr Nanos kLongestBetweenCopies = SentPackets::kMaxPatience / 3;
 
-// So much of the window is kept in flight meanwhile, so that acknowledgements keep coming.
+// This share of the window stays in flight while a batch is gathered, so that acknowledgements keep arriving.
 constexpr double kBatchShare = 0.25;
 
-// Where a path is said to let no marks through, a round trip of so many times the least counts as marked.
+// If the path reportedly carries no marks, a round trip longer than this multiple of the minimum counts as marked.
 constexpr std::int64_t kRoundTripsOfQueue = 3;
-constexpr Nanos kWokenUp{100'000};  // beside the least, at least: a thread that sleeps takes as long
+constexpr Nanos kWokenUp{100'000};  // and longer than the minimum plus this: a sleeping thread takes as long to wake up
 
-/// What a CLOSE in place of ACCEPT means to who connects.
+/// The meaning for the client of a CLOSE in place of ACCEPT.
 Status refusal_of(wire::CloseReason reason) {
   switch (reason) {
     case wire::CloseReason::full:
@@ -49,7 +49,7 @@ Status refusal_of(wire::CloseReason reason) {
   }
 }
 
-/// Whether a packet begins with ACCEPT, as each does that has one: then it is not encrypted.
+/// Whether a packet has ACCEPT, which is always its first frame. Such a packet is not encrypted.
 bool is_accept(wire::Reader look) {
   wire::Frame frame;
   return look.next(frame) && frame.type == wire::FrameType::accept;
@@ -57,10 +57,10 @@ bool is_accept(wire::Reader look) {
 
 }  // namespace
 
-// ---- what arrives ---------------------------------------------------------------------------------------------------
+// ---- receiving ------------------------------------------------------------------------------------------------------
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
-  // Before anything else: the tag of a sealed connection is no secret, and proves nothing.
+  // Checked first: the tag of a sealed connection is not secret and proves nothing.
   if (is_sealed_ && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
     ++links_->stats->forged_packets;
     return;
@@ -77,8 +77,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     if (!sealing_->ask_at.is_never()) [[unlikely]]
       refute_reset();
   }
-  // The earlier packet with this number may have been forged, or of an earlier connection, so this one is processed all
-  // the same. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
+  // The earlier packet with this number may have been forged, or sent in an earlier connection, so this one is still
+  // processed. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
   // state.
   const bool known = received_.contains(number);
   if (known) [[unlikely]]
@@ -118,14 +118,14 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
 bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
   wire::Frame& frame = *links_->frame;
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
-    // Before ACCEPT has given the peer's connection id nothing can be acknowledged, so packets are ignored and the peer
-    // retransmits them. Only a refusal (CLOSE) is processed at once.
+    // Before ACCEPT has brought the peer's connection id, nothing can be acknowledged, so packets are ignored and the
+    // peer retransmits them. Only a refusal (CLOSE) is processed at once.
     if (state_ == State::connecting && !opens(frame, header, now)) [[unlikely]]
       return false;
     if (frame.type == wire::FrameType::data) {
       on_data(frame.data, header, arrival);
     } else if (frame.type == wire::FrameType::ack) {
-      // No honest peer says twice what it has, and each takes its time.
+      // An honest peer sends one ACK per packet, and processing each takes time.
       if (std::exchange(arrival.acknowledges, true)) [[unlikely]] {
         ++links_->stats->malformed_packets;
         return false;
@@ -150,8 +150,9 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   const std::span<const std::byte> body = packet.bytes.subspan(wire::kHeaderBytes);
   reader.begin_opened(body, packet.tail, packet.virtual_bytes);
   if (state_ == State::connecting) {
-    // The keys follow from what the server adds; whether it is the server that says so shows when the packet opens.
-    // Until then it costs time, of which those that forge ACCEPT get so much and no more: the server repeats its own.
+    // The keys depend on the server's random bytes in ACCEPT; whether the server sent them is only known when the
+    // packet opens. Trying costs time, so a budget bounds the time for forged ACCEPTs; the server repeats the genuine
+    // one.
     wire::Reader look = reader;
     wire::Frame frame;
     if (!clear || !look.next(frame) || frame.type != wire::FrameType::accept || !look.next(frame) ||
@@ -195,10 +196,11 @@ bool Connection::is_replay(const wire::Header& header) {
 
 bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nanos now) {
   if (frame.type == wire::FrameType::close && is_sealed_ && (header.flags & wire::sealed) == 0) {
-    // Anybody on the path can say so. Who has the key has until then to say otherwise.
+    // Anybody on the path can send this CLOSE. It takes effect at ends_at_, unless a packet sealed with the key arrives
+    // before.
     if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
       sealing_->refused_as = refusal_of(frame.close);
-      // And within the time after which nobody would be waited for any more.
+      // Also before the connection is given up for lack of answers.
       ends_at_ = now + std::min(kHalfOpenLimit, config_->give_up_after / 2);
     }
     return false;
@@ -226,7 +228,7 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
 }
 
 void Connection::on_half_open(const wire::Header& header, const RxPacket& packet) {
-  if (header.connection != 0) {  // it has the tag that ACCEPT told, or is sealed with the keys that followed from that
+  if (header.connection != 0) {  // it has the tag from ACCEPT, or is sealed with keys derived from ACCEPT
     is_half_open_ = false;
     if (!is_proven_) --links_->stats->half_open;
     is_proven_ = true;
@@ -238,14 +240,14 @@ void Connection::on_half_open(const wire::Header& header, const RxPacket& packet
   allowance_ = std::min(allowance_ + kBytesPerUnprovenByte * static_cast<std::uint32_t>(bytes), most);
 }
 
-// The peer has all that was sent, and has kept nothing of it: CONNECT goes once more, with the cookie, and what was
-// sent is neither waited for nor lost.
+// The peer has received the CONNECT but kept nothing of it: sends CONNECT again, with the cookie. Packets sent before
+// are no longer tracked, and do not count as lost.
 void Connection::on_retry(std::uint64_t cookie, Nanos now) {
   if (has_cookie_ && cookie == cookie_) return;
   cookie_ = cookie;
   has_cookie_ = true;
-  // Who forges RETRY shall neither have CONNECT sent again and again, nor keep the server's cookie out: beyond the
-  // first few, the latest one goes with the CONNECT that the probe timeout repeats.
+  // Forged RETRYs must neither cause CONNECT to be sent again and again, nor suppress the server's cookie. After the
+  // first few, the latest cookie is sent with the CONNECT that the probe timeout repeats.
   if (retries_left_ == 0) return;
   --retries_left_;
   due_.connect = true;
@@ -270,20 +272,20 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
       arrival.question = true;
       break;
     case wire::FrameType::connect:  // a repeated CONNECT reaches its existing connection, with newer credit
-    case wire::FrameType::token:    // behind it; the shard has looked at the cookie
+    case wire::FrameType::token:    // follows CONNECT; the shard has checked the cookie
       if (header.connection != 0) {
         ++links_->stats->malformed_packets;
         return false;
       }
       if (frame.type == wire::FrameType::token) break;
       raise_credit(frame.connect.credit);
-      due_.accept = true;  // the peer has not received ACCEPT, whatever was acknowledged
+      due_.accept = true;  // the peer has not received ACCEPT, even if packets were acknowledged
       break;
     case wire::FrameType::accept:
       on_accepted(frame.connect);
       break;
-    case wire::FrameType::key:      // open() has looked at it
-    case wire::FrameType::padding:  // that it has come is all
+    case wire::FrameType::key:      // open() has processed it
+    case wire::FrameType::padding:  // nothing to do
       break;
     case wire::FrameType::retry:  // late: there is an ACCEPT already
       return false;
@@ -306,8 +308,8 @@ void Connection::on_accepted(const wire::ConnectFrame& peer) {
     peer_tag_ = peer.tag;
     agree_on_max_packet(peer.max_packet);
     push({.kind = Completion::Kind::connected, .connection = id_});
-    // The server may send next to nothing before it has heard that its ACCEPT came, so that is said until it is
-    // acknowledged, also by a client that has nothing else to say.
+    // Until the server knows that its ACCEPT has arrived, it may send very little. So the client sends a PING, repeated
+    // until acknowledged, even if it has nothing else to send.
     due_.ping = true;
   }
   raise_credit(peer.credit);
@@ -326,7 +328,8 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
                                               : Status::violation);
     return false;
   }
-  // The peer's last acknowledgement came with its CLOSE, or before: what it has, has been sent.
+  // The peer has sent its last acknowledgement, with its CLOSE or before: messages that it reported as whole are
+  // complete.
   complete_whole();
   complete_all(Status::closed);
   // Simultaneous close by both ends is a normal close.
@@ -343,7 +346,7 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
   arrival.eliciting = true;
   arrival.data = true;
   if (state_ == State::closing) [[unlikely]] {
-    // CLOSE has told what came until then: a message that were taken now would have come for one end only.
+    // Our CLOSE already reported what we received; accepting more now would make the two ends disagree.
     arrival.refused = true;
     return;
   }
@@ -362,7 +365,8 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
 void Connection::count_refused(MessageReceiver::Taken why) {
   if (why == MessageReceiver::Taken::beyond_credit) {
     ++links_->stats->beyond_credit;
-    // The peer was told of a buffer that has been withdrawn since. None will come in its place: it need not wait.
+    // A buffer that was announced to the peer has been withdrawn. No other will replace it, so send the final credit
+    // again.
     if (state_ == State::flushing && !receives_.credit_in_flight()) receives_.on_credit_lost();
   }
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
@@ -383,7 +387,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
   push(completion);
 }
 
-// ---- what acknowledgements tell -------------------------------------------------------------------------------------
+// ---- acknowledgements -----------------------------------------------------------------------------------------------
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (sent_.is_lie(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
@@ -422,15 +426,16 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   const std::uint64_t largest = frame.ranges[0].last;
   if (ecn_.awaits_test()) [[unlikely]]
     ecn_.on_acks(sent_, largest);
-  // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
+  // If a newer acknowledgement has already arrived, the counts of this one are outdated. `largest` is above
+  // largest_acked() if it belongs to a packet that asks for no acknowledgement.
   const EcnFeedback::Acknowledged acked{newly_acked, newly_acked_bytes, largest, sent_.next_number()};
   if (largest == sent_.largest_acked() || (config_->check_peer && largest > sent_.largest_acked()))
     stats_.ce_packets += ecn_.on_counts(frame.ecn, acked, config_->check_peer, sample);
   else if (config_->check_peer)
     stats_.ce_packets += ecn_.on_older(acked, sample);
-  // A peer may hide marks, or say that the path lets none through, and then losses alone would tell of its queue, far
-  // later than marks tell others. What its round trip shows instead is no word of its own. What it takes to
-  // wake a sleeping thread is no queue.
+  // A peer may hide marks, or pretend that the path carries none. Then only losses would show its queue, much later
+  // than marks show it to others. So a long round trip, which the peer cannot hide, counts as a mark instead. The time
+  // to wake up a sleeping thread is not a queue.
   if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
     return;
   const Nanos least = sent_.rtt().minimum();
@@ -440,10 +445,10 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   }
 }
 
-// No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of
-// all others on its path.
+// An honest peer never acknowledges a packet that it cannot have received. A peer that does would get more and more, at
+// the expense of all others on its path.
 void Connection::on_violation(Nanos now) {
-  if (state_ == State::draining) return;  // it ends already
+  if (state_ == State::draining) return;  // it is already ending
   ++links_->stats->violations;
   if (links_->violators != nullptr) links_->violators->add(remote_, now);
   end(Status::violation, wire::CloseReason::violation, now);
@@ -468,7 +473,7 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
 void Connection::complete_sends(Nanos now) {
   while (sends_.front_acked()) {
     if (!sends_.front_whole()) [[unlikely]] {
-      doubt_front(now);
+      check_front(now);
       return;
     }
     const MessageSender::Message& message = sends_.front();
@@ -488,17 +493,17 @@ void Connection::complete_whole() {
   }
 }
 
-void Connection::doubt_front(Nanos now) {
-  switch (sends_.doubt_front(sent_.next_number(), sent_.largest_acked())) {
-    case MessageSender::Doubt::ask:
+void Connection::check_front(Nanos now) {
+  switch (sends_.check_front(sent_.next_number(), sent_.largest_acked())) {
+    case MessageSender::FrontStep::ask:
       due_.ping = true;
       break;
-    case MessageSender::Doubt::wait:
+    case MessageSender::FrontStep::wait:
       break;
-    case MessageSender::Doubt::repaired:
+    case MessageSender::FrontStep::repaired:
       ++stats_.repaired_messages;
       break;
-    case MessageSender::Doubt::hopeless:
+    case MessageSender::FrontStep::failed:
       abort(now);
       break;
   }
@@ -521,7 +526,7 @@ void Connection::end_of_batch(Nanos now) {
     mtu_.look(now);
     on_size_verdict(PathMtu::Verdict::nothing);
   }
-  if (sample.acked_bytes == 0) [[unlikely]] {  // of a size probe alone
+  if (sample.acked_bytes == 0) [[unlikely]] {  // only a size probe was acknowledged
     sent_.forget_finished(*config_, now);
     return;
   }
@@ -575,7 +580,7 @@ bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
     return false;
   if (losses.packets == 0) return false;
   if (sent_.long_lost() >= kSuspiciousLosses) [[unlikely]]
-    doubt_size(now);
+    check_size(now);
   const bool congestion = controller_.is_congestion({.now = now,
                                                      .packets = losses.packets,
                                                      .ce_packets = ce_packets,
@@ -630,7 +635,7 @@ void Connection::on_lost_chunk(const Chunk& chunk, Nanos now) {
   on_size_verdict(mtu_.on_probe_lost(chunk.length, static_cast<std::uint8_t>(chunk.offset), now));
 }
 
-// ---- what is sent ---------------------------------------------------------------------------------------------------
+// ---- sending --------------------------------------------------------------------------------------------------------
 
 Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (state_ == State::dead) return Blocked::nothing;
@@ -640,7 +645,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool ack_due = received_.ack_due(now);
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
-  // What is encrypted doesn't go with ACCEPT, which can't be: keys are agreed on by it.
+  // Encrypted frames cannot share a packet with ACCEPT, which is not encrypted because it agrees on the keys.
   bool greets = is_sealed_ && greets_next();
   bool with_data = blocked == Blocked::no && !greets;
   if (aborted_) [[unlikely]]
@@ -649,7 +654,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (state_ == State::connecting && (!due_.connect || is_held_off(now))) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
-    greets = is_sealed_ && greets_next();  // what was given up may have been ACCEPT
+    greets = is_sealed_ && greets_next();  // make_room() may have requeued ACCEPT
     with_data = with_data && !greets;
   }
 
@@ -664,8 +669,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 
   Draft draft{.writer = wire::Writer(buffer.first(most))};
   wire::Header header = next_header();
-  // ACCEPT comes first, since a client ignores everything before it. CLOSE tells with each copy what has come until
-  // then, and comes behind that: nothing that comes later is taken.
+  // ACCEPT comes first, because a client ignores everything before it. CLOSE comes after an ACK with everything
+  // received so far: later data is refused.
   const bool closes = due_.close;
   write_control(draft, with_data);
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
@@ -678,8 +683,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
   if (eliciting) {
     const bool more = has_data();
-    // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent.
-    // Nor does one that has to prove its address first, see room().
+    // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent. Nor can a
+    // peer wait that must prove its address first, see room().
     if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_ || needs_ack_now())
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
@@ -702,21 +707,22 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (draft.retransmission) ++stats_.retransmitted_packets;
   finish(draft, header, buffer, packet, greets);
   packet.ecn = config_->ecn && ecn_.is_used() && eliciting ? Ecn::ect0 : Ecn::not_ect;
-  // Nothing seals the field: whoever is on the path could have the owner of a key found out for what he has not done.
+  // The ECN field is not sealed: an attacker on the path could make the owner of a key look like a violator.
   if (packet.ecn != Ecn::not_ect && config_->check_peer && !is_sealed_ && with_data && links_->random != nullptr &&
       ecn_.is_test(header.packet_number, sent_, *links_->random))
     packet.ecn = Ecn::ce;
   return Blocked::no;
 }
 
-// What a peer says of its own delay is not believed, so it must not have to wait for the next packets of a slow flow.
+// The acknowledgement delay that a checked peer reports is not used, so an acknowledgement must not wait for the next
+// packets of a slow flow.
 bool Connection::needs_ack_now() const {
   return config_->check_peer && controller_.algorithm().capabilities.by_delay &&
          sent_.rtt().smoothed().seconds() * max_packet_ >
              controller_.output().cwnd_bytes * (config_->max_ack_delay / 4).seconds();
 }
 
-// In the middle of a flight and of a message, so that what is sent later shows the loss at once.
+// Only in the middle of a flight and of a message, so that later packets reveal the loss at once.
 bool Connection::may_withhold() const {
   constexpr Bytes packets_behind = 4;
   return config_->check_peer && state_ == State::open && is_proven_ && sent_.in_flight_packets() > 0 &&
@@ -732,7 +738,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   PacketSeal::Epoch epoch;
   if (!greeting)
     epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
-  // An end that only acknowledges is never acknowledged, unless it asks.
+  // An end that only sends acknowledgements is not acknowledged unless it asks.
   if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
     due_.ping = true;
   header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
@@ -753,7 +759,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
 }
 
 std::size_t Connection::room_unproven() const {
-  // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
+  // Control frames are written without checking the room; ACK and DATA check it themselves.
   constexpr std::size_t control =
       wire::kHeaderBytes + wire::kCreditFrameBytes + wire::kPingFrameBytes + wire::kCloseFrameBytes;
   const std::size_t accept = wire::kAcceptFrameBytes + (!is_sealed_ ? 0 : wire::kKeyFrameBytes);
@@ -795,8 +801,8 @@ Connection::Blocked Connection::gate_blocked(Nanos now) {
 Connection::Blocked Connection::window_blocked(Nanos now) {
   const Bytes in_flight = sent_.in_flight();
   double window = controller_.output().cwnd_bytes;
-  // The window of a rate-based algorithm is a bound of some round trips, beside which packets that are late are in
-  // flight.
+  // The window of a rate-based algorithm is an upper bound of several round trips; late packets are in flight in
+  // addition.
   if (sent_.reordering_window() > Nanos(0) && controller_.algorithm().capabilities.rate_based) [[unlikely]]
     window += static_cast<double>(controller_.output().pacing_rate.bytes_in(sent_.reordering_window()));
   const bool full = static_cast<double>(in_flight + max_packet_) > window;
@@ -816,8 +822,8 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
   return Blocked::no;
 }
 
-// As TCP defers what segmentation offload could take at once. Acknowledgements then come in larger steps, too, since a
-// receiver that gets packets by the batch acknowledges them so.
+// As TCP defers data that segmentation offload could send at once. Acknowledgements then arrive in larger steps, too,
+// because a receiver acknowledges a received batch at once.
 bool Connection::gathers(Bytes room) {
   if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= room) return false;
   const double paced = pacer_.rate().is_zero() ? 0
@@ -887,7 +893,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
     due_.accept = false;
     receives_.on_told_in_greeting();
   }
-  // Credit that is not urgent waits for a packet with data, as it would need an acknowledgement of its own. An ACK
+  // Credit that is not urgent waits for a packet with data, because it would need an acknowledgement of its own. An ACK
   // carries it for free, see write_ack().
   const bool ack_takes_it = received_.owes_ack() && acks_carry_credit();
   if (may_send_messages() && !ack_takes_it && (credit_urgent() || (receives_.credit_due() && with_data))) {
@@ -908,14 +914,14 @@ void Connection::write_close(Draft& draft) {
   carry(draft, {.kind = ChunkKind::close});
   due_.close = false;
   end_told_ = aborted_;
-  if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // its place is free as soon as this has gone
+  if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // its slot is free once this packet has been sent
 }
 
 void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (sent_.end_idle(*config_, now)) [[unlikely]] {
     controller_.on_idle_restart(now);
     update_pacing();
-    ack_ratio_flags_ = 0;  // since the window is smaller now
+    ack_ratio_flags_ = 0;  // because the window is smaller now
   }
   fill_data(draft, packet);
   const std::uint32_t kept_from = links_->limits.keeps_payload_from;
@@ -928,7 +934,7 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (job_ != kNoJob) links_->jobs[job_].on_send(now);
 }
 
-// No message is cut so that a shorter piece comes of it, but one that is as short may fill the packet up.
+// A message is not cut into pieces shorter than this, but a whole message (or rest) that short may fill up the packet.
 bool Connection::has_room_for_data(std::size_t room) const {
   constexpr std::size_t smallest_piece = 64;
   if (room >= wire::kDataFrameBytes + smallest_piece) return true;
@@ -937,7 +943,7 @@ bool Connection::has_room_for_data(std::size_t room) const {
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   // Short pieces are copied one after the other into a packet. A longer piece ends the packet and is gathered from the
-  // user's memory. Those of virtual payloads are written as zeros, so that packets are cut as with bytes.
+  // user's memory. Short pieces of virtual payloads are written as zeros, so that packets are cut as with real bytes.
   constexpr std::size_t copy_limit = 256;
   wire::Writer& writer = draft.writer;
   while (has_room_for_data(writer.room())) {
@@ -968,16 +974,16 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     else
       writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
-    // After many probes in vain a packet takes a single piece of those that seem lost: the peer may have refused
-    // another, and with it all that it came with.
+    // After many unanswered probes a packet carries only one of the pieces that seem lost: the peer may refuse one of
+    // them, and with it the whole packet.
     if (draft.retransmission && sends_.has_lost() && sent_.probe_timeouts() >= kProbesInVain) return;
   }
 }
 
 void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now) {
   header.flags |= ack_ratio_flags_;
-  // A late poll may make up for the pacing delay it caused, at most one round trip: otherwise a window whose pacing
-  // rate is below window / RTT would never be filled, and so would not grow, whatever its gain.
+  // A late poll may make up for the pacing delay that it caused, at most one round trip. Otherwise a window whose
+  // pacing rate is below window / RTT would never be filled, and so would not grow at any gain.
   pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
   if (job_ == kNoJob) return;
   JobState& job = links_->jobs[job_];

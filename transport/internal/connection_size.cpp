@@ -1,12 +1,12 @@
-// Connections: how long their packets may be (see path_mtu.h): when a path is suspected of dropping long ones, how it
-// is tried, and how a connection goes on with another size.
+// The packet size of connections (see path_mtu.h): when a path is suspected of dropping long packets, how it is tested,
+// and how a connection continues with another size.
 #include <algorithm>
 
 #include "mltcp/transport/internal/connection.h"
 
 namespace mltcp::transport {
 
-// Timeouts in a row come with outages, and where many senders share a short queue, too: so they have to last.
+// Consecutive timeouts also come from outages, and from many senders that share a short queue, so they must last.
 bool Connection::suspects_size(Nanos now) {
   if (!may_send_messages() || !is_proven_) return false;
   if (!mtu_.is_suspect()) {
@@ -16,14 +16,14 @@ bool Connection::suspects_size(Nanos now) {
   return suspect_size();
 }
 
-// Many long packets have been lost in a row while short ones arrive. So they are where a queue is full that has room
-// for a short packet, but not for long.
-void Connection::doubt_size(Nanos now) {
+// Many long packets have been lost in a row while short ones arrive. A full queue with room for short packets only has
+// the same effect, but not for long.
+void Connection::check_size(Nanos now) {
   if (mtu_.is_suspect() || !may_send_messages() || !is_proven_) return;
   if (!sent_.long_lost_noted()) {
     sent_.note_long_lost();
-    doubted_since_ = now;
-  } else if (now - doubted_since_ >= patience_with_size()) {
+    long_lost_since_ = now;
+  } else if (now - long_lost_since_ >= patience_with_size()) {
     suspect_size();
   }
 }
@@ -31,7 +31,7 @@ void Connection::doubt_size(Nanos now) {
 Nanos Connection::patience_with_size() const { return std::min(kSuspiciousSilence, config_->give_up_after / 4); }
 
 bool Connection::suspect_size() {
-  // What has arrived before says nothing of what does now.
+  // Packets that arrived before say nothing about the path now.
   if (!mtu_.is_suspect()) sent_.set_longest_acked(0);
   const bool suspects = mtu_.suspect();
   on_size_verdict(PathMtu::Verdict::nothing);
@@ -52,7 +52,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
   if (shorter) {
     ++links_->stats->black_holes;
     sent_.forgive_losses(max_packet_, losses, [this](const Chunk& chunk) { requeue(chunk); });
-    // What has been learnt was of another path, or of a window that nothing came of.
+    // The controller's state belongs to another path, or to a window of which nothing arrived.
     controller_ = cc::Controller(controller_.algorithm(), path());
     ack_ratio_flags_ = 0;
     if (begins_least_) begin_with_least(heard_);
@@ -66,7 +66,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
 bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (sent_.full(*config_)) sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
   const std::uint32_t size = mtu_.next_probe();
-  if (size == 0) return false;  // what has made room was a probe, and the last that was needed
+  if (size == 0) return false;  // the packet removed to make room was the last probe needed
   if (sent_.skip_is_due()) sent_.skip_number(*links_->random);
   Draft draft{.writer = wire::Writer(buffer.first(size))};
   draft.writer.padding(static_cast<std::uint16_t>(draft.writer.room() - wire::kPaddingFrameBytes));
@@ -76,7 +76,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   ++links_->stats->size_probes_sent;
   wire::Header header = next_header();
   header.flags |= wire::ack_now;
-  // In place of the packets that a probe timeout asks for.
+  // It replaces a packet that a probe timeout asks for.
   if (sent_.probing()) sent_.on_probe_sent();
   sent_.on_sent(0, draft.chunks, now);
   header.span = sent_.span();

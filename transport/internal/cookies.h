@@ -1,8 +1,8 @@
-// Cookies: what a shard that keeps nothing of a CONNECT asks for by RETRY. Who brings one back has received it at the
-// address from which it connects (like SYN cookies, RFC 4987 section 3.6, and the Retry of RFC 9000 section 8.1.2). A
-// cookie is a keyed hash of all that it stands for, with a random key of its own for each slot of time; that of the
-// slot before is taken as well. Each is good for one connection: who brings one again, or has lost the connection that
-// he got for it, is given another.
+// Cookies: a shard that stores nothing about a CONNECT sends one in RETRY. A peer that returns it has received it at
+// the address from which it connects (like SYN cookies, RFC 4987 section 3.6, and the Retry of RFC 9000 section 8.1.2).
+// A cookie is a keyed hash of the peer's address, id and further fields. Each time slot has a random key of its own;
+// cookies of the previous slot are accepted, too. Each cookie is valid for one connection: a peer that returns a used
+// cookie, or has lost the connection opened with it, gets another one.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace mltcp::transport {
 
-/// A connection of a peer: its address, and its id there.
+/// A connection of a peer: the peer's address, and the peer's id of the connection.
 struct PeerKey {
   Address remote;
   std::uint32_t connection = 0;
@@ -36,7 +36,7 @@ struct PeerKey {
   }
 };
 
-/// Keyed, as peers choose their ids: those of one bucket can't be chosen.
+/// Keyed, because peers choose their ids: they cannot choose ids that share a bucket.
 struct PeerKeyHash {
   SipKey key{};
   std::size_t operator()(const PeerKey& peer) const noexcept { return siphash(key, peer.bytes()); }
@@ -46,7 +46,7 @@ class Cookies {
  public:
   static constexpr Nanos kSlotLength{10'000'000'000};
 
-  /// `used`: about so many used ones are remembered, from the first use on.
+  /// `used`: about how many used cookies are remembered. The memory is allocated at the first use.
   explicit Cookies(std::uint32_t used) : used_count_(used) {}
 
   [[nodiscard]] std::uint64_t make(const PeerKey& peer, std::uint64_t tag, ShardRandom& random, Nanos now) {
@@ -68,7 +68,7 @@ class Cookies {
       for (std::int64_t which = 0; which < kOfEach; ++which) {
         const std::uint64_t made = hash(peer, tag, slot, which);
         if (cookie == made) return is_used(made) ? Worth::used : Worth::proof;
-        if (!is_used(made)) break;  // nobody was given a further one
+        if (!is_used(made)) break;  // no later cookie was given out
       }
     return Worth::nothing;
   }
@@ -81,13 +81,13 @@ class Cookies {
 
  private:
   static constexpr std::int64_t kOfEach = 4;  ///< cookies of a peer's connection in a slot
-  /// The latest used ones first. Which bucket one is in nobody can choose, and 0 is nobody's.
+  /// The cookies used last come first. Nobody can choose a cookie's bucket. 0 is no cookie.
   using Bucket = std::array<std::uint64_t, 8>;
 
   [[nodiscard]] bool is_used(std::uint64_t cookie) const {
     return !used_.empty() && std::ranges::count(used_[cookie & (used_.size() - 1)], cookie) > 0;
   }
-  /// Draws the keys of the slots that have begun; those of slots in which nobody asked are never known to anybody.
+  /// Draws the keys of the slots that have begun. Keys of slots without a request are never drawn.
   void turn(ShardRandom& random, Nanos now) {
     const std::int64_t slot = now.count / kSlotLength.count;
     if (slot == slot_) return;
@@ -107,7 +107,7 @@ class Cookies {
   }
 
   std::array<SipKey, 2> keys_{};
-  std::int64_t slot_ = -1;  ///< of the keys; none yet
+  std::int64_t slot_ = -1;  ///< slot of the keys; -1: no keys yet
   std::uint32_t used_count_;
   std::vector<Bucket> used_;
 };

@@ -1,17 +1,17 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
-// (RFC 9000 section 13.4.2). Where counts show that the field is rewritten, ECN is not used for a while and then tried
-// again, later each time: one packet changed on its way, by whomever, turns nothing off for good.
+// (RFC 9000 section 13.4.2). If the counts show that the field is rewritten, ECN is not used for a while and then tried
+// again, after a longer pause each time. So a single packet changed on its way does not turn ECN off for good.
 //
-// On request it also detects hidden marks: by a peer that wants to be sent more, or by a path that clears them. ECN
-// then counts as not working. Once in some hundred packets, at random, some are sent marked one after the other, as if
-// a congested link had marked them, and nobody can tell them from others (RFC 3168 section 18.1 counts on the network
-// for that; draft-moncaster-tcpm-rcv-cheat tests whether losses are told). Since a peer has counted what it
-// acknowledges, each acknowledgement has to count as many marks more than the last one before the first of them as it
-// and those before acknowledge of them. Most tests are of one or two packets, and some of as many as a queue may mark
-// in a round trip: a peer that hides a share of the marks, or all but the first of an acknowledgement, or those that
-// come after many others, fails a share of the tests. So does one that says that it has not got marked packets: too
-// many of the tests' first packets are lost. Congestion control doesn't see the marks that this end has made, and takes
-// its marked bytes from the counts of packets, which are what is tested.
+// On request it also detects hidden marks: a peer may hide them to be sent more, or a path may clear them. ECN then
+// counts as not working. The test: once in some hundred packets, at random, this end sends a run of packets already
+// marked, as if a congested link had marked them; the peer cannot tell them from others. (RFC 3168 section 18.1 relies
+// on the network for this; draft-moncaster-tcpm-rcv-cheat tests whether losses are reported.) A peer has counted the
+// packets that it acknowledges. So from the last acknowledgement before the run on, the count of marks must grow by at
+// least the number of packets of the run that have been acknowledged. Most tests have one or two packets, and some have
+// as many as a queue may mark in a round trip. So a peer fails some of the tests if it hides a share of the marks, all
+// but the first mark of an acknowledgement, or marks that follow many others. It also fails if it reports marked
+// packets as lost: then too many of the tests' first packets are lost. Congestion control does not see the marks made
+// by this end. It computes marked bytes from the counts of packets, because only these are tested.
 #pragma once
 
 #include <algorithm>
@@ -29,23 +29,23 @@ namespace mltcp::transport {
 class EcnFeedback {
  public:
   static constexpr std::uint32_t kFirstPause = 1024;  ///< packets acknowledged until ECN is tried again
-  static constexpr std::uint8_t kMaxDoublings = 6;    ///< of it
+  static constexpr std::uint8_t kMaxDoublings = 6;    ///< of kFirstPause
 
   /// Whether ECN works, as far as known.
   [[nodiscard]] bool works() const { return state_ == State::works; }
-  /// Whether packets are to be sent ECN-capable: it works, or whether it does is being tried again.
+  /// Whether packets must be sent ECN-capable: ECN works, or is being tried again.
   [[nodiscard]] bool is_used() const { return state_ != State::off; }
 
-  /// What an acknowledgement newly acknowledges, and when.
+  /// The packets that an acknowledgement newly acknowledges.
   struct Acknowledged {
     std::uint32_t packets = 0;
     Bytes bytes = 0;
     std::uint64_t largest = 0;      ///< number that it acknowledges
-    std::uint64_t next_number = 0;  ///< of the next packet to be sent
+    std::uint64_t next_number = 0;  ///< number of the next packet to be sent
   };
 
   /// Takes the counts of an acknowledgement. Adds the marks to `sample` and returns the number of marked packets.
-  /// `checked`: the peer's count of marked bytes is not believed.
+  /// `checked`: the peer's count of marked bytes is not used.
   std::uint32_t on_counts(const wire::EcnCounts& counts, const Acknowledged& acked, bool checked,
                           cc::AckSample& sample) {
     const std::uint32_t ect0 = counts.ect0_packets - std::exchange(ect0_packets_, counts.ect0_packets);
@@ -57,7 +57,7 @@ class EcnFeedback {
     } else if (!goes_on_trying(acked)) {
       return 0;
     }
-    // Counts that decrease, or do not cover all packets where all are ECN-capable, mean that the path rewrites the
+    // Counts that decrease, or do not cover all packets although all are ECN-capable, mean that the path rewrites the
     // field (RFC 9000 section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
     if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 ||
         (state_ == State::works && ect0 + ce < acked.packets)) {
@@ -71,11 +71,11 @@ class EcnFeedback {
     sample.ce_bytes = std::min(sample.ce_bytes + (ce == 0 ? 0 : ce_bytes), sample.acked_bytes);
     return ce;
   }
-  /// The same for an acknowledgement of a checked peer whose counts are too old to be of use: what others have counted
-  /// for packets that this one acknowledges.
+  /// The same for an acknowledgement of a checked peer whose counts are too old to be used: adds the marks that other
+  /// acknowledgements counted early, for packets that this one acknowledges.
   std::uint32_t on_older(const Acknowledged& acked, cc::AckSample& sample) { return add_marks(0, acked, sample); }
 
-  /// While ECN does not work: what round trips take on average, the peer's own delay included, which it may overstate.
+  /// While ECN does not work: the average round-trip time, including the peer's own delay, which it may overstate.
   Nanos average_round_trip(Nanos latest) {
     const Nanos before(round_trip_ == 0 ? latest.count : round_trip_);
     round_trip_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>((7 * before.count + latest.count) / 8, 1, ~0U));
@@ -85,13 +85,14 @@ class EcnFeedback {
   // Tests of the peer.
 
   static constexpr std::uint32_t kMinBetweenTests = 128;
-  static constexpr std::uint32_t kBetweenTests = 512;  ///< and up to so many more, evenly at random
-  static constexpr int kMaxTestedLog2 = 8;             ///< of the most packets of a test; each half as likely
-  static constexpr std::uint8_t kMaxMissed = 2;        ///< tests: once may be an accident that nobody has thought of
-  static constexpr std::uint8_t kTestsJudged = 15;     ///< whose first packets may be lost
-  static constexpr std::uint8_t kMaxLost = 4;          ///< of those
+  static constexpr std::uint32_t kBetweenTests = 512;  ///< plus 0 up to this many packets, evenly distributed
+  static constexpr int kMaxTestedLog2 = 8;             ///< log2 of the longest test; each step is half as likely
+  static constexpr std::uint8_t kMaxMissed = 2;        ///< failed tests; a single one may be an unforeseen accident
+  static constexpr std::uint8_t kTestsJudged = 15;     ///< tests over which lost first packets are counted
+  static constexpr std::uint8_t kMaxLost = 4;          ///< maximum lost first packets in kTestsJudged tests
 
-  /// Call for each packet that may be marked. Whether it is sent marked. `sent` knows of all before.
+  /// Whether the packet is sent marked. Call for each packet that may be marked. `sent` has records of all packets
+  /// before.
   template <typename Sent>
   bool is_test(std::uint64_t number, const Sent& sent, ShardRandom& random) {
     if (run_left_ == 0) {
@@ -106,7 +107,7 @@ class EcnFeedback {
       is_acked_ = false;
       is_first_settled_ = false;
     }
-    // Those between that ask for no acknowledgement do no harm.
+    // Packets in between that ask for no acknowledgement do no harm.
     for (std::uint64_t end = oldest_ + length_; end < number; ++end) {
       if (number - end <= kMinBetweenTests && !sent.is_in_flight(end) && !sent.is_acked(end)) continue;
       run_left_ = 0;
@@ -117,9 +118,9 @@ class EcnFeedback {
     return true;
   }
   [[nodiscard]] bool awaits_test() const { return length_ > 0 || owed_ > 0 || run_left_ > 0; }
-  /// An acknowledgement has come, to be passed to on_counts() if it is not an older one. `sent` knows of packets
-  /// whether they are acknowledged or in flight. For lack of room marks may be counted before their packets are named,
-  /// but not before `largest` is at least as high.
+  /// An acknowledgement has arrived. Call before on_counts(), which is not called for older acknowledgements. `sent`
+  /// has the state of each packet. Because an acknowledgement has limited room, marks may be counted before their
+  /// packets are acknowledged, but not before `largest` is at least as high.
   template <typename Sent>
   void on_acks(const Sent& sent, std::uint64_t largest) {
     if (!is_acked_) {
@@ -145,12 +146,12 @@ class EcnFeedback {
  private:
   enum class State : std::uint8_t {
     works,
-    off,     ///< for left_ packets
-    begins,  ///< those from oldest_ on are ECN-capable; none of them has been acknowledged
-    tried,   ///< some have been; with the first from the new oldest_ on, it works if all are counted
+    off,     ///< not used for left_ more packets
+    begins,  ///< packets from oldest_ on are ECN-capable; none of them has been acknowledged
+    tried,   ///< some are acknowledged; works once one from the new oldest_ on is, and all are counted
   };
 
-  /// Marked bytes are at most those acknowledged; the other marks count for the bytes that are acknowledged next.
+  /// At most as many bytes as are acknowledged count as marked; excess marks count for the bytes acknowledged next.
   std::uint32_t add_marks(std::uint32_t ce, const Acknowledged& acked, cc::AckSample& sample) {
     if (ce == 0 && early_marks_ == 0) [[likely]]
       return 0;
@@ -172,7 +173,7 @@ class EcnFeedback {
     left_ = pause();
     if (failures_ < kMaxDoublings) ++failures_;
   }
-  /// It has worked for so many packets more: for as long as it would be off for, and a failure is forgotten.
+  /// ECN has worked for `packets` more packets. After as many as a pause would last, one failure is forgotten.
   void recover(std::uint32_t packets) {
     left_ -= std::min(left_, packets);
     if (left_ > 0) return;
@@ -182,7 +183,7 @@ class EcnFeedback {
     }
     left_ = pause();
   }
-  /// Whether the counts are of use.
+  /// Whether the counts of this acknowledgement are used.
   bool goes_on_trying(const Acknowledged& acked) {
     if (state_ == State::off) {
       left_ -= std::min(left_, acked.packets);
@@ -192,7 +193,7 @@ class EcnFeedback {
       return false;
     }
     if (acked.largest < oldest_) return true;
-    // Packets of before may still come late, but not a round trip later.
+    // Packets sent before may still arrive late, but by less than a round trip.
     if (state_ == State::begins) {
       state_ = State::tried;
       oldest_ = acked.next_number;
@@ -215,7 +216,7 @@ class EcnFeedback {
     }
     return too_many;
   }
-  /// Takes the marks that this end has made from `ce`. False if ECN does not count as working any more.
+  /// Subtracts the marks made by this end from `ce`. False if ECN no longer counts as working.
   bool judge_test(std::uint32_t& ce) {
     const auto own = static_cast<std::uint16_t>(std::min<std::uint32_t>(ce, own_));
     own_ = static_cast<std::uint16_t>(own_ - own);
@@ -228,28 +229,28 @@ class EcnFeedback {
     return false;
   }
 
-  // As the peer has counted them last.
+  // The latest counts of the peer.
   std::uint32_t ect0_packets_ = 0;
   std::uint32_t ce_packets_ = 0;
   std::uint32_t ce_bytes_ = 0;
   std::uint32_t left_ = 0;        ///< packets to be acknowledged until ECN is tried again, or a failure is forgotten
-  std::uint64_t oldest_ = 0;      ///< packet of the test that is in flight; not works(): see State
+  std::uint64_t oldest_ = 0;      ///< the oldest packet of the test that is in flight; if not works(): see State
   std::uint32_t round_trip_ = 0;  ///< see average_round_trip(); 0: none yet
   std::uint32_t base_ = 0;        ///< marks counted by the last acknowledgement before that of a packet of the test
-  std::uint16_t until_test_ = 0;  ///< packets; 0: not drawn yet
+  std::uint16_t until_test_ = 0;  ///< packets until the next test; 0: not drawn yet
   std::uint16_t run_left_ = 0;    ///< packets of the test to be sent
-  std::uint16_t length_ = 0;      ///< numbers from oldest_ to the last that has been sent
+  std::uint16_t length_ = 0;      ///< packet numbers from oldest_ to the last one sent
   std::uint16_t settled_ = 0;     ///< packets of the test before oldest_ that have been acknowledged
-  std::uint16_t owed_ = 0;        ///< ... and after it: so many marks are to be counted
-  std::uint16_t own_ = 0;         ///< of those, how many are still to be taken from what the peer counts
-  std::uint8_t early_marks_ = 0;  ///< counted by a checked peer for packets that it has not acknowledged yet
-  std::uint8_t tests_ : 4 = 0;    ///< since lost_ was 0
-  std::uint8_t lost_ : 4 = 0;     ///< of those, whose first packets were lost
+  std::uint16_t owed_ = 0;        ///< acknowledged packets of the test in all: the peer must count as many marks
+  std::uint16_t own_ = 0;         ///< of those, how many must still be subtracted from the peer's count
+  std::uint8_t early_marks_ = 0;  ///< marks counted by a checked peer for packets not acknowledged yet
+  std::uint8_t tests_ : 4 = 0;    ///< tests judged since the last reset, up to kTestsJudged
+  std::uint8_t lost_ : 4 = 0;     ///< of those, tests whose first packet was lost
   State state_ : 2 = State::works;
   bool is_first_settled_ : 1 = false;  ///< the first packet of the test is acknowledged, or lost
   std::uint8_t missed_ : 2 = 0;
   std::uint8_t failures_ : 4 = 0;
-  bool is_acked_ : 1 = false;  ///< a packet from the first of the test on has been acknowledged
+  bool is_acked_ : 1 = false;  ///< the test's first packet, or a later one, has been acknowledged
 };
 
 static_assert(sizeof(EcnFeedback) == 48);

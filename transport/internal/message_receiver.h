@@ -18,11 +18,11 @@
 
 namespace mltcp::transport {
 
-/// What the holes of all messages of a shard may take; see ShardConfig::reassembly_bytes.
+/// Memory for the holes of all messages of a shard; see ShardConfig::reassembly_bytes.
 struct HoleLedger {
   std::uint64_t& used;
   Bytes limit;
-  std::uint64_t& own;  ///< of it, the connection's
+  std::uint64_t& own;  ///< the connection's part of `used`
 };
 
 class MessageReceiver {
@@ -31,10 +31,10 @@ class MessageReceiver {
   static constexpr std::size_t kOwnHoles = RangeSet::kFirstHoles;
   /// Maximum number of ranges of a partly received message; data that would make more is refused.
   static constexpr std::size_t kMaxReassemblyRanges = 1024;
-  /// A peer that has been sending PINGs for so long is waiting for something.
+  /// A peer that has been sending PINGs for this long is waiting for something.
   static constexpr Nanos kPatience{500'000'000};
 
-  // One cache line each, since there may be many.
+  // One cache line each, because there may be many.
   struct alignas(64) Message {
     std::byte* buffer = nullptr;  ///< null: the bytes are discarded
     Bytes capacity = 0;
@@ -174,7 +174,7 @@ class MessageReceiver {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Takes the buffer out of an outstanding message of which nothing has come. False if something has.
+  /// Takes the buffer of an outstanding message of which nothing has arrived. False if something has arrived.
   bool discard(std::uint64_t number, std::uint64_t new_tag) {
     Message& message = messages_[number];
     if (!message.received.empty()) return false;
@@ -182,7 +182,7 @@ class MessageReceiver {
     message.tag = new_tag;
     return true;
   }
-  /// How far the oldest message that is not whole has come.
+  /// The end of the received bytes of the oldest message that is not whole.
   [[nodiscard]] Bytes end_of_oldest() const {
     return messages_.empty() ? 0 : messages_[messages_.begin()].received.back().end;
   }
@@ -215,14 +215,14 @@ class MessageReceiver {
     release(message, holes);
     message.total_known = false;
   }
-  /// Forgets what has been received of a message; it keeps memory for its own holes only.
+  /// Forgets the received bytes of a message. It only keeps the memory for kOwnHoles holes.
   static void release(Message& message, HoleLedger& holes) {
     const std::size_t freed = message.received.bytes_beyond(kOwnHoles);
     holes.used -= freed;
     holes.own -= freed;
     message.received.clear_to(kOwnHoles);
   }
-  /// Adds to a message that has memory for holes, which may grow.
+  /// Adds a range to a message that has memory for holes. The memory may grow.
   static Bytes add_counted(Message& message, Bytes begin, Bytes end, HoleLedger& holes) {
     const std::size_t before = message.received.bytes_beyond(kOwnHoles);
     const Bytes added = message.received.add(begin, end);
@@ -231,8 +231,8 @@ class MessageReceiver {
     holes.own += grown;
     return added;
   }
-  /// Whether there may be another hole in a message that has more than kOwnHoles. A connection may have half of what
-  /// others have left, so that none takes all.
+  /// Whether a message with more than kOwnHoles holes may get another one. A connection may use half of the memory that
+  /// the others have left, so that none takes all.
   static bool make_room(const Message& message, const HoleLedger& holes) {
     if (message.received.size() >= kMaxReassemblyRanges) return false;
     if (!message.received.is_full()) return true;

@@ -44,23 +44,23 @@ bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
   return true;
 }
 
-// Every byte of the oldest message has been acknowledged, but the peer lacks some: it must have taken a forged packet
-// for one of ours. Which one is unknown. Packets still in flight may carry the missing bytes, so a later packet is sent
-// first; if the message is not whole when that is acknowledged, all of it is retransmitted.
-MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::uint64_t largest_acked) {
+// Every byte of the oldest message has been acknowledged, but the peer lacks some: it must have accepted a forged
+// packet in our name. Which one is unknown. Packets still in flight may carry the missing bytes, so a later packet is
+// sent first; if the message is not whole when that is acknowledged, all of it is retransmitted.
+MessageSender::FrontStep MessageSender::check_front(std::uint64_t next_packet, std::uint64_t largest_acked) {
   const std::uint64_t number = messages_.begin();
-  if (doubted_ != number) {
-    doubted_ = number;
+  if (checked_front_ != number) {
+    checked_front_ = number;
     repairs_ = 0;
     asked_at_ = kNone;
   }
   if (asked_at_ == kNone) {
     asked_at_ = next_packet;
-    return Doubt::ask;
+    return FrontStep::ask;
   }
-  if (largest_acked < asked_at_) return Doubt::wait;
+  if (largest_acked < asked_at_) return FrontStep::wait;
   asked_at_ = kNone;
-  if (++repairs_ > kMaxRepairs) return Doubt::hopeless;
+  if (++repairs_ > kMaxRepairs) return FrontStep::failed;
   Message& message = messages_.front();
   message.all_acked = false;
   message.acked.clear();
@@ -72,7 +72,7 @@ MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::
                 .length = static_cast<std::uint16_t>(length)});
     offset += length;
   } while (offset < message.length);
-  return Doubt::repaired;
+  return FrontStep::repaired;
 }
 
 }  // namespace mltcp::transport

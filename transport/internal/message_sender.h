@@ -2,7 +2,7 @@
 // acknowledged, what must be retransmitted, and the credit granted by the peer.
 //
 // A message is complete when all of its bytes have been acknowledged and the peer has reported it as whole (if the peer
-// sends such reports at all). Both are required, since the acknowledgement may be of a packet forged in our name.
+// sends such reports at all). Both are required, because the acknowledged packet may have been forged in our name.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ namespace mltcp::transport {
 
 class MessageSender {
  public:
-  static constexpr std::uint64_t kMaxReceives =
-      65'536;                                      ///< maximum number of receives that a peer may have posted at once
+  /// Maximum number of receives that a peer may have posted at once.
+  static constexpr std::uint64_t kMaxReceives = 65'536;
   static constexpr std::uint32_t kMaxRepairs = 8;  ///< maximum number of retransmissions of one whole message
 
-  // One cache line each, since there may be many.
+  // One cache line each, because there may be many.
   struct alignas(64) Message {
     const std::byte* data = nullptr;  ///< null: a virtual payload
     Bytes length = 0;
@@ -37,7 +37,7 @@ class MessageSender {
     PayloadHolds::Number hold = PayloadHolds::kNone;
     bool done : 1 = false;       ///< completed, or ended out of order
     bool all_acked : 1 = false;  ///< completes, in order, once the peer has reported it as whole
-    std::uint8_t uncharged = 0;  ///< of its bytes so many are still to be acknowledged that are not the job's
+    std::uint8_t uncharged = 0;  ///< bytes still to be acknowledged that are not charged to the job
   };
   static_assert(sizeof(Message) == 64);
 
@@ -88,8 +88,9 @@ class MessageSender {
   [[nodiscard]] std::uint64_t credit() const { return credit_; }
   /// Sets the initial credit, from CONNECT or ACCEPT.
   void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, max_credit()); }
-  /// The peer has reported that it takes `messages` since the connection began, modulo 2^32, and will post no more
-  /// buffers. They may be fewer than it said before, as it may have withdrawn some. False if that is impossible.
+  /// The peer has reported that it posted `messages` buffers since the connection began, modulo 2^32, and will post no
+  /// more. The number may be lower than reported before, because the peer may have withdrawn some. False if that is
+  /// impossible.
   bool end_credit(std::uint32_t messages) {
     const std::uint64_t said = wire::widen(messages, credit_);
     if (said > max_credit()) return false;
@@ -107,11 +108,11 @@ class MessageSender {
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
   /// Whether there are unsent bytes of a message for which the peer has a buffer.
   [[nodiscard]] bool has_credited() const { return next_ < messages_.end() && next_ < credit_; }
-  /// Bytes unsent of the first message that has some, of which there must be one.
+  /// Unsent bytes of the first message that has some; requires that there is one.
   [[nodiscard]] Bytes next_unsent() const { return messages_[next_].length - messages_[next_].next_offset; }
   /// Whether there are unsent bytes, but no credit for them.
   [[nodiscard]] bool waits_for_credit() const { return next_ < messages_.end() && next_ >= credit_; }
-  /// The phase gate's round of the first unsent bytes, of which there must be some.
+  /// The phase gate's round of the first unsent bytes; requires that there are some.
   [[nodiscard]] std::uint32_t next_round() const { return messages_[next_].round; }
   /// Sets the round of all messages from the first unsent byte on.
   void set_rounds(std::uint32_t round) {
@@ -138,8 +139,8 @@ class MessageSender {
 
   // Results of sending.
 
-  /// A piece of an outstanding message was acknowledged; returns how many of its bytes are newly acknowledged, without
-  /// those that are not charged: the first ones to be acknowledged, whichever they are.
+  /// A piece of an outstanding message was acknowledged. Returns the number of newly acknowledged bytes without the
+  /// uncharged ones. The bytes that are acknowledged first count as the uncharged ones.
   Bytes on_acked(const Chunk& chunk) {
     Message& message = messages_[chunk.message];
     const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
@@ -158,7 +159,7 @@ class MessageSender {
   void on_whole(std::uint32_t messages) {
     tells_whole_ = true;
     const std::uint64_t whole = wire::widen(messages, whole_);
-    // A report beyond what was sent counts messages that somebody else has forged.
+    // A report of more messages than were sent includes messages that somebody else has forged.
     if (whole > whole_ && whole <= std::max(credit_, next_)) whole_ = std::min(whole, next_);
   }
   /// Whether all of the oldest message has been acknowledged.
@@ -175,14 +176,14 @@ class MessageSender {
   }
 
   /// Next step for the oldest message, which is acknowledged but not reported as whole.
-  enum class Doubt : std::uint8_t {
+  enum class FrontStep : std::uint8_t {
     ask,       ///< send a packet that must be acknowledged
     wait,      ///< the acknowledgement is still outstanding
     repaired,  ///< the message has been queued for retransmission
-    hopeless,  ///< repeated retransmissions have not helped: fail the connection
+    failed,    ///< repeated retransmissions have not helped: fail the connection
   };
   /// `next_packet`: the number of the next packet to send; `largest_acked`: the highest number acknowledged.
-  Doubt doubt_front(std::uint64_t next_packet, std::uint64_t largest_acked);
+  FrontStep check_front(std::uint64_t next_packet, std::uint64_t largest_acked);
 
   // Local ends: deadlines and closed connections.
 
@@ -191,7 +192,7 @@ class MessageSender {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Removes the ended messages from `from` on, of which nothing has been sent, as if never posted; later messages move
+  /// Removes the ended messages from `from` on, as if never posted; nothing of them has been sent. Later messages move
   /// up, with their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     transport::close_up(messages_, from, deadlines.heap,
@@ -235,12 +236,12 @@ class MessageSender {
   std::uint64_t whole_ = 0;         ///< messages with lower numbers are complete, as reported by the peer
   std::int64_t open_ = 0;
   GrowableRing<Chunk> lost_;  ///< pieces to be retransmitted
-  // Of the oldest message, while it is acknowledged but not reported as whole.
-  std::uint64_t doubted_ = kNone;   ///< its number
-  std::uint64_t asked_at_ = kNone;  ///< the packet whose acknowledgement carries a current report
+  // About the oldest message, while it is acknowledged but not reported as whole.
+  std::uint64_t checked_front_ = kNone;  ///< its number
+  std::uint64_t asked_at_ = kNone;       ///< the packet whose acknowledgement carries a current report
   std::uint32_t repairs_ = 0;
   bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
-  bool ended_beyond_ = false;  ///< ... and messages have ended for that: the credit rises no more
+  bool ended_beyond_ = false;  ///< messages have ended because of credit_final_, so the credit no longer rises
   bool tells_whole_ = false;   ///< the peer sends reports of whole messages
 };
 

@@ -1,4 +1,4 @@
-// The deadlines of a connection's sends and receives; allocated on first use, since few connections have any.
+// The deadlines of a connection's sends and receives; allocated on first use, because few connections have any.
 #pragma once
 
 #include <bit>
@@ -33,13 +33,13 @@ struct OperationDeadlines {
     return begin + ((slot - sends - begin) & (receives - 1));
   }
 
-  std::uint32_t sends;  ///< powers of two
+  std::uint32_t sends;  ///< a power of two
   std::uint32_t receives;
   DeadlineHeap heap;
 };
 
-/// Removes the messages that are done from `from` on out of the ring; later ones move up, with their deadlines. `slot`
-/// maps a message number to its deadline's slot.
+/// Removes the messages that are done, from `from` on; later ones move up, with their deadlines. `slot` maps a message
+/// number to its deadline's slot.
 template <typename Message, typename Slot>
 void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& heap, Slot slot) {
   std::uint64_t to = from;

@@ -14,8 +14,8 @@ namespace mltcp::transport {
 
 class Pacer {
  public:
-  /// Rate 0 means unlimited. `burst_bytes`: what may leave at once after a pause, at least a quantum's worth.
-  /// `quantum`: how long packets may be gathered; a wake-up late by as much again still costs no rate.
+  /// Rate 0 means unlimited. `burst_bytes`: bytes that may leave at once after a pause, at least a quantum's worth.
+  /// `quantum`: how long packets may be gathered; a wake-up that is late by another quantum still costs no rate.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     const double before = nanos_per_byte_;
@@ -44,7 +44,7 @@ class Pacer {
     return std::max(now, hold_);
   }
 
-  /// `late`: how late the poll came, or the part of it that may be made up for: as much more may leave at once.
+  /// `late`: how late the poll came, or the part of it that may be caught up: a burst may be larger by this time.
   void on_sent(Nanos now, Bytes bytes, Nanos late = {}) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));

@@ -1,21 +1,22 @@
-// How long packets a connection's path carries: datagram packetization layer path MTU discovery (RFC 8899), as far as
-// it is needed where the ends' agreement on a size is nearly always right.
+// The maximum size of packets on a connection's path: datagram packetization layer path MTU discovery (RFC 8899),
+// reduced to the parts that are needed if the size on which the ends agree is nearly always right.
 //
-// The size agreed on is used at once and is not probed. Only when packets vanish that are longer than the smallest, and
-// nothing as long arrives (SentPackets counts them), is the path suspected of being a black hole for them (section
-// 4.3). It is then tried in rounds: a probe of the size used so far, and behind it one of a base size and one of the
-// smallest that every path must carry, or of the longer of these that is known to arrive. Each probe is a packet of
-// PADDING that carries nothing else. If one of the used size arrives the suspicion was wrong. If kMaxProbes of them
-// are lost, which shows only by packets sent later that arrive, the connection goes on with the shorter size.
+// The size agreed on is used at once and is not probed. If packets longer than the smallest size are lost and none as
+// long arrives (SentPackets counts them), the path is suspected of being a black hole for long packets (section 4.3).
+// It is then tested in rounds: a probe of the size used so far, followed by one of the base size and one of the
+// smallest size that every path must carry. Once a shorter probe has arrived, only one of the longest size that arrived
+// follows. Each probe is a packet of PADDING that carries nothing else. If a probe of the used size arrives, the
+// suspicion was wrong. If kMaxProbes of them are lost (detected by later packets that arrive), the connection continues
+// with the shorter size.
 //
-// From then on a binary search looks for the longest packet that the path carries, one probe at a time, and each size
-// counts as too long when kMaxProbes are lost. When it has ended below the size agreed on, it begins again with that
-// after kFirstRaise, at the next acknowledgement: a connection that idles sends nothing. What dropped the packets may
-// have been a burst of losses or somebody who was there for a moment, and then that is soon over. Otherwise each time
-// is twice as long as the one before, up to kRaiseAfter.
+// Then a binary search finds the longest packet that the path carries, one probe at a time; a size counts as too long
+// when kMaxProbes probes are lost. If the search ends below the agreed size, it starts again with the agreed size after
+// kFirstRaise, at the next acknowledgement: an idle connection sends nothing. The first wait is short because a burst
+// of losses or a short-lived attack may have dropped the packets. Each further wait is twice as long, up to
+// kRaiseAfter.
 //
-// A probe counts neither as bytes in flight nor, when lost, as a sign of congestion. No ICMP message is read, so nobody
-// off the path can make packets shorter.
+// A probe counts neither as bytes in flight nor, when lost, as a sign of congestion. ICMP messages are not read, so an
+// attacker off the path cannot make packets shorter.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +31,11 @@ class PathMtu {
  public:
   static constexpr std::uint32_t kBase = 1200;       ///< BASE_PLPMTU (section 5.1.2)
   static constexpr std::uint32_t kMaxProbes = 3;     ///< MAX_PROBES (section 5.1.2)
-  static constexpr std::uint32_t kGranularity = 16;  ///< a search ends when its bounds are as close
+  static constexpr std::uint32_t kGranularity = 16;  ///< a search ends when its bounds are this close
   static constexpr Nanos kFirstRaise{1'000'000'000};
   static constexpr Nanos kRaiseAfter{60'000'000'000};  ///< PMTU_RAISE_TIMER (section 5.1.1)
 
-  /// What the outcome of a probe means.
+  /// The meaning of a probe's outcome.
   enum class Verdict : std::uint8_t {
     nothing,
     healthy,  ///< the path has carried what it was suspected of dropping
@@ -48,14 +49,14 @@ class PathMtu {
     too_long_ = bytes + 1;
   }
   [[nodiscard]] std::uint32_t agreed() const { return agreed_; }
-  /// Of the packets that carry something.
+  /// Maximum size of packets other than probes.
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool is_suspect() const { return phase_ == Phase::suspect; }
-  /// Whether packets are shorter than agreed on, and the search for longer ones has ended.
+  /// Whether packets are shorter than agreed, and the search for longer ones has ended.
   [[nodiscard]] bool waits_to_raise() const { return phase_ == Phase::idle && size_ < agreed_; }
 
-  /// Packets of the used size seem to vanish: begins to try it, or goes on with another round as nothing has arrived.
-  /// False if they are as short as can be.
+  /// Packets of the used size seem to get lost: begins to test the size, or starts another round because nothing has
+  /// arrived. False if packets already have the smallest size.
   bool suspect() {
     if (size_ <= wire::kSmallestPacket) return false;
     if (phase_ != Phase::suspect) {
@@ -64,7 +65,7 @@ class PathMtu {
       carried_ = 0;
     }
     plan_round();
-    // Nobody knows whether earlier probes were too long, or nothing arrived at the time.
+    // Unknown: earlier probes were too long, or nothing arrived at that time.
     if (carried_ == 0) first_round_ = round_;
     return true;
   }
@@ -88,20 +89,20 @@ class PathMtu {
     if (carried_ != 0) return carried_;
     return planned_ == 2 ? kBase : static_cast<std::uint32_t>(wire::kSmallestPacket);
   }
-  /// To be told again with the outcome of what is sent now.
+  /// The round of the probes sent now; pass it to on_probe_lost().
   [[nodiscard]] std::uint8_t round() const { return round_; }
   void on_probe_sent() { --planned_; }
   Verdict on_probe_acked(std::uint32_t bytes, Nanos now) {
     if (phase_ == Phase::suspect) {
       if (bytes < size_) {
         carried_ = static_cast<std::uint16_t>(std::max<std::uint32_t>(carried_, bytes));
-        if (planned_ < in_round()) planned_ = 0;  // what is left of a round
+        if (planned_ < in_round()) planned_ = 0;  // drops the rest of a round
         return lost_ < kMaxProbes ? Verdict::nothing : fall(now);
       }
       go_on(now);
       return Verdict::healthy;
     }
-    // A probe of an earlier suspicion may come late, and of a size that has been used since.
+    // A probe of an earlier suspicion may arrive late, with a size that is in use by now.
     if (bytes <= size_ || bytes > agreed_) return Verdict::nothing;
     size_ = static_cast<std::uint16_t>(bytes);
     too_long_ = std::max<std::uint32_t>(too_long_, bytes + 1);
@@ -131,8 +132,8 @@ class PathMtu {
   static constexpr std::uint8_t kMaxDoublings = 6;
   enum class Phase : std::uint8_t {
     idle,
-    suspect,  ///< the used size is tried
-    search,   ///< a larger one is
+    suspect,  ///< the used size is tested
+    search,   ///< a larger size is tested
   };
 
   [[nodiscard]] std::uint8_t in_round() const { return carried_ == 0 && size_ > kBase ? 3 : 2; }
@@ -148,7 +149,7 @@ class PathMtu {
   }
   void begin_search() {
     phase_ = Phase::search;
-    // The size agreed on works again, or it was no black hole at all: that is found by one probe.
+    // Perhaps the agreed size works again, or the path never was a black hole: one probe finds that.
     set_candidate(too_long_ > agreed_ ? agreed_ : size_ + (too_long_ - size_) / 2);
   }
   void set_candidate(std::uint32_t bytes) {
@@ -168,16 +169,16 @@ class PathMtu {
   }
 
   Nanos raise_at_;
-  std::uint32_t too_long_ = 0;  ///< the least size known to be dropped; above agreed_: none
+  std::uint32_t too_long_ = 0;  ///< the smallest size known to be dropped; above agreed_: none
   std::uint16_t agreed_ = 0;
   std::uint16_t size_ = 0;
-  std::uint16_t candidate_ = 0;   ///< search: the size tried
+  std::uint16_t candidate_ = 0;   ///< search: the size tested
   std::uint16_t carried_ = 0;     ///< suspect: the longest probe that has arrived; 0: none yet
-  std::uint8_t lost_ = 0;         ///< probes of the size that is tried
+  std::uint8_t lost_ = 0;         ///< lost probes of the size that is tested
   std::uint8_t planned_ = 0;      ///< probes to be sent now
-  std::uint8_t round_ = 0;        ///< of a suspicion; goes on with the next one
-  std::uint8_t first_round_ = 0;  ///< suspect: the first round of which anything has arrived, or the latest
-  std::uint8_t raises_ = 0;       ///< since the size agreed on was used, up to kMaxDoublings
+  std::uint8_t round_ = 0;        ///< counts rounds, across suspicions
+  std::uint8_t first_round_ = 0;  ///< suspect: the first round with a probe that arrived, else the latest
+  std::uint8_t raises_ = 0;       ///< searches since the agreed size was last used, up to kMaxDoublings
   Phase phase_ = Phase::idle;
 };
 

@@ -16,7 +16,7 @@ PayloadHolds::~PayloadHolds() {
   bool used = false;
   for (std::size_t i = 1; i <= total_; ++i) used |= in_use(static_cast<Number>(i));
   if (!used) return;
-  // The datapath still references these holds, and nothing tells when it is done: keep them for ever.
+  // The datapath still references these holds, and does not report when it is done: keep them for ever.
   static std::mutex mutex;
   static auto* const kept = new std::vector<std::unique_ptr<PayloadHold[]>>;
   const std::lock_guard lock(mutex);

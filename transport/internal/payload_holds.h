@@ -1,5 +1,5 @@
-// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold), and the completions
-// that are delayed until the datapath has released them: only then is the memory the user's again.
+// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold). Completions are delayed
+// until the datapath has released the holds: only then does the memory belong to the user again.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class PayloadHolds {
   static constexpr Number kNone = 0;
 
   explicit PayloadHolds(std::uint32_t count);
-  /// Holds that the datapath still counts in are kept alive (deliberately leaked).
+  /// Holds that the datapath still uses stay alive (deliberately leaked).
   ~PayloadHolds();
   PayloadHolds(const PayloadHolds&) = delete;
   PayloadHolds& operator=(const PayloadHolds&) = delete;
@@ -37,7 +37,7 @@ class PayloadHolds {
     return number != kNone && holds_[number].packets.load(std::memory_order_acquire) != 0;
   }
 
-  /// Passes `completion` to `out` once `hold` counts no packets, at once if that is so already, and frees the hold.
+  /// Passes `completion` to `out` once `hold` counts no packets (perhaps at once), and frees the hold.
   void complete(const Completion& completion, Number hold, GrowableRing<Completion>& out) {
     if (in_use(hold) || (completion.kind == Completion::Kind::closed && waits(completion.connection))) {
       waiting_.push_back({completion, hold});
@@ -65,7 +65,7 @@ class PayloadHolds {
     waiting_.resize(kept);
   }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-  /// Of these, ends of connections.
+  /// Number of waiting completions that end a connection.
   [[nodiscard]] std::uint32_t ends_waiting() const { return ends_waiting_; }
 
  private:
@@ -75,14 +75,14 @@ class PayloadHolds {
   };
 
   [[nodiscard]] bool waits(ConnectionId connection) const { return waits(connection, waiting_.size()); }
-  /// Whether one of the first `count` entries is of `connection`; its `closed` must come after all others.
+  /// Whether one of the first `count` entries belongs to `connection`; its `closed` must come after all others.
   [[nodiscard]] bool waits(ConnectionId connection, std::size_t count) const {
     for (std::size_t i = 0; i < count; ++i)
       if (waiting_[i].completion.connection == connection) return true;
     return false;
   }
 
-  std::unique_ptr<PayloadHold[]> holds_;  // NOLINT(modernize-avoid-c-arrays): of a set size; from 1 on
+  std::unique_ptr<PayloadHold[]> holds_;  // NOLINT(modernize-avoid-c-arrays): fixed size; indices from 1
   std::size_t total_ = 0;
   std::vector<Number> free_;
   std::vector<Waiting> waiting_;

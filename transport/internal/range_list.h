@@ -1,5 +1,5 @@
-// A vector of ranges that takes eight bytes, and whose emptiness is known without a look at the memory that it points
-// to: of the many range sets of a connection nearly all have no range below their highest one.
+// A vector of ranges that takes eight bytes, and whose emptiness is known without reading the memory that it points to.
+// A connection has many range sets, and nearly all have no range below their highest one.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct PositionRange {
 
 class RangeList {
  public:
-  static constexpr std::size_t kLeast = 8;  ///< memory that insert() allocates is for so many
+  static constexpr std::size_t kLeast = 8;  ///< insert() allocates memory for at least this many
 
   RangeList() = default;
   ~RangeList() { free(); }
@@ -32,7 +32,7 @@ class RangeList {
 
   [[nodiscard]] bool empty() const { return (block_ & kHasRanges) == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : block().size; }
-  /// How many there is memory for.
+  /// Number of ranges that the allocated memory has room for.
   [[nodiscard]] std::size_t capacity() const { return block_ == 0 ? 0 : block().capacity; }
 
   [[nodiscard]] PositionRange* begin() { return empty() ? nullptr : ranges(); }
@@ -59,7 +59,7 @@ class RangeList {
   }
   void push_back(PositionRange range) { insert(size(), range); }
   void pop_back() { set_size(block().size - 1); }
-  /// Removes those from the first-th up to before the last-th.
+  /// Removes the ranges [first, last).
   void erase(std::size_t first, std::size_t last) {
     if (first == last) return;
     PositionRange* const all = ranges();

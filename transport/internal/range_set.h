@@ -20,7 +20,7 @@ class RangeSet {
     highest_ = {};
     lower_.clear();
   }
-  /// Like clear(), and frees what was allocated for more than `holes` holes.
+  /// Like clear(), and frees the memory allocated for more than `holes` holes.
   void clear_to(std::size_t holes) {
     if (lower_.capacity() > holes) [[unlikely]]
       lower_.free();
@@ -36,11 +36,11 @@ class RangeSet {
   }
   /// Whether another hole takes more memory than is allocated.
   [[nodiscard]] bool is_full() const { return has_had_holes() && lower_.size() == lower_.capacity(); }
-  /// What bytes_beyond() becomes if is_full(), and a hole is added.
+  /// The value of bytes_beyond() after adding a hole to a set that is_full().
   [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
-  static constexpr std::size_t kFirstHoles = RangeList::kLeast;  ///< for which memory is allocated at once
+  static constexpr std::size_t kFirstHoles = RangeList::kLeast;  ///< memory is allocated for this many at first
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_.size(); }

@@ -2,8 +2,8 @@
 // section 3.2). Tracks numbers only; contents are the message receiver's.
 //
 // A packet number may be forged, or belong to an earlier connection. Therefore numbers far ahead are rejected, there is
-// no lower bound below which all numbers count as received, and the highest numbers are discarded if the peer goes on
-// below them. That no packet of a sealed connection is taken twice is ReplayWindow's.
+// no lower bound below which all numbers count as received, and the highest numbers are discarded if the peer continues
+// below them. ReplayWindow ensures that no packet of a sealed connection is accepted twice.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,9 @@ class ReceivedPackets {
   /// Maximum distance of a plausible number above the highest received: the number of records that a sender keeps
   /// (SentPackets) with the maximum of 2^20 packets in flight.
   static constexpr std::uint64_t kMaxJump = std::uint64_t{4} << 20;
-  /// After so many packets below the highest range, while that does not grow, the range is taken for forged or from an
-  /// earlier connection, and discarded. No network reorders so deeply; if one did, the data would merely be
-  /// retransmitted.
+  /// After this many packets below the highest range while that range does not grow, the range is regarded as forged or
+  /// as part of an earlier connection, and is discarded. No network reorders so deeply; if one did, the data would
+  /// merely be retransmitted.
   static constexpr std::uint32_t kMaxBehindTop = 1024;
   /// Maximum number of ranges tracked; one acknowledgement has room for all.
   static constexpr std::size_t kMaxRanges = wire::kMaxAckRanges;
@@ -44,7 +44,7 @@ class ReceivedPackets {
     const std::uint64_t next = numbers_.back().end;
     return number <= next || number - next <= kMaxJump;
   }
-  /// The number after the highest, around which the 32 bits that a header has are widened.
+  /// The number after the highest; the 32 bits in a header are widened to the number nearest to it.
   [[nodiscard]] std::uint64_t next() const { return numbers_.back().end; }
   [[nodiscard]] bool contains(std::uint64_t number) const { return numbers_.contains(number); }
 
@@ -59,8 +59,8 @@ class ReceivedPackets {
       highest_time_ = now;
       hops_ = hops;
     }
-    // Forgotten are numbers whose acknowledgement the peer has no use for. Should such a packet come late, it is taken
-    // as any: a floor below which nothing counts could be forged.
+    // Forgets numbers whose acknowledgement is of no use to the peer. If such a packet arrives late, it is accepted
+    // like any other: a lower bound for accepted numbers could be forged.
     const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(span, number);
     if (numbers_[0].begin < oldest_kept) numbers_.remove_below(oldest_kept);
     // Keep the range of this packet whatever is above it: the ranges above may be forged.
@@ -123,7 +123,7 @@ class ReceivedPackets {
   [[nodiscard]] Nanos highest_time() const { return highest_time_; }
 
  private:
-  /// A number that its sender has skipped is a hole. Memory for so many is there from the beginning.
+  /// A number that the sender has skipped leaves a hole. Memory for this many is allocated at the start.
   static constexpr std::size_t kSkipsAtOnce = 3;
 
   void count_behind_top(std::uint64_t number);
@@ -138,9 +138,9 @@ class ReceivedPackets {
   std::uint32_t ect0_packets_ = 0;
   std::uint32_t ce_packets_ = 0;
   std::uint32_t ce_bytes_ = 0;
-  std::uint16_t behind_top_ : 15 = 0;  ///< packets received below the highest range since then
+  std::uint16_t behind_top_ : 15 = 0;  ///< packets received below the highest range since top_ was set
   std::uint16_t last_was_marked_ : 1 = 0;
-  std::uint8_t hops_ = 0;  ///< of the packet received at highest_time_
+  std::uint8_t hops_ = 0;  ///< hops of the packet received at highest_time_
   bool ack_at_once_ = false;
 };
 
@@ -150,8 +150,8 @@ inline bool ReceivedPackets::enough(std::uint64_t number, std::uint32_t ratio, b
                                     std::uint32_t ack_every) const {
   if (unacknowledged_ >= std::max(ack_every, ratio)) return true;
   if (ratio == 1) return finished;
-  // A sender that asks for a low ratio has much more in flight, so a message's end is not urgent; but packets right
-  // after a gap are, as they let the sender detect the loss.
+  // A sender that asks for few acknowledgements has much more in flight, so a message's end is not urgent. But packets
+  // right after a gap are, because they let the sender detect the loss.
   constexpr std::uint64_t packets_that_tell = 3;  // RFC 9002 section 6.1.1
   return numbers_.size() > 1 && number - numbers_.back().begin < packets_that_tell;
 }

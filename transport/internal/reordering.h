@@ -1,11 +1,11 @@
-// How far packets of a path overtake each other, learned from those that were declared lost and arrived nevertheless
-// (after RACK, RFC 8985 section 6.2, which learns from duplicates that the receiver reports).
+// How far packets of a path overtake each other, learned from packets that arrived after being declared lost (after
+// RACK, RFC 8985 section 6.2, which learns from duplicates that the receiver reports).
 //
 // Until a loss has proved spurious, the thresholds are those of RFC 9002 section 6.1. From then on each packet that
 // arrives behind a later one is measured, lost or not: by how many packets it was late, and by how much time beyond the
-// round trip. A packet then counts as lost only if it is later than the latest one seen so far; beyond `kMaxPackets`,
-// the number of packets says nothing any more, and only time counts, as in RFC 8985. What was seen is forgotten one to
-// two periods after the last time that it was.
+// round trip. A packet then counts as lost only if it is later than the latest one seen so far; beyond `kMaxPackets`
+// the number of packets is ignored and only time counts, as in RFC 8985. A lateness is forgotten one to two periods
+// after it was last seen.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +29,9 @@ class Reordering {
 
   [[nodiscard]] bool is_checked() const { return is_checked_; }
 
-  /// Longest lateness that is waited for: losses are found as much later. Several round trips where these are short,
-  /// since what delays single packets (another path, a queue in a host) does not shrink with them. But a round trip
-  /// where the peer is not trusted (is_checked()), as in RFC 8985: it can make packets late as it likes.
+  /// Maximum lateness to wait for; it delays loss detection by as much. Several round trips if these are short, because
+  /// the causes of single late packets (another path, a queue in a host) do not shrink with them. Only one round trip,
+  /// as in RFC 8985, if the peer is not trusted (is_checked()): it can make packets late at will.
   [[nodiscard]] constexpr Nanos longest(Nanos smoothed_rtt) const {
     if (is_checked_) return std::clamp(smoothed_rtt, Nanos(1'000), Nanos(2'000'000'000));
     return std::clamp(smoothed_rtt * 2, Nanos(10'000'000), Nanos(2'000'000'000));
@@ -39,9 +39,10 @@ class Reordering {
 
   /// Whether reordering has been seen, and not been forgotten.
   [[nodiscard]] bool seen() const { return seen_; }
-  /// A packet is lost if one sent so many packets later has been acknowledged.
+  /// A packet is lost if one sent this many packets later has been acknowledged.
   [[nodiscard]] std::uint32_t packet_threshold() const { return packet_threshold_; }
-  /// ... or if it is not acknowledged so much later than a round trip after it was sent; 0: not known.
+  /// A packet is also lost if it is not acknowledged within a round trip plus this time after it was sent; 0: not
+  /// known.
   [[nodiscard]] Nanos window() const { return window_; }
 
   /// A packet was acknowledged after one sent `packets` packets later, and `late` beyond a round trip (negative: within
@@ -72,7 +73,7 @@ class Reordering {
   void apply(Nanos smoothed_rtt) {
     const std::uint32_t packets = std::max(packets_, packets_before_);
     packet_threshold_ = packets > kMaxPackets ? kNoThreshold : std::max(kFirstThreshold, packets + 1);
-    // An eighth more than was seen, as RFC 9002 allows beyond the round trip.
+    // An eighth more than the largest lateness seen, as RFC 9002 allows beyond the round trip.
     const Nanos time(std::max(time_, time_before_));
     window_ = std::min(time + time / 8, longest(smoothed_rtt));
   }

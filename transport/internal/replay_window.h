@@ -1,7 +1,7 @@
-// Which packets of a sealed connection have come, so that none is taken twice: a bitmap of the latest packet numbers
-// that moves on with the highest (RFC 6479). Nobody without the key moves it, since only packets that have been opened
-// are added. Apart from the ranges to be acknowledged (ReceivedPackets), of which there is room for few: packets that
-// are reordered leave more holes than that.
+// Which packets of a sealed connection have arrived, so that none is accepted twice: a bitmap of the latest packet
+// numbers that moves with the highest (RFC 6479). Nobody without the key can move it, because only packets that were
+// opened are added. It is separate from the ranges to be acknowledged (ReceivedPackets): those have room for few holes,
+// and reordered packets leave more.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace mltcp::transport {
 
 class ReplayWindow {
  public:
-  /// So far below the highest number, at least, a packet that comes for the first time is taken. At 4.8 Gbit/s full
-  /// packets of 10 ms are no more: the longest that a sender waits for late ones on short paths (Reordering).
+  /// A packet that arrives for the first time is accepted if its number is at most this far below the highest. This is
+  /// 10 ms of full packets at 4.8 Gbit/s; 10 ms is the longest time that a sender waits for late packets on short paths
+  /// (Reordering).
   static constexpr std::uint64_t kNumbers = 4096;
 
   /// Whether a packet with that number has been added, or may have been: its number is too low to tell.
@@ -38,7 +39,7 @@ class ReplayWindow {
 
  private:
   static constexpr std::uint64_t kBits = 64;
-  static constexpr std::uint64_t kBlocks = kNumbers / kBits + 1;  ///< the highest may just have begun
+  static constexpr std::uint64_t kBlocks = kNumbers / kBits + 1;  ///< the highest may be almost empty
 
   std::uint64_t top_ = 0;  ///< block of the highest number
   std::array<std::uint64_t, kBlocks> seen_{};

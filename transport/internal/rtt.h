@@ -11,8 +11,7 @@ class RttEstimator {
  public:
   explicit RttEstimator(Nanos initial) : smoothed_(initial), variation_(initial / 2) {}
 
-  /// Upper bound of samples: longer ones come from a clock that jumped or a program that was stopped, not from a
-  /// network.
+  /// Upper bound of samples: longer ones are caused by a clock jump or a stopped program, not by a network.
   static constexpr Nanos kLongest{10'000'000'000};
 
   /// Takes a sample: `rtt`, from sending a packet to its acknowledgement (clamped to 0..longest), and the peer's delay
@@ -27,7 +26,7 @@ class RttEstimator {
       return;
     }
     minimum_ = std::min(minimum_, rtt);
-    // The peer's delay is subtracted only as far as at least the minimum RTT remains (RFC 9002 section 5.3).
+    // The peer's delay is subtracted only if at least the minimum RTT remains (RFC 9002 section 5.3).
     const Nanos adjusted = rtt - minimum_ >= ack_delay ? rtt - ack_delay : rtt;
     const Nanos deviation(std::abs(smoothed_.count - adjusted.count));
     variation_ = Nanos((3 * variation_.count + deviation.count) / 4);
@@ -46,7 +45,7 @@ class RttEstimator {
   }
   /// The round trip in which a packet's acknowledgement is expected (RFC 9002 section 6.1.2).
   [[nodiscard]] Nanos longest_lately() const { return std::max(latest_, smoothed_); }
-  /// How long after it was sent a packet counts as lost once a later one has been acknowledged (RFC 9002 section
+  /// Once a later packet has been acknowledged, a packet counts as lost this long after it was sent (RFC 9002 section
   /// 6.1.2): 9/8 RTT, or more if packets are known to be late by up to `reordering`.
   [[nodiscard]] Nanos loss_delay(Nanos granularity, Nanos reordering = {}) const {
     const Nanos rtt = longest_lately();

@@ -32,7 +32,7 @@ void SentPackets::draw_skip(ShardRandom& random) {
 
 void SentPackets::on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now) {
   if (const std::uint64_t before = widened(withheld_); withheld_ != 0 && before >= packets_.begin()) {
-    packets_[before].state = State::ignored;  // a number that is skipped, from now on
+    packets_[before].state = State::ignored;  // now a skipped number
     packets_[before].sent = Nanos::never();
   }
   withheld_ = static_cast<std::uint32_t>(packets_.end());
@@ -71,8 +71,8 @@ SentPackets::Verdict SentPackets::judge(const Losses& losses, bool congestion, c
   return verdict;
 }
 
-// What was lost longer ago than the peer's word could be on its way is kept for what may still arrive late, but the
-// peer need not repeat acknowledgements as old as that.
+// Packets lost so long ago that no acknowledgement can still be on its way keep a record, because they may still arrive
+// late. But the peer need not repeat acknowledgements that old.
 void SentPackets::pass_over_lost(const ConnectionConfig& config, Nanos now) {
   const Nanos recent = now - rtt_.smoothed() * 2 - config.timer_granularity;
   oldest_of_use_ = std::max(oldest_of_use_, packets_.begin());

@@ -1,11 +1,11 @@
-// The packets that a connection has sent, and what is derived from their acknowledgements: round-trip times, delivery
-// rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one sent
-// sufficiently later, in packets or in time, has been acknowledged (reordering.h); a probe timeout sends probes without
-// declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a window is
-// being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
+// The packets that a connection has sent, and the values derived from their acknowledgements: round-trip times,
+// delivery rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one
+// sent sufficiently later, in packets or in time, has been acknowledged (reordering.h); a probe timeout sends probes
+// without declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a
+// window is being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
 //
 // Probes of the path's packet size (path_mtu.h) have records of 0 bytes: they are not in flight, and their loss is no
-// sign of congestion. Of other packets it is counted how many long ones have been lost since one as long arrived.
+// sign of congestion. This class also counts the long packets that have been lost since one as long arrived.
 //
 // This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
 // also runs the congestion controller.
@@ -35,16 +35,17 @@ namespace mltcp::transport {
 class SentPackets {
  public:
   static constexpr Nanos kMaxProbeInterval{1'000'000'000};
-  /// Bound of what follows from round trips that the peer has stretched, by acknowledging late; see bounded().
+  /// Bound of waits that depend on the round-trip time, which the peer can stretch by acknowledging late; see
+  /// bounded().
   static constexpr Nanos kMaxPatience{3'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t kRecordsPerPacketInFlight = 4;
   static constexpr std::uint16_t kMaxAcksAhead = 4096;
-  /// From one packet number that is skipped on purpose to the next: at least so many, and up to `kBetweenSkips` more,
-  /// evenly at random.
+  /// Distance between packet numbers that are skipped on purpose: this minimum plus up to `kBetweenSkips`, evenly at
+  /// random.
   static constexpr std::uint32_t kMinBetweenSkips = 128;
   static constexpr std::uint32_t kBetweenSkips = 512;
-  /// Skipped numbers for which memory is there from the beginning.
+  /// Skipped numbers for which memory is allocated at the start.
   static constexpr std::size_t kSkipsAtOnce = 3;
   /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect. As
   /// many as there can be among the records of the default max_packets_in_flight.
@@ -62,7 +63,7 @@ class SentPackets {
   struct Losses {
     std::uint32_t packets = 0;
     std::uint64_t first = 0;    ///< number of the first one
-    std::uint64_t largest = 0;  ///< ... and of the last one
+    std::uint64_t largest = 0;  ///< number of the last one
     Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
     Bytes in_flight_before = 0;
   };
@@ -76,7 +77,7 @@ class SentPackets {
   /// Whether any packet has been acknowledged.
   [[nodiscard]] bool any_acked() const { return any_acked_; }
   [[nodiscard]] std::uint64_t largest_acked() const { return largest_acked_; }
-  /// Of a packet that has been sent, before forget_finished() follows that.
+  /// For a packet that has been sent and whose record has not been forgotten.
   [[nodiscard]] bool is_acked(std::uint64_t number) const {
     return number >= packets_.begin() && packets_[number].state == State::acked;
   }
@@ -87,16 +88,16 @@ class SentPackets {
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
 
-  // Long packets, above wire::kSmallestPacket, which a path may drop while it carries short ones.
+  // Long packets: longer than wire::kSmallestPacket; a path may drop them while it carries short ones.
 
-  /// How many have been lost, up to kMaxLongLost, since one at least as long as the shortest of them was
-  /// acknowledged.
+  /// Number of long packets lost since one at least as long as the shortest of them was acknowledged, up to
+  /// kMaxLongLost.
   [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & kMaxLongLost; }
   static constexpr std::uint8_t kMaxLongLost = 127;
   /// Whether note_long_lost() has been called since that number was 0.
   [[nodiscard]] bool long_lost_noted() const { return long_lost_ > kMaxLongLost; }
   void note_long_lost() { long_lost_ |= kMaxLongLost + 1; }
-  /// Bytes of the longest packet acknowledged, or what set_longest_acked() has said.
+  /// Bytes of the longest packet acknowledged, or the value passed to set_longest_acked().
   [[nodiscard]] std::uint32_t longest_acked() const { return longest_acked_; }
   void set_longest_acked(std::uint32_t bytes) {
     longest_acked_ = static_cast<std::uint16_t>(bytes);
@@ -104,8 +105,8 @@ class SentPackets {
     note_size();
   }
   [[nodiscard]] std::uint32_t longest_in_flight() const;
-  /// The path carries packets up to `bytes` only: those in flight that are longer are lost. All that was lost with them
-  /// for its length says nothing of congestion. `losses`: what detect_losses() has just found, instead of judge().
+  /// The path carries packets up to `bytes` only: longer ones in flight are lost. Losses of packets for their length
+  /// are no sign of congestion. `losses`: the result of detect_losses(); call this instead of judge().
   template <typename OnLost>
   void forgive_losses(std::uint32_t bytes, const Losses& losses, OnLost on_lost);
 
@@ -130,7 +131,7 @@ class SentPackets {
   void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
-      // After a timeout all may be lost and nothing have arrived but size probes.
+      // After a timeout everything may be lost, and only size probes may have arrived.
       if (probe_count_ == 0) last_progress_ = now;
     }
     // Written in place: building the record first and copying it would stall on store forwarding.
@@ -163,8 +164,8 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// For the header of the latest packet: its number minus the oldest number whose acknowledgement is of use, should
-  /// the peer repeat it. A packet that was lost is acknowledged when it arrives late, whatever its number.
+  /// For the header of the latest packet: its number minus the oldest number whose acknowledgement is still useful if
+  /// the peer repeats it. A packet that was lost is acknowledged when it arrives late, whatever its number.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
     const std::uint64_t span = number - std::min(keeps_lost_ ? oldest_of_use_ : packets_.begin(), number);
@@ -172,26 +173,27 @@ class SentPackets {
   }
   /// Whether skip_number() is to be called before the next packet.
   [[nodiscard]] bool skip_is_due() const { return skips_ && until_skip_ == 0; }
-  /// Leaves the next packet number out (but in the first call, which only draws when to do so), so that a peer that
-  /// acknowledges what it has not received is found out (RFC 9000 section 21.4). The number has a record as of a packet
-  /// that nobody acknowledges, and the receiver forgets the gap as soon as the sender has forgotten what was before.
-  /// But a gap in the numbers alone can be told from a loss, which leaves one in the bytes, too: see on_withheld().
+  /// Skips the next packet number, to detect a peer that acknowledges packets that it has not received (RFC 9000
+  /// section 21.4). The first call only draws when to skip. The number gets the record of a packet that needs no
+  /// acknowledgement, and the receiver forgets the gap as soon as the sender has forgotten the packets before it. But a
+  /// peer can tell a gap in the numbers alone from a loss, which also leaves a gap in the bytes: see on_withheld().
   void skip_number(ShardRandom& random);
-  /// Whether to call on_withheld() instead, if there is a packet for it: for the first one, and for one in four.
+  /// Whether to call on_withheld() instead, if a packet with data is available: true for the first skip, then for one
+  /// in four.
   [[nodiscard]] bool may_withhold(ShardRandom& random) const {
     return withheld_ == 0 || (!is_in_flight(widened(withheld_)) && random.next() >> 62 == 0);
   }
-  /// As on_sent(), of a packet that is not sent. It is found to be lost as any other that was lost on its way, and what
-  /// it carries goes then; only congestion control is not told. A peer that acknowledges it lies.
+  /// As on_sent(), for a packet that is not sent. It is detected as lost like any other lost packet, and its contents
+  /// are sent then; only congestion control does not see the loss. An acknowledgement of it is a violation.
   void on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now);
-  /// Nothing more to send: delivery rates sampled from what is in flight are limited by the application.
+  /// The application has no more data to send, so it limits the delivery rates that the packets in flight will show.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
     was_idle_ = true;
   }
   /// The next packet is blocked by the window, not by the application or pacing.
   void on_window_limited() { window_limited_until_ = packets_.end(); }
-  /// Call before data is sent. True if nothing was in flight for longer than a probe timeout, for lack of data.
+  /// Call before data is sent. True if, for lack of data, nothing was in flight for longer than a probe timeout.
   [[nodiscard]] bool end_idle(const ConnectionConfig& config, Nanos now) {
     if (in_flight_packets_ != 0 || !was_idle_) return false;
     was_idle_ = false;
@@ -200,16 +202,16 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// From now on nobody but this end sends packets that the peer takes for its: who acknowledges what was never sent
-  /// lies.
+  /// From now on the peer accepts no packets forged in this end's name, so an acknowledgement of a packet that was
+  /// never sent is a violation.
   void trust_numbers() { are_own_ = true; }
-  /// Whether `frame` acknowledges what was never sent, and its sender must know that: a number that is still to come,
-  /// or the latest skipped one whose record has gone. Skipped ones that have records on_ack() finds. Without
-  /// trust_numbers(), somebody may have sent a packet with that number to the peer, which acknowledges it in good
-  /// faith: those to come are passed over then, but such as no receiver believes, and one skipped number is forgiven.
-  /// An honest receiver gives up such a number soon (ReceivedPackets::max_behind_top); one that goes on keeps the
-  /// sender from measuring round trips and marks. `acks_ahead` counts acknowledgements of numbers to come.
-  /// `on_lost(const Chunk&)` is called for what was withheld, if that is forgiven.
+  /// Whether `frame` acknowledges a packet that was never sent, and its sender must know that: a future number, the
+  /// withheld packet, or the latest skipped number that no longer has a record. on_ack() finds skipped numbers that
+  /// have records. Without trust_numbers(), somebody may have sent a forged packet with that number to the peer, which
+  /// acknowledges it in good faith. Future numbers are then ignored, except those too high for any receiver to accept,
+  /// and one skipped number is forgiven. An honest receiver drops such a number soon (ReceivedPackets::kMaxBehindTop);
+  /// one that continues to acknowledge it keeps the sender from measuring round trips and marks. `acks_ahead` counts
+  /// acknowledgements of future numbers. `on_lost(const Chunk&)` is called for the contents of a withheld packet.
   template <typename OnLost>
   [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
@@ -220,14 +222,14 @@ class SentPackets {
       take_back_withheld(on_lost);
       if (!forgives_skip()) return true;
     }
-    // Ranges go down: what has no record is in the last one, if in any. Without it the number need not be looked up.
+    // Ranges are in descending order: only the last one can contain numbers without a record.
     if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers(frame, forgotten_skip_)) return false;
     forgotten_skip_ = 0;
     return !forgives_skip();
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
-  /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a number is among
-  /// them that was skipped.
+  /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a skipped number is
+  /// among them.
   template <typename OnAcked, typename Stop>
   bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
               OnAcked on_acked, Stop stop);
@@ -271,7 +273,7 @@ class SentPackets {
 
   // Loss detection.
 
-  /// How much later than a round trip acknowledgements may come, as far as known; 0: no later.
+  /// How much later than a round trip acknowledgements may arrive, as far as known; 0: no later.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
   /// Detects lost packets, and sets loss_time(). If there are any, judge() must follow.
   template <typename OnLost>
@@ -280,7 +282,7 @@ class SentPackets {
     bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
     bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   };
-  /// What `losses` mean. `congestion`: whether the congestion controller takes them for a sign of it.
+  /// Judges `losses`. `congestion`: whether the congestion controller regards them as a sign of congestion.
   Verdict judge(const Losses& losses, bool congestion, const ConnectionConfig& config);
   /// When the next packet will be declared lost by time unless acknowledged before; never() if there is no such packet.
   [[nodiscard]] Nanos loss_time() const { return loss_time_; }
@@ -293,10 +295,10 @@ class SentPackets {
     episode_lost_ = 0;
     reduced_from_ = 0;
   }
-  /// Whether the window is being reduced after a loss and a packet of `bytes` may leave although it is full: one at
-  /// once, which carries what was lost, and then as many bytes of those delivered as the new `window` is of what was in
-  /// flight (RFC 9937 section 6.2). Below the window the pacer alone bounds bursts, instead of that RFC's reduction
-  /// bound.
+  /// Whether the window is being reduced after a loss and a packet of `bytes` may leave although the window is full.
+  /// One packet may leave at once, with the lost data. Then bytes may leave in proportion to delivered bytes: by the
+  /// ratio of the new `window` to the bytes that were in flight (RFC 9937 section 6.2). Below the window only the pacer
+  /// bounds bursts, instead of that RFC's reduction bound.
   [[nodiscard]] bool reduction_allows(Bytes bytes, double window) const {
     if (largest_acked_ >= recovery_until_ || reduced_from_ == 0) return false;
     const std::uint32_t delivered = static_cast<std::uint32_t>(delivered_) - reduced_delivered_;
@@ -323,13 +325,13 @@ class SentPackets {
 
   // Probe timeouts (RFC 9002 section 6.2).
 
-  /// Consecutive ones.
+  /// Consecutive probe timeouts.
   [[nodiscard]] std::uint32_t probe_timeouts() const { return probe_count_; }
-  /// How long nothing has been acknowledged for while packets were in flight.
+  /// How long packets have been in flight without any acknowledgement.
   [[nodiscard]] Nanos silence(Nanos now) const { return now - last_progress_; }
 
-  /// `wait`, but kMaxPatience at most, or the probe timeout of `config.initial_rtt` if that is longer: the peer has a
-  /// say in how long a round trip takes, and none in how long it is waited for.
+  /// `wait`, at most kMaxPatience, or the probe timeout for `config.initial_rtt` if that is longer. The peer can
+  /// influence the measured round-trip time; this bounds its influence on waits.
   [[nodiscard]] static Nanos bounded(Nanos wait, const ConnectionConfig& config) {
     if (wait <= kMaxPatience) [[likely]]
       return wait;
@@ -347,8 +349,8 @@ class SentPackets {
     return last_eliciting_sent_ +
            (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
   }
-  /// The probe timeout has expired: two probes are due. False if the peer must be given up instead, as nothing has been
-  /// received for ConnectionConfig::give_up_after.
+  /// The probe timeout has expired: two probes are due. False if the connection must be given up instead, because
+  /// nothing was received for ConnectionConfig::give_up_after.
   [[nodiscard]] bool on_probe_timeout(const ConnectionConfig& config, Nanos now);
   /// Whether probes are due, which may be sent regardless of the window.
   [[nodiscard]] bool probing() const { return probes_due_ > 0; }
@@ -380,7 +382,7 @@ class SentPackets {
     in_flight,
     acked,
     lost,     ///< kept for a while, as a late acknowledgement shows that the loss was spurious
-    ignored,  ///< was a pure acknowledgement, has been given up, or was skipped (then `sent` is never())
+    ignored,  ///< a pure acknowledgement, given up, or skipped (then `sent` is never())
   };
   struct Packet {
     Nanos sent;
@@ -408,7 +410,7 @@ class SentPackets {
   }
   template <typename Visit>
   void for_chunks(const Packet& packet, Visit& visit) const {
-    // Unambiguous, since there are fewer than 2^32 chunks at a time.
+    // Unambiguous, because there are fewer than 2^32 chunks at a time.
     const std::uint64_t begin = chunks_.begin();
     const std::uint64_t first = begin + (packet.first_chunk - static_cast<std::uint32_t>(begin));
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) visit(chunks_[first + i]);
@@ -417,7 +419,7 @@ class SentPackets {
   void on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked);
   template <typename OnAcked>
   void on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked);
-  /// How long a late acknowledgement is waited for since a packet was sent.
+  /// Maximum time from sending a packet to its late acknowledgement.
   [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
     return rtt_.smoothed() + reordering_.longest(rtt_.smoothed()) + config.timer_granularity;
   }
@@ -457,11 +459,11 @@ class SentPackets {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
     notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, min_long_lost_);
   }
-  /// The packet number of which these are the lowest bits.
+  /// The packet number with these low bits.
   [[nodiscard]] std::uint64_t widened(std::uint32_t number) const {
     return packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - number);
   }
-  /// Whether `frame` acknowledges the packet with that number; 0: none.
+  /// Whether `frame` acknowledges the packet with these low bits; 0: no packet.
   [[nodiscard]] bool covers(const wire::AckFrame& frame, std::uint32_t low_bits) const {
     if (low_bits == 0) return false;
     const std::uint64_t number = widened(low_bits);
@@ -469,7 +471,7 @@ class SentPackets {
     while (i < frame.range_count && frame.ranges[i].first > number) ++i;
     return i < frame.range_count && frame.ranges[i].last >= number;
   }
-  /// Somebody has acknowledged what was withheld: nobody has it.
+  /// The withheld packet was acknowledged, although nobody can have received it: its contents count as lost.
   template <typename OnLost>
   void take_back_withheld(OnLost& on_lost) {
     const std::uint64_t number = widened(std::exchange(withheld_, 0));
@@ -481,7 +483,7 @@ class SentPackets {
     }
     packet.state = State::ignored;
   }
-  /// A skipped number was acknowledged. After the first one the next comes soon.
+  /// A skipped number was acknowledged. Whether that is forgiven. The next number is then skipped soon.
   [[nodiscard]] bool forgives_skip() {
     constexpr std::uint16_t soon = 32;
     until_skip_ %= soon;
@@ -510,12 +512,12 @@ class SentPackets {
   bool skips_ : 1 = false;  ///< some packet numbers are not used
   bool was_idle_ : 1 = true;
   bool reorders_ : 1 = false;        ///< reordering_.seen()
-  bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, and oldest_of_use_ counts
-  bool has_losses_ : 1 = false;      ///< not yet reported in a sample, or may still be undone
+  bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, so oldest_of_use_ applies
+  bool has_losses_ : 1 = false;      ///< there are losses not yet reported in a sample, or that may still be undone
   bool are_own_ : 1 = false;         ///< see trust_numbers()
-  bool has_forgiven_ : 1 = false;    ///< a skipped number
+  bool has_forgiven_ : 1 = false;    ///< a skipped number was forgiven
   std::uint8_t long_lost_ = 0;       ///< see long_lost(); highest bit: long_lost_noted()
-  std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is to be told of packets at least so long
+  std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is called for acknowledged packets at least this long
   std::uint16_t until_skip_ = 0;     ///< packet numbers to be used before the next is skipped
 
   // Second cache line.
@@ -540,8 +542,8 @@ class SentPackets {
   std::uint64_t window_limited_until_ = 0;
 
   // Rarely used.
-  Bytes lost_bytes_ = 0;            ///< since the last sample
-  std::uint32_t lost_packets_ = 0;  ///< since the last sample
+  Bytes lost_bytes_ = 0;            ///< bytes lost since the last sample
+  std::uint32_t lost_packets_ = 0;  ///< packets lost since the last sample
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
@@ -596,7 +598,7 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
           largest_acked_ = number;
           any_acked_ = true;
           // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1). A peer
-          // could always name a later one, which asks for no acknowledgement, and so hide its queue.
+          // could always acknowledge a later packet, too, that needs no acknowledgement, and so hide its queue.
           if (number == largest || reordering_.is_checked()) {
             if (!rtt_.has_sample()) first_sample_ = now;
             const Nanos delay(number == largest ? frame.delay_ns : 0);
@@ -655,7 +657,7 @@ void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked
   }
   if (packet.bytes >= notable_bytes_) on_long_acked(packet.bytes);
   ++spurious_in_all_;
-  // A late packet of another episode, or of losses that were not answered, says nothing about this one.
+  // A late packet of another episode, or of losses without a response, says nothing about this episode.
   if (number >= episode_begin_ && number < recovery_until_) ++episode_spurious_;
   for_chunks(packet, on_acked);
   if (largest_acked_ > number) learn_reordering(number, largest_acked_, now);

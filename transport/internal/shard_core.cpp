@@ -23,17 +23,18 @@ constexpr std::size_t kTxPacketsPerPoll = 256;  // or fewer, to be a multiple of
 constexpr std::uint32_t kMaxConnections = (1U << 20) - 1;
 constexpr std::uint32_t kMaxZeroCopySends = 65'535;
 
-// CONNECTs and RESETs that no key opens, each of which takes the time of some packets: 2000 a second of each. Those
-// from proven addresses have as many together, in so many parts: who has an address of his own spends one of them.
+// Bounds the CONNECTs and RESETs that no key opens, each of which costs the time of some packets: 2000 per second of
+// each. Those from proven addresses share another 2000 per second, divided into kProvenBudgets parts by address: a peer
+// with one address can only use up one part.
 constexpr Nanos kEachFailed{500'000};
 constexpr std::int64_t kProvenBudgets = 16;
-// A new client may take the slot of one that has not answered: of the same address, if one is among the first so many.
+// A new client may take the slot of one that has not answered: of the same address, if one is among the first 64.
 constexpr int kSlotsLookedAt = 64;
 constexpr Nanos kLookAtHoldsAfter{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
 constexpr Nanos kLatestTime = Nanos::never() / 4;
-// Likewise of what multiples are waited for.
+// Likewise for durations of which multiples are computed.
 constexpr Nanos kLongestRoundTrip{3'600'000'000'000};
 
 // In a shard with a seed, the id of a slot's first connection has 12 bits of the seed as its highest bits. They do not
@@ -67,10 +68,12 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, cons
   for (const auto& [key, value] :
        {std::pair{"keep_alive", config.keep_alive}, std::pair{"idle_limit", config.idle_limit}})
     if (value.count < 0 || value > kLatestTime)
-      throw InputError(fmt::format("{} is {} ns; it has to be from 0, which is never, to 73 years", key, value.count));
+      throw InputError(fmt::format("{} is {} ns; it has to be from 0 (never) to 73 years", key, value.count));
   if (config.idle_limit.count > 0 && config.idle_limit <= config.keep_alive)
-    throw InputError(fmt::format("idle_limit is {}, and keep_alive {}: it has to be longer, or nobody is asked in time",
-                                 to_text(config.idle_limit), to_text(config.keep_alive)));
+    throw InputError(
+        fmt::format("idle_limit is {} and keep_alive {}; give an idle_limit above keep_alive, so that a keep-alive "
+                    "precedes the idle timeout",
+                    to_text(config.idle_limit), to_text(config.keep_alive)));
   const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
   check_requirements(config, algorithm, limits);
   if (algorithm.capabilities.needs_ecn && !config.ecn)
@@ -94,7 +97,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       cookies_(config.max_connections * 4),
       failed_unproven_(kEachFailed),
       failed_proven_(kProvenBudgets, WorkBudget(kEachFailed * kProvenBudgets)),
-      budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),  // what the seed gives moves packets
+      budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),  // drawing it from the seeded numbers would
+                                                                           // change packets
       failed_resets_(kEachFailed),
       resets_(Nanos(std::max<std::int64_t>(1'000'000'000 / std::max<std::uint32_t>(config.resets_per_second, 1), 1))),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, kMaxZeroCopySends)) {
@@ -243,7 +247,7 @@ std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
   std::uint32_t index = queue(kept).first;
   for (int i = 0; i < kSlotsLookedAt && index != kNoSlot; ++i, index = slots_[index].after) {
     const Connection& connection = *slots_[index].connection;
-    if (connection.active || connection.touched) continue;  // lists of this poll name it
+    if (connection.active || connection.touched) continue;  // lists of this poll refer to it
     if (like == nullptr || AddressCounts::network_of(connection.remote()) == AddressCounts::network_of(*like))
       return index;
     if (first == kNoSlot) first = index;
@@ -251,7 +255,7 @@ std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
   return first;
 }
 
-// Nobody who has answered goes for that. Who floods a shard from an address of his own displaces himself.
+// No peer that has answered is displaced. A peer that floods a shard from its own address displaces itself.
 bool ShardCore::make_room(const Address& remote, bool is_proven) {
   if (free_slots_.size() > config_.kept_for_connect) return true;
   std::uint32_t index = first_of(Kept::ended);
@@ -274,7 +278,7 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
       throw InputError(fmt::format("keys: connect() takes one and {} are given", config.keys.size()));
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
-  // Before a slot is taken: whoever makes the seal may throw.
+  // Before a slot is taken, because creating the seal may throw.
   std::unique_ptr<PacketSeal> seal;
   if (!config.keys.empty()) {
     const PacketKey& key = *config.keys.front();
@@ -410,7 +414,7 @@ bool ShardCore::learn_iterations(JobId job) {
   if (state == nullptr) return false;
   if (!state->augmentation.tracker.exact()) return true;
   state->augmentation.tracker.learn_again();
-  // It has seen no traffic while sizes were stated, and what it knows of before is as long ago.
+  // It saw no traffic while sizes were stated, and its knowledge from before is outdated.
   if (state->learner != nullptr) *state->learner = {};
   state->in_burst = false;
   return true;
@@ -482,8 +486,8 @@ Nanos ShardCore::work(Nanos now) {
   for (const std::uint32_t index : answers_)
     if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
   answers_.clear();
-  // Answers are not kept waiting by a look at packets that costs as much as they do.
-  // Nor is anything given up that may be among them.
+  // Send answers first: receiving costs as much time as sending them. Timers wait, too, because a packet that they wait
+  // for may not have been received yet.
   if (answers && limits_.batch > 1) {
     more = true;
   } else {
@@ -494,7 +498,7 @@ Nanos ShardCore::work(Nanos now) {
   transmit(now, more);
   stats_.ends_held = holds_.ends_waiting();
   if (more || !answers_.empty()) return now;
-  // Holds must be polled, as nothing signals that the datapath has released bytes.
+  // Holds must be polled, because nothing signals that the datapath has released bytes.
   return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + kLookAtHoldsAfter) : deadlines_.next();
 }
 
@@ -585,7 +589,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   if (header.connection == 0) {
-    on_stranger(packet, header, reader, now);
+    on_unknown_connection(packet, header, reader, now);
     return;
   }
   const std::uint32_t index = index_of(header.connection);
@@ -594,7 +598,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   if (slots_[index].tag != header.tag) {
-    // Or of a connection from before a restart, whose id is another's now.
+    // Forged, or sent in a connection from before a restart, whose id now belongs to another one.
     ++stats_.forged_packets;
     tell_unknown(packet, header, now);
     return;
@@ -630,7 +634,7 @@ void ShardCore::on_sealed(const RxPacket& packet, Nanos now) {
       return;
     }
     reader.begin_opened(packet.bytes.subspan(wire::kHeaderBytes), packet.tail, packet.virtual_bytes);
-    on_stranger(packet, header, reader, now);
+    on_unknown_connection(packet, header, reader, now);
     return;
   }
   const std::uint32_t index = index_of(header.connection);
@@ -657,14 +661,15 @@ SealEngine& ShardCore::engine(const PacketKey& key) {
   return *engine_;
 }
 
-// Of the system also for a shard with a seed: bytes that differ move no packet.
+// From the system even for a shard with a seed: these bytes do not influence which packets are sent.
 EndRandom ShardCore::draw_random() {
   EndRandom random;
   draw_system_random(random);
   return random;
 }
 
-// A packet more, even one that says so, might use a number under a key that a copy of this process uses, too.
+// Any further packet, even a notification, might reuse a packet number that a copy of this process uses with the same
+// key.
 void ShardCore::give_up_copied_keys(Nanos now) {
   if (!engine_->was_copied(now)) return;
   for (const Slot& slot : slots_) {
@@ -703,7 +708,7 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
   if (!is_settled) [[unlikely]] {
     if (!connection.is_half_open() && slots_[index].kept > Kept::ended_own) keep(index, Kept::taken);
     if (!was_proven && connection.is_proven()) {
-      // Several may have waited for proof.
+      // Several connections may have been waiting for proof.
       if (accepted_from_.has_share(connection.remote())) {
         connection.abort(now);
         activate(connection);
@@ -711,14 +716,14 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
       accepted_from_.add(connection.remote());
     }
     if (connection.peer_connection() != 0) enter_peer(connection);
-    watch(connection);  // no longer for proof of the address, perhaps
+    watch(connection);  // it may no longer wait for proof of the address
   }
   if (connection.touched) return;
   connection.touched = true;
   touched_.push_back(index);
 }
 
-// A peer has one connection at a time under an id: what had it before has been of an earlier life of the peer.
+// A peer has one connection at a time under an id: an older connection with it is from before the peer's restart.
 void ShardCore::enter_peer(Connection& connection) {
   const std::uint32_t index = index_of(connection.id());
   const auto [known, is_new] = by_peer_.try_emplace({connection.remote(), connection.peer_connection()}, index);
@@ -744,8 +749,9 @@ void ShardCore::on_foreign(const RxPacket& packet) {
   stats_.packets_sent += io_.send({&told, 1});
 }
 
-// A packet that a restarted program does not know: its peer is told, so that it need not wait. The answer is not longer
-// than the packet, and repeats the tag, which nobody knows but who has sent the packet and who was meant.
+// A packet of a connection that this program does not know, for example after a restart: RESET informs the peer, so
+// that it need not wait. The answer is not longer than the packet, and repeats the tag, which only the packet's sender
+// and its intended receiver know.
 void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   tell_unknown(packet, header, now);
@@ -768,8 +774,8 @@ bool ShardCore::may_reset(Nanos now) {
   return true;
 }
 
-// The same for a packet that is sealed with a key of which nothing but its use is known: an answer with each key here,
-// as many as are no longer than the packet together, and for the next packet with those that follow.
+// The same for a sealed packet. Its key is not known, so one answer is sent for each key of this shard, as many as are
+// together not longer than the packet. The next such packet is answered with the keys that follow.
 void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
@@ -791,7 +797,8 @@ void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& he
   }
 }
 
-void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
+void ShardCore::on_unknown_connection(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
+                                      Nanos now) {
   // Peeks without consuming: the connection reads the packet from its first frame.
   wire::Reader look = reader;
   wire::Frame frame;
@@ -821,7 +828,7 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
     greeting.cookie = frame.cookie;
     is_greeting = greeting.has_cookie && !look.next(frame);
   }
-  // Nothing but the seal vouches for what a sealed packet holds.
+  // Only the seal authenticates the contents of a sealed packet.
   is_greeting = is_greeting && ((header.flags & wire::sealed) == 0 || greeting.has_key);
   if (!is_greeting || look.error() != wire::ParseError::none)
     ++stats_.malformed_packets;
@@ -858,8 +865,8 @@ wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) cons
   return wire::CloseReason::done;
 }
 
-// Whoever is on the path can send packets back to where they come from. Sealed with the right key, this end's own
-// CONNECT would connect it with itself, whoever it meant.
+// An attacker on the path can send packets back to their sender. This end's own CONNECT, sealed with the right key,
+// would then connect it to itself instead of its peer.
 bool ShardCore::is_turned_back(const RxPacket& packet, const Greeting& greeting) const {
   if (!greeting.has_key) return false;
   const Connection* const own = find(greeting.connect.source_connection);
@@ -876,7 +883,7 @@ bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packe
          connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
 }
 
-// A cookie or an ACCEPT shows who receives at an address, not who has the key.
+// A cookie or an ACCEPT proves that a peer receives at an address, not that it has the key.
 bool ShardCore::may_replace(const Connection& old, std::optional<std::uint64_t> key) {
   return !old.is_sealed() || key == old.key_id();
 }
@@ -893,7 +900,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
-      if (connection.is_replay(header)) return;  // before it costs any cryptography
+      if (connection.is_replay(header)) return;  // before any cryptography
       if (connection.is_sealed() && !is_of_client(connection, packet, header, greeting))
         ++stats_.forged_packets;
       else if (!connection.is_over())
@@ -901,7 +908,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
       return;
     }
   }
-  // No word: who shares the address and is honest asks again, and is only late.
+  // No answer: an honest peer that shares the address repeats its CONNECT, and is only late.
   if (violators_.holds_off(packet.source, now)) {
     ++stats_.held_off;
     return;
@@ -911,17 +918,17 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(reason); });
   };
   if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) return refuse(refusal);
-  // Who claims to have started anew, under an id whose connection lives, has to prove its address, too.
+  // A peer that claims to have restarted, under the id of a live connection, must prove its address, too.
   const Cookies::Worth cookie =
       greeting.has_cookie ? cookies_.worth(greeting.cookie, key, peer.tag, random_, now) : Cookies::Worth::nothing;
   const bool is_proven = cookie == Cookies::Worth::proof;
-  // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven; and
-  // where many have from proven addresses, what comes when there is time again.
+  // After many CONNECTs with a wrong seal, no key is tried before the address is proven. After many from proven
+  // addresses, further ones are ignored until the budget allows one again.
   WorkBudget& failed =
       is_proven ? failed_proven_[siphash(budget_key_, AddressCounts::network_of(packet.source)) % kProvenBudgets]
                 : failed_unproven_;
   const bool is_costly = greeting.has_key && failed.is_spent(now);
-  // One that is counted already may be replaced by its peer's next life.
+  // A counted connection may be replaced by a new one of its restarted peer.
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
   const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
@@ -942,7 +949,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     ++stats_.forged_packets;
     return;
   }
-  if (!make_room(packet.source, is_proven)) return;  // its next CONNECT may find some
+  if (!make_room(packet.source, is_proven)) return;  // its next CONNECT may find room
   std::unique_ptr<PacketSeal> seal;
   if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
   if (const auto still = by_peer_.find(key); still != by_peer_.end()) {
@@ -1010,7 +1017,7 @@ void ShardCore::activate_waiting(JobState& job, Nanos now) {
     if (connection == nullptr || !connection->waits_for_job || &jobs_[connection->job()] != &job) continue;
     connection->waits_for_job = false;
     activate(*connection);
-    return;  // one at a time: the next one's turn comes when this one has sent
+    return;  // one at a time: the next connection continues when this one has sent
   }
   if (!job.waiting.empty()) {
     const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
@@ -1027,8 +1034,8 @@ void ShardCore::transmit(Nanos now, bool& more) {
     }
     const std::uint32_t index = active_.front();
     Connection& connection = *slots_[index].connection;
-    // On time, pacing would have interleaved the packets of a job's flows. Late packets are interleaved as well, since
-    // bursts of one flow after another would share a full queue unevenly.
+    // If polls are on time, pacing interleaves the packets of a job's flows. Late packets are interleaved as well,
+    // because consecutive bursts of single flows would share a full queue unevenly.
     const bool in_turn = links_.late > Nanos() && connection.job() != Connection::kNoJob;
     const std::size_t turns = in_turn ? 1 : kPacketsPerTurn;
     auto blocked = Connection::Blocked::no;

@@ -68,7 +68,7 @@ class ShardCore {
 
   /// Null for an unknown connection.
   [[nodiscard]] Connection* find(ConnectionId id) const;
-  /// Null, too, for one that has ended and still tells its peer.
+  /// Null also for one that has ended and still notifies its peer.
   [[nodiscard]] Connection* find_alive(ConnectionId id) const {
     Connection* const connection = find(id);
     return connection == nullptr || connection->state() == Connection::State::draining ? nullptr : connection;
@@ -78,21 +78,22 @@ class ShardCore {
   [[nodiscard]] const JobClaims* job_claims() const { return claims_ ? &*claims_ : nullptr; }
 
  private:
-  /// Slots that can be had for somebody who connects, before those that are free have run out.
+  /// Slots that can be freed for a new peer when no slot is free.
   enum class Kept : std::uint8_t {
-    taken,       ///< or free: not among them
-    ended,       ///< an accepted connection that has ended, and still tells its peer
-    ended_own,   ///< the same of one that connect() made: its place is not given to who connects
-    unproven,    ///< half open, and nothing has shown that the peer receives at its address
-    unanswered,  ///< half open, for a cookie
+    taken,       ///< in use or free; in no queue
+    ended,       ///< an accepted connection that has ended and still notifies its peer
+    ended_own,   ///< the same for a connection made by connect(): its slot is not given to a connecting peer
+    unproven,    ///< half open, and the peer has not proven that it receives at its address
+    unanswered,  ///< half open, accepted with a cookie
   };
   static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-  /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
+  /// The fields that decide whether a packet is for a connection are stored beside it, so that other packets do not
+  /// touch the connection.
   struct alignas(32) Slot {  // never in two cache lines
     std::unique_ptr<Connection> connection;
-    std::uint64_t tag = 0;           ///< what the peer has to put into its packets
-    ConnectionId id = 0;             ///< of its connection, or of its next one
-    std::uint32_t before = kNoSlot;  ///< in its queue
+    std::uint64_t tag = 0;           ///< the peer must put it into its packets
+    ConnectionId id = 0;             ///< id of its connection, or of its next one
+    std::uint32_t before = kNoSlot;  ///< previous slot in its queue
     std::uint32_t after = kNoSlot;
     Kept kept = Kept::taken;
   };
@@ -101,7 +102,7 @@ class ShardCore {
     std::uint32_t first = kNoSlot;
     std::uint32_t last = kNoSlot;
   };
-  /// A CONNECT, and what may follow it.
+  /// A CONNECT, and the frames that may follow it.
   struct Greeting {
     wire::ConnectFrame connect;
     bool has_key = false;
@@ -114,16 +115,16 @@ class ShardCore {
   Connection* make_connection(Slot& slot, const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
                               Nanos now);
   void free_connection(std::uint32_t index);
-  /// Enters the slot at the end of the queue `kept`, from that in which it is.
+  /// Moves the slot from its queue to the end of the queue `kept`.
   void keep(std::uint32_t index, Kept kept);
   [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
   [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != kNoSlot; }
-  /// The first slot of a queue that can be freed now, of one whose peer is as `like` if there is one; kNoSlot: none.
+  /// The first slot of a queue that can be freed now, preferably one whose peer's address is `like`; kNoSlot: none.
   [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
-  /// Sees to it that a slot is free for who connects from `remote`, if he has proven that he is there at the expense of
-  /// those that have not answered.
+  /// Frees a slot for a peer that connects from `remote`. If the peer has proven its address, connections that have not
+  /// answered may be ended for it.
   [[nodiscard]] bool make_room(const Address& remote, bool is_proven);
-  /// Sends a packet once, unreliably, that no connection stands behind. `frames(writer)` writes what it says.
+  /// Sends a packet of no connection, once, unreliably. `frames(writer)` writes its frames.
   template <typename Frames>
   void answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames);
   [[nodiscard]] bool completions_full() const {
@@ -142,22 +143,22 @@ class ShardCore {
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
-  /// The peer's id of a connection is known, from who has its tag or key.
+  /// The peer's id of a connection is known from a packet with its tag or key.
   void enter_peer(Connection& connection);
   void on_sealed(const RxPacket& packet, Nanos now);
   void count(wire::ParseError error);
-  /// The engine for keys of a kind, made when the first is used.
+  /// The engine for keys of this kind, created at the first use.
   SealEngine& engine(const PacketKey& key);
-  /// The key with which who connects has sealed the packet; null: none that is known here, or it has not.
+  /// The key with which the connecting peer has sealed the packet; null: not sealed, or with an unknown key.
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
                                         WorkBudget& failed, Nanos now);
   [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
-  /// Whether this shard has sent the CONNECT itself, and not to itself.
+  /// Whether this shard has sent the CONNECT to another address, and it was sent back.
   [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
   /// Sealed connection: whether a CONNECT comes from its client.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
-  /// Whether who has the key of that id, or none, may end a connection by a new one under its peer's id.
+  /// Whether a peer with the key `key` (or none) may replace the connection by a new one under the same peer id.
   [[nodiscard]] static bool may_replace(const Connection& old, std::optional<std::uint64_t> key);
   [[nodiscard]] static EndRandom draw_random();
   /// There is an engine.
@@ -165,16 +166,16 @@ class ShardCore {
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);
   /// A packet to connection 0.
-  void on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
+  void on_unknown_connection(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
   void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, const Greeting& greeting,
                   Nanos now);
-  /// Ends the CONNECT of a connection that may not be: with CLOSE. CloseReason::done: it may.
+  /// The reason for answering a CONNECT with CLOSE; CloseReason::done: the connection may be accepted.
   [[nodiscard]] wire::CloseReason why_refused(const wire::ConnectFrame& connect) const;
   void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now);
   void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
   void tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
-  /// What is not of this version: who connects by version 2 is told so.
+  /// A packet of another version. A peer that connects with version 2 gets an answer that says so.
   void on_foreign(const RxPacket& packet);
   void fire_timers(Nanos now);
   void transmit(Nanos now, bool& more);
@@ -203,10 +204,10 @@ class ShardCore {
   Cookies cookies_;
   std::uint32_t max_half_open_ = 0;
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
-  std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
-  /// CONNECTs that no key has opened, without and with a cookie.
+  std::vector<std::byte> opened_;       ///< the current packet, decrypted; empty until a key is used
+  /// Budgets for CONNECTs that no key has opened: without a cookie, and with one.
   WorkBudget failed_unproven_;
-  std::vector<WorkBudget> failed_proven_;  ///< by address
+  std::vector<WorkBudget> failed_proven_;  ///< indexed by a hash of the address
   SipKey budget_key_;
   WorkBudget failed_resets_;
   std::size_t next_reset_key_ = 0;
@@ -214,14 +215,13 @@ class ShardCore {
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
   std::shared_ptr<const ConnectionConfig>
-      latest_config_;  ///< of the last connect(), to be shared with the next one if that has the same settings
+      latest_config_;  ///< settings of the last connect(), to be shared with the next one if that has the same settings
 
   std::vector<Slot> slots_;
-  std::array<Queue, 5> queues_;  ///< by Kept; of `taken` none
+  std::array<Queue, 5> queues_;  ///< indexed by Kept; the one of `taken` is not used
   GrowableRing<std::uint32_t> free_slots_;
-  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
-      by_peer_;                  ///< slots of connections whose peers' ids are known
-  AddressCounts accepted_from_;  ///< proven ones, if they are bounded
+  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> by_peer_;  ///< slots of connections whose peer's id is known
+  AddressCounts accepted_from_;  ///< connections with a proven address, if their number is bounded
   Violators violators_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;

@@ -58,19 +58,18 @@ struct JobState {
   }
 };
 
-/// Packets that have been built and not yet accepted by the datapath. They point to headers, which lie one behind the
-/// other in the shard's buffer, and to the user's payload. The buffer is reused only after all of them have been
-/// accepted.
+/// Packets that have been built and not yet accepted by the datapath. They point to headers, which follow each other in
+/// the shard's buffer, and to the user's payload. The buffer is reused only after all of them have been accepted.
 struct TxQueue {
-  std::vector<TxPacket> packets;        ///< as many as a burst; destination null: dropped
+  std::vector<TxPacket> packets;        ///< at most one burst; destination null: dropped
   std::vector<std::uint64_t> messages;  ///< for each packet, the number of the message that its payload belongs to
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t used = 0;  ///< bytes of the buffer
 
   [[nodiscard]] bool empty() const { return begin == end; }
-  /// Drops the queued packets to `destination` with payload of a message that has completed, since its memory is the
-  /// user's again. Such packets are late retransmissions, so no data is lost.
+  /// Drops the queued packets to `destination` with payload of a message that has completed, because its memory belongs
+  /// to the user again. Such packets are late retransmissions, so no data is lost.
   void drop_message(const Address* destination, std::uint64_t message) {
     for (std::size_t i = begin; i < end; ++i)
       if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
@@ -86,7 +85,7 @@ struct TxQueue {
   }
 };
 
-/// What a connection uses of its shard.
+/// The parts of its shard that a connection uses.
 struct ShardLinks {
   GrowableRing<Completion>* completions = nullptr;
   TxQueue* tx = nullptr;
@@ -94,12 +93,12 @@ struct ShardLinks {
   AckBatches* acks = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
-  wire::Frame* frame = nullptr;  ///< of the packet that is being read; the reader sets what its type has
+  wire::Frame* frame = nullptr;  ///< a frame of the packet that is being read; the reader sets the fields of its type
   PacketIo::Limits limits;
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
   Nanos late{};
-  bool packets_wait = false;           ///< more than this poll() has taken
+  bool packets_wait = false;           ///< more packets than this poll() has taken
   ShardRandom* random = nullptr;       ///< null: no packet number is skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
   JobClaims* claims = nullptr;         ///< null: not counted

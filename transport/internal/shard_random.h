@@ -1,4 +1,4 @@
-// Where a shard's random numbers come from: ids, tags, keys, and which packet numbers are skipped.
+// The source of a shard's random numbers: for ids, tags, keys, and the choice of skipped packet numbers.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ShardRandom {
   }
   /// May throw in the first call only, see SystemRandom.
   std::uint64_t next() { return seeded_ ? seeded_->next() : system_.next(); }
-  /// For secrets: drawn now, so that a copy of the process, of which nobody may know, draws another one.
+  /// For secrets: drawn from the system now, so that an unnoticed copy of the process draws another number.
   std::uint64_t fresh() {
     if (seeded_) return seeded_->next();
     std::uint64_t drawn = 0;

@@ -1,20 +1,20 @@
-// Addresses whose connections were ended for a violation: they acknowledged what was never sent, to be
-// sent more than their share. Who connects again at once would be sent the next few hundred packets at full speed
-// before it is found out again. So nothing is opened to or from such an address for a second, twice as long after each
-// further violation after that time, and afterwards its connections begin with the least window, until it has been
-// honest for long.
+// Addresses whose connections were ended for a violation: they acknowledged packets that were never sent, to get more
+// than their share. If such a host could connect again at once, it would get a few hundred packets at full speed before
+// the next violation is detected. So no connection is opened to or from such an address for a second, and for twice as
+// long after each further violation. Afterwards its connections begin with the minimum window, until there was no
+// violation for kForgottenAfter.
 //
-// A violation is what a packet with the connection's tag, or sealed with its key, says. Only a program that receives at
-// the address, or is on the path to it, can have sent that: nobody else can have an address held off. Hosts that share
-// an address by translation, and processes of one machine, are held off together, so the time is bounded.
+// A violation is only taken from a packet with the connection's tag, or sealed with its key. Only a program that
+// receives at the address, or is on the path to it, can send such a packet, so nobody else can cause an address to be
+// held off. Hosts that share an address by translation, and processes of one machine, are held off together, so the
+// time is bounded.
 //
-// A host may have any address of its IPv6 subnet of 64 bits (RFC 4862), and lie from a new one each time. Its
-// neighbours may be honest, so none of them is held off. But connections of the whole subnet begin with the least
-// window and without slow start: a connection that is found out within some hundred packets then gets less than an
-// honest one.
+// A host may have any address of its IPv6 subnet of 64 bits (RFC 4862), and use a new one for each violation. Its
+// neighbours may be honest, so none of them is held off. But connections of the whole subnet begin with the minimum
+// window and without slow start: a connection whose violation is detected within some hundred packets then gets less
+// than an honest one.
 //
-// The numbers of addresses and subnets are bounded: where there are too many, the one whose time ends first is
-// forgotten.
+// The numbers of addresses and subnets are bounded: if there are too many, the one whose time ends first is forgotten.
 #pragma once
 
 #include <algorithm>
@@ -32,12 +32,13 @@ class Violators {
  public:
   static constexpr Nanos kFirstTime{1'000'000'000};
   static constexpr std::uint32_t kMaxDoublings = 8;  ///< 256 s
-  /// Without a violation, so long after the time is over.
+  /// An address is forgotten after this time without a violation, counted from the end of its hold-off time.
   static constexpr Nanos kForgottenAfter{600'000'000'000};
   static constexpr std::size_t kMost = 1024;
 
   void add(const Address& address, Nanos now) {
-    // Of a connection that was open when the time began: what many lied at once doubles it once.
+    // The connection was open when the hold-off began: violations of many connections at once double the time only
+    // once.
     if (holds_off(address, now)) return;
     Entry& entry = entry_of(addresses_, std::bit_cast<Key>(address.ip));
     if (entry.violations > 0 && now >= entry.until + kForgottenAfter) entry = {};
@@ -50,9 +51,9 @@ class Violators {
   [[nodiscard]] bool holds_off(const Address& address, Nanos now) const {
     return !addresses_.empty() && now < until(address);
   }
-  /// When that is over; long ago for an address that has done nothing.
+  /// When the hold-off ends; in the past for an address without a violation.
   [[nodiscard]] Nanos until(const Address& address) const { return until(addresses_, std::bit_cast<Key>(address.ip)); }
-  /// Whether a connection has to begin with the least window: there was a violation in the address's subnet.
+  /// Whether a connection must begin with the minimum window, because there was a violation in the address's subnet.
   [[nodiscard]] bool knows(const Address& address, Nanos now) const {
     return !subnets_.empty() && now < until(subnets_, AddressCounts::network_of(address)) + kForgottenAfter;
   }

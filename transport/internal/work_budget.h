@@ -1,4 +1,4 @@
-// Bounds work that anybody can ask for by sending packets: so much a second, and a tenth of a second's at once.
+// Bounds work that anybody can cause by sending packets: a fixed rate, and the work of a tenth of a second at once.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@ namespace mltcp::transport {
 
 class WorkBudget {
  public:
-  /// `each`: a piece of work in so long, above 0.
+  /// `each`: one piece of work is allowed per this time, above 0.
   explicit WorkBudget(Nanos each) : each_(each) {}
 
-  /// Whether another piece has to wait.
+  /// Whether another piece must wait.
   [[nodiscard]] bool is_spent(Nanos now) const { return paid_until_ > now + std::max(kSavedUp, each_) - each_; }
   void pay(Nanos now) { paid_until_ = std::max(paid_until_, now) + each_; }
 
@@ -20,7 +20,7 @@ class WorkBudget {
   static constexpr Nanos kSavedUp{100'000'000};
 
   Nanos each_;
-  Nanos paid_until_;  ///< what was paid for is done evenly until then
+  Nanos paid_until_;  ///< when the work done so far would end at the allowed rate
 };
 
 }  // namespace mltcp::transport

@@ -25,7 +25,9 @@ struct FreeCipher {
 const unsigned char* uchars(const std::byte* bytes) { return reinterpret_cast<const unsigned char*>(bytes); }
 unsigned char* uchars(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 
-[[noreturn]] void fail() { throw RunError("OpenSSL's AES-128-GCM has failed: is there memory left?"); }
+[[noreturn]] void fail() {
+  throw RunError("OpenSSL's AES-128-GCM failed, probably for lack of memory; free some memory");
+}
 void must(int result) {
   if (result != 1) [[unlikely]]
     fail();
@@ -58,7 +60,9 @@ struct Aead::Contexts {
 Aead::Aead(std::size_t contexts) : contexts_(std::make_unique<Contexts>()) {
   contexts_->cipher.reset(EVP_CIPHER_fetch(nullptr, "AES-128-GCM", nullptr));
   if (contexts_->cipher == nullptr)
-    throw RunError("OpenSSL has no AES-128-GCM: its default provider is missing (see openssl list -providers)");
+    throw RunError(
+        "OpenSSL has no AES-128-GCM: its default provider is missing; activate it (openssl list -providers shows the "
+        "active ones)");
   const std::size_t count = std::bit_ceil(std::clamp<std::size_t>(contexts, 1, 1U << 16));
   for (std::vector<Contexts::Kept>* const kept : {&contexts_->sealing, &contexts_->opening}) {
     kept->resize(count);
@@ -73,7 +77,7 @@ Aead::~Aead() = default;
 
 namespace {
 
-/// The context with its key, about to take packet `number`.
+/// The context with its key, ready for packet `number`.
 template <typename Kept>
 EVP_CIPHER_CTX* begin(Kept& kept, const EVP_CIPHER* cipher, const Aead::KeyUse& use, std::uint64_t number, bool seals,
                       std::uint64_t& made) {
@@ -125,7 +129,7 @@ bool Aead::open(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pi
     update(context, out, piece);
     out += piece.size();
   }
-  Tag expected = tag;  // by a pointer to what may be written
+  Tag expected = tag;  // OpenSSL takes a pointer to non-const
   must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()));
   unsigned char none = 0;
   int written = 0;

@@ -1,4 +1,4 @@
-// The kernel's events (see copy_watch.h), as netlink(7) has them.
+// The kernel's events by netlink(7) (see copy_watch.h).
 #include "mltcp/transport/security/copy_watch.h"
 
 #include <linux/filter.h>
@@ -20,7 +20,7 @@
 namespace mltcp::security {
 namespace {
 
-constexpr std::uint32_t kKernelsEvents = 1;  // the group; udev's own is 2
+constexpr std::uint32_t kKernelsEvents = 1;  // multicast group of the kernel; udev's is 2
 
 // An event that is read twice, before and after a fork, counts once.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
@@ -41,7 +41,7 @@ void note(std::uint64_t resumption) noexcept {
 int open_events() noexcept {
   const int opened = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
   if (opened < 0) return -1;
-  // Devices that come and go wake nobody: only events that begin with "chan" are kept.
+  // Drops events of devices that come and go: only events that begin with "chan" are kept.
   std::array<sock_filter, 4> keep{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6368616E, 0, 1),
                                    BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF), BPF_STMT(BPF_RET | BPF_K, 0)}};
@@ -55,7 +55,7 @@ int open_events() noexcept {
   return -1;
 }
 
-// The child of a fork shares the socket, and with it the events, with its parent: it takes one of its own.
+// After a fork the child shares the socket and its events with the parent, so it opens a socket of its own.
 void open_own_events() noexcept {
   if (events >= 0) close(events);
   events = open_events();

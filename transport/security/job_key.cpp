@@ -43,7 +43,7 @@ class Descriptor {
   int number_;
 };
 
-/// Text that is wiped, whichever way its reader is left.
+/// Text that is wiped on destruction, also after an exception.
 class SecretText {
  public:
   SecretText() = default;
@@ -51,7 +51,7 @@ class SecretText {
   SecretText(const SecretText&) = delete;
   SecretText& operator=(const SecretText&) = delete;
 
-  /// False: longer than a key file may be.
+  /// False: longer than the maximum of a key file.
   bool read(int descriptor, bool is_regular, std::string_view name) {
     for (;;) {
       char* const at = text_.data() + used_;
@@ -76,11 +76,11 @@ class SecretText {
 void check_owner(const struct stat& file, std::string_view name) {
   if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw InputError(
-        fmt::format("{}: others than its owner may use this key file (mode {:04o}); chmod 600 it, and if "
-                    "they may have read it, make a new key",
+        fmt::format("{}: users other than its owner may use this key file (mode {:04o}); chmod 600 it, and make a new "
+                    "key if they may have read it",
                     name, file.st_mode & 07777U));
   if (file.st_uid != ::geteuid() && file.st_uid != 0)
-    throw InputError(fmt::format("{}: this key file belongs to user {}, who could change it; have a copy of your own",
+    throw InputError(fmt::format("{}: this key file belongs to user {}, who could change it; make a copy that you own",
                                  name, file.st_uid));
 }
 
@@ -91,7 +91,7 @@ JobKey read_key(int descriptor, std::string_view name) {
   if (S_ISREG(file.st_mode)) check_owner(file, name);
   SecretText text;
   if (!text.read(descriptor, S_ISREG(file.st_mode), name))
-    throw InputError(fmt::format("{}: is longer than {} bytes, so no key file; {}", name, kMaxText, kMake));
+    throw InputError(fmt::format("{}: is longer than {} bytes, so it is no key file; {}", name, kMaxText, kMake));
   return JobKey::from_text(text.view(), name);
 }
 
@@ -102,7 +102,7 @@ int digit(char c) {
   return -1;
 }
 
-/// Whether somebody may have written a key where its file is to be named.
+/// Whether the text may be a key, written in place of the name of its file.
 bool looks_like_key(std::string_view text) {
   if (text.starts_with(kLabel) && text.find(' ') != std::string_view::npos) return true;
   std::size_t run = 0;
@@ -113,7 +113,7 @@ bool looks_like_key(std::string_view text) {
   return false;
 }
 
-/// Empty: not so many hexadecimal digits.
+/// Empty: not exactly the right number of hexadecimal digits.
 std::optional<Secret<JobKey::kSize>> parse(std::string_view digits) {
   Secret<JobKey::kSize> secret;
   if (digits.size() != 2 * JobKey::kSize) return std::nullopt;
@@ -131,7 +131,7 @@ std::optional<Secret<JobKey::kSize>> parse(std::string_view digits) {
 JobKey::JobKey(const Secret<kSize>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {
   const auto bytes = secret.bytes();
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
-    throw InputError("the key is all zeros, which anybody guesses (memory that nobody has filled?); " +
+    throw InputError("the key is all zeros, which anyone can guess (uninitialised memory?); " +
                      fmt::format("{}", kMake));
 }
 
@@ -143,7 +143,7 @@ JobKey JobKey::generate() {
 
 JobKey JobKey::from_file(const std::filesystem::path& path) {
   const std::string name = one_line(path.string());
-  // Not blocking: a pipe that nobody writes to must not hold the program.
+  // Not blocking: a pipe without a writer must not block the program.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number() < 0)
     throw InputError(fmt::format("{}: the key file cannot be opened: {}{}", name, why(errno),
@@ -151,7 +151,7 @@ JobKey JobKey::from_file(const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) throw InputError(fmt::format("{}: {}", name, why(errno)));
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-    throw InputError(fmt::format("{}: is no regular file; a key from a pipe is given by its descriptor", name));
+    throw InputError(fmt::format("{}: is no regular file; give a key from a pipe by its descriptor (fd:N)", name));
   return read_key(file.number(), name);
 }
 
@@ -164,20 +164,20 @@ JobKey JobKey::from_source(std::string_view source) {
   if (source.empty()) throw InputError("no key is named; give a key file, or fd:N for descriptor N");
   if (source == "-") throw InputError("\"-\" is no key file; give its name, or fd:0 for standard input");
   if (!source.starts_with(prefix)) {
-    // A path that happens to look so is read; what is none may be secret, and is not repeated.
+    // A path that looks like a key is read. If there is no such file, the text may be a secret, so the message does not
+    // repeat it.
     std::error_code ignored;
     if (looks_like_key(source) && !std::filesystem::exists(source, ignored))
       throw InputError(
-          "this is no key file, but may be a key, which others can see here; name a file that has it, and, since it "
-          "was "
-          "seen, make a new one with `mltcp key FILE`");
+          "this is no key file, but may be a key, which others can see here; make a new key with `mltcp key FILE`, and "
+          "give the name of that file");
     return from_file(source);
   }
   const std::string_view digits = source.substr(prefix.size());
   int descriptor = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), descriptor);
   if (error != std::errc() || end != digits.data() + digits.size() || descriptor < 0)
-    throw InputError(fmt::format("{} names no descriptor; give fd:N with its number, as in fd:3", in_quotes(source)));
+    throw InputError(fmt::format("{} names no descriptor; give fd:N with its number, such as fd:3", in_quotes(source)));
   return from_descriptor(descriptor);
 }
 
@@ -207,9 +207,9 @@ JobKey JobKey::from_text(std::string_view text, std::string_view name) {
 
 std::string JobKey::to_text() const {
   constexpr std::string_view digits = "0123456789abcdef";
-  std::string text =
-      fmt::format("# MLTCP key {:016x}: whoever reads this can join the job and read its traffic.\n{} ", id_, kLabel);
-  text.reserve(text.size() + 2 * kSize + 1);  // so that no copy is left where it grew
+  std::string text = fmt::format(
+      "# MLTCP key {:016x}: anyone who reads this can join the job and read its traffic.\n{} ", id_, kLabel);
+  text.reserve(text.size() + 2 * kSize + 1);  // so that growing leaves no copy in freed memory
   for (const std::byte byte : secret_.bytes()) {
     text += digits[std::to_integer<std::size_t>(byte >> 4)];
     text += digits[std::to_integer<std::size_t>(byte & std::byte{15})];

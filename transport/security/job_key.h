@@ -1,6 +1,6 @@
-// The key that the hosts of a job share before it begins (a pre-shared key): 256 random bits, in a file that only its
-// owner may read, or given by a descriptor or by the program. Never on a command line or in the environment, where
-// others can see it.
+// The key that the hosts of a job share before it begins (a pre-shared key): 256 random bits. It comes from a file that
+// only its owner may read, from a file descriptor, or from the program. Never put it on a command line or in the
+// environment, where others can see it.
 //
 // The file is text: lines that begin with '#' are comments, one line is "mltcp-key-1 " and 64 hexadecimal digits.
 #pragma once
@@ -19,32 +19,34 @@ class JobKey {
  public:
   static constexpr std::size_t kSize = 32;
 
-  /// A new one, from the system's random numbers.
+  /// A new key, from the system's random numbers.
   static JobKey generate();
+  /// Throws InputError if all bits are 0.
   explicit JobKey(const Secret<kSize>& secret);
 
-  /// Reads a key file. Throws InputError if it is no regular file, if others than its owner may read or write it, if
-  /// the owner is neither this user nor root, or if there is no key in it.
+  /// Reads a key file. Throws InputError if it is not a regular file, if users other than its owner may access it, if
+  /// the owner is neither this user nor root, or if it contains no key.
   static JobKey from_file(const std::filesystem::path& path);
-  /// Reads a key file's text from a descriptor to its end, as a secret manager or a shell's redirection hands it over.
-  /// A regular file is read from its beginning, as often as wanted, and has the same permissions as with from_file(); a
-  /// pipe or a socket has none to check, and is read once. The descriptor stays open. Blocks until the end comes.
-  /// Throws InputError likewise.
+  /// Reads the text of a key file from a descriptor, for example from a secret manager or a shell's redirection, and
+  /// blocks until its end. A regular file is read from its beginning, can be read again, and must have the permissions
+  /// that from_file() requires; a pipe or a socket is read once, without a check of permissions. The descriptor stays
+  /// open. Throws InputError like from_file().
   static JobKey from_descriptor(int descriptor);
-  /// As options and variables of the environment name one: the path of a key file, or "fd:N", a descriptor, which is
-  /// read to its end. (A file of that name is "./fd:N".) Throws InputError likewise, also for a key in place of its
-  /// file's name, which is not repeated.
+  /// Reads the key that an option or environment variable names: the path of a key file, or "fd:N" for a descriptor. (A
+  /// file of that name is "./fd:N".) Throws InputError like from_file(), also if `source` looks like a key instead of a
+  /// file name; the message does not quote it.
   static JobKey from_source(std::string_view source);
-  /// A key file's text; `name` is for messages. Throws InputError. Messages never quote what may be a key.
+  /// Parses the text of a key file; `name` is for messages. Throws InputError. Messages never quote a possible key.
   static JobKey from_text(std::string_view text, std::string_view name);
 
   /// The text of a key file.
   [[nodiscard]] std::string to_text() const;
-  /// Writes a new key file, readable by its owner only. Throws InputError if something of that name exists: a key is
-  /// not replaced by mistake.
+  /// Writes a new key file that only its owner can read. Throws InputError if `path` exists, so that no key is replaced
+  /// by mistake.
   void write_file(const std::filesystem::path& path) const;
 
-  /// Tells which key it is without telling the key: derived from it by HKDF. Goes over the network, and may be printed.
+  /// Identifies the key without revealing it: derived from the key by HKDF. It is sent over the network and may be
+  /// printed.
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Secret<kSize>& secret() const { return secret_; }
 

@@ -26,7 +26,7 @@ struct FreeContext {
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
-  // OpenSSL takes what it only reads by pointers to what may be written.
+  // OpenSSL takes pointers to non-const even if it only reads.
   return OSSL_PARAM_construct_octet_string(name, const_cast<std::byte*>(bytes.data()), bytes.size());  // NOLINT
 }
 
@@ -35,7 +35,9 @@ void hkdf(int mode, std::span<const std::byte> key, const char* other_name, std:
   // Fetched once: looking it up costs more than deriving a key.
   static EVP_KDF* const kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
   if (kdf == nullptr)
-    throw RunError("OpenSSL has no HKDF: its default provider is missing (see openssl list -providers)");
+    throw RunError(
+        "OpenSSL has no HKDF: its default provider is missing; activate it (openssl list -providers shows the active "
+        "ones)");
   const std::unique_ptr<EVP_KDF_CTX, FreeContext> context(EVP_KDF_CTX_new(kdf));
   if (context == nullptr) throw std::bad_alloc();
   char digest[] = "SHA256";
@@ -46,8 +48,8 @@ void hkdf(int mode, std::span<const std::byte> key, const char* other_name, std:
     throw RunError("OpenSSL derives no key by HKDF with SHA-256 (see openssl list -kdf-algorithms)");
 }
 
-/// `info`: the label, then the random bytes one after the other; labels have different lengths or first letters, and
-/// the rest has a fixed length, so that no two derivations have the same.
+/// `info`: the label, then the random bytes in order. Labels have different lengths or first letters, and the rest has
+/// a fixed length, so that no two derivations have the same `info`.
 template <std::size_t Size>
 Secret<Size> expand(const Secret<32>& secret, std::string_view label, std::span<const std::byte> first = {},
                     std::span<const std::byte> second = {}) {

@@ -1,18 +1,18 @@
-// What is derived from a job's key, by HKDF with SHA-256 (RFC 5869). The shape is QUIC's and TLS 1.3's (RFC 9001,
-// RFC 8446) without certificates: a job's key makes a secret for each connection and direction, from random bytes of
-// both ends, and each secret makes the traffic keys of its epochs. A NIC that is given a connection's secrets, or in
-// PSP's manner the job's key and both ends' random bytes, can derive the rest by itself.
+// Derivation of keys from a job's key, by HKDF with SHA-256 (RFC 5869). It follows QUIC and TLS 1.3 (RFC 9001,
+// RFC 8446), without certificates. The job's key and random bytes of both ends give a secret for each connection and
+// direction. Each secret gives the traffic keys of its epochs. A NIC with a connection's secrets, or with the job's key
+// and both ends' random bytes as in PSP, can derive the rest itself.
 //
-//   extracted = HKDF-Extract(salt "mltcp 3", job key)
-//               HKDF-Extract(salt "mltcp 3 authenticate", job key)     of packets that are not encrypted, so that ends
-//               of
-//                                                                      which one encrypts have no key in common
+//   extracted = HKDF-Extract(salt "mltcp 3", job key)                              encrypted packets
+//               HKDF-Extract(salt "mltcp 3 authenticate", job key)                 authenticated packets; the salt
+//                                                                                  differs, so that ends of which only
+//                                                                                  one encrypts have no key in common
 //   key id    = HKDF-Expand(extracted, "id")                                       8 bytes
 //   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
 //   server    = HKDF-Expand(extracted, "server" + client's random + server's random)
 //   control   = HKDF-Expand(extracted, "control client" or "control server" + client's random + server's random)
-//   restarted = HKDF-Expand(extracted, "restarted" + tag of a packet + connection it was sent to)    12 bytes
+//   restarted = HKDF-Expand(extracted, "restarted" + tag of a packet + its destination connection)   12 bytes
 //   secret of the next epoch = HKDF-Expand(secret, "epoch")
 //   key, iv   = HKDF-Expand(secret, "key"), HKDF-Expand(secret, "iv")              AES-128-GCM: 16 and 12 bytes
 #pragma once
@@ -27,7 +27,7 @@
 namespace mltcp::security {
 
 using JobSecret = Secret<32>;
-/// Of one direction of a connection, in one epoch.
+/// The secret of one direction of a connection, in one epoch.
 using TrafficSecret = Secret<32>;
 struct TrafficKey {
   Secret<16> key;
@@ -35,29 +35,32 @@ struct TrafficKey {
 };
 
 enum class Protection : unsigned char {
-  encrypt,       ///< nobody without the key reads, changes or adds anything
-  authenticate,  ///< nobody without the key changes or adds anything; all can read
+  encrypt,       ///< without the key, packets cannot be read, changed or added
+  authenticate,  ///< without the key, packets cannot be changed or added, but they can be read
 };
 
-/// What all keys of packets are derived from. Kept, as extracting it takes as long as deriving one of them.
+/// The key from which all packet keys are derived. It is kept, because extracting it takes as long as deriving one of
+/// them.
 struct ExtractedKey {
   Secret<32> secret;
 };
 
 struct ConnectionSecrets {
-  TrafficSecret client;  ///< of packets that the client sends
-  TrafficSecret server;
+  TrafficSecret client;  ///< for packets from the client
+  TrafficSecret server;  ///< for packets from the server
 };
 
-// None of these fails but for want of memory, which is std::bad_alloc, or an OpenSSL without SHA-256: RunError.
+// These functions throw std::bad_alloc if memory is exhausted, and RunError if OpenSSL has no HKDF with SHA-256.
 
 ExtractedKey extracted_key(const JobSecret& job_key, Protection protection = Protection::encrypt);
 std::uint64_t key_id(const ExtractedKey& key);
 TrafficSecret greeting_secret(const ExtractedKey& key, const EndRandom& client);
 ConnectionSecrets connection_secrets(const ExtractedKey& key, const EndRandom& client, const EndRandom& server);
-/// Of a stream of messages between processes (sealed_messages.h), so that none of its bytes means anything as a packet.
+/// The secrets of a stream of messages between processes (sealed_messages.h). They differ from those of connections, so
+/// that no part of the stream is valid as a packet.
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
-/// What tells the sender of a packet that its receiver has the key, and knows nothing of the connection.
+/// The tag that proves, to the sender of a packet with tag `answered`, that the receiver has the key and does not know
+/// `connection`.
 PacketSeal::Tag restarted_answer(const ExtractedKey& key, const PacketSeal::Tag& answered, std::uint32_t connection);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);

@@ -35,13 +35,13 @@ class JobPacketKey final : public PacketKey {
   std::uint64_t packets_an_epoch_;
 };
 
-/// What the seals of a shard share.
+/// State shared by the seals of a shard.
 struct Shared {
   Aead aead;
   std::uint64_t keys_made = 0;
 };
 
-/// A traffic key, and what its context is found by.
+/// A traffic key, and the serial number by which its context is found.
 struct NumberedKey {
   TrafficKey key;
   std::uint64_t serial = 0;  ///< 0: none yet
@@ -108,7 +108,7 @@ class JobSeal final : public PacketSeal {
     if (packet.epoch == ((received_epoch_ & 1) != 0)) [[likely]] {
       return open_with(receiving_, packet, tag, out);
     }
-    // Of the next epoch, or late and of the one before.
+    // The packet is of the next epoch, or a late one of the previous epoch.
     if (packet.number < received_epoch_began_) return before_.serial != 0 && open_with(before_, packet, tag, out);
     if (next_.serial == 0) {
       next_secret_ = security::next_epoch(receiving_secret_);
@@ -159,17 +159,17 @@ class JobSeal final : public PacketSeal {
   TrafficSecret sending_secret_;
   NumberedKey sending_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t epoch_began_ = 0;  ///< with this packet number
+  std::uint64_t epoch_began_ = 0;  ///< first packet number of the current epoch
 
   TrafficSecret receiving_secret_;
   NumberedKey receiving_;
   NumberedKey before_;
   TrafficSecret next_secret_;
-  NumberedKey next_;  ///< made when a packet claims to be of the next epoch
+  NumberedKey next_;  ///< derived when a packet claims to be of the next epoch
   std::uint64_t received_epoch_ = 0;
   std::uint64_t received_epoch_began_ = 0;
 
-  NumberedKey greeting_;  ///< made when it is first used
+  NumberedKey greeting_;  ///< derived at its first use
 };
 
 class JobSealEngine final : public SealEngine {
@@ -201,7 +201,7 @@ class JobSealEngine final : public SealEngine {
   }
 
  private:
-  // A shard's keys are all of one kind: packet_key() makes no other.
+  // Safe: all keys of a shard are JobPacketKeys, because packet_key() makes no others.
   static const JobPacketKey& of(const PacketKey& key) { return static_cast<const JobPacketKey&>(key); }
 
   static constexpr Nanos kBetweenLooks{1'000'000};

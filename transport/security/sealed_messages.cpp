@@ -18,7 +18,7 @@ constexpr std::string_view kLabel = "mltcp-sealed/1 ";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kRandomDigits = 2 * std::tuple_size_v<EndRandom>;
 
-constexpr std::uint64_t kSending = 1;  // of the contexts of one stream's Aead
+constexpr std::uint64_t kSending = 1;  // contexts of a stream's Aead
 constexpr std::uint64_t kReceiving = 2;
 
 EndRandom draw() {
@@ -27,7 +27,7 @@ EndRandom draw() {
   return drawn;
 }
 
-/// False: not exactly so many lower-case digits.
+/// False: not exactly the digits of a `Number`, in lower case.
 template <typename Number>
 bool read_hex(std::string_view digits, Number& number) {
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
@@ -48,7 +48,7 @@ std::string SealedMessages::greeting() const {
 
 void SealedMessages::meet(std::string_view greeting) {
   if (!is_greeting(greeting))
-    throw GreetingError("speaks without a key: give it the key, too (--key FILE), or leave it out here");
+    throw GreetingError("uses no key: give it the key, too (--key FILE), or leave the key out here");
   greeting.remove_prefix(kLabel.size());
   EndRandom peer{};
   std::uint64_t id = 0;
@@ -59,11 +59,11 @@ void SealedMessages::meet(std::string_view greeting) {
     is_whole = read_hex(greeting.substr(kIdDigits + 1 + 2 * i, 2), byte);
     peer[i] = static_cast<std::byte>(byte);
   }
-  if (!is_whole) throw GreetingError("sends a greeting that is none");
+  if (!is_whole) throw GreetingError("sends an invalid greeting");
   if (id != key_.id())
     throw GreetingError(
-        fmt::format("has another key, {:016x}, and this is {:016x}: give both the same", id, key_.id()));
-  // What this end sent itself, sent back, would make both directions' keys those of one.
+        fmt::format("has another key, {:016x}, than this end, {:016x}: give both the same", id, key_.id()));
+  // If this end's own greeting were sent back, both directions would have the same key.
   if (peer == own_) throw GreetingError("sends this end's own greeting back");
   const ConnectionSecrets secrets =
       is_client_ ? control_secrets(key_.secret(), own_, peer) : control_secrets(key_.secret(), peer, own_);
@@ -77,8 +77,8 @@ std::string SealedMessages::seal(std::string_view message) {
   is_copied_ = watch_.was_copied() || is_copied_;
   if (is_copied_)
     throw RunError(
-        "this process was copied (by fork(), or as its machine was resumed from a snapshot), and two may not use its "
-        "keys; start it anew");
+        "this process was copied (by fork(), or by resuming its machine from a snapshot), and two processes must not "
+        "use the same keys; start this one again");
   std::string sealed(kOverhead + message.size(), '\0');
   auto* const bytes = reinterpret_cast<std::byte*>(sealed.data());
   const std::array<std::span<const std::byte>, 1> pieces{std::as_bytes(std::span(message))};

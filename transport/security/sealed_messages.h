@@ -1,10 +1,10 @@
-// Messages between processes over a byte stream (TCP, a Unix socket), sealed under a job's key: who hasn't the key can
-// neither take part nor read, change, repeat, leave out or reorder a message; it can end the stream.
+// Messages between processes over a byte stream (TCP, a Unix socket), sealed under a job's key. Without the key, an
+// attacker can neither take part nor read, change, repeat, omit or reorder messages, but can end the stream.
 //
 // Each end first sends a greeting in the clear, a line of text: "mltcp-sealed/1 ID RANDOM" with the key's id (16
-// hexadecimal digits) and 16 random bytes (32 digits). Both ends' random bytes and the key make the keys of both
-// directions (key_schedule.h, "control"); whose first message opens has proved that it has the key. A sealed message is
-// a tag of 12 bytes and the ciphertext; its number is how many came before it.
+// hexadecimal digits) and 16 random bytes (32 digits). The keys of both directions are derived from both ends' random
+// bytes and the key (key_schedule.h, "control"). If an end's first message opens, that end has the key. A sealed
+// message is a tag of 12 bytes and the ciphertext; messages are numbered from 0.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@
 
 namespace mltcp::security {
 
-/// A greeting that was not understood, or is of another key; what() completes a sentence about the peer: "has another
-/// key, ...".
+/// An invalid greeting, or one of another key; what() completes a sentence about the peer: "has another key, ...".
 struct GreetingError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,28 +27,28 @@ struct GreetingError : std::runtime_error {
 /// One end of a stream. For one thread at a time.
 class SealedMessages {
  public:
-  /// Bytes that a message has more once it is sealed.
+  /// Bytes that sealing adds to a message.
   static constexpr std::size_t kOverhead = Aead::kTagBytes;
-  /// No greeting is longer.
+  /// Maximum length of a greeting.
   static constexpr std::size_t kLongestGreeting = 80;
 
-  /// Whether a first message is a greeting, so that who has no key can say that one is wanted.
+  /// Whether a first message is a greeting, so that an end without a key can report that the peer requires one.
   static bool is_greeting(std::string_view message);
 
-  /// The client is who connected.
+  /// The client is the end that connected.
   SealedMessages(const JobKey& key, bool is_client);
 
-  /// To be sent first, in the clear.
+  /// Send this first, in the clear.
   [[nodiscard]] std::string greeting() const;
-  /// The peer's first message. Throws GreetingError.
+  /// Processes the peer's first message. Throws GreetingError.
   void meet(std::string_view greeting);
   [[nodiscard]] bool has_met() const { return has_met_; }
 
   // After meet().
 
-  /// Throws RunError once this process has become a copy (copy_watch.h), as the other one has the same keys.
+  /// Throws RunError once this process has become a copy (copy_watch.h), because the other one has the same keys.
   std::string seal(std::string_view message);
-  /// Empty: not sealed by the peer as its next message. Nothing after it will open either.
+  /// Empty: not sealed by the peer as its next message. No later message will open, either.
   std::optional<std::string> open(std::string_view sealed);
 
  private:

@@ -1,4 +1,4 @@
-// Memory for secrets: of fixed size, wiped when it ends, compared in constant time, never printed.
+// Memory for secrets: of fixed size, wiped when it is destroyed, compared in constant time, never printed.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace mltcp::security {
 
-/// Overwrites memory in a way that the compiler does not leave out.
+/// Overwrites memory in a way that the compiler does not optimise away.
 inline void wipe(void* memory, std::size_t bytes) {
   std::memset(memory, 0, bytes);
   asm volatile("" : : "r"(memory) : "memory");
@@ -28,7 +28,7 @@ class Secret {
   [[nodiscard]] std::span<const std::byte, Size> bytes() const { return bytes_; }
   [[nodiscard]] std::span<std::byte, Size> bytes() { return bytes_; }
 
-  /// Takes as long whether the first byte differs or the last one.
+  /// Takes the same time whichever bytes differ.
   bool operator==(const Secret& other) const {
     std::byte differs{};
     for (std::size_t i = 0; i < Size; ++i) differs |= bytes_[i] ^ other.bytes_[i];

@@ -1,9 +1,9 @@
 // The module for metrics: snapshots as families of Prometheus, made for each request, written by prometheus-cpp,
 // served by GNU libmicrohttpd on one thread. Names follow prometheus.io/docs/practices/naming.
 //
-// The port serves any client that reaches it, so everything of a client is bounded: one request a connection, without a
-// body, of 16 kB at most, 5 s from its first byte to the last byte of the answer; 4 connections an address and 32 in
-// all, of which the oldest gives way to a new one; and one snapshot in 100 ms.
+// Any client that reaches the port is served, so everything is bounded. A connection carries one request without a
+// body, of at most 16 kB, and lasts at most 5 s from the request's first byte to the answer's last. There are at most 4
+// connections per address and 32 in all; a new one closes the oldest. Snapshots are taken at most every 100 ms.
 #include "mltcp/endpoint/live/internal/metrics_module.h"
 
 #include <microhttpd.h>
@@ -57,7 +57,7 @@ std::string label(const std::string& text) {
   return text.substr(0, size);
 }
 
-/// All of one family's rows are together, whatever they are of.
+/// Collects the rows of each family together, whatever they belong to.
 class Families {
  public:
   void add(const std::string& name, const char* help, Labels labels, double value) {
@@ -73,7 +73,7 @@ class Families {
     metric.counter.value = value;
     metric.gauge.value = value;
   }
-  /// Those members of the row that its list of fields has as metrics.
+  /// Adds the members of the row that its list of fields marks as metrics.
   template <mltcp::HasFields Row>
   void add_row(const std::string& family, const Row& row, const Labels& labels) {
     mltcp::for_each_field<Row>([&](const auto& entry) {
@@ -110,7 +110,7 @@ class Collector final : public prometheus::Collectable {
     if (text != nullptr) {
       try {
         add(families, snapshot_from(text.get()));
-      } catch (const mltcp::InputError&) {  // of another version: as if there were none
+      } catch (const mltcp::InputError&) {  // of another version: skipped
       }
     }
     families.add("mltcp_answers", "1 if the process has shown its counters in time.", {}, text != nullptr ? 1 : 0);
@@ -119,7 +119,7 @@ class Collector final : public prometheus::Collectable {
 
  private:
   static void add(Families& families, const Snapshot& snapshot) {
-    families.add("mltcp_process_info", "What this process is.",
+    families.add("mltcp_process_info", "Kind and version of this process.",
                  {{"kind", label(snapshot.kind)}, {"name", label(snapshot.name)}, {"policy", label(snapshot.policy)}},
                  1);
     families.add_row("process", snapshot, {});
@@ -165,9 +165,9 @@ struct ResponseDeleter {
 };
 using Response = std::unique_ptr<MHD_Response, ResponseDeleter>;
 
-/// After it the connection is closed.
+/// The connection is closed after it.
 Response response_of(std::string_view text, const char* header = nullptr, const char* value = nullptr) {
-  // The library copies the text, and doesn't change it.
+  // The library copies the text and does not change it.
   Response response(
       MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
   if (response == nullptr) throw std::bad_alloc();
@@ -176,13 +176,12 @@ Response response_of(std::string_view text, const char* header = nullptr, const 
   return response;
 }
 
-/// The library's own bounds are of silence and of refusal at once: a client that sends a byte now and then would stay,
-/// and clients that stay would keep others of their address out. So this thread drives the library, and shuts sockets
-/// down.
+/// libmicrohttpd limits only silence, and refuses connections above its limits. A client that sends a byte now and then
+/// would stay, and keep others of its address out. So this thread drives the library and shuts down sockets itself.
 class Server {
  public:
   Server(const std::string& host, int port, MltcpMetricsLook look, void* context) : collector_(look, context) {
-    const int file = listen_at(host, port);  // the library's from here on
+    const int file = listen_at(host, port);  // the library owns it from now on
     daemon_ =
         MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &Server::on_request, this, MHD_OPTION_LISTEN_SOCKET, file,
                          MHD_OPTION_NOTIFY_CONNECTION, &Server::on_connection, this, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -190,14 +189,14 @@ class Server {
                          MHD_OPTION_CONNECTION_TIMEOUT, unsigned{kLimit.count / 1'000'000'000}, MHD_OPTION_END);
     if (daemon_ == nullptr) {
       close(file);
-      throw std::runtime_error("libmicrohttpd can't begin");
+      throw std::runtime_error("libmicrohttpd cannot start");
     }
     stop_ = eventfd(0, EFD_CLOEXEC);
     if (stop_ < 0) {
       MHD_stop_daemon(daemon_);
       throw std::runtime_error(std::strerror(errno));
     }
-    // Signals are for the program's threads; SIGPIPE is for none.
+    // Signals are for the program's threads; SIGPIPE is blocked.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -218,7 +217,7 @@ class Server {
   static constexpr std::size_t kRequestBytes = 16'384;  ///< request line and headers
   static constexpr unsigned kMaxConnections = 32;
   static constexpr unsigned kMaxOfAddress = 4;
-  static constexpr unsigned kGivingWay = 32;  ///< that are shut down, and not closed yet
+  static constexpr unsigned kGivingWay = 32;  ///< maximum sockets that are shut down but not closed yet
   static constexpr Nanos kLimit{5'000'000'000};
   static constexpr Nanos kFresh{100'000'000};
 
@@ -236,7 +235,7 @@ class Server {
       for (Visitor& visitor : visitors_) {
         if (visitor.is_shut) continue;
         wait = visitor.until - monotonic_now();
-        if (wait > Nanos()) break;  // they are in the order of their time
+        if (wait > Nanos()) break;  // they are ordered by time
         shut(visitor);
       }
       MHD_UNSIGNED_LONG_LONG library_ms = 0;
@@ -252,10 +251,10 @@ class Server {
 
   static void shut(Visitor& visitor) {
     visitor.is_shut = true;
-    shutdown(visitor.file, SHUT_RDWR);  // which the library sees, and closes it
+    shutdown(visitor.file, SHUT_RDWR);  // the library notices this and closes it
   }
 
-  /// The oldest of the address gives way, where that has as many as one may; else the oldest of all.
+  /// Closes the oldest connection of the address if it has the maximum, else the oldest of all.
   void make_room(const mltcp::IpBytes& address) {
     const auto give_way = [&](unsigned max, auto&& is_one) {
       const auto is_open = [&](const Visitor& visitor) { return !visitor.is_shut && is_one(visitor); };
@@ -292,7 +291,7 @@ class Server {
       return MHD_queue_response(connection, status, response.get());
     };
     try {
-      // What is answered before its body has come is read no further.
+      // An answer before the request's body arrives stops the library from reading it.
       if (std::string_view(method) != MHD_HTTP_METHOD_GET)
         return answer(MHD_HTTP_METHOD_NOT_ALLOWED, response_of("", MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET));
       if (header(MHD_HTTP_HEADER_CONTENT_LENGTH) != nullptr || header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr)
@@ -308,7 +307,7 @@ class Server {
     if (metrics_ == nullptr || monotonic_now() >= fresh_until_) {
       metrics_ = response_of(prometheus::TextSerializer().Serialize(collector_.Collect()), MHD_HTTP_HEADER_CONTENT_TYPE,
                              "text/plain; version=0.0.4; charset=utf-8");
-      fresh_until_ = monotonic_now() + kFresh;  // a process may take longer than that to show its counters
+      fresh_until_ = monotonic_now() + kFresh;  // measured after the snapshot, which may take longer than kFresh
     }
     return metrics_;
   }
@@ -316,7 +315,7 @@ class Server {
   const Collector collector_;
   MHD_Daemon* daemon_ = nullptr;
   int stop_ = -1;
-  std::list<Visitor> visitors_;  ///< who came first is first
+  std::list<Visitor> visitors_;  ///< in order of arrival
   Response metrics_;
   Nanos fresh_until_;
   std::thread thread_;

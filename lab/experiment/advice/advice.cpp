@@ -1,4 +1,4 @@
-// Predictions by runs from many starts, and what follows from them (see advice.h).
+// Predictions by runs from many starts, and the recommendation (see advice.h).
 #include "mltcp/lab/experiment/advice/advice.h"
 
 #include <fmt/format.h>
@@ -23,17 +23,17 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kAlone = 1.02;       // up to which a job counts as undisturbed
-constexpr double kAsGood = 0.02;      // by which a slow-down may be higher for less trouble
-constexpr double kWorthIt = 0.01;     // by which a slow-down has to be lower for any
-constexpr std::uint32_t kFewest = 8;  // iterations of the job with the longest ones
-constexpr double kLucky = 0.1;        // by which the worst start has to be worse than the mean to be worth a word
+constexpr double kAlone = 1.02;       // maximum slow-down of an undisturbed job
+constexpr double kAsGood = 0.02;      // a simpler policy may be slower by this than the best one
+constexpr double kWorthIt = 0.01;     // a policy must be faster by this than fair sharing
+constexpr std::uint32_t kFewest = 8;  // minimum for the job with the longest iterations
+constexpr double kLucky = 0.1;        // the worst start is mentioned if it is worse than the mean by this
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
-constexpr std::size_t kFewestPhases = 100;               // of a job, however many jobs there are
-constexpr std::size_t kMaxCrossedBursts = 48;            // of more than two jobs together, in an iteration of each
-constexpr Nanos kLongestIteration{100'000'000'000'000};  // a day or so
-constexpr std::uint32_t kFewestStarts = 2;               // to which bounds on work lower them
+constexpr std::size_t kFewestPhases = 100;               // minimum per job, for any number of jobs
+constexpr std::size_t kMaxCrossedBursts = 48;            // sum over more than two jobs, one iteration of each
+constexpr Nanos kLongestIteration{100'000'000'000'000};  // about a day
+constexpr std::uint32_t kFewestStarts = 2;               // a limit on work does not lower starts further
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
   const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
@@ -47,7 +47,7 @@ double golden_ratio(std::size_t dimensions) {
   return x;
 }
 
-/// Of constellation `number` of `count`: where in its period each job but the first starts, 0 to 1.
+/// Constellation `number` of `count`: the start of each job as a share of its period, 0 to 1. The first job's is 0.
 std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::size_t jobs) {
   std::vector<double> phases(jobs, 0);
   if (jobs == 2) {
@@ -62,8 +62,8 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
-/// At most `most` phases, of which each stands for as many in a row: first all that they compute, then all that they
-/// send.
+/// At most `most` phases. Each pair of them replaces several consecutive phases: first their total computation, then
+/// all of their bytes.
 std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t most) {
   using Kind = workload::Phase::Kind;
   const std::size_t each = (2 * phases.size() + most - 1) / most;
@@ -87,7 +87,7 @@ std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phase
   return result;
 }
 
-/// The experiment with as many phases as can be run.
+/// The experiment with the number of phases reduced to the limit; adds a warning if it was reduced.
 Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::string>& warnings) {
   Experiment result = experiment;
   const std::size_t most = std::max(kFewestPhases, kMaxAdvicePhases / std::max<std::size_t>(1, result.jobs.size()));
@@ -98,16 +98,18 @@ Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::stri
     const std::size_t all = job.phases.size();
     job.phases = coarsened(job.phases, most);
     if (++coarse == 1)
-      first = fmt::format("job {}: its iteration has {} phases, and is run as {}, each of which stands for several",
-                          in_quotes(job.name), all, job.phases.size());
+      first =
+          fmt::format("job {}: its iteration has {} phases and is simulated with {}, each of which combines several",
+                      in_quotes(job.name), all, job.phases.size());
   }
-  if (coarse > 1) first += fmt::format("; so {} of {} more", coarse == 2 ? "is one" : "are those", coarse - 1);
-  if (coarse > 0) warnings.push_back(first + "; for all of them use mltcp run");
+  if (coarse > 1) first += fmt::format("; the same applies to {} more", coarse - 1);
+  if (coarse > 0) warnings.push_back(first + "; to simulate all phases, use mltcp run");
   return result;
 }
 
-/// How many iterations each job is run for: all for the same time, in which the shortest iteration has `iterations` of
-/// them and the longest at least kFewest. A job that were done before another has sent once would meet nobody.
+/// The number of iterations of each job. All jobs run for the same time: long enough for `iterations` of the job with
+/// the shortest iterations, and for min(iterations, kFewest) of the job with the longest ones. Otherwise a job could
+/// end before another one has sent anything.
 std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
   std::vector<double> periods;
   for (const workload::Job& job : experiment.jobs)
@@ -120,7 +122,7 @@ std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint
   return result;
 }
 
-/// The experiment as it is run for a prediction, from constellation `number` of starts.
+/// The experiment to run for a prediction, with the starts of constellation `number`.
 Experiment started(const Experiment& experiment, const AdviceOptions& options, std::uint32_t number,
                    const std::vector<std::string>& policies) {
   Experiment result = experiment;
@@ -141,7 +143,7 @@ Experiment started(const Experiment& experiment, const AdviceOptions& options, s
   return result;
 }
 
-/// The jobs that belong to `numbers`.
+/// The experiment with only the jobs in `numbers`.
 Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t>& numbers) {
   Experiment part = experiment;
   part.jobs.clear();
@@ -153,23 +155,23 @@ Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t
   return part;
 }
 
-/// Runs to do: an experiment whose policies are run from one constellation after the other.
+/// A task: run an experiment under some policies from one constellation.
 struct Work {
   const Experiment* experiment = nullptr;
   std::vector<std::string> policies;
   bool packets = false;
   std::uint32_t start = 0;
-  std::vector<Run> runs{};  ///< by policy, when it is done
+  std::vector<Run> runs{};  ///< by policy; filled in by the task
 };
 
 void run_all(std::vector<Work>& work, const AdviceOptions& options) {
   std::mutex mutex;
   std::vector<double> done(work.size());
-  // Jobs alone are the same from all starts, at least by flows.
+  // The measurements of isolated jobs do not depend on the starts, at least by flows.
   std::map<std::string, PlanMemo> memos;
   for (const std::string& policy : kPlanned) memos[policy];
   const auto interrupted = [&]() -> std::string {
-    return options.stop && options.stop() ? "interrupted by its user" : "";
+    return options.stop && options.stop() ? "interrupted by the user" : "";
   };
   in_parallel(options.threads, work.size(), [&](std::size_t i) {
     if (const std::string why = interrupted(); !why.empty()) throw RunError(why);
@@ -182,7 +184,7 @@ void run_all(std::vector<Work>& work, const AdviceOptions& options) {
     const auto progress = [&](double fraction, const std::string& /*what*/) {
       if (!options.progress) return;
       const std::lock_guard lock(mutex);
-      // What packets take is nearly all there is.
+      // Runs by packets take nearly all of the time.
       double all = 0;
       double sum = 0;
       done[i] = fraction;
@@ -196,7 +198,7 @@ void run_all(std::vector<Work>& work, const AdviceOptions& options) {
     Experiment experiment = started(*task.experiment, options, task.start, task.policies);
     experiment.datapath = task.packets ? "sim" : "flow";
     Results results = run_experiment(experiment, *datapath, progress, run_options);
-    if (!results.unfinished.empty()) throw RunError("interrupted by its user");
+    if (!results.unfinished.empty()) throw RunError("interrupted by the user");
     task.runs = std::move(results.runs);
   });
 }
@@ -205,7 +207,7 @@ double over_isolated(Nanos time, const JobResult& job) {
   return job.isolated.count > 0 ? static_cast<double>(time.count) / static_cast<double>(job.isolated.count) : 1;
 }
 
-/// Of the job with this number, under the `policy`-th policy of what has been run.
+/// The prediction for job number `job` under policy number `policy` of the tasks in `work`.
 Advice::Prediction prediction_of(const std::vector<const Work*>& work, std::size_t policy, std::size_t job) {
   Advice::Prediction sum{0, 0, 0, 0};
   for (const Work* task : work) {
@@ -238,7 +240,7 @@ double mean_of(const std::vector<Advice::Policy>& policies, std::string_view nam
   return found == policies.end() ? 0 : found->mean();
 }
 
-/// The score of the link that suits the jobs least.
+/// The score of the link on which the jobs are least compatible.
 struct Fit {
   double score = 1;
   double upper_bound = 1;
@@ -258,7 +260,7 @@ Fit fit_of(const Experiment& experiment, std::size_t max_bursts, std::vector<std
   return fit;
 }
 
-/// Of an iteration of each job.
+/// The total number of bursts in one iteration of each job.
 std::size_t bursts_of(const Experiment& experiment) {
   std::size_t sum = 0;
   for (const workload::Job& job : experiment.jobs)
@@ -266,8 +268,8 @@ std::size_t bursts_of(const Experiment& experiment) {
   return sum;
 }
 
-/// Whether leaving out some jobs leaves the others where they are: on a topology, jobs without hosts of their own are
-/// placed by their position.
+/// Whether the placement of jobs does not change if some are left out. On a topology, jobs without hosts of their own
+/// are placed by their position in the list.
 bool can_be_parted(const Experiment& experiment) {
   return !experiment.topology ||
          std::ranges::none_of(experiment.jobs, [](const workload::Job& job) { return job.hosts.empty(); });
@@ -279,7 +281,7 @@ const Advice::Policy& policy_of(const Advice& advice, std::string_view name) {
   return *std::ranges::find_if(advice.policies, [&](const auto& policy) { return policy.name == name; });
 }
 
-/// Of jobs that nothing helps: the one whose pairs suffer most, if there are pairs.
+/// The job to move elsewhere: the one whose pairs slow down most, if there are pairs.
 std::string whom_to_move(const Advice& advice) {
   if (advice.pairs.empty()) return advice.jobs.size() == 2 ? "one of them" : "jobs";
   std::vector<double> harm(advice.jobs.size());
@@ -291,7 +293,7 @@ std::string whom_to_move(const Advice& advice) {
   return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
 }
 
-/// Names of jobs that compute nothing, as those of traces without times.
+/// Names of jobs without computation, such as those of traces without times.
 std::vector<std::string> without_computation(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs)
@@ -302,7 +304,7 @@ std::vector<std::string> without_computation(const Experiment& experiment) {
 void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (advice.jobs.size() == 1) {
     advice.recommended = "fair";
-    advice.sentence = "One job alone: there is nobody to get in its way.";
+    advice.sentence = "There is one job, so no other job slows it down.";
     return;
   }
   const Advice::Policy& sharing = policy_of(advice, "fair");
@@ -314,20 +316,20 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (victim->mean <= kAlone) {
     advice.recommended = "fair";
     advice.sentence = fmt::format(
-        "They don't get in each other's way: under fair sharing they take {} of their time alone, so nothing is "
-        "needed.",
+        "The jobs do not slow each other down: under fair sharing they take {} of their time alone, so nothing needs "
+        "to change.",
         times(fair));
     return;
   }
   if (!never_compute.empty()) {
     advice.sentence = fmt::format(
-        "It can't be told whether they get in each other's way: {} {} no computation, and so would send all the time; "
-        "give a trace that has times, as of PyTorch's profiler (Kineto), or a [[job]] with compute.",
+        "Whether the jobs slow each other down is unknown: {} {} no computation and would send all the time; give a "
+        "trace that has times, such as one of PyTorch's profiler (Kineto), or a [[job]] with compute.",
         fmt::join(never_compute, ", "), never_compute.size() == 1 ? "has" : "have");
     return;
   }
   std::string trouble =
-      fmt::format("They get in each other's way: under fair sharing they take {} of their time alone", times(fair));
+      fmt::format("The jobs slow each other down: under fair sharing they take {} of their time alone", times(fair));
   std::vector<std::string> more;
   if (victim->mean > fair + 0.02)
     more.push_back(fmt::format("{} {}",
@@ -339,14 +341,14 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
   double best = fair;
   for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
-  // From what is least trouble on: MLTCP needs no knowledge of the jobs, a schedule does.
+  // Simplest policy first: MLTCP needs no knowledge of the jobs, a schedule does.
   for (const std::string_view name : {"mltcp", "schedule", "mltcp+schedule"}) {
     const double mean = mean_of(advice.policies, name);
     if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
     const Advice::Policy& policy = policy_of(advice, name);
     const auto worst = std::ranges::max_element(policy.jobs, suffers);
     advice.recommended = name;
-    advice.sentence = fmt::format("{}. Take {}: {}", trouble, name, times(mean));
+    advice.sentence = fmt::format("{}. Use {}: {}", trouble, name, times(mean));
     if (worst->mean > mean + 0.02)
       advice.sentence +=
           fmt::format(" ({} {})", in_quotes(advice.jobs[static_cast<std::size_t>(worst - policy.jobs.begin())].name),
@@ -358,18 +360,18 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
     return;
   }
   advice.recommended = "";
-  advice.sentence = fmt::format("{}, and at best {} under any policy; move {} elsewhere.", trouble, times(best),
-                                whom_to_move(advice));
+  advice.sentence =
+      fmt::format("{}, and under the best policy {}; move {} elsewhere.", trouble, times(best), whom_to_move(advice));
 }
 
-/// Of an experiment and its parts, from one constellation.
+/// The work of an experiment and its parts, from one constellation.
 double work_of_all(const Experiment& experiment, const std::vector<Experiment>& parts, std::uint32_t iterations) {
-  double work = 2 * flow_work_of(experiment, iterations);  // with a schedule and without
+  double work = 2 * flow_work_of(experiment, iterations);  // for policies with and without a schedule
   for (const Experiment& part : parts) work += flow_work_of(part, iterations);
   return work;
 }
 
-/// The options with starts and iterations: those that were asked for, else as many as work allows. May drop the parts.
+/// The options with starts and iterations: those asked for, else as many as max_work allows. May drop the parts.
 AdviceOptions bounded(const Experiment& experiment, const AdviceOptions& asked, std::vector<Experiment>& parts,
                       std::vector<std::string>& warnings) {
   AdviceOptions options = asked;
@@ -394,12 +396,13 @@ AdviceOptions bounded(const Experiment& experiment, const AdviceOptions& asked, 
   }
   if (work() > asked.max_work)
     throw InputError(
-        fmt::format("advice on {} would take {:.0f} times the work that is done unasked; give fewer jobs, or such "
-                    "whose iterations differ less, or say how much to run: --starts 1 --iterations {}",
+        fmt::format("advice on {} would take {:.0f} times the work that is done by default; give fewer jobs, or jobs "
+                    "whose iterations differ less, or set the amount of work: --starts 1 --iterations {}",
                     plural(experiment.jobs.size(), "job"), work() / asked.max_work, kFewest));
   if (!less.empty())
     warnings.push_back(
-        fmt::format("so much work is run {} only; give --starts and --iterations to run more", fmt::join(less, ", ")));
+        fmt::format("to limit the work, the jobs are simulated {} only; give --starts and --iterations to run more",
+                    fmt::join(less, ", ")));
   return options;
 }
 
@@ -422,7 +425,7 @@ double Advice::Policy::mean() const {
 }
 
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations) {
-  constexpr Bytes headers = 80;  // about: IP, UDP, and the transport's
+  constexpr Bytes headers = 80;  // about: IP, UDP and transport headers
   long double packets = 0;
   const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
   for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
@@ -439,8 +442,8 @@ std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations)
 }
 
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
-  constexpr double fixed = 16;  // of an event, in flows
-  constexpr double gains = 64;  // that a worker has in an iteration under MLTCP: sim::FlowNetwork's steps
+  constexpr double fixed = 16;  // fixed cost of an event, in recomputed flows
+  constexpr double gains = 64;  // changes of a worker's share per iteration under MLTCP (steps of sim::FlowNetwork)
   struct Load {
     double computes;
     double sends;
@@ -452,7 +455,7 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
     loads.push_back({std::max(1.0, (alone.length - alone.sending).seconds() * 1e9), alone.sending.seconds() * 1e9,
                      static_cast<double>(std::max<std::size_t>(1, job.hosts.size()))});
   }
-  // How many jobs send at once, so that each takes as many times as long for it: where that agrees with itself.
+  // The mean number of jobs that send at once, by which each send takes longer; found by fixed-point iteration.
   auto together = static_cast<double>(loads.size());
   const auto takes = [&](const Load& load) { return load.computes + load.sends * together; };
   for (int i = 0; i < 64; ++i) {
@@ -460,7 +463,7 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
     for (const Load& load : loads) sending += load.sends * together / takes(load);
     together = std::max(1.0, sending);
   }
-  // All run until the last one is done.
+  // All jobs run until the last one is done.
   const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
   double time = 0;
   double flows = 0;
@@ -474,7 +477,7 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
         static_cast<double>(std::ranges::count_if(experiment.jobs[i].phases, [](const workload::Phase& phase) {
           return phase.kind == workload::Phase::Kind::communicate;
         }));
-    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // begin and end, under two policies
+    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // begins and ends, under two policies
   }
   return events * (fixed + together * flows);
 }
@@ -489,7 +492,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   for (const workload::Job& job : given.jobs)
     if (const Nanos length = ideal(given, job).length; length > kLongestIteration)
       throw InputError(
-          fmt::format("job {}: its iteration takes {} alone on the link; give a faster link, or less to send",
+          fmt::format("job {}: its iteration takes {} alone on the link; give a faster link, or fewer bytes to send",
                       in_quotes(job.name), to_text(length)));
   const Experiment experiment = with_fewer_phases(given, advice.warnings);
   std::vector<Experiment> parts;
@@ -524,10 +527,10 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   }
   if (const std::size_t bursts = bursts_of(experiment); planned && jobs > 2 && bursts > kMaxCrossedBursts) {
     planned = false;
-    advice.warnings.push_back(fmt::format(
-        "no schedule: iterations of the {} jobs have {} bursts, and slots of more than {} take long to find; "
-        "use mltcp run --policy schedule",
-        jobs, bursts, kMaxCrossedBursts));
+    advice.warnings.push_back(
+        fmt::format("no schedule: iterations of the {} jobs have {} bursts, and finding slots for more than {} takes "
+                    "long; use mltcp run --policy schedule",
+                    jobs, bursts, kMaxCrossedBursts));
   }
 
   const bool affordable =
@@ -550,12 +553,12 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   };
   for (const std::vector<std::string>& names : {kUnplanned, kPlanned})
     for (Advice::Policy& policy : policies_of(done(&experiment, names))) advice.policies.push_back(std::move(policy));
-  // As measured alone, which ideal iterations are not.
+  // Replaces the ideal iteration times by measured ones.
   for (std::size_t i = 0; i < jobs; ++i) advice.jobs[i].isolated = work.front().runs.front().jobs[i].isolated;
   std::vector<Fit> fits(pairs.size());
   if (planned)
     in_parallel(options.threads, pairs.size(), [&](std::size_t i) {
-      if (options.stop && options.stop()) throw RunError("interrupted by its user");
+      if (options.stop && options.stop()) throw RunError("interrupted by the user");
       fits[i] = fit_of(parts[i], max_bursts, nullptr);
     });
   for (std::size_t i = 0; i < pairs.size(); ++i) {

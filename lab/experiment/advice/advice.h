@@ -1,11 +1,10 @@
-// Will these jobs get in each other's way, and what would help? Predicts how much longer than alone each job of an
-// experiment takes under fair sharing, MLTCP, a schedule and both, whenever the jobs happen to start, and says what to
-// do in a sentence.
+// Predicts how much each job of an experiment is slowed down by the others, compared to running alone, under fair
+// sharing, MLTCP, a schedule and both, averaged over the jobs' start times. Recommends a policy in one sentence.
 //
 // A prediction is the mean over constellations of starts, which are spread evenly over the jobs' periods (the additive
 // recurrence of Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018, with the generalised golden
-// ratio of Hensley and Su): for as many runs, their mean varies much less than over random starts. Each constellation
-// is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by packets.
+// ratio of Hensley and Su). For the same number of runs, their mean varies much less than over random starts. Each
+// constellation is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by packets.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +21,30 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
 
-inline constexpr double kMaxAdviceWork = 7e7;  ///< of runs by flows, see flow_work_of(): some seconds
+inline constexpr double kMaxAdviceWork = 7e7;  ///< some seconds of runs by flows; unit: see flow_work_of()
 
 struct AdviceOptions {
   enum class Level {
-    /// Policies without a schedule by packets if that is at most kMaxAdvicePackets of them, else by flows: what fair
-    /// sharing does to jobs that meet depends on losses and marks. Schedules by flows: packets do as planned.
+    /// Policies without a schedule run by packets if these are at most kMaxAdvicePackets, as the result of fair sharing
+    /// depends on losses and marks; else by flows. Policies with a schedule run by flows: packets would give the same.
     automatic,
     flow,    ///< flows that share links as a fluid
     packet,  ///< every packet through the real transport
   };
   Level level = Level::automatic;
-  /// Constellations; 1 to 1000. Empty: kAdviceStarts, or fewer, with a warning, where work would exceed
-  /// max_work; of one job alone 1, as it meets nobody whenever it starts.
+  /// Number of constellations; 1 to 1000. Empty: kAdviceStarts, or fewer, with a warning, if work would exceed
+  /// max_work; 1 for a single job, which competes with no other.
   std::optional<std::uint32_t> starts;
-  /// Of the job with the shortest ones, in each; 2 to 1000000. The others run as long, and the one with the longest for
-  /// eight of them at least, or as many as are asked for if those are fewer. Empty: kAdviceIterations, or fewer
-  /// likewise.
+  /// Iterations in each constellation of the job with the shortest iterations; 2 to 1000000. All jobs run for the same
+  /// time, in which the job with the longest iterations has at least 8 of them, or `iterations` if that is fewer.
+  /// Empty: kAdviceIterations, or fewer, with a warning, if work would exceed max_work.
   std::optional<std::uint32_t> iterations;
-  /// Standard deviation of compute times of jobs that have none, as a share of them: in a fluid jobs without any do the
-  /// same for ever. 0 to 0.5.
+  /// Standard deviation of compute times, as a share of them, for jobs whose compute times do not vary: without
+  /// variation, jobs at flow level would repeat the same pattern for ever. 0 to 0.5.
   double jitter = 0.005;
-  /// Of runs by flows, see flow_work_of(), up to which starts and iterations are as usual.
+  /// Limit of the work of runs by flows, see flow_work_of(); beyond it, starts and iterations are reduced.
   double max_work = kMaxAdviceWork;
-  std::uint32_t threads = 0;  ///< runs at a time; 0: one a core. Does not affect the result
+  std::uint32_t threads = 0;  ///< number of parallel runs; 0: one per core. Does not affect the result
   /// Called with the fraction done, from any thread but one at a time. May be empty.
   std::function<void(double)> progress;
   std::function<bool()> stop;  ///< polled; when it returns true, advise() throws RunError. May be empty
@@ -54,46 +53,46 @@ struct AdviceOptions {
 inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
 
-/// Packets of data, in all runs together, up to which level automatic simulates them.
+/// Level automatic simulates at most this number of data packets, in all runs together.
 inline constexpr std::uint64_t kMaxAdvicePackets = 8'000'000;
 
-/// Phases of all jobs together, but 100 of each: with more, jobs are run as fewer, each of which stands for several in
-/// a row. Each costs an event in every iteration that is run.
+/// Maximum number of phases of all jobs together, but at least 100 per job. Beyond it, each phase that is run replaces
+/// several consecutive ones, as each costs an event in every iteration.
 inline constexpr std::size_t kMaxAdvicePhases = 6'000;
 
 struct Advice {
-  /// Of one job under one policy, over all constellations: iteration time by that alone.
+  /// Iteration time / time in isolation, of one job under one policy, over all constellations.
   struct Prediction {
     double mean = 1;
-    double later = 1;  ///< in the later half of the iterations
+    double later = 1;  ///< mean of the second half of the iterations
     double best = 1;   ///< mean of the best constellation
-    double worst = 1;
+    double worst = 1;  ///< mean of the worst constellation
   };
   struct Policy {
     std::string name;
-    bool packets = false;               ///< by packets; else by flows
+    bool packets = false;               ///< run by packets; else by flows
     std::vector<Prediction> jobs;       ///< by job
     [[nodiscard]] double mean() const;  ///< over jobs
   };
   struct Pair {
     std::uint32_t a = 0;
     std::uint32_t b = 0;
-    double score = 1;        ///< of the link that suits them least (fit/compatibility.h); 1: compatible
-    double upper_bound = 1;  ///< no time shifts have a higher one
+    double score = 1;        ///< of the link on which they are least compatible (fit/compatibility.h); 1: compatible
+    double upper_bound = 1;  ///< no time shifts have a higher score
     double fair = 1;         ///< mean slow-down of both alone together, by flows
     double mltcp = 1;
   };
-  /// Of a job from a trace: which iteration of it was taken.
+  /// The iteration that was taken from a job's trace.
   struct Period {
-    Nanos length;           ///< as the trace has it, or as laid out
+    Nanos length;           ///< as in the trace, or as laid out
     std::string found;      ///< "marked", "repeated" or "single"
     double confidence = 0;  ///< 0 to 1
   };
   struct AdvisedJob {
     std::string name;
-    Nanos isolated;                               ///< iteration time alone
-    double busy = 0;                              ///< share of it in which it sends, at the rate of its link
-    std::optional<Period> period = std::nullopt;  ///< not known to advise()
+    Nanos isolated;                               ///< iteration time in isolation
+    double busy = 0;                              ///< share of that time in which it sends, at the rate of its link
+    std::optional<Period> period = std::nullopt;  ///< advise() leaves it empty
   };
 
   std::string experiment;
@@ -101,12 +100,12 @@ struct Advice {
   std::uint32_t starts = 0;
   std::uint32_t iterations = 0;
   std::vector<AdvisedJob> jobs;
-  std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; a schedule's are missing if there is none
-  std::vector<Pair> pairs;       ///< of more than two jobs, and of at most kMaxAdvicePairs pairs
-  double score = 1;              ///< of all jobs, of the link that suits them least
+  std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; the last two only if a schedule exists
+  std::vector<Pair> pairs;       ///< only for more than two jobs with at most kMaxAdvicePairs pairs
+  double score = 1;              ///< of the link on which the jobs are least compatible
   double upper_bound = 1;
   bool proven = true;
-  std::string recommended;  ///< a policy; empty: none helps, move jobs apart; or it can't be told
+  std::string recommended;  ///< a policy; empty: none helps, or no prediction is possible
   std::string sentence;     ///< for people
   std::vector<std::string> warnings;
   std::optional<Provenance> provenance;  ///< written if set
@@ -115,16 +114,16 @@ struct Advice {
 inline constexpr std::size_t kMaxAdvicePairs = 66;
 
 /// `experiment`'s policies, iterations, starts and datapath are not used. Throws InputError for options out of range,
-/// an experiment that a level can't run, or one that exceeds AdviceOptions::max_work however little is run, unless
-/// AdviceOptions::starts and iterations are given; RunError if it is stopped, or a job makes no progress.
+/// an experiment that the level can't run, or one that exceeds AdviceOptions::max_work even with the fewest starts and
+/// iterations, unless both are given. Throws RunError if it is stopped, or if a job makes no progress.
 Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
 
-/// Packets of data that a run takes from one constellation, with AdviceOptions::iterations. A message counts as four at
-/// least: it costs as much.
+/// Number of data packets in a run from one constellation, with AdviceOptions::iterations = `iterations`. A message
+/// counts as at least four, its minimum cost.
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
 
-/// What running fair and mltcp by flows from one constellation costs, about, in flows whose rates are computed anew: of
-/// all that send, whenever one begins or ends, or goes on to another share under MLTCP.
+/// Approximate cost of running fair and mltcp by flows from one constellation: the number of flow rates computed. The
+/// rates of all sending flows are computed whenever one begins, ends, or changes its share under MLTCP.
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations);
 
 /// "mltcp.advice/1" (docs/how-to/advise.md).

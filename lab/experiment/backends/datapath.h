@@ -1,4 +1,4 @@
-// The interface of what runs an experiment's jobs, in virtual or real time, and its implementations.
+// The interface to run an experiment's jobs, in virtual or real time, and its implementations.
 #pragma once
 
 #include <functional>
@@ -26,19 +26,19 @@ struct RunPlan;
 class Datapath {
  public:
   virtual ~Datapath() = default;
-  /// One run, without statistics: the jobs of `plan` until all have recorded their iterations. `tick` is called with
-  /// the fraction done, 0 to 1. Throws like run_experiment().
+  /// Runs the jobs of `plan` until all have recorded their iterations; the result has no statistics. `tick` is called
+  /// with the fraction done, 0 to 1. Throws like run_experiment().
   Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick);
   /// Sets up the jobs of `plan`; both arguments must outlive the result. Throws InputError for unsupported features.
   virtual std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) = 0;
-  /// Its entry in the table of datapaths, with its capabilities.
+  /// The entry in the table of datapaths, with the capabilities.
   [[nodiscard]] virtual const DatapathKind& kind() const = 0;
   /// Name of the datapath in result files.
   [[nodiscard]] std::string datapath() const { return std::string(kind().name); }
   [[nodiscard]] bool real_time() const { return kind().real_time; }
-  /// Whether messages carry real bytes, verified on arrival, and not only lengths.
+  /// Whether messages carry real bytes, verified on arrival, instead of only lengths.
   [[nodiscard]] virtual bool real_payload() const = 0;
-  /// One line for people about what it runs on; may be empty.
+  /// One line for people that describes the datapath; may be empty.
   [[nodiscard]] virtual std::string description() const = 0;
 };
 

@@ -20,7 +20,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kUsageBins = 16384;
-constexpr std::size_t kTopologyUsageBins = 4096;  // of each link: there are many
+constexpr std::size_t kTopologyUsageBins = 4096;  // per link, as there are many links
 
 void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   const auto refuse = [](std::string_view what, std::string_view cure) {
@@ -28,10 +28,9 @@ void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   };
   if (policy_named(plan.policy).priorities)
     refuse("priority queues", fmt::format("leave policy \"{}\" out", plan.policy));
-  if (experiment.bottleneck.faults.any()) refuse("packets that a fault could hit", "leave bottleneck.faults out");
-  if (experiment.mltcp.scale_decrease) refuse("windows that decrease", "leave mltcp.decrease out");
-  if (experiment.mltcp.learn_iterations)
-    refuse("packets to learn iterations from", "let mltcp.iterations be \"exact\"");
+  if (experiment.bottleneck.faults.any()) refuse("packets for faults to act on", "leave bottleneck.faults out");
+  if (experiment.mltcp.scale_decrease) refuse("congestion windows to decrease", "leave mltcp.decrease out");
+  if (experiment.mltcp.learn_iterations) refuse("packets to learn iterations from", "set mltcp.iterations = \"exact\"");
 }
 
 FlowFabric fabric_of(const Experiment& experiment, const RunPlan& plan) {
@@ -62,7 +61,7 @@ class FlowRun final : public LiveRun {
     cluster_.record(recorder);
     recorded_ = true;
   }
-  void start(Nanos /*epoch*/) override {}  // they begin by themselves
+  void start(Nanos /*epoch*/) override {}  // jobs start by themselves
   bool run(Nanos until) override {
     return cluster_.run(until, [this] {
       on_event();
@@ -101,7 +100,7 @@ class FlowRun final : public LiveRun {
   }
 
  private:
-  /// Who used them when is kept for the links that jobs share; if there are none, for all in use.
+  /// Records each job's use over time for the links that jobs share; if there are none, for all used links.
   void meter_links(const Experiment& experiment) {
     const auto used_by = [&](std::size_t least) {
       std::vector<std::uint32_t> found;
@@ -139,7 +138,7 @@ class FlowDatapath final : public Datapath {
   }
   [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("flow"); }
   [[nodiscard]] bool real_payload() const override { return false; }
-  [[nodiscard]] std::string description() const override { return "virtual time, flows in place of packets"; }
+  [[nodiscard]] std::string description() const override { return "virtual time, flows instead of packets"; }
 };
 
 }  // namespace
@@ -156,7 +155,7 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
   const auto together = [&](const workload::Job& a, const workload::Job& b) {
     return regular(a) && regular(b) && a.start == b.start && a.hosts.size() == b.hosts.size() && alike(a, b);
   };
-  // By job: its links, of a topology; a dumbbell has one.
+  // The links of each job; a dumbbell has only link 0.
   std::vector<std::set<std::uint32_t>> links(jobs.size(), {0});
   if (experiment.topology) {
     const FlowFabric fabric = flow_fabric(*experiment.topology);
@@ -175,7 +174,7 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
   const auto meet = [&](std::size_t a, std::size_t b) {
     return std::ranges::any_of(links[a], [&](std::uint32_t link) { return links[b].contains(link); });
   };
-  constexpr std::size_t most = 4;  // names of a line
+  constexpr std::size_t most = 4;  // names in a line
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -188,10 +187,10 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
       if (++count <= most) names.push_back(in_quotes(jobs[j].name));
     }
     if (count == 1) continue;
-    warnings.push_back(fmt::format(
-        "jobs {}{} are alike and start together: a fluid has no noise that parts them, so that they collide for ever "
-        "under policy mltcp; give them different starts, or a jitter or start_jitter",
-        fmt::join(names, ", "), count > most ? fmt::format(" and {} more", count - most) : ""));
+    warnings.push_back(
+        fmt::format("jobs {}{} are alike and start together: the flow model has no noise to separate them, so they "
+                    "collide for ever under policy mltcp; give them different starts, or a jitter or start_jitter",
+                    fmt::join(names, ", "), count > most ? fmt::format(" and {} more", count - most) : ""));
   }
   return warnings;
 }

@@ -12,7 +12,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Of a packet and its acknowledgement over links of those rates; `delay`: of all of them.
+/// Round-trip time of a packet and its acknowledgement over links of these rates; `delay`: sum over all links.
 Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos delay, std::uint32_t mtu) {
   Nanos sum = delay;
   for (const Rate rate : there) sum += rate.time_for(frame_bytes(mtu));
@@ -20,7 +20,7 @@ Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos 
   return sum;
 }
 
-/// Of the connection with that id between two hosts and their ports.
+/// The path of the connection with this id between two hosts and their ports.
 FlowPath there_and_back(const sim::SwitchedNetworkMap& map, std::uint32_t from, std::uint16_t from_port,
                         std::uint32_t to, std::uint16_t to_port, ConnectionId id) {
   // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back

@@ -1,4 +1,4 @@
-// The network of datapath flow: its links, and the paths of jobs' connections over them, the same as those of packets.
+// The network of datapath flow: its links, and the paths of the jobs' connections, which are the same as for packets.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct FlowFabric {
   std::uint32_t mtu = 1500;
   /// The paths of the job's connections from `worker`, one for each flow.
   std::function<std::vector<FlowPath>(const JobSpec& job, std::uint32_t worker)> route;
-  /// The path from one of its workers to another, of a job with programs. Of paths of equal cost, all connections of
-  /// the two take one. Empty where workers have no hosts of their own.
+  /// The path between two ranks of a job. If there are paths of equal cost, all connections of the two ranks take the
+  /// same one. Empty function if workers have no hosts of their own.
   std::function<FlowPath(const JobSpec& job, std::uint32_t from, std::uint32_t to)> between;
 };
 
@@ -42,7 +42,7 @@ FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
 /// Links are numbered as in the topology; paths are those of sim::SwitchedNetworkMap.
 FlowFabric flow_fabric(const fabric::SwitchedNetworkConfig& config);
 
-/// Bytes on the wire of a full packet as Ethernet frame, and of a pure acknowledgement.
+/// Bytes on the wire of a full packet as an Ethernet frame; below, those of a pure acknowledgement.
 inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
 inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::kHeaderBytes + wire::kAckFrameBytes;
 

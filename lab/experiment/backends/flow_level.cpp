@@ -25,14 +25,14 @@ using workload::Operation;
 constexpr std::uint32_t kIpUdpBytes = encap::kIpv4Bytes + encap::kUdpBytes;
 constexpr double kInitialWindowPackets = 10;  // RFC 6928
 
-/// Of a full packet.
+/// Application bytes in a full packet.
 double payload_bytes(std::uint32_t mtu) {
   return static_cast<double>(mtu - kIpUdpBytes - wire::kHeaderBytes - wire::kDataFrameBytes);
 }
 
-/// Whether a connection begins with slow start again after so long a silence.
+/// Whether a connection restarts in slow start after it was idle for `silence`.
 bool restarts_after(Nanos silence, Nanos round_trip) {
-  // A probe timeout (RFC 9002 section 6.2.1) where delays don't vary.
+  // A probe timeout (RFC 9002 section 6.2.1) with constant delays.
   static const ConnectionConfig config;
   return silence > round_trip + config.timer_granularity + config.max_ack_delay;
 }
@@ -81,39 +81,39 @@ class FlowLevelCluster::State {
   /// Connections of a channel that share a path.
   struct Flow {
     Network::FlowId id = 0;
-    std::vector<std::uint32_t> connections;  ///< by number; empty: all of the channel
-    double rate = 0;                         ///< bytes per nanosecond that the path carries
+    std::vector<std::uint32_t> connections;  ///< numbers; empty: all connections of the channel
+    double rate = 0;                         ///< capacity of the path in application bytes per nanosecond
     Nanos round_trip;
     Nanos last_end = Nanos(std::numeric_limits<std::int64_t>::min() / 2);
-    Bytes finished = 0;  ///< bytes of all transfers that are over
+    Bytes finished = 0;  ///< bytes of all finished transfers
   };
   struct Team;
-  /// From a worker to its receiver, or from a rank to another one.
+  /// The traffic from a worker to its receiver, or from a rank to another one.
   struct Channel {
     std::uint32_t from = 0;
     std::uint32_t to = 0;
-    Team* team = nullptr;  ///< of the sender, like the next one
-    std::uint32_t member = 0;
+    Team* team = nullptr;      ///< the sender's team
+    std::uint32_t member = 0;  ///< the sender's number in its team
     std::vector<Flow> flows;
     std::uint32_t among = 0;              ///< its number among the member's channels
     std::vector<std::uint32_t> receives;  ///< operations of the other rank, in order; a worker's receiver has none
-    std::size_t next = 0;                 ///< of what it sends in this iteration
-    std::uint64_t arrived = 0;            ///< messages, in all iterations
-    std::vector<Nanos> arrivals;          ///< of two iterations, by message
+    std::size_t next = 0;                 ///< index of the next send in this iteration
+    std::uint64_t arrived = 0;            ///< number of messages, in all iterations
+    std::vector<Nanos> arrivals;          ///< times of messages, for two iterations
   };
-  /// A worker, or a rank, with its progress.
+  /// A worker or a rank, with its own progress for MLTCP.
   struct Member {
     Network::GroupId group = 0;
     std::vector<std::uint32_t> channels;   ///< on which it sends
-    std::optional<Network::LinkId> limit;  ///< of its rate, where a link doesn't bound it already
+    std::optional<Network::LinkId> limit;  ///< the link that limits its rate, if its uplink doesn't
     Rate unlimited;
   };
-  /// What an operation sends.
+  /// The data that an operation sends.
   struct Transfer {
-    Bytes undelivered = 0;  ///< all members together
-    Nanos delivered;        ///< the latest of what is delivered
+    Bytes undelivered = 0;  ///< bytes of all members together
+    Nanos delivered;        ///< latest time at which a part was delivered
   };
-  /// Iterations, and those who go through them: a rank, or all workers of a job without a pattern.
+  /// Iterations, and the members that go through them: a rank, or all workers of a job without a pattern.
   struct Team final : Iterations, IterationEngine::Carrier {
     Team(State& cluster, FlowJob& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
         : Iterations(its_job.spec, rank),
@@ -138,12 +138,12 @@ class FlowLevelCluster::State {
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
-    std::vector<Transfer> transfers;  ///< by operation; empty: each of a rank's is one transfer on one flow
+    std::vector<Transfer> transfers;  ///< by operation; empty for a rank, where each is one transfer on one flow
     std::vector<std::vector<std::uint32_t>> sends;  ///< operations in order, by channel of each member
-    std::vector<std::uint32_t> channel_of;          ///< of a rank, by operation
-    std::vector<std::uint32_t> place;               ///< of a rank, by operation: number among the channel's
-    Nanos gate_opens = Nanos::never();              ///< if something waits for it
-    GateStats gate_in_the_end;                      ///< of the last iteration to record
+    std::vector<std::uint32_t> channel_of;          ///< for a rank, by operation
+    std::vector<std::uint32_t> place;               ///< for a rank, by operation: number among those of the channel
+    Nanos gate_opens = Nanos::never();              ///< never() if nothing waits for it
+    GateStats gate_in_the_end;                      ///< at the end of the last iteration to record
   };
   struct FlowJob final : RunningJob {
     FlowJob(State& cluster, JobSpec given)
@@ -160,13 +160,13 @@ class FlowLevelCluster::State {
 
     State& all;
     const JobSpec spec;
-    const bool slow_start;  ///< its bursts begin with it; other algorithms begin at their rate
+    const bool slow_start;  ///< bursts begin with slow start; those of rate-based algorithms begin at their rate
     std::vector<std::unique_ptr<Team>> teams;
     std::vector<Channel> channels;
     std::size_t told = 0;    ///< iterations that all teams have recorded
     std::size_t behind = 0;  ///< teams that have not recorded the next one
   };
-  struct Owner {  // of a flow of the network
+  struct Owner {  // the owner of a flow of the network
     JobId job = 0;
     std::uint32_t channel = 0;
     std::uint32_t flow = 0;
@@ -177,31 +177,31 @@ class FlowLevelCluster::State {
     return flow.connections.empty() ? job.spec.job.flows : static_cast<std::uint32_t>(flow.connections.size());
   }
   static void add_channels(FlowJob& job);
-  /// By channel and connection; of ranks, which have one for all connections, by channel. Throws InputError for paths
-  /// that can't be.
+  /// The paths by channel and connection; ranks have one path per channel. Throws InputError for invalid paths.
   [[nodiscard]] Paths paths_of(const FlowJob& job) const;
-  /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
-  /// same link.
+  /// Wire bytes per application byte of the job, for each link that its data uses. Includes the job's acknowledgements
+  /// on the same link.
   [[nodiscard]] std::map<std::uint32_t, double> costs_of(const FlowJob& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
-  /// Gives the member a link of its own for its rate, where its uplink doesn't bound it already.
+  /// If the member's rate is not limited by its uplink, adds a link of its own that limits it.
   void limit(const Team& team, Member& member, const Paths& paths);
   void add_flows(JobId id, FlowJob& job, const Paths& paths);
   void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id, Team& team);
-  /// Tells of iterations that all teams have recorded; false if the job has been removed meanwhile.
+  /// Reports iterations that all teams have recorded; false if the job has been removed meanwhile.
   bool tell(JobId id);
-  /// Records what is due up to `time`, until which nothing happens.
+  /// Takes the samples due up to `time`; there must be no event before.
   void sample_until(Nanos time);
   void read_states(Nanos at);
-  /// Sends what has begun and the gate lets go.
+  /// Starts the sends that have begun and that the gate does not hold.
   void post(Team& team);
   void post(Team& team, const Member& member, Channel& channel);
   void send(const Team& team, const Member& member, Channel& channel, std::uint32_t number);
-  /// What a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: of the sender; 0: none.
+  /// The time that a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: the sender's rate
+  /// limit; 0: none.
   [[nodiscard]] Nanos slow_start(const FlowJob& of, const Flow& flow, Bytes bytes, Rate limit) const;
 
   FlowFabric fabric_;
@@ -213,10 +213,10 @@ class FlowLevelCluster::State {
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
   std::vector<Owner> owners_;                  // by flow of the network
-  std::vector<Network::LinkId> spare_limits_;  // of jobs that are gone
+  std::vector<Network::LinkId> spare_limits_;  // limits of removed jobs, for reuse
   std::vector<Network::Finished> finished_;
   SeriesRecorder* recorder_ = nullptr;
-  std::vector<const FlowJob*> recorded_;  // jobs, each flow of which is recorded
+  std::vector<const FlowJob*> recorded_;  // the jobs whose flows are recorded
 };
 
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
@@ -298,10 +298,9 @@ void FlowLevelCluster::State::add_channels(FlowJob& job) {
   for (Channel& channel : job.channels) {
     const std::size_t sends = channel.team->sends[channel.among].size();
     if (sends != channel.receives.size())
-      throw InputError(
-          fmt::format("job \"{}\": rank {} sends rank {} {} messages, and that receives {}; take programs "
-                      "that fit together",
-                      job.spec.job.name, channel.from, channel.to, sends, channel.receives.size()));
+      throw InputError(fmt::format(
+          "job \"{}\": rank {} sends rank {} {} messages, but that rank receives {}; give programs that match",
+          job.spec.job.name, channel.from, channel.to, sends, channel.receives.size()));
     channel.arrivals.resize(2 * channel.receives.size());
   }
 }
@@ -320,8 +319,9 @@ FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const FlowJob& 
     for (const FlowPath& path : paths) {
       for (const std::uint32_t link : path.data)
         if (link >= fabric_.links.size())
-          throw InputError(fmt::format("job \"{}\": a path has link {}; the network has {}", job.spec.job.name, link,
-                                       fabric_.links.size()));
+          throw InputError(
+              fmt::format("job \"{}\": a path has link {}, but the network has {} links; name links of the network",
+                          job.spec.job.name, link, fabric_.links.size()));
       if (path.data.empty())
         throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", job.spec.job.name));
     }
@@ -336,7 +336,7 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const FlowJob&
   };
   std::map<std::uint32_t, Load> loads;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    double sent = job.spec.job.ranked() ? 0 : 1;  // workers send all alike
+    double sent = job.spec.job.ranked() ? 0 : 1;  // all workers send the same
     if (job.spec.job.ranked())
       for (const std::uint32_t operation : job.channels[i].team->sends[job.channels[i].among])
         sent += static_cast<double>(job.channels[i].team->program.operations[operation].bytes);
@@ -354,7 +354,7 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const FlowJob&
 }
 
 void FlowLevelCluster::State::limit(const Team& team, Member& member, const Paths& paths) {
-  Rate lowest;  // of what limits a send; 0: nothing does
+  Rate lowest;  // lowest limit of a send; 0: no limit
   for (const Operation& operation : team.program.operations)
     for (const Rate rate : {operation.rate, team.job_of.spec.job.rate})
       if (operation.kind == Operation::Kind::send && !rate.is_zero())
@@ -532,7 +532,7 @@ void FlowLevelCluster::State::read_states(Nanos at) {
         state->gain = network_.gain(group);
         state->bytes_ratio = network_.bytes_ratio_at(group, at);
         state->iteration = engine.running() ? static_cast<std::int64_t>(engine.iteration()) : -1;
-        // Rounded sums may step back by a byte, and totals don't.
+        // Rounding could decrease a total by one byte.
         state->sent_bytes =
             std::max(state->sent_bytes, flow.finished + static_cast<Bytes>(network_.sent_at(flow.id, at)));
         ++state;
@@ -588,7 +588,7 @@ void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   schedule(receiver);
 }
 
-/// Moves the team on as far as possible.
+/// Advances the team as far as possible.
 void FlowLevelCluster::State::advance(JobId id, Team& team) {
   if (team.gate_opens <= network_.now()) post(team);
   for (;;) {
@@ -646,7 +646,7 @@ void FlowLevelCluster::State::post(Team& team, const Member& member, Channel& ch
   while (team.engine.running() && channel.next < sends.size() && team.engine.has_begun(sends[channel.next])) {
     const std::uint32_t number = sends[channel.next];
     const Operation& operation = team.program.operations[number];
-    // Barriers belong to no iteration's bytes and are never held.
+    // Barriers do not count towards an iteration's bytes and are never held.
     const bool held = operation.bytes > 0 && !operation.barrier;
     if (const Nanos opens = held ? team.gate.opens_at(now) : now; opens > now) {
       team.gate_opens = opens;

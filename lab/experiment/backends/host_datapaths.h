@@ -3,8 +3,8 @@
 
 namespace mltcp::experiment {
 
-/// Registers them for open_host_datapath(), the first time (cmake/datapaths.cpp.in). Call from the program's first
-/// thread.
+/// Registers them for open_host_datapath() (cmake/datapaths.cpp.in); only the first call has an effect. Call from the
+/// program's first thread.
 void register_datapaths_once();
 
 }  // namespace mltcp::experiment

@@ -7,8 +7,8 @@
 namespace mltcp::experiment {
 namespace {
 
-/// The first of the meter's bins that counts: it may have widened its bins since the epoch, which was the edge of one;
-/// what set-up used lies in those before.
+/// Number of bins before the epoch, which contain the use of set-up. The epoch was at the edge of a bin, but the meter
+/// may have widened its bins since.
 std::size_t bins_before(const fabric::UsageMeter& usage, Nanos epoch) {
   return static_cast<std::size_t>((epoch.count + usage.bin().count / 2) / usage.bin().count);
 }

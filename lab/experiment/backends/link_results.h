@@ -18,8 +18,8 @@ struct Carried {
 };
 
 /// Fills in `run.bottleneck`, and `run.links` if there are several links. Use is counted from `epoch`, the run's time
-/// 0; `names` are the jobs' names by number; run.duration must be set. `carried` is by link; if empty, it is computed
-/// from the meters, which otherwise may be missing. Returns the index of the link that is run.bottleneck.
+/// 0; `names` are the jobs' names by number; run.duration must be set. `carried` is by link; if it is empty, it is
+/// computed from the meters, which may be missing otherwise. Returns the index of the link that is run.bottleneck.
 std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoch,
                          const std::map<std::uint32_t, std::string>& names, Run& run,
                          std::span<const Carried> carried = {});

@@ -18,21 +18,20 @@
 
 namespace mltcp::experiment {
 
-/// One run. Its functions are called once each in this order, except for run() and the const ones; record() only where
-/// series are wanted.
+/// One run. Call its functions once each in this order, except for run() and the const ones; record() is optional.
 class LiveRun {
  public:
   virtual ~LiveRun() = default;
 
-  /// In the order of the plan's jobs; owned by this object.
+  /// The jobs, in the order of the plan; owned by this object.
   [[nodiscard]] virtual std::span<RunningJob* const> jobs() const = 0;
 
   /// Returns when all connections are open. Throws RunError if that fails.
   virtual void connect() = 0;
   /// Chooses the experiment's time 0, in the future.
   virtual Nanos choose_epoch() = 0;
-  /// Has run() fill in `recorder`, which outlives this object, from `epoch` on. What is recorded is read and never
-  /// written, so that a run is the same with and without. Throws InputError if there is nothing to record here.
+  /// From `epoch` on, run() records series in `recorder`, which must outlive this object. Recording does not change the
+  /// run. Throws InputError if the backend has no series.
   virtual void record(SeriesRecorder& recorder, Nanos epoch);
   /// Each job starts at `epoch` plus its own start time.
   virtual void start(Nanos epoch) = 0;
@@ -43,18 +42,18 @@ class LiveRun {
   virtual std::vector<JobNetwork::LinkView> finish(Run& run) = 0;
 
   [[nodiscard]] virtual Nanos now() const = 0;
-  /// The run is given up if no job ends an iteration for so long.
+  /// If no job ends an iteration for this long, the run is given up.
   [[nodiscard]] virtual Nanos patience() const = 0;
-  /// Has run() call `tell` when iterations have ended; false if unsupported, so that the caller must poll.
+  /// Makes run() call `tell` when an iteration has ended. Returns false if unsupported: then the caller must poll.
   virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }
-  /// Has run() call `ask` every some ten thousand events, as a slice of a large network, or an iteration of a large
-  /// job, takes minutes. The caller may end the run by throwing from `ask`.
+  /// Makes run() call `ask` every 65536 events, as a slice of a large network or an iteration of a large job takes
+  /// minutes. `ask` may throw to end the run.
   void ask_with(std::function<void()> ask) { ask_ = std::move(ask); }
   /// Time that run() should advance before `RunPlan::between` is called again, if the plan asks for `wanted`.
   [[nodiscard]] virtual Nanos slice(Nanos wanted) const { return wanted; }
 
  protected:
-  /// Of each event of run().
+  /// Call for each event of run().
   void on_event() {
     constexpr std::uint32_t between = 1U << 16;
     if (++events_ % between == 0 && ask_) ask_();

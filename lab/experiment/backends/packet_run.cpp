@@ -23,8 +23,8 @@ namespace {
 
 using namespace literals;
 
-// A run is given up when no iteration ends for this many times what those of all jobs, one after the other, would take
-// with a loss in each phase.
+// A run is given up if no iteration ends for this many times the sum of the jobs' iteration times, each in isolation
+// and with a loss in each phase.
 constexpr double patience = 50;
 constexpr std::int64_t kRoundTripsPerPhase = 24;  // slow start from the initial window, and a recovery
 constexpr double kJittersPerIteration = 4;        // standard deviations
@@ -32,7 +32,7 @@ constexpr std::int64_t kRoundTripsForConnecting = 20;
 constexpr Nanos kShortestSetupLimit = 10_s;
 constexpr Nanos kMaxInitialRtt = 60_s;
 
-/// How long an iteration of `job` takes at most, when it has the network to itself.
+/// Maximum duration of an iteration of `job` in isolation.
 double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
   std::int64_t transfers = 0;
   for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
@@ -44,7 +44,7 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
          static_cast<double>(job.pause.time.count);
 }
 
-/// Where the workers of the plan's jobs are in the topology.
+/// The placements of the plan's jobs in the topology.
 std::vector<workload::Placement> placements_of(const Experiment& experiment, const RunPlan& plan) {
   const std::vector<workload::Placement> all = workload::place(experiment.jobs, experiment.topology->hosts());
   const auto first = all.begin() + plan.first_number;
@@ -65,8 +65,8 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
   return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }
 
-/// The algorithms' parameters, with what one network has in common for all its flows. In real time the loops of the
-/// hosts are part of the delay, which only measuring tells.
+/// The algorithms' parameters, fitted to the network's unloaded round-trip time. In real time they are not fitted: the
+/// loops of the hosts are part of the delay, which is known only by measuring.
 cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
   constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
   cc::Parameters parameters = experiment.parameters;
@@ -86,14 +86,14 @@ Nanos round_trip_delay_of(const Experiment& experiment) {
   return experiment.topology ? experiment.topology->round_trip_delay() : experiment.bottleneck.delay * 4;
 }
 
-/// Before the first measurement, a round trip with a full buffer is the safe guess.
+/// The RTT assumed before the first measurement: with a full buffer, to be safe.
 Nanos initial_rtt_of(const Experiment& experiment) {
   const fabric::LinkConfig& link = experiment.bottleneck;
   const Nanos delay = round_trip_delay_of(experiment);
   return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, kMaxInitialRtt + delay);
 }
 
-/// In real time threads are held up now and then. What a job makes up for at once fits into half of an empty buffer.
+/// The time for which a job may catch up at once after its thread was delayed: the data fits into half of a buffer.
 Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
   constexpr Nanos most{300'000};
   return link.buffer_bytes == 0 ? most : std::min(most, rate.time_for(link.buffer_bytes / 2));
@@ -124,7 +124,7 @@ std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan
     spec.connection.parameters = parameters;
     if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
       spec.connection.max_rate = spec.job.rate;
-    // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
+    // UDP's 16-bit checksum does not detect all damaged packets.
     spec.connection.full_integrity = link.faults.corruption > 0;
     spec.connection.initial_rtt = initial_rtt;
     if (policy.priorities && !spec.job.unaware) spec.connection.priority = static_cast<std::uint8_t>(spec.job.priority);
@@ -144,13 +144,13 @@ Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs
 
 std::string lost_patience(const RunPlan& plan, Nanos limit) {
   return fmt::format(
-      "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the "
-      "other; {}",
+      "policy {}: no job has finished an iteration for {}, {} times the time that all jobs need one after the other; "
+      "{}",
       plan.policy, to_text(limit), patience,
       policy_named(plan.policy).priorities
           ? "give the jobs of higher priority less to send, or the link a higher rate"
-          : "give the link a higher rate, a larger buffer or fewer faults, and parameters of algorithms "
-            "and of [host_model], where there are any, that leave time to send");
+          : "give the link a higher rate, a larger buffer or fewer faults; if the file has parameters of algorithms or "
+            "[host_model], change them so that hosts have time to send");
 }
 
 namespace {
@@ -165,7 +165,7 @@ class PacketRun final : public LiveRun {
       captured_ = captured.get();
       network_ = std::move(captured);
     }
-    // Hosts that are modelled have the settings of real ones that sleep.
+    // Modelled hosts have the settings of real hosts that sleep.
     const bool modelled = !factory.real_time() && experiment.machines.host.on();
     std::vector<JobSpec> specs = job_specs(experiment, plan, factory.real_time() || modelled, factory.real_payload());
     if (modelled)
@@ -186,10 +186,10 @@ class PacketRun final : public LiveRun {
           on_event();
           return all([](const JobDriver& job) { return job.connected(); });
         }))
-      throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
-                                 to_text(limit)));
+      throw RunError(
+          fmt::format("the jobs' connections were not open after {}; lower the loss of the link", to_text(limit)));
   }
-  /// Falls on the edge of a bin of the usage meter.
+  /// The epoch is at the edge of a bin of the usage meter.
   Nanos choose_epoch() override {
     const Nanos bin = network_->links().front().usage->bin();
     epoch_ = Nanos((network_->now().count / bin.count + 2) * bin.count);
@@ -251,7 +251,7 @@ class PacketRun final : public LiveRun {
     return std::ranges::all_of(drivers_, [&](const auto& driver) { return predicate(*driver); });
   }
 
-  /// Of connections and links, for the recorder.
+  /// Fills in the states of connections and links for the recorder.
   void read_states() {
     const SeriesRecorder::States states = recorder_->states();
     std::span<ConnectionState> connections = states.connections;
@@ -276,8 +276,8 @@ class PacketRun final : public LiveRun {
   std::unique_ptr<JobNetwork> network_;
   CapturedNetwork* captured_ = nullptr;  ///< the network, if packets are captured
   SeriesRecorder* recorder_ = nullptr;
-  std::vector<std::size_t> connections_;     ///< by job, how many are recorded
-  std::vector<JobNetwork::LinkView> links_;  ///< that are recorded
+  std::vector<std::size_t> connections_;     ///< number of recorded connections, by job
+  std::vector<JobNetwork::LinkView> links_;  ///< recorded links
   Nanos patience_;
   std::vector<std::unique_ptr<JobDriver>> drivers_;
   std::vector<RunningJob*> pointers_;

@@ -12,13 +12,13 @@
 
 namespace mltcp::experiment {
 
-/// The specification of each job of `plan`. `real_time`, `real_payload`: as of the datapath. Workers are filled in only
-/// for a topology.
+/// The specification of each job of `plan`. `real_time` and `real_payload` are those of the datapath. Workers are
+/// filled in only for a topology.
 std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan, bool real_time, bool real_payload);
 
-/// The run is given up if no job ends an iteration for so long. `specs` are those of all jobs.
+/// If no job ends an iteration for this long, the run is given up. `specs` are those of all jobs.
 Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs);
-/// What to say when it is.
+/// The error message for this case.
 std::string lost_patience(const RunPlan& plan, Nanos patience);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// The loop of a run, whatever it runs on (see datapath.h and live_run.h).
+// The loop of a run on any backend (see datapath.h and live_run.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMaxSlices = 1 << 18;  ///< of a run in virtual time, about
+constexpr double kMaxSlices = 1 << 18;  ///< approximate maximum for a run in virtual time
 
-/// How far the jobs are, told to whoever wants to know: each percent once.
+/// Reports the progress of the jobs, once per percent.
 class Progress {
  public:
   Progress(const LiveRun& live, const Experiment& experiment, const RunPlan& plan, bool real_time,
@@ -37,7 +37,7 @@ class Progress {
     tick_(told_);
     next_ = told_ + 0.01;
   }
-  /// The same again, for who wants to end the run.
+  /// Repeats the latest report, so that the callback can end the run.
   void ask() const {
     if (tick_) tick_(told_);
   }
@@ -45,7 +45,7 @@ class Progress {
  private:
   const LiveRun& live_;
   const std::function<void(double)>& tick_;
-  std::vector<double> work_;  ///< of an iteration
+  std::vector<double> work_;  ///< of an iteration, by job
   double total_ = 0;
   double told_ = 0;
   double next_ = 0;
@@ -76,13 +76,13 @@ void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& ru
 }
 
 void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
-  throw InputError("there are no series of this datapath; leave --series out, or use datapath sim or flow");
+  throw InputError("this datapath records no series; leave --series out, or use datapath sim or flow");
 }
 
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
-  // In real time slices are short, and a loop that polls is not to be kept.
+  // In real time, slices are short, and a polling loop must not be delayed.
   if (!real_time()) live->ask_with([&] { progress.ask(); });
   live->connect();
   const Nanos epoch = live->choose_epoch();
@@ -106,12 +106,12 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
   }
   const Nanos patience = live->patience();
   std::size_t told = 0;
-  const auto tell = [&] {  // of each iteration, so that it costs the same however many jobs there are
+  const auto tell = [&] {  // so that the cost per iteration does not depend on the number of jobs
     if (++told % plan.jobs.size() == 0) progress.tell();
   };
   const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
   Nanos slice = live->slice(plan.slice);
-  // However long virtual time is, looking in between takes no more than some seconds.
+  // Limits the total cost of slices to some seconds for any duration of virtual time.
   if (!real_time())
     for (const workload::Job& job : plan.jobs) {
       const double run = work_of(job, experiment, true) * plan.iterations_of(job);
@@ -121,7 +121,7 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
   while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
     if (!in_slices)
       throw RunError(fmt::format(
-          "policy {}: nothing moves any more, and not all jobs are done; this is a bug, so report it", plan.policy));
+          "policy {}: nothing is left to happen, but not all jobs are done; this is a bug: report it", plan.policy));
     const Nanos now = live->now();
     if (const std::size_t by_now = recorded_by(*live); by_now > recorded) {
       recorded = by_now;

@@ -1,4 +1,4 @@
-// What one run is to do (see run_plan.h).
+// The definition of one run (see run_plan.h).
 #include "mltcp/lab/experiment/backends/run_plan.h"
 
 #include <algorithm>

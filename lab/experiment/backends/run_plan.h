@@ -30,19 +30,19 @@ struct RunPlan {
   std::uint32_t first_number = 0;  ///< number of the first of `jobs`; the others follow
   /// The phase plan of each job, relative to the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
-  bool metered = true;  ///< by flows: whether who uses links when is kept
+  bool metered = true;  ///< at flow level: record each job's use of links over time
   Nanos usage_bin;      ///< initial bin width of the links' meters; 0: the network's default
-  /// Called before the jobs start and then every `slice`, while time stands still; `running` is in the order of `jobs`.
-  /// Datapath hosts uses kSlice.
+  /// Called before the jobs start and then every `slice`, between calls of LiveRun::run(). `running` is in the order of
+  /// `jobs`. Datapath hosts uses kSlice instead of `slice`.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
   Nanos slice = kSlice;
   /// Called at the end with the links' meters; those of unused links may be missing.
   std::function<void(std::span<const JobNetwork::LinkView> links, Nanos epoch)> finished;
 
-  SeriesRecorder* series = nullptr;  ///< records the run; null: nobody does
-  /// Where the packets of its hosts are captured to; none, and on a datapath without packets, where not.
+  SeriesRecorder* series = nullptr;  ///< records the run; null: no series
+  /// Captures the packets of the hosts; empty: no capture. Has no effect on a datapath without packets.
   std::optional<capture::CaptureOptions> capture;
-  /// Told at the end of the run how the capture went: a line for people, and whether it has all packets.
+  /// Called at the end of the run with the result of the capture: a line for people, and whether it has all packets.
   std::function<void(const std::string& line, bool is_complete)> captured;
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {

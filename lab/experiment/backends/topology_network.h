@@ -1,6 +1,6 @@
-// A network of switches in virtual time, for jobs. Each end of a worker's traffic is a port of its host with a UDP port
-// derived from the job's number, so that a job's flows take the same paths whether it runs alone or with others. Jobs
-// can be added and removed at any time.
+// A network of switches in virtual time, for jobs. Each end of a worker's traffic has a UDP port on its host, derived
+// from the job's number, so that a job's flows take the same paths whether it runs alone or with others. Jobs can be
+// added and removed at any time.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class TopologyNetwork final : public JobNetwork {
 
   /// Creates the ports of a job that has none yet. Throws InputError for a host that does not exist.
   void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
-  /// Detaches the job's ports, so that what was attached to them may be destroyed.
+  /// Detaches the job's ports, so that the objects attached to them may be destroyed.
   void remove(std::uint32_t job);
   [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
 

@@ -1,4 +1,4 @@
-// Reader of cluster files (see kClusterFile.h).
+// Reader of cluster files (see cluster_file.h).
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 
 #include <fmt/format.h>
@@ -28,22 +28,21 @@ namespace {
 
 constexpr TextFile kClusterFile{"a cluster file", 64U << 20};
 constexpr TextFile kArrivalFile{"a file of arrivals, or a table of jobs", 512U << 20};
-constexpr std::int64_t kMaxJobs = 20'000;  // that arrive: each has two UDP ports of its own
+constexpr std::int64_t kMaxJobs = 20'000;  // arriving jobs; each has two UDP ports of its own
 constexpr std::size_t kMaxChoices = 1000;
 constexpr std::int64_t kMaxBatch = 1'000'000;
 constexpr std::int64_t kMaxSeeds = 1000;
 constexpr std::int64_t kMaxCandidates = 1000;
 constexpr double kMaxLoad = 100;
 constexpr std::int64_t kMaxGpusPerHost = 1024;
-// Keys of [arrivals] that only tables of jobs have.
+// Keys of [arrivals] that apply only to tables of jobs.
 constexpr std::array<std::string_view, 6> kTableKeys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
 constexpr double kMaxJitter = 1;
 constexpr double kMaxTflops = 1e6;
-// With fewer in an up phase, noise decides who sends first, and not F (docs/explanation/results.md, "How small bursts
-// may be made").
+// With fewer round trips in an up phase, noise decides, not F (docs/reference/tables/small-bursts.md).
 constexpr double kRoundTripsToReact = 300;
 
-/// What types have in common unless they say otherwise.
+/// Defaults of all types.
 struct TypeDefaults {
   std::vector<std::uint32_t> workers;
   std::pair<std::uint32_t, std::uint32_t> iterations{0, 0};
@@ -107,18 +106,18 @@ class ClusterReader : public SettingsReader {
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (prefix.empty() && (key == "job" || key == "bottleneck" || key == "policies" || key == "datapath"))
-      return "it is one of an experiment: use mltcp run";
+      return "the key belongs to an experiment file: use mltcp run";
     if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
-      return "it belongs to the top level: write it above the first [table] of the file";
+      return "the key belongs to the top level: write it above the first [table] of the file";
     return {};
   }
 
-  // A fluid has no packets to mark, whatever the links do.
+  // At flow level there are no packets to mark, so algorithms that need marks are allowed.
   [[nodiscard]] bool has_marks() const {
     return experiment_.topology.ecn.enabled || experiment_.level == ClusterExperiment::Level::flow;
   }
 
-  // A job is as fast wherever it is placed.
+  // The rate of a job must not depend on its placement, so all hosts need the same rate.
   void check_hosts(const Item& item) const {
     const Topology& topology = *experiment_.topology.topology;
     for (Topology::Host host = 0; host < topology.hosts(); ++host)
@@ -126,8 +125,8 @@ class ClusterReader : public SettingsReader {
         for (const Topology::Link link : links)
           if (topology.capacity(link) != topology.fastest_host())
             fail(item,
-                 fmt::format("link {} is not as fast as the link of another host", in_quotes(topology.link_name(link))),
-                 "give the hosts of a cluster links of one rate");
+                 fmt::format("link {} is slower than the link of another host", in_quotes(topology.link_name(link))),
+                 "give all hosts of the cluster links of the same rate");
   }
 
   void read_top(const toml::table& root) {
@@ -166,12 +165,13 @@ class ClusterReader : public SettingsReader {
     const bool scheduled =
         std::ranges::any_of(experiment_.schemes, [](const Scheme& scheme) { return scheme.policy->slots; });
     if (experiment_.mltcp.learn_iterations && scheduled)
-      fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
+      fail(*find(keys, item.key, "iterations"), "a schedule needs jobs that announce their iterations",
+           "write \"exact\"");
     if (experiment_.level == ClusterExperiment::Level::packet) return;
     if (experiment_.mltcp.learn_iterations)
       fail(*find(keys, item.key, "iterations"), "level flow has no packets to learn from", "write \"exact\"");
     if (experiment_.mltcp.scale_decrease)
-      fail(*find(keys, item.key, "decrease"), "level flow has no windows that decrease", "leave it out");
+      fail(*find(keys, item.key, "decrease"), "level flow has no congestion windows to decrease", "leave it out");
   }
 
   void read_gpu(const Item& item) {
@@ -224,13 +224,13 @@ class ClusterReader : public SettingsReader {
     return result;
   }
 
-  /// A type while it is read: how its jobs are made.
+  /// How the jobs of a type are made: from a model, a trace or fixed phases.
   struct Maker {
     Item item;  ///< for messages
     const workload::Model* model = nullptr;
-    std::filesystem::path trace;  ///< or this one,
+    std::filesystem::path trace;  ///< if there is no model
     TraceKeys trace_keys;
-    workload::Job fixed;  ///< or else these phases; everything else as of all jobs of the type
+    workload::Job fixed;  ///< its phases apply without model and trace, all else to all jobs of the type
     double jitter = 0;
   };
 
@@ -279,7 +279,8 @@ class ClusterReader : public SettingsReader {
     if (!trace)
       for (const std::string_view key : {"network", "gather_size", "compute_scale", "bytes_scale"})
         if (const auto value = find(keys, item.key, key))
-          fail(*value, "the key belongs to a trace and the type has none", "add trace = \"FILE\" or leave the key out");
+          fail(*value, "the key belongs to a trace, but the type has none",
+               "add trace = \"FILE\" or leave the key out");
     if (name) type.name = name_text(*name);
 
     if (const auto value = find(keys, item.key, "weight")) type.choices.weight = factor(*value, kMaxWeight);
@@ -334,7 +335,7 @@ class ClusterReader : public SettingsReader {
     makers_.push_back(std::move(maker));
   }
 
-  /// The jobs of type number `index` with so many workers, made when first asked for.
+  /// Makes the job of type number `index` with this number of workers and batch size, unless it exists.
   void make(std::uint32_t index, std::uint32_t workers, std::uint32_t batch) {
     JobType& type = experiment_.types[index];
     const Maker& maker = makers_[index];
@@ -407,11 +408,11 @@ class ClusterReader : public SettingsReader {
       for (const std::uint32_t workers : choices.workers)
         for (const std::uint32_t batch : choices.batches) make(i, workers, batch);
     }
-    if (load && every) fail(*every, "there is a load too", "keep one of the two");
+    if (load && every) fail(*every, "load is given too", "keep one of the two");
     const double gaps = experiment_.arriving - experiment_.at_start;
     if (experiment_.at_start == experiment_.arriving) {
       for (const auto& other : {load, every})
-        if (other) fail(*other, "all jobs are there at the start", "leave it out");
+        if (other) fail(*other, "all jobs arrive at the start", "leave it out");
       return;
     }
     if (!load && !every)
@@ -435,7 +436,7 @@ class ClusterReader : public SettingsReader {
     }
   }
 
-  /// Host nanoseconds of a job on average, if it ran alone.
+  /// Mean work of a job in isolation: duration in nanoseconds * hosts.
   [[nodiscard]] double mean_work() const {
     double weights = 0;
     double sum = 0;
@@ -472,7 +473,8 @@ class ClusterReader : public SettingsReader {
   void refuse_table_keys(const Item& item) const {
     for (const std::string_view key : kTableKeys)
       if (const auto value = find(*item.node->as_table(), item.key, key))
-        fail(*value, "it is about a table of jobs of Helios or Philly", "name one by file, or leave the key out");
+        fail(*value, "the key belongs to a table of jobs of Helios or Philly",
+             "name such a table with file, or leave the key out");
   }
 
   [[nodiscard]] std::optional<Nanos> time_of_table(const Item& item, std::string_view key) const {
@@ -481,8 +483,8 @@ class ClusterReader : public SettingsReader {
     const std::string& written = text(*value, "2020-06-01 12:00:00");
     const std::optional<Nanos> time = workload::time_of_table(written);
     if (!time)
-      fail(*value, fmt::format("{} is no time of the years 2000 to 2099", in_quotes(written)),
-           "write \"2020-06-01 12:00:00\", or the day alone");
+      fail(*value, fmt::format("{} is not a time in the years 2000 to 2099", in_quotes(written)),
+           "write \"2020-06-01 12:00:00\", or only the day");
     return time;
   }
 
@@ -500,13 +502,13 @@ class ClusterReader : public SettingsReader {
     options.from = time_of_table(item, "from");
     options.to = time_of_table(item, "to");
     if (options.from && options.to && *options.from >= *options.to)
-      fail(*find(keys, item.key, "to"), "it is not after from", "write a later time");
+      fail(*find(keys, item.key, "to"), "the time is not after from", "write a later time");
     if (const auto vc = find(keys, item.key, "vc")) options.vcs = texts(*vc, "vcJkd");
     if (const auto states = find(keys, item.key, "states")) options.states = texts(*states, "COMPLETED");
     return options;
   }
 
-  /// Jobs whose types are drawn, and whose iterations follow from how long they ran.
+  /// Reads a table of jobs: their types are drawn, and their iterations follow from their durations in the table.
   void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
     const toml::table& keys = *arrivals.node->as_table();
     const auto per_host = count(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost);
@@ -516,8 +518,9 @@ class ClusterReader : public SettingsReader {
       fail(item, "the table does not say what jobs compute and send", "add [[type]]s to draw from");
     for (const JobType& type : experiment_.types)
       if (!type.choices.workers.empty() || type.choices.min_iterations > 0)
-        fail(item, fmt::format("type {} has workers or iterations, which follow from the table", in_quotes(type.name)),
-             "leave them out, here and in [[type]]");
+        fail(item,
+             fmt::format("type {} has workers or iterations, but they follow from the table", in_quotes(type.name)),
+             "leave them out here and in [[type]]");
     std::size_t too_large = 0;
     for (const workload::JobTable::Row& row : table.jobs) {
       workload::Arrival job;
@@ -530,7 +533,7 @@ class ClusterReader : public SettingsReader {
       const auto times = [&](Nanos time) { return static_cast<double>(time.count) * shorter; };
       const double at = times(row.submitted - table.jobs.front().submitted);
       if (at > static_cast<double>(kLongestRun.count) || times(row.ran) > static_cast<double>(kLongestRun.count))
-        fail(item, "the table is of more than 104 days", "choose by from and to, or lower length_scale");
+        fail(item, "the table covers more than 104 days", "set from and to, or lower length_scale");
       job.at = Nanos(std::llround(at));
       job.length = Nanos(std::max<std::int64_t>(1, std::llround(times(row.ran))));
       experiment_.listed.push_back(job);
@@ -540,11 +543,11 @@ class ClusterReader : public SettingsReader {
     experiment_.warnings.insert(experiment_.warnings.end(), table.warnings.begin(), table.warnings.end());
     if (too_large > 0)
       experiment_.warnings.push_back(one_line(
-          fmt::format("{}: {} of {} jobs are left out: larger than the {} hosts of the topology",
+          fmt::format("{}: {} of {} jobs are left out: they need more than the {} hosts of the topology",
                       named_file(item, "").string(), too_large, table.jobs.size(), experiment_.topology.hosts())));
     if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(kMaxJobs))
       fail(item, fmt::format("{} of {} jobs fit into the topology", experiment_.listed.size(), table.jobs.size()),
-           fmt::format("choose 1 to {} by from, to and vc", kMaxJobs));
+           fmt::format("set from, to and vc so that 1 to {} do", kMaxJobs));
     const Nanos first = experiment_.listed.front().at;
     std::map<std::uint32_t, Nanos> longest;  // by number of hosts
     for (workload::Arrival& job : experiment_.listed) {
@@ -559,9 +562,9 @@ class ClusterReader : public SettingsReader {
             const Nanos once = alone(experiment_.types[i].jobs.at({workers, batch}));
             if (length.count / once.count >= kMaxIterations)
               fail(item,
-                   fmt::format("a job of {} hosts runs for {:.3g} s, and an iteration of type {} takes {}", workers,
-                               length.seconds(), in_quotes(experiment_.types[i].name), to_text(once)),
-                   fmt::format("lower length_scale, for at most {} iterations", kMaxIterations));
+                   fmt::format("a job of {} hosts runs for {:.3g} s, but an iteration of type {} takes only {}",
+                               workers, length.seconds(), in_quotes(experiment_.types[i].name), to_text(once)),
+                   fmt::format("lower length_scale so that the job has at most {} iterations", kMaxIterations));
           }
   }
 
@@ -586,11 +589,11 @@ class ClusterReader : public SettingsReader {
         known[row.arrival.type] = true;
       }
       if (row.arrival.workers > experiment_.topology.hosts())
-        refuse("workers", fmt::format("{} workers don't fit on {} hosts; write fewer, or a larger topology",
+        refuse("workers", fmt::format("{} workers do not fit on {} hosts; write fewer workers, or a larger topology",
                                       row.arrival.workers, experiment_.topology.hosts()));
       if (row.arrival.batch > 0 && makers_[type].model == nullptr)
         refuse("batch", "only a model has a batch; leave it out");
-      // A type that only these lines name has no other place.
+      // A type that is defined only by the arrivals file has its place there.
       if (std::string& place = makers_[type].item.elsewhere; !place.empty())
         place = fmt::format("{}:{}: job", path.string(), row.line);
       make(type, row.arrival.workers, row.arrival.batch);
@@ -601,7 +604,7 @@ class ClusterReader : public SettingsReader {
     }
   }
 
-  /// A [[type]], or else a model, or else a trace. `item` stands in messages.
+  /// The type with this name: a [[type]], else a model or a trace. `item` is used in messages.
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;
@@ -620,9 +623,9 @@ class ClusterReader : public SettingsReader {
       try {
         maker.model = &workload::find_model(name);
       } catch (const InputError& error) {
-        throw InputError(fmt::format("{}, or name a [[type]] so, or write the path of a trace", error.what()));
+        throw InputError(fmt::format("{}, or give a [[type]] this name, or write the path of a trace", error.what()));
       }
-      // Models are found in small letters, too, and a type that is called like one is meant then.
+      // Models are also found by names in lower case; a [[type]] with the name of the model has priority.
       if (const auto at = named(maker.model->name); at != types.end())
         return static_cast<std::uint32_t>(at - types.begin());
       type.name = maker.model->name;
@@ -634,14 +637,14 @@ class ClusterReader : public SettingsReader {
     return static_cast<std::uint32_t>(experiment_.types.size() - 1);
   }
 
-  // ---- what only all of it can tell ----
+  // ---- checks of the whole file ----
 
   void check_work(const Item& item) const {
     const auto too_long = [&](const JobType& type, const workload::Job& job, std::uint32_t iterations) {
       const double all = static_cast<double>(alone(job).count) * iterations;
       if (all <= static_cast<double>(kLongestRun.count)) return;
       fail(item, fmt::format("a job of type {} runs for {:.6g} days", in_quotes(type.name), all / 86'400e9),
-           fmt::format("lower its iterations, or what one computes and sends, to {:.0f} days",
+           fmt::format("lower its iterations, or what an iteration computes and sends, for at most {:.0f} days",
                        static_cast<double>(kLongestRun.count) / 86'400e9));
     };
     for (const JobType& type : experiment_.types)
@@ -663,8 +666,8 @@ class ClusterReader : public SettingsReader {
         const auto sending = workload::ideal_iteration(job, topology.host_rate()).sending;
         if (static_cast<double>(sending.count) >= kRoundTripsToReact * static_cast<double>(round_trip.count)) continue;
         experiment_.warnings.push_back(fmt::format(
-            "jobs of type {} send for {} an iteration, {:.0f} round trips: too few for congestion control, whose "
-            "noise decides who wins; raise time_scale until they are {:.0f} or more",
+            "jobs of type {} send for {} an iteration, which is {:.0f} round trips: too few for congestion control to "
+            "settle, so its noise decides which job is faster; raise time_scale until they are {:.0f} or more",
             in_quotes(type.name), to_text(sending),
             static_cast<double>(sending.count) / static_cast<double>(round_trip.count), kRoundTripsToReact));
         break;
@@ -688,7 +691,7 @@ constexpr std::string_view kIdeal = "ideal";
 /// The policies that may be added to a placement, in this order.
 constexpr std::array<std::string_view, 2> kAdded{"schedule", "mltcp"};
 
-/// The policy of the table that does what all of `added` do; the baseline for none.
+/// The policy that combines all policies in `added`; the baseline if it is empty.
 const Policy& policy_with(const std::vector<const Policy*>& added) {
   const auto any = [&](bool Policy::*what) {
     return std::ranges::any_of(added, [&](const Policy* one) { return one->*what; });
@@ -727,8 +730,10 @@ std::optional<Scheme> parsed_scheme(std::string_view text) {
 
 std::string objection_to_scheme(std::string_view text) {
   if (parsed_scheme(text)) return {};
-  return fmt::format("{} is no scheme; write random, locality or compatible, then +{}, +{} or +{} as wanted, or {}",
-                     in_quotes(text), kAdded[0], kAdded[1], fmt::join(kAdded, "+"), kIdeal);
+  return fmt::format(
+      "{} is not a scheme; write random, locality or compatible, with +{}, +{} or +{} after it if you like, or write "
+      "{}",
+      in_quotes(text), kAdded[0], kAdded[1], fmt::join(kAdded, "+"), kIdeal);
 }
 
 Scheme scheme_from(std::string_view text) { return parsed_scheme(text).value(); }
@@ -769,7 +774,7 @@ ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterF
 }
 
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options) {
-  return ClusterReader(file, options).read(parse_toml(text, file, "docs/how-to/cluster.md"));
+  return ClusterReader(file, options).read(parse_toml(text, file, "docs/reference/cluster-file.md"));
 }
 
 }  // namespace mltcp::experiment

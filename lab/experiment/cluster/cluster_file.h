@@ -1,6 +1,6 @@
 // Reader of cluster files: TOML that describes a cluster, the stream of jobs arriving at it, and the schemes by which
-// they are placed and driven. All keys with units, defaults and ranges: docs/how-to/cluster.md. Errors are as in
-// experiment files (experiment_file.h).
+// they are placed and driven. All keys with units, defaults and ranges: docs/reference/cluster-file.md. Errors are as
+// in experiment files (experiment_file.h).
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct JobType {
   std::string source;  ///< where it comes from, for people: "model VGG16", "trace a.txt", "phases"
   workload::TypeChoices choices;
   std::string cc;  ///< congestion control; empty: the file's
-  /// By number of workers and batch size: the job without name, start and iterations, time-scaled. Complete for all
-  /// jobs that may arrive.
+  /// The time-scaled job without name, start and iterations, by number of workers and batch size. Contains all jobs
+  /// that may arrive.
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::Job> jobs;
 };
 
@@ -75,21 +75,21 @@ struct ClusterExperiment {
   std::uint32_t at_start = 0;  ///< number of those that arrive at time 0
   double load = 0;             ///< 0 = `gap` was given
   Nanos gap;                   ///< mean time between arrivals, scaled
-  /// If arrivals are from a file, scaled. Of a table of jobs, which has no types, each has its length, and
-  /// arrivals_of() draws its type.
+  /// If arrivals are from a file: the jobs, scaled. Jobs from a table of jobs have a length instead of a type, and
+  /// arrivals_of() draws the type.
   std::vector<workload::Arrival> listed;
   bool types_are_drawn = false;
   std::uint32_t gpus_per_host = 1;
 
   std::uint32_t candidates = 10;  ///< number of placements compared per job
   ScheduleSettings schedule;
-  double max_slot_stretch = 0.25;  ///< maximum stretch of slots where it pays, see scheduler::ClusterOptions
+  double max_slot_stretch = 0.25;  ///< maximum stretch of slots if it improves scores, see scheduler::ClusterOptions
   double min_score = 0.98;         ///< jobs get slots if all links that connect them reach this score; 0 to 1
 
   std::vector<std::string> warnings;  ///< as for Experiment
 };
 
-/// The jobs that arrive with this seed, the same for all schemes. Types are indices of `types`.
+/// The jobs that arrive with this seed; they are the same for all schemes. Types are indices of `types`.
 std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, std::uint64_t seed);
 
 /// "packet", "flow".

@@ -40,7 +40,7 @@ class PacketNetwork final : public ClusterNetwork {
     spec.connection.parameters = parameters_;
     if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
       spec.connection.max_rate = spec.job.rate;
-    // Before the first measurement, a round trip with a full buffer is the safe guess.
+    // The RTT assumed before the first measurement: with a full buffer, to be safe.
     const Bytes buffer = topology_.memory.bytes > 0 ? topology_.memory.bytes : topology_.buffer_bytes;
     spec.connection.initial_rtt =
         std::clamp(topology_.round_trip_delay() + topology_.host_rate().time_for(buffer), Nanos(1_ms), Nanos(60_s));
@@ -170,7 +170,7 @@ class FlowLevelNetwork final : public ClusterNetwork {
   std::vector<std::uint32_t> done_;
 };
 
-/// Each job has run to its end on its own network as soon as it has been added; what is left is to wait.
+/// add() runs a job to its end on a network of its own; run() only advances the time.
 class DedicatedNetwork final : public ClusterNetwork {
  public:
   explicit DedicatedNetwork(std::function<std::unique_ptr<ClusterNetwork>()> make) : make_(std::move(make)) {}
@@ -179,7 +179,8 @@ class DedicatedNetwork final : public ClusterNetwork {
     const std::unique_ptr<ClusterNetwork> network = make_();
     network->add(job);
     if (network->run(Nanos::never()).empty())
-      throw RunError("a job came to a halt on a network of its own; is its buffer smaller than a few packets?");
+      throw RunError(
+          "a job alone on the network stopped making progress; give the network a buffer of more than a few packets");
     jobs_[job.number] = {now_ + network->now(), network->remove(job.number)};
     const ClusterTraffic own = network->traffic();
     traffic_.packets += own.packets;

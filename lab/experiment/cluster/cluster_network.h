@@ -28,23 +28,23 @@ struct ClusterTraffic {
   std::uint64_t marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   double bytes = 0;  ///< wire bytes on links between switches
-  double contended_bytes =
-      0;  ///< the part of `bytes` sent on saturated links shared by several jobs; 0 at packet level
+  /// The part of `bytes` sent on saturated links shared by several jobs; 0 at packet level.
+  double contended_bytes = 0;
 };
 
 class ClusterNetwork {
  public:
   virtual ~ClusterNetwork() = default;
 
-  /// Starts a job now, which ends after its iterations, at least one. Its number must not have been used before. The
-  /// network overrides all of ConnectionConfig but the congestion control.
+  /// Starts a job now. It ends after its iterations, at least one. Its number must not have been used before. The
+  /// network overrides all of ConnectionConfig except the congestion control.
   virtual void add(const JobSpec& spec) = 0;
   /// Removes a job, done or not, and returns its results.
   virtual EndedJob remove(std::uint32_t number) = 0;
-  /// Takes effect now; the plan's times are those of now().
+  /// Takes effect at once. The plan's times are on the clock of now().
   virtual void set_plan(std::uint32_t number, const PhasePlan& plan) = 0;
   virtual void clear_plan(std::uint32_t number) = 0;
-  /// Runs until `until`, or until jobs are done; returns those, by number. Throws RunError if a job fails.
+  /// Runs until `until`, or until jobs are done; returns their numbers, ascending. Throws RunError if a job fails.
   virtual std::vector<std::uint32_t> run(Nanos until) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
   [[nodiscard]] virtual ClusterTraffic traffic() = 0;
@@ -72,7 +72,7 @@ struct ClusterNetworkConfig {
 /// Throws InputError for an invalid configuration.
 std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config);
 std::unique_ptr<ClusterNetwork> make_flow_network(const ClusterNetworkConfig& config);
-/// Dedicated networks: each job runs on its own one, created by `make`.
+/// Each job runs on a dedicated network, created by `make`.
 std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make);
 
 }  // namespace mltcp::experiment

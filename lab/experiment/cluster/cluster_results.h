@@ -15,34 +15,34 @@
 namespace mltcp::experiment {
 
 inline constexpr std::string_view kClusterSchema = "mltcp.cluster/1";
-inline constexpr std::size_t kPercentiles = 101;  ///< of slow-downs, in a file: 0 to 100
+inline constexpr std::size_t kPercentiles = 101;  ///< number of percentiles of slow-downs in a file: 0 to 100
 
 /// Results of one job under one scheme. Times are relative to the arrival of the first job.
 struct ClusterJobResult {
   std::uint32_t number = 0;  ///< by order of arrival
   std::string type;
-  std::uint32_t workers = 0;  ///< hosts. With one, it used no network, and has no iterations
-  std::uint32_t gpus = 0;     ///< of all workers
+  std::uint32_t workers = 0;  ///< number of hosts; with one, the job uses no network and has no iterations
+  std::uint32_t gpus = 0;     ///< of all workers together
   std::uint32_t batch = 0;    ///< 0: the default
   std::uint32_t iterations = 0;
-  std::vector<std::uint32_t> hosts;  ///< of its workers
+  std::vector<std::uint32_t> hosts;  ///< by worker
   Nanos arrival;
   Nanos start;     ///< when it was placed
   Nanos end;       ///< end of its last iteration
   Nanos isolated;  ///< duration of an iteration in isolation, without jitter
-  Nanos mean;      ///< of its iterations
+  Nanos mean;      ///< mean duration of its iterations
   Nanos p50;
   Nanos p99;
   std::uint64_t marked_packets = 0;
   std::uint64_t retransmitted_packets = 0;
   std::uint64_t corrections = 0;  ///< corrections of drift from its slots
   std::string plan_dropped;       ///< why its plan was dropped; empty if it still had one at the end, or never had one
-  std::uint32_t moves = 0;        ///< number of times that another job's arrival moved its slots
+  std::uint32_t moves = 0;        ///< number of times that another job's arrival or end moved its slots
 
   [[nodiscard]] Nanos completion() const { return end - arrival; }
 };
 
-/// One scheme with one seed.
+/// Results of one scheme with one seed.
 struct ClusterRun {
   std::string scheme;
   std::uint64_t seed = 0;
@@ -53,9 +53,9 @@ struct ClusterRun {
   std::uint64_t dropped_packets = 0;
   std::uint64_t packets = 0;  ///< packets through switch queues; 0 at flow level
   double contended = 0;   ///< flow level: share of the bytes between switches sent on saturated links with several jobs
-  double mean_score = 1;  ///< of links with competing jobs, averaged over time; 1 if there is no scheduler
-  double competed_links = 0;  ///< their mean number over time; 0 if there is no scheduler
-  double busy_hosts = 0;      ///< mean share of the hosts' GPUs that a job has, over the makespan
+  double mean_score = 1;  ///< mean score of links with competing jobs over time; 1 if there is no scheduler
+  double competed_links = 0;  ///< mean number of such links over time; 0 if there is no scheduler
+  double busy_hosts = 0;      ///< mean share of all GPUs that are used by jobs, over the makespan
 };
 
 struct ClusterResults {
@@ -68,7 +68,7 @@ struct ClusterResults {
   std::uint32_t gpus_per_host = 1;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< by scheme, then by seed
-  /// Requested runs missing here, because of an interruption; not written if there are none.
+  /// Requested runs that are missing because of an interruption; not written if there are none.
   struct Unfinished {
     std::string scheme;
     std::uint64_t seed = 0;
@@ -91,15 +91,15 @@ struct SchemeSummary {
   double slowdown_p95 = 0;
   double slowdown_p99 = 0;
   double marks_per_iteration = 0;
-  double contended = 0;
-  double makespan = 0;  ///< in seconds; mean over the seeds, like all members below
+  double contended = 0;  ///< mean over the seeds, like all members below
+  double makespan = 0;   ///< in seconds
   double score = 1;
   double competed_links = 0;
   double busy_hosts = 0;
   double moves = 0;
   double corrections = 0;
 };
-/// In the order of the runs.
+/// One summary per scheme, in the order of the runs.
 std::vector<SchemeSummary> summarize(const ClusterResults& results);
 
 /// One line for people about what was run.

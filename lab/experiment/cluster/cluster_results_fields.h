@@ -12,7 +12,7 @@
 
 namespace mltcp::experiment {
 
-/// Writes percentiles 0 to 100 in place of the values, of which there are too many, and reads these.
+/// Writes and reads percentiles 0 to 100 instead of the values, of which there are too many.
 struct InPercentiles {
   [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
   static void read(const JsonObject& json, const char* key, std::vector<float>& percentiles);

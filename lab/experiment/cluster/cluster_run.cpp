@@ -29,18 +29,18 @@ namespace {
 
 using workload::Arrival;
 
-/// Thrown out of a run that is ended where it is.
+/// Thrown to end a run at once.
 struct Interrupted {
   std::string why;
 };
 
 constexpr std::uint32_t kIsolatedIterations = 5;
-// A run is given up when it takes so many times what all jobs would need one after the other.
+// A run is given up when it takes this many times the total time of all jobs in isolation, one after the other.
 constexpr double kPatience = 20;
 constexpr double kMinLimit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
-constexpr double kLongest = 2e18;     // ns: what all jobs may need one after the other, so that no time overflows
+constexpr double kLongest = 2e18;     // ns: maximum total time of all jobs in isolation, so that no time overflows
 constexpr double kNanosPerYear = 365.25 * 86'400e9;
-constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;  // of random numbers
+constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;  // random number streams
 
 fabric::SwitchedNetworkConfig with_seed(fabric::SwitchedNetworkConfig topology, std::uint64_t seed) {
   topology.seed = seed;
@@ -54,7 +54,7 @@ std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment
   return experiment.level == ClusterExperiment::Level::packet ? make_packet_network(config) : make_flow_network(config);
 }
 
-/// Which jobs are alike.
+/// Jobs of the same kind are alike.
 using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // type, workers, batch
 Kind kind_of(const Arrival& arrival) { return {arrival.type, arrival.workers, arrival.batch}; }
 
@@ -83,7 +83,7 @@ JobSpec starting(const ClusterExperiment& experiment, const Kind& kind, std::uin
   return job;
 }
 
-/// An iteration of the job on a network of its own: the median, without the first.
+/// Duration of an iteration of the job on a network of its own: the median, without the first iteration.
 Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   std::vector<std::uint32_t> hosts(std::get<1>(kind));
   for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
@@ -94,8 +94,7 @@ Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   network->add(job);
   if (network->run(Nanos::never()).empty())
     throw RunError(
-        fmt::format("a job of type {} came to a halt on a network of its own; give the topology a larger "
-                    "buffer",
+        fmt::format("a job of type {} alone on the network stopped making progress; give the topology a larger buffer",
                     experiment.types[std::get<0>(kind)].name));
   std::vector<Nanos> times = network->remove(0).result.iterations;
   times.erase(times.begin());
@@ -132,10 +131,10 @@ class ClusterRunner {
       alone += length_of(arrival);
     }
     if (alone > kLongest)
-      throw InputError(fmt::format(
-          "{}: the jobs of seed {} take {:.3g} years one after the other; let them have fewer iterations or be fewer, "
-          "for at most {:.0f} years",
-          experiment.file, seed, alone / kNanosPerYear, kLongest / kNanosPerYear));
+      throw InputError(
+          fmt::format("{}: the jobs of seed {} take {:.3g} years one after the other; give fewer jobs or fewer "
+                      "iterations, for at most {:.0f} years",
+                      experiment.file, seed, alone / kNanosPerYear, kLongest / kNanosPerYear));
     limit_ =
         arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * kPatience, kMinLimit, 2 * kLongest)));
   }
@@ -150,8 +149,9 @@ class ClusterRunner {
         done.push_back(on_one_host_.begin()->second);
       account(now);
       if (done.empty() && now >= limit_)
-        throw RunError(fmt::format("scheme {}, seed {}: the jobs come to a halt; give the topology a larger buffer",
-                                   scheme_.name, seed_));
+        throw RunError(
+            fmt::format("scheme {}, seed {}: the jobs stopped making progress; give the topology a larger buffer",
+                        scheme_.name, seed_));
       for (const std::uint32_t number : done) end(number);
       ended += done.size();
       while (arrived_ < arrivals_.size() && arrivals_[arrived_].at <= now) queue_.push_back(arrived_++);
@@ -169,7 +169,7 @@ class ClusterRunner {
   }
 
  private:
-  /// Nanoseconds that a job runs alone.
+  /// Duration of a job in isolation, in nanoseconds.
   [[nodiscard]] double length_of(const Arrival& arrival) const {
     if (arrival.workers == 1) return static_cast<double>(arrival.length.count);
     return static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
@@ -177,7 +177,7 @@ class ClusterRunner {
   [[nodiscard]] bool has_room(const Arrival& arrival) const {
     return arrival.workers <= occupancy_.rooms(arrival.gpus_per_worker());
   }
-  /// Of jobs that run, as if nobody were in their way, but never all of it.
+  /// The fraction of all work done. Running jobs count as if in isolation, up to 99 % of each.
   [[nodiscard]] double progress() const {
     constexpr double most = 0.99;
     double done = work_done_;
@@ -201,15 +201,15 @@ class ClusterRunner {
     options.solve.seed = experiment.seed;
     options.max_slot_stretch = experiment.max_slot_stretch;
     options.min_score = experiment.min_score;
-    options.threads = 1;  // runs are what is parallel
+    options.threads = 1;  // whole runs are already parallel
     return options;
   }
 
-  /// Whether the scheduler has to know which jobs run.
+  /// Whether the scheduler must know the running jobs.
   [[nodiscard]] bool informed() const {
     return scheme_.policy->slots || scheme_.placement == Scheme::Placement::compatible;
   }
-  /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
+  /// The job for the scheduler, with the links that the network will choose by the hash of each connection.
   [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
                                                 const std::vector<std::uint32_t>& hosts) const {
     scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
@@ -244,7 +244,7 @@ class ClusterRunner {
     result.arrival = arrival.at - arrivals_.front().at;
     result.start = network_->now() - arrivals_.front().at;
     running_.insert(number);
-    if (arrival.workers == 1) {  // without the network, nothing changes how long it runs
+    if (arrival.workers == 1) {  // without network traffic, its duration is fixed
       result.hosts = place(number, {Nanos(1), {}}, arrival);
       take_hosts(number, arrival);
       on_one_host_.emplace(network_->now() + arrival.length, number);
@@ -289,7 +289,7 @@ class ClusterRunner {
         scheduler::generate_placements(cluster_, occupancy_, demand, arrival.workers, options);
     if (!compatible || placements.size() == 1) return placements.front().workers;
     std::vector<scheduler::Candidate> candidates;
-    std::vector<double> shared;  // links, by candidate
+    std::vector<double> shared;  // number of shared links, by candidate
     for (const scheduler::WorkerPlacement& placement : placements) {
       candidates.push_back({{described(number, demand, placement.workers)}});
       shared.push_back(shared_links(links_of(candidates.back().jobs.front())));
@@ -314,7 +314,7 @@ class ClusterRunner {
     }
     return links;
   }
-  /// How many links several jobs would use with one more job.
+  /// The number of links that several jobs would share if a job on the links `added` were added.
   [[nodiscard]] double shared_links(const std::set<scheduler::Topology::Link>& added) const {
     std::size_t shared = 0;
     for (const auto& [link, jobs] : users_)
@@ -353,9 +353,9 @@ class ClusterRunner {
     first_send_.erase(number);
   }
 
-  /// Slots for the jobs that compete, where all of their component fit. Where demands exceed a link even in the best
-  /// slots, iterations outgrow them, and a job that misses its slot loses a whole one: fair sharing costs less there,
-  /// and MLTCP least. So do the slots of jobs that meet one without.
+  /// Gives slots to competing jobs if all jobs of their component fit. If demands exceed a link even in the best slots,
+  /// iterations become longer than their slots, and a job that misses its slot loses a whole one. Then fair sharing
+  /// costs less, and MLTCP least. The same applies to jobs that share links with a job without a slot.
   void give_plans() {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::vector<bool> competing(solution.jobs.size());
@@ -389,7 +389,7 @@ class ClusterRunner {
     }
   }
 
-  /// What held from the last time that this was called until `now`.
+  /// Adds the state since the last call, which was constant until `now`, to the time averages.
   void account(Nanos now) {
     const double duration = static_cast<double>((now - accounted_).count);
     accounted_ = now;
@@ -427,27 +427,27 @@ class ClusterRunner {
   scheduler::Occupancy occupancy_;
   scheduler::Cluster cluster_;
   const FlowFabric fabric_;
-  // Where the scheduler is informed: the links of each job, and how many jobs each link has.
+  // If informed(): the links of each job, and the number of jobs on each link.
   std::map<std::uint32_t, std::set<scheduler::Topology::Link>> used_;
   std::map<scheduler::Topology::Link, std::uint32_t> users_;
   std::unique_ptr<ClusterNetwork> network_;
   std::map<std::uint32_t, PhasePlan> plans_;
-  std::map<std::uint32_t, Nanos> first_send_;  ///< of jobs that run, from the begin of an iteration on
+  std::map<std::uint32_t, Nanos> first_send_;  ///< of running jobs, from the begin of an iteration
   ClusterRun run_;
 
-  double work_ = 0;  ///< host nanoseconds
+  double work_ = 0;  ///< of all jobs: nanoseconds * hosts
   double work_done_ = 0;
   std::set<std::uint32_t> running_;
-  std::multimap<Nanos, std::uint32_t> on_one_host_;  ///< jobs that run there, by when they end
+  std::multimap<Nanos, std::uint32_t> on_one_host_;  ///< running jobs on one host, by end time
   Nanos limit_;
   Nanos accounted_;
-  std::uint32_t busy_ = 0;  ///< GPUs
+  std::uint32_t busy_ = 0;  ///< number of GPUs in use
   double busy_time_ = 0;
   double score_time_ = 0;
   double link_time_ = 0;
 };
 
-/// What one call of run_cluster() does: kinds of jobs alone, then the schemes, each with each seed.
+/// One call of run_cluster(): measures each kind of job alone, then runs each scheme with each seed.
 class Schemes {
  public:
   Schemes(const ClusterExperiment& experiment, const ClusterRunSettings& settings)
@@ -483,7 +483,7 @@ class Schemes {
   [[nodiscard]] const Scheme& scheme_of(std::size_t run) const { return experiment_.schemes[run / experiment_.seeds]; }
   [[nodiscard]] std::uint64_t seed_of(std::size_t run) const { return experiment_.seed + run % experiment_.seeds; }
   static RunError nothing_left(const std::string& why) {
-    return RunError(fmt::format("{}; no run was complete, so there is nothing to keep", why));
+    return RunError(fmt::format("{}; no run was complete, so no results are written", why));
   }
   void check_interrupted() const {
     if (!settings_.interrupted) return;
@@ -533,13 +533,13 @@ class Schemes {
       complete_[number] = std::move(run);
       const std::function<const ClusterResults&()> so_far = [this]() -> const ClusterResults& { return collect(); };
       if (++done_ < runs_ && settings_.finished) settings_.finished(so_far);
-    } catch (const Interrupted& end) {  // the others notice, too
+    } catch (const Interrupted& end) {  // the other runs detect it, too
       const std::lock_guard lock(mutex_);
       ended_ = end.why;
     }
   }
 
-  /// What is complete, in order; with the mutex, or after all runs.
+  /// The results of all complete runs, in order. Call with the mutex, or after all runs.
   const ClusterResults& collect() {
     results_.runs.clear();
     results_.unfinished.clear();
@@ -557,8 +557,8 @@ class Schemes {
   const std::size_t runs_;
   std::map<Kind, Nanos> isolated_;
   double alone_ = 0;     ///< number of isolated iterations to run, for progress displays
-  double together_ = 0;  //
-  std::mutex mutex_;     ///< of all that follows, and of telling
+  double together_ = 0;  ///< number of iterations of all runs
+  std::mutex mutex_;     ///< protects the members below, and serialises callbacks
   std::vector<std::optional<ClusterRun>> complete_;
   std::vector<double> fractions_;
   std::size_t done_ = 0;

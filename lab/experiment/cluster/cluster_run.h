@@ -4,12 +4,12 @@
 // seed. Jobs wait in a FIFO queue without backfilling: while the first one does not fit, none is placed. A host runs
 // one worker. The workers of a job form a ring, in the order of placement.
 //
-// Placement. Random and locality: the first candidate of the generator (scheduler/placement.h). Compatible: of all
-// kinds of candidates, scored as in CASSINI (arXiv 2308.00852, section 4.2; scheduler/cluster.h), the one with the
-// minimum sum of 1 - score over all shared links; ties go to the most local one. CASSINI maximises the mean score
-// instead, by which a placement that shares many links well beats one that shares few. With "schedule", jobs that
-// compete, and that are connected only through links with a score of at least min_score, get slots
-// (transport/phase_gate.h) when they start or when another job starts or ends; others have none.
+// Placement. Random and locality: the first candidate of the generator (scheduler/placement.h). Compatible: candidates
+// of all kinds are scored as in CASSINI (arXiv 2308.00852, section 4.2; scheduler/cluster.h), and the one with the
+// minimum sum of 1 - score over all shared links is chosen; if equal, the most local one. CASSINI maximises the mean
+// score instead, which prefers a placement that shares many links well to one that shares few. With "schedule", slots
+// (transport/phase_gate.h) are assigned whenever a job starts or ends: to jobs that compete and that are connected only
+// through links with a score of at least min_score. Other jobs have no slots.
 //
 // The scheduler's demand of a job: its phases, stretched to the duration of an iteration on a dedicated network,
 // measured at the same level before the run.
@@ -29,11 +29,11 @@ struct ClusterRunSettings {
   std::uint32_t threads = 0;  ///< number of parallel runs; 0: one per core
   /// Called with the fraction of the work done, and a description of it. Calls are serialised.
   std::function<void(double fraction, const std::string& what)> progress;
-  /// Polled by any thread; a non-empty text, the reason ("interrupted by its user"), stops all runs, and the results
-  /// are those of the completed ones.
+  /// Polled by any thread. A non-empty text, the reason ("interrupted by the user"), stops all runs; the results are
+  /// then those of the completed runs.
   std::function<std::string()> interrupted;
-  /// Called after each run but the last, so that results can be saved; `so_far` builds the results of all completed
-  /// runs, which copies them. Other runs that complete meanwhile wait. Calls are serialised.
+  /// Called after each run except the last, so that results can be saved. `so_far` copies the results of all completed
+  /// runs. Other runs that complete meanwhile wait. Calls are serialised.
   std::function<void(const std::function<const ClusterResults&()>& so_far)> finished;
 };
 

@@ -1,5 +1,5 @@
 // The compute time of each iteration of a job: jitter and stragglers, drawn from the seed and the job's number, and the
-// job's configured disturbances. The same at packet and flow level and under every policy.
+// job's configured disturbances. The times are the same at packet and flow level and under every policy.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace mltcp::experiment {
 
 class ComputeTimes {
  public:
-  /// `job` must outlive this object. `stream`: random number stream; the job's number, if all of the job shares it.
+  /// `job` must outlive this object. `stream`: random number stream; the job's number if the whole job shares one.
   ComputeTimes(const workload::Job& job, std::uint64_t seed, std::uint64_t stream)
       : job_(job), random_(Random::stream(seed, stream)) {}
 
@@ -36,9 +36,9 @@ class ComputeTimes {
     pause_ = Nanos(0);
     return pause + delay(compute);
   }
-  /// Duration of what happens beside computations in this iteration, and is as slow as they are.
+  /// Duration of a delay that runs in parallel to computations and is scaled as they are in this iteration.
   [[nodiscard]] Nanos delay(Nanos time) const {
-    // Whatever is drawn, times that lie so far ahead can be added.
+    // Bounds the random value, so that the result can be added to a time without overflow.
     constexpr double most = 0x1p60;
     return Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(time.count) * scale_ + 0.5, most)));
   }

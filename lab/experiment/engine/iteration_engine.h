@@ -2,12 +2,11 @@
 // it computes, and when iterations begin and end. The same at packet level and at flow level, in one process
 // and on many hosts; a Carrier transports the bytes.
 //
-// An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator,
-// delays beside them.
-// An iteration is over when all of its operations are done, and the next one begins at once. When a phase of a job is
-// over is defined by its program: lab/workload/phase_program.h. A program that communicates with nobody ends with the
-// last iteration to record: nothing waits for more, and one without operations would begin iterations for ever at one
-// instant.
+// An operation begins as soon as those it depends on are done. Computations run one at a time, as on one accelerator;
+// delays run in parallel to them. An iteration ends when all of its operations are done, and the next one begins at
+// once. The job's program defines when a phase is over: lab/workload/phase_program.h. A program that does not
+// communicate ends with the last iteration to record: nothing depends on further ones, and a program without operations
+// would begin iterations at the same instant for ever.
 //
 // Allocates only at set-up, except for operations whose end time is given in advance (flow level).
 #pragma once
@@ -31,7 +30,7 @@ struct OperationTimes {
 
 class IterationEngine {
  public:
-  /// Transports what is sent and received.
+  /// Transports the data of sends and receives.
   class Carrier {
    public:
     virtual ~Carrier() = default;
@@ -45,7 +44,7 @@ class IterationEngine {
     bool stop_when_done = false;   ///< begin no iterations beyond the recorded ones
     std::uint64_t seed = 1;        ///< of compute times
     std::uint64_t stream = 0;      ///< see ComputeTimes
-    std::uint32_t timeline = 0;    ///< of how many of the latest recorded iterations timeline() tells
+    std::uint32_t timeline = 0;    ///< number of the latest recorded iterations that timeline() returns
   };
   enum class Step {
     waiting,     ///< for a time, or for the carrier
@@ -83,7 +82,7 @@ class IterationEngine {
   /// Whether all requested iterations are recorded.
   [[nodiscard]] bool done() const { return settings_.iterations > 0 && times_.size() >= settings_.iterations; }
   [[nodiscard]] std::size_t recorded() const { return times_.size(); }
-  /// Of recorded iterations: start times, durations, and compute times (only if those vary).
+  /// Start times, durations, and compute times (empty if they do not vary) of the recorded iterations.
   [[nodiscard]] std::vector<Nanos> starts() const {
     return {starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size())};
   }
@@ -91,7 +90,7 @@ class IterationEngine {
   [[nodiscard]] const std::vector<Nanos>& times() const { return times_; }
   [[nodiscard]] const std::vector<Nanos>& computes() const { return computes_; }
   /// When each operation of the latest recorded iterations began and ended, iteration after iteration. A receive begins
-  /// when it may; what is sent ends when the carrier says so.
+  /// when its dependencies are done; a send ends when the carrier calls finish().
   [[nodiscard]] std::vector<OperationTimes> timeline() const;
 
  private:
@@ -103,10 +102,10 @@ class IterationEngine {
 
   void begin_iteration(Nanos now, Carrier& carrier);
   Step end_iteration(Nanos now);
-  /// Notifies the dependents of finished operations. Yields whether the carrier has been asked to send or receive.
+  /// Notifies the dependents of finished operations. Returns whether the carrier was asked to send or receive.
   bool settle(Nanos now, Carrier& carrier);
   void begin(std::uint32_t operation, Nanos now, Carrier& carrier);
-  /// Of the current iteration; null if nobody asks.
+  /// The times of an operation in the current iteration; null without Settings::timeline.
   OperationTimes* times_of(std::uint32_t operation) {
     if (timeline_.empty()) return nullptr;
     return &timeline_[(times_.size() % settings_.timeline) * program_.operations.size() + operation];
@@ -117,13 +116,13 @@ class IterationEngine {
   const bool compute_varies_;
   ComputeTimes compute_times_;
 
-  std::vector<std::uint32_t> dependents_;       ///< of all operations, concatenated
-  std::vector<std::uint32_t> first_dependent_;  ///< by operation, and the end: index in dependents_
+  std::vector<std::uint32_t> dependents_;       ///< the dependents of all operations, concatenated
+  std::vector<std::uint32_t> first_dependent_;  ///< by operation, and one past the last: index in dependents_
   std::vector<std::uint32_t> waits_;            ///< by operation: number of unfinished dependencies
   std::vector<std::uint32_t> finished_;         ///< operations whose dependents have not been notified
   std::vector<Later> later_;                    ///< operations with a known end time that others depend on
   std::uint32_t ending_ = 0;  ///< number of operations with a known end time that only the iteration's end depends on
-  Nanos ending_until_;        ///< latest end time of those
+  Nanos ending_until_;        ///< latest end time of those operations
   std::vector<std::uint32_t> to_compute_;  ///< ready computations of this iteration, in order
   std::size_t computed_ = 0;               ///< number of to_compute_ that are done
   std::uint32_t left_ = 0;

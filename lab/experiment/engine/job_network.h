@@ -47,10 +47,10 @@ class JobNetwork {
   virtual bool run(Nanos until, const std::function<bool()>& stop) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
 
-  /// The links on which jobs may compete: of a dumbbell the bottleneck, of a topology all. At least one; their meters
-  /// have equal bin widths.
+  /// The links on which jobs may compete: the bottleneck of a dumbbell, all links of a topology. At least one; their
+  /// meters have equal bin widths.
   [[nodiscard]] virtual std::vector<LinkView> links() const = 0;
-  /// Bytes that wait for links()[link], or are being sent on it, at now(), between runs; 0 if not known.
+  /// Bytes that wait for links()[link] or are being sent on it at now(); 0 if not known. Call between runs.
   [[nodiscard]] virtual Bytes queue_bytes(std::size_t /*link*/) const { return 0; }
   /// Delays of a real-time datapath's loop; empty in virtual time.
   [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;

@@ -1,5 +1,4 @@
-// A job's specification for whatever executes it: created from experiments and clusters, used by drivers at packet and
-// flow level, and sent to hosts.
+// A job's specification: created from experiments and clusters, used at packet and flow level, and sent to hosts.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,17 @@ struct JobSpec {
   /// The sending workers; at least one. On a dumbbell there is exactly one, whose hosts are ignored.
   std::vector<workload::WorkerHosts> workers = std::vector<workload::WorkerHosts>(1);
   std::uint32_t iterations = 0;  ///< number to record, after which the job continues; 0: all
-  bool stop_when_done = false;  ///< send nothing after the recorded iterations; packet level only, as all members below
-                                ///< except the augmentation
+  bool stop_when_done = false;   ///< send nothing after the recorded iterations
   std::uint64_t seed = 1;
   cc::Augmentation augmentation;
-  ConnectionConfig connection;    ///< flow level uses only its congestion control, for the latency of bursts
+  /// Flow level uses only its congestion control, for the latency of bursts, and none of the members below.
+  ConnectionConfig connection;
   bool real_payload = false;      ///< messages carry real bytes, verified on arrival
-  bool learn_iterations = false;  ///< by the transport, to which iterations are not reported: the job takes no plan
-  Nanos pacing_quantum;           ///< of the job's rate, see JobConfig
+  bool learn_iterations = false;  ///< the transport learns iterations, the job reports none and takes no plan
+  Nanos pacing_quantum;           ///< for the job's rate, see JobConfig
   Nanos catch_up;
-  /// Ids and tags of connections are the system's random numbers, and not the seed's, which others may guess; so they
-  /// also differ from those of earlier runs, whose packets may still be in flight. For real time; ranks only.
+  /// Connection ids and tags are random numbers of the system, not of the seed, which others may guess. They also
+  /// differ from those of earlier runs, whose packets may still be in flight. For real time; ranks only.
   bool unpredictable = false;
 
   /// The job's configuration for the transport.
@@ -48,8 +47,8 @@ struct JobSpec {
 /// Maximum size of the segments into which messages are cut.
 inline constexpr Bytes kSegmentBytes = Bytes{256} * 1024;
 
-/// Pacing quantum of real hosts and of modelled ones: less than a packet of 1500 bytes takes at 1 Gbps. Hosts that
-/// sleep gather enough packets anyway, as each sleep ends late; a larger quantum would make flows leave in bursts.
+/// Pacing quantum of real and modelled hosts: less than the time of a 1500-byte packet at 1 Gbps. A larger quantum
+/// would make flows send bursts. Hosts that sleep send several packets at a time anyway, as each sleep ends late.
 inline constexpr Nanos kRealPacingQuantum{10'000};
 
 /// Settings of a worker's sending and receiving shards with `connections` connections.

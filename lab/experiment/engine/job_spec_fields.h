@@ -15,10 +15,10 @@ constexpr auto fields_of(const JobSpec* /*type*/) {
                           field("stop_when_done", &JobSpec::stop_when_done), field("seed", &JobSpec::seed),
                           left_out(&JobSpec::augmentation),  // follows from the policy
                           field("connection", &JobSpec::connection),
-                          left_out(&JobSpec::real_payload),  // between hosts it always is
+                          left_out(&JobSpec::real_payload),  // always true between hosts
                           field("learn_iterations", &JobSpec::learn_iterations),
-                          left_out(&JobSpec::pacing_quantum),  // hosts know their own
-                          field("catch_up", &JobSpec::catch_up), left_out(&JobSpec::unpredictable));  // of hosts
+                          left_out(&JobSpec::pacing_quantum),  // each host sets its own
+                          field("catch_up", &JobSpec::catch_up), left_out(&JobSpec::unpredictable));  // set by hosts
 }
 
 }  // namespace mltcp::experiment

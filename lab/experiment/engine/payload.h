@@ -13,7 +13,7 @@ namespace mltcp::experiment {
 
 class Payload {
  public:
-  /// For messages of up to `longest` bytes.
+  /// `longest`: maximum length of a message in bytes.
   Payload(std::uint64_t seed, Bytes longest) : pattern_(longest + kStep * kTurns) {
     Random random = Random::stream(seed, 0xB17E5);
     for (std::byte& byte : pattern_) byte = static_cast<std::byte>(random.next() >> 56);

@@ -21,13 +21,13 @@ namespace {
 using workload::Operation;
 using workload::RankProgram;
 
-// Receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
+// Maximum receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
 constexpr std::size_t kMaxReceives = 16;
 constexpr std::size_t kMinReceives = 2;
 constexpr std::size_t kReceivesOfWorker = 8;
-constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
-constexpr std::uint32_t kSpareConnections = 16;      // for strangers: those below, and what comes in one poll
-constexpr std::size_t kMaxExcess = 6;                // unproven connections beyond those that ranks make
+constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;  // per rank; beyond it the rank posts fewer receives
+constexpr std::uint32_t kSpareConnections = 16;      // for unknown peers: the limits below, and new ones in a poll
+constexpr std::size_t kMaxExcess = 6;                // unproven connections beyond those of the ranks
 constexpr std::size_t kMaxLeaving = 6;
 constexpr Nanos kConnectAgainAfter{10'000'000};
 constexpr std::uint64_t kHello = ~std::uint64_t{0};  // tag of the first message
@@ -38,17 +38,17 @@ workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   return result;
 }
 
-/// Whether its communication is a single collective, after all computation.
+/// Whether the job's communication is a single collective, after all computation.
 bool is_collective(const workload::Job& job) { return job.pattern && workload::bus_factor(*job.pattern) > 0; }
 
-/// Times of each rank, and from them what the collective took.
+/// Adds the times of each rank, and the mean duration and the bandwidths of the collective.
 void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
                     JobResult& result) {
   if (recorded == 0) return;
   const bool collective = is_collective(job) && std::ranges::all_of(ranks, [&](const RankResult& rank) {
                             return rank.communications.size() == rank.times.size();
                           });
-  double all = 0;  // of the ranks' mean communication, in nanoseconds
+  double all = 0;  // sum of the ranks' mean communication times, in nanoseconds
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
     const IterationStats stats = iteration_stats(std::span(ranks[rank].times).first(recorded));
     RankTimes& times = result.ranks.emplace_back();
@@ -119,7 +119,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
 }
 
 std::optional<Nanos> time_to_first_send(const RankProgram& program) {
-  // When each operation is done, as far as that doesn't depend on others.
+  // When each operation is done; never() if that depends on other ranks.
   std::vector<Nanos> done(program.operations.size(), Nanos::never());
   Nanos computed;
   Nanos first = Nanos::never();
@@ -156,7 +156,7 @@ Iterations::Iterations(const JobSpec& spec, std::optional<std::uint32_t> rank)
              {.iterations = spec.iterations,
               .stop_when_done = spec.stop_when_done,
               .seed = spec.seed,
-              // Ranks of patterns have their own beyond the jobs' numbers.
+              // Each rank of a pattern has a stream of its own, above the jobs' numbers.
               .stream = spec.number + (spec.job.ranked() ? std::uint64_t{rank.value_or(0)} << 33U : 0),
               .timeline = spec.job.timeline}) {}
 
@@ -181,14 +181,14 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
                                        [](const Operation& operation) { return !operation.rate.is_zero(); })) {
     for (std::vector<Bytes>& undelivered : undelivered_) undelivered.resize(program.operations.size());
   }
-  /// Not a receiver.
+  /// `member` must not be a receiver.
   void add(RankDriver& member) {
     members_.push_back(&member);
     for (std::vector<Bytes>& undelivered : undelivered_) refill(undelivered);
   }
 
-  /// Moves on as far as possible, in the poll of `caller`; false if it waits for time or delivery. The last caller
-  /// asks to be polled when the engine wants it.
+  /// Advances as far as possible, in the poll of `caller`; false if the engine waits for a time or a delivery. The
+  /// last caller asks to be polled at the engine's wake().
   bool advance(Nanos now, const RankDriver& caller) {
     caller_ = &caller;
     for (bool moved = false;; moved = true) {
@@ -197,7 +197,7 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
       if (step == IterationEngine::Step::advanced) return true;
       if (step == IterationEngine::Step::recorded)
         for (RankDriver* member : members_) member->on_recorded(now);
-      // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
+      // Used by the iteration after the next, for which no message can have arrived; those of the next one may have.
       refill(undelivered_[engine.iteration() % 2]);
     }
   }
@@ -247,7 +247,7 @@ std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
 }
 
 std::size_t RankDriver::connections_of(const JobSpec& spec, const RankProgram& program) {
-  std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one is enough for barriers
+  std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one if there are only barriers
   for (const Operation& operation : program.operations)
     if (operation.communicates())
       flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
@@ -329,10 +329,10 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
     connections_ += channel.flows.size();
   }
-  connection_config_.max_receives = 4 * kMaxReceives;  // an early one may wait for a lost packet while later are done
+  connection_config_.max_receives = 4 * kMaxReceives;  // later ones may complete while one waits for a lost packet
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
-  guests_.reserve(connections_ + kSpareConnections);
+  pending_.reserve(connections_ + kSpareConnections);
   leaving_.reserve(connections_ + kSpareConnections);
   for (const Channel& channel : channels_) addresses_.push_back(addresses[channel.peer]);
   for (const auto& [peer, number] : channels) {
@@ -362,7 +362,7 @@ void RankDriver::make_slots() {
       longest = std::max(longest, share_of(team_->program.operations[receive], channel, channel.flows.front()));
     return std::min(longest, kSegmentBytes);
   };
-  Bytes all = 0;  // for one receive on each connection
+  Bytes all = 0;  // buffers for one receive on each connection
   for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
   const std::size_t depth =
       receiver_ ? kReceivesOfWorker
@@ -411,13 +411,13 @@ bool RankDriver::take_completions(Nanos now) {
       }
       const auto known = places_.find(completion.connection);
       if (known == places_.end()) {
-        on_guest(completion, now);
+        on_first_message(completion, now);
         continue;
       }
       Channel& channel = channels_[known->second.channel];
       Flow& flow = channel.flows[known->second.flow];
       if (completion.status == Status::truncated)
-        fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts");
+        fail(channel.peer, "a message is longer than the pattern defines; use the same pattern on all hosts");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
         on_ended(channel, flow, completion, now);
       } else if (completion.tag == kHello || (completion.kind == Completion::Kind::connected && wake_)) {
@@ -440,7 +440,7 @@ bool RankDriver::take_completions(Nanos now) {
 
 void RankDriver::on_open(Channel& channel, Flow& flow) {
   flow.open = true;
-  // A connection that has ended meanwhile says so by its next completion.
+  // If the connection has ended meanwhile, its next completion reports that.
   if (!receiver_) expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
   ++open_;
   channel.open = std::ranges::all_of(channel.flows, [](const Flow& other) { return other.open; });
@@ -451,7 +451,7 @@ void RankDriver::on_open(Channel& channel, Flow& flow) {
 }
 
 void RankDriver::on_ended(const Channel& channel, Flow& flow, const Completion& completion, Nanos now) {
-  // Strangers had taken the peer's room, or it took this rank for one of them: there is room again soon.
+  // The peer's connection table was full of unknown peers, or the peer took this rank for one: retry, it closes them.
   const bool crowded_out = completion.status == Status::full || completion.status == Status::aborted;
   if (flow.open || !crowded_out || now >= give_up_connecting_) fail_connection(channel.peer, completion.status);
   if (completion.kind != Completion::Kind::closed) return;
@@ -473,7 +473,7 @@ void RankDriver::connect_again(Nanos now) {
           flow.connection = shard_.connect(addresses_[number], connection_config_, now);
           flow.connect_at = Nanos::never();
           places_.emplace(flow.connection, Place{number, i});
-        } catch (const RunError&) {  // strangers have come in this very poll; they are turned away by the next one
+        } catch (const RunError&) {  // unknown peers filled the table in this poll; the next one closes them
           flow.connect_at = now + kConnectAgainAfter;
         }
       }
@@ -482,7 +482,7 @@ void RankDriver::connect_again(Nanos now) {
   }
 }
 
-// ---- Guests and strangers -------------------------------------------------------------------------------------------
+// ---- Accepted connections -------------------------------------------------------------------------------------------
 
 void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   if (receiver_ && open_ < connections_) {
@@ -494,40 +494,40 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   const Address* from = shard_.remote(connection);
   const auto peer = from != nullptr ? channels_at_.find(*from) : channels_at_.end();
   if (peer == channels_at_.end()) {
-    ++strangers_;
+    ++unknown_peers_;
     shard_.abort(connection, now);
     leave(connection, now);
     return;
   }
-  guests_.push_back({connection, peer->second});
+  pending_.push_back({connection, peer->second});
   ++channels_[peer->second].accepted;
   shard_.receive_virtual(connection, channels_[peer->second].flows.size(), kHello);
-  limit_guests(now);
+  limit_pending(now);
 }
 
-void RankDriver::on_guest(const Completion& completion, Nanos now) {
-  const auto guest = std::ranges::find(guests_, completion.connection, &Guest::connection);
-  if (guest == guests_.end()) return;  // it has been turned away
-  const std::uint32_t number = guest->channel;
+void RankDriver::on_first_message(const Completion& completion, Nanos now) {
+  const auto pending = std::ranges::find(pending_, completion.connection, &PendingConnection::connection);
+  if (pending == pending_.end()) return;  // already closed
+  const std::uint32_t number = pending->channel;
   Channel& channel = channels_[number];
   const bool says_hello = completion.kind == Completion::Kind::received && completion.status == Status::ok &&
                           completion.bytes > 0 && completion.bytes <= channel.flows.size() &&
                           channel.flows[completion.bytes - 1].connection == 0;
   if (says_hello) {
-    guests_.erase(guest);
+    pending_.erase(pending);
     Flow& flow = channel.flows[completion.bytes - 1];
     flow.connection = completion.connection;
     places_.emplace(flow.connection, Place{number, static_cast<std::uint32_t>(completion.bytes - 1)});
     on_open(channel, flow);
     return;
   }
-  drop_guest(guest);
-  // A rank whose flows are not these learns from the status that there is no use in trying again.
+  drop_pending(pending);
+  // A rank with other flows must not retry: it sees that from the status of an orderly close.
   shard_.close(completion.connection);
   leave(completion.connection, now);
 }
 
-void RankDriver::limit_guests(Nanos now) {
+void RankDriver::limit_pending(Nanos now) {
   std::size_t all = 0;
   const Channel* most = &channels_.front();
   for (const Channel& channel : channels_) {
@@ -535,25 +535,25 @@ void RankDriver::limit_guests(Nanos now) {
     if (excess(channel) > excess(*most)) most = &channel;
   }
   if (all <= kMaxExcess) return;
-  const auto oldest =
-      std::ranges::find_if(guests_, [&](const Guest& guest) { return &channels_[guest.channel] == most; });
+  const auto oldest = std::ranges::find_if(
+      pending_, [&](const PendingConnection& pending) { return &channels_[pending.channel] == most; });
   const ConnectionId connection = oldest->connection;
-  drop_guest(oldest);
+  drop_pending(oldest);
   shard_.abort(connection, now);
   leave(connection, now);
 }
 
-void RankDriver::drop_guest(std::vector<Guest>::iterator guest) {
-  ++strangers_;
-  --channels_[guest->channel].accepted;
-  guests_.erase(guest);
+void RankDriver::drop_pending(std::vector<PendingConnection>::iterator pending) {
+  ++unknown_peers_;
+  --channels_[pending->channel].accepted;
+  pending_.erase(pending);
 }
 
 void RankDriver::leave(ConnectionId connection, Nanos now) {
   std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
   leaving_.push_back(connection);
   if (leaving_.size() <= kMaxLeaving) return;
-  shard_.abort(leaving_.front(), now);  // which frees the place at once if the peer has been told
+  shard_.abort(leaving_.front(), now);  // frees the place at once if the peer knows of the end
   leaving_.erase(leaving_.begin());
 }
 
@@ -561,13 +561,13 @@ void RankDriver::on_received(const Completion& completion) {
   const Slot slot = slots_[completion.tag];
   Channel& channel = channels_[slot.channel];
   if (!receiver_ && completion.bytes != slot.length)
-    fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts");
+    fail(channel.peer, "a message is shorter than the pattern defines; use the same pattern on all hosts");
   const bool barrier = !receiver_ && team_->program.operations[slot.operation].barrier;
   if (payload_ != nullptr) {
     if (!barrier) ++verified_;
     const auto expected = bytes_of(channel.peer, slot.flow, slot.number, completion.bytes);
     if (std::memcmp(slot.buffer, expected.data(), completion.bytes) != 0 && errors_++ == 0)
-      first_error_ = fmt::format("{}{} bytes{} are not what was sent (message {} of connection {})",
+      first_error_ = fmt::format("{}{} bytes{} differ from the bytes that were sent (message {} of connection {})",
                                  receiver_ ? "" : fmt::format("rank {}: ", rank_), completion.bytes,
                                  receiver_ ? "" : fmt::format(" from rank {}", channel.peer), slot.number, slot.flow);
   }
@@ -663,7 +663,7 @@ Nanos RankDriver::poll(Nanos now) {
 
 void RankDriver::on_recorded(Nanos now) {
   if (is_collective(spec_.job)) {
-    const Nanos waited = gate().waited - waited_before_;  // for its slot
+    const Nanos waited = gate().waited - waited_before_;  // for the slot
     communications_.push_back(std::max(now - team_->engine.computed_at() - waited, Nanos()));
   }
   if (!done()) return;
@@ -687,7 +687,7 @@ void RankDriver::send(std::uint32_t operation, std::optional<Rate> rate) {
   for (Flow& flow : channel.flows) post_sends(channel, flow);
 }
 
-// ---- What became of it ----------------------------------------------------------------------------------------------
+// ---- Results --------------------------------------------------------------------------------------------------------
 
 std::uint64_t RankDriver::retransmitted_packets() const {
   std::uint64_t packets = 0;
@@ -796,7 +796,7 @@ JobDriver::JobDriver(JobNetwork& network, const JobSpec& spec, bool apart) : net
 }
 
 JobNetwork::End JobDriver::end(std::uint32_t rank) const {
-  // Without hosts, two ranks are the ends of a dumbbell.
+  // Without hosts, the two ranks are the ends of a dumbbell.
   if (receivers_.empty() && spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
   return {JobNetwork::Side::sender, spec_.number, rank};
 }
@@ -821,7 +821,7 @@ bool JobDriver::done() const {
 
 std::size_t JobDriver::recorded() const {
   std::size_t least = ranks_.front()->recorded();
-  if (!receivers_.empty()) return least;  // of all
+  if (!receivers_.empty()) return least;  // equal for all workers
   for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
   return least;
 }
@@ -894,7 +894,7 @@ JobResult JobDriver::result() const {
       results.front().add(rank->result());
   for (const auto& receiver : receivers_) results.front().add(receiver->result());
   JobResult result = merge_ranks(spec_.job, results, epoch_);
-  if (!receivers_.empty()) result.ranks.clear();  // they have the same times
+  if (!receivers_.empty()) result.ranks.clear();  // all workers have the same times
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Which parameters of congestion control an experiment has set.
+// The parameters of congestion control that an experiment has set.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace mltcp::experiment {
 
-/// The parameters, of algorithms used by the experiment's jobs, that differ from the defaults: text values by key, such
-/// as {"swift.base_target", "40 us"}.
+/// The parameters that differ from the defaults, of the algorithms used by the experiment's jobs: text values by key,
+/// such as {"swift.base_target", "40 us"}.
 std::map<std::string, std::string> changed_parameters(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kKinds{
     DatapathKind{.name = "sim", .summary = "virtual time", .priorities = true},
     DatapathKind{
-        .name = "flow", .summary = "virtual time, flows in place of packets: for large networks", .packets = false},
+        .name = "flow", .summary = "virtual time, flows instead of packets: for large networks", .packets = false},
     DatapathKind{
         .name = "ring", .summary = "DPDK, real time", .real_time = true, .topologies = false, .patterns = false},
     DatapathKind{.name = "hosts",
@@ -34,7 +34,7 @@ const DatapathKind& datapath_kind(std::string_view name) {
   const auto at = std::ranges::find(kKinds, name, &DatapathKind::name);
   if (at == kKinds.end())
     throw InputError(
-        fmt::format("there is no datapath {}; there are {}", in_quotes(name), fmt::join(datapath_names(), ", ")));
+        fmt::format("there is no datapath {}; choose one of {}", in_quotes(name), fmt::join(datapath_names(), ", ")));
   return *at;
 }
 

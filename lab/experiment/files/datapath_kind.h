@@ -1,5 +1,5 @@
-// The datapaths and their capabilities. Files, checks and help take all they know of a datapath from its entry in this
-// table; what runs it is created by name in backends/datapath.h, or by the command of its own (hosts).
+// The datapaths and their capabilities. Files, checks and help use only the entries of this table. The code that runs a
+// datapath is created by name in backends/datapath.h; datapath hosts has a command of its own.
 #pragma once
 
 #include <span>
@@ -24,9 +24,9 @@ struct DatapathKind {
 
 /// All datapaths, the default first.
 std::span<const DatapathKind> datapath_kinds();
-/// Throws InputError if there is none of that name.
+/// Throws InputError if no datapath has that name.
 const DatapathKind& datapath_kind(std::string_view name);
-/// Names of those with in_files.
+/// Names of the datapaths with in_files.
 const std::vector<std::string>& datapath_names();
 
 }  // namespace mltcp::experiment

@@ -20,7 +20,7 @@ namespace mltcp::experiment {
 struct MltcpSettings {
   cc::Aggressiveness function;
   bool scale_decrease = false;    ///< see cc::Augmentation
-  bool learn_iterations = false;  ///< from the traffic, by the transport; jobs do not report them
+  bool learn_iterations = false;  ///< the transport learns iterations from the traffic; jobs do not report them
 };
 
 /// Settings of the policies with a schedule.
@@ -45,7 +45,8 @@ struct Experiment {
   MltcpSettings mltcp;
   ScheduleSettings schedule;
   cc::Parameters parameters;  ///< of all algorithms; those of `cc` are validated
-  /// Its seed is the experiment's. With a topology, it holds the rate of the fastest host and what both networks share.
+  /// Its seed is the experiment's. With a topology, it holds the rate of the fastest host, the delay of host 0's link,
+  /// and the topology's buffer and ECN settings.
   fabric::LinkConfig bottleneck;
   fabric::MachineModel machines;                          ///< for datapath sim; off by default
   std::uint32_t mtu = 1500;                               ///< IP packet size on the bottleneck, 576 to 9000
@@ -55,14 +56,14 @@ struct Experiment {
   std::vector<workload::Job> jobs;
   /// By job: "FILE:LINE: job[N]" for messages; empty if the experiment is not from a file.
   std::vector<std::string> places;
-  /// Equal for experiments that differ only in name or seed: a hash of all else in the file, its traces and the command
-  /// line's settings. 32 hexadecimal digits.
+  /// A hash of everything in the file except name and seed, of its traces and of the command line's settings, so that
+  /// it is equal for experiments that differ only in name or seed. 32 hexadecimal digits.
   std::string fingerprint;
   /// Warnings about traces, each one line that begins with file and line.
   std::vector<std::string> warnings;
 };
 
-/// Maximum of the time that all iterations of a job need at least: 2^53 ns, 104 days.
+/// Upper limit of the minimum time that all iterations of a job need: 2^53 ns, 104 days.
 inline constexpr Nanos kLongestRun(std::int64_t{1} << 53);
 
 }  // namespace mltcp::experiment

@@ -27,13 +27,13 @@ namespace {
 
 using namespace mltcp::literals;
 
-// Bounds of values that are sound; beyond them a value is a slip of the pen.
+// Bounds of plausible values; beyond them a value is assumed to be a mistake.
 constexpr std::size_t kMaxJobs = 1000;
-constexpr std::size_t kMaxConnections = 1'000'000;  // of all workers of all jobs
+constexpr std::size_t kMaxConnections = 1'000'000;  // all workers of all jobs together
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr TextFile kLibraryFile{"a shared object", 1U << 30};
 
-// Besides those of algorithms.
+// Without the keys of algorithms.
 const std::vector<std::string>& top_level_keys() {
   static const std::vector<std::string> keys{"name",  "datapath", "iterations", "seed",     "cc",         "policies",
                                              "mltcp", "schedule", "bottleneck", "topology", "host_model", "job"};
@@ -42,7 +42,7 @@ const std::vector<std::string>& top_level_keys() {
 
 static_assert(workload::kMaxPriority == kPriorities - 1);
 
-// Besides those of the job's list of fields.
+// Without the keys of the job's list of fields.
 const std::vector<std::string>& other_keys_of_jobs() {
   static const std::vector<std::string> keys{"name",    "count",       "start_step",    "cc",          "hosts",
                                              "compute", "communicate", "phases",        "trace",       "workers",
@@ -74,7 +74,7 @@ class Reader final : public SettingsReader {
         choice(root, "datapath", "--datapath", options_.datapath, datapath_names(), options_.datapaths, "sim");
     if (options_.virtual_time_only && datapath_kind(experiment.datapath).real_time)
       fail(*find(root, "", "datapath"),
-           fmt::format("{} runs one experiment at a time, as it has the machine's time for a clock, and a sweep many",
+           fmt::format("{} runs in real time, one experiment at a time, but a sweep runs many at once",
                        in_quotes(experiment.datapath)),
            "write \"sim\", or use mltcp run");
     experiment.cc = read_cc(root);
@@ -117,13 +117,13 @@ class Reader final : public SettingsReader {
  private:
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (prefix.starts_with("job[") && key == "accumulate")
-      return "write micro_batches: their gradients are accumulated, and reduced once";
+      return "write micro_batches instead: their gradients are accumulated and reduced once";
     if (prefix.empty() && (key == "experiment" || key == "vary" || key == "seeds" || key == "case"))
-      return "it is one of a sweep: use mltcp sweep";
+      return "the key belongs to a sweep file: use mltcp sweep";
     if (prefix.empty() && (key == "arrivals" || key == "type" || key == "schemes" || key == "level" || key == "gpu"))
-      return "it is one of a cluster: use mltcp cluster";
+      return "the key belongs to a cluster file: use mltcp cluster";
     if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
-      return "it belongs to the top level: write it above the first [table] of the file";
+      return "the key belongs to the top level: write it above the first [table] of the file";
     return {};
   }
 
@@ -132,7 +132,7 @@ class Reader final : public SettingsReader {
                      const std::vector<std::string>& available, std::string_view by_default) const {
     const auto item = find(root, "", key);
     if (item) {
-      // A value that is overridden must still be one that the format knows.
+      // Even an overridden value must be known to the format.
       const std::string& value = text(*item, by_default);
       const std::string wrong = objection(value, known, override_value ? known : available);
       if (!wrong.empty()) throw_objection(*item, wrong);
@@ -146,12 +146,12 @@ class Reader final : public SettingsReader {
 
   std::string read_cc(const toml::table& root) const {
     const auto item = find(root, "", "cc");
-    // One that is overridden must still be one that there is.
+    // Even an overridden algorithm must exist.
     const std::string written = item ? algorithm(*item, "reno") : "reno";
     return options_.cc ? algorithm_of_option(*options_.cc) : written;
   }
 
-  // Of those to run, the first in the table that is or does so; empty if none does.
+  // The first of the experiment's policies, in the order of the table, for which `what` is true; empty if none.
   static std::string first_policy(const Experiment& experiment, bool Policy::*what) {
     for (const Policy& policy : policies())
       if (policy.*what && contains(experiment.policies, policy.name)) return std::string(policy.name);
@@ -168,19 +168,20 @@ class Reader final : public SettingsReader {
     fail(*find(root, "", "policies"), cause, cure);
   }
 
-  // A slot is for an iteration of which the job tells that it begins.
+  // Slots require jobs to report when an iteration begins.
   void check_schedule(const toml::table& root, const Experiment& experiment) const {
     if (!experiment.mltcp.learn_iterations) return;
     if (const std::string policy = first_policy(experiment, &Policy::slots); !policy.empty()) {
       const std::string cause = fmt::format(
-          "policy {} holds iterations to slots, and the transport learns of them only when they are on their way",
+          "policy {} holds iterations until their slots, but the transport learns of an iteration only after it has "
+          "begun",
           in_quotes(policy));
       fail(*find(*root.get_as<toml::table>("mltcp"), "mltcp", "iterations"), cause,
            "write \"exact\", or leave the policy out");
     }
   }
 
-  // Ranks depend on each other message by message.
+  // In a pattern, ranks depend on each other message by message, which not all datapaths support.
   void check_patterns(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
@@ -195,15 +196,15 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // What is about packets has no meaning without them.
+  // Refuses settings about packets, which have no meaning at flow level.
   void check_flow_level(const toml::table& root, const Experiment& experiment) const {
     const auto refuse = [&](std::string_view table_key, std::string_view key, std::string_view cause) {
       const Item item = *find(root, "", table_key);
       fail(*find(*item.node->as_table(), item.key, key),
            fmt::format("datapath {} has no {}", experiment.datapath, cause), "leave the key out, or use datapath sim");
     };
-    if (experiment.bottleneck.faults.any()) refuse("bottleneck", "faults", "packets that a fault could hit");
-    if (experiment.mltcp.scale_decrease) refuse("mltcp", "decrease", "windows that decrease");
+    if (experiment.bottleneck.faults.any()) refuse("bottleneck", "faults", "packets for faults to act on");
+    if (experiment.mltcp.scale_decrease) refuse("mltcp", "decrease", "congestion windows to decrease");
     if (experiment.mltcp.learn_iterations) refuse("mltcp", "iterations", "traffic to learn iterations from");
   }
 
@@ -223,14 +224,14 @@ class Reader final : public SettingsReader {
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
 
-  /// How the loops of real hosts, and of a real switch, look after their packets (docs/explanation/simulator.md).
+  /// The model of how the loops of real hosts and of a real switch poll for packets (docs/explanation/simulator.md).
   void read_machines(const Item& item, Experiment& experiment, bool has_topology) const {
     const toml::table& keys = table(item, "[host_model] and below it look = \"50 us\"");
     check_keys(keys, item.key, {"look", "late", "stalls", "switch"});
     if (has_topology)
-      fail(item, "hosts are modelled around a bottleneck only", "leave the table out, or use a [bottleneck]");
+      fail(item, "hosts can be modelled only around a bottleneck", "leave the table out, or use a [bottleneck]");
     if (!datapath_kind(experiment.datapath).packets)
-      fail(item, fmt::format("datapath {} has no packets that a host could look after", experiment.datapath),
+      fail(item, fmt::format("datapath {} has no packets for a host to handle", experiment.datapath),
            "leave the table out, or use datapath sim");
     if (const std::string policy = first_policy(experiment, &Policy::priorities); !policy.empty())
       fail(item, "the switch of the model has no priorities",
@@ -255,7 +256,7 @@ class Reader final : public SettingsReader {
       loop.late_min = duration(least, "50 us", fabric::kLongestLoopTime);
       loop.late_mean = duration(mean, "110 us", fabric::kLongestLoopTime);
       if (loop.late_mean < loop.late_min)
-        fail(mean, fmt::format("a mean of {} below the least, {}", to_text(loop.late_mean), to_text(loop.late_min)),
+        fail(mean, fmt::format("the mean, {}, is below the least, {}", to_text(loop.late_mean), to_text(loop.late_min)),
              fmt::format("write {}", example));
     }
     if (const auto stalls = find(keys, item.key, "stalls")) {
@@ -293,7 +294,7 @@ class Reader final : public SettingsReader {
     experiment.bottleneck.ecn = topology.ecn;
   }
 
-  // What only the network as a whole can tell: with the queues of policy priority, if it is asked for.
+  // Checks the network as a whole, with priority queues if a policy needs them.
   void check_topology(const Item& item, const Experiment& experiment) const {
     fabric::SwitchedNetworkConfig network = *experiment.topology;
     if (!first_policy(experiment, &Policy::priorities).empty()) network.classes = kPriorities;
@@ -304,7 +305,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // A job sends no faster than its slowest host, where hosts differ.
+  // If host rates differ, limits each job to the rate of its slowest host.
   static void limit_rates(Experiment& experiment) {
     const Topology& topology = *experiment.topology->topology;
     for (const workload::Placement& placement : workload::place(experiment.jobs, topology.hosts())) {
@@ -325,7 +326,7 @@ class Reader final : public SettingsReader {
     check_number(item, items, kMaxJobs, false, "", fmt::format("write at most {}", kMaxJobs));
     if (experiment.datapath == "ring" && options_.max_ring_jobs)
       check_number(item, items, *options_.max_ring_jobs, true,
-                   fmt::format(" and datapath ring has ports for {}", *options_.max_ring_jobs),
+                   fmt::format(", but datapath ring has ports for {}", *options_.max_ring_jobs),
                    "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
@@ -358,24 +359,24 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // Each rank has a host, or one side of the bottleneck.
+  // Each rank needs a host of the topology, or one side of the bottleneck.
   void check_replay(const Item& item, const Experiment& experiment, const workload::Job& job) const {
     const Item replay = *find(*item.node->as_table(), item.key, "replay");
     const std::size_t ranks = job.programs->ranks.size();
     if (!experiment.topology) {
       if (ranks != 2)
-        fail(replay, fmt::format("{} ranks are replayed, and a bottleneck has a host for 2 of a job", ranks),
+        fail(replay, fmt::format("{} ranks are replayed, but a bottleneck has hosts for 2 ranks of a job", ranks),
              "use a [topology], or choose two with ranks = \"0-1\"");
       if (experiment.datapath == "flow")
-        fail(replay, "datapath flow replays traces on a topology only", "use a [topology], or datapath sim");
+        fail(replay, "datapath flow can replay traces only on a topology", "use a [topology], or datapath sim");
       return;
     }
     if (job.hosts.size() != ranks)
-      fail(replay, fmt::format("{} ranks are replayed, and the job has {} hosts", ranks, job.hosts.size()),
-           "write a host for each, as in hosts = [0, 1]");
+      fail(replay, fmt::format("{} ranks are replayed, but the job has {} hosts", ranks, job.hosts.size()),
+           "write a host for each rank, such as hosts = [0, 1]");
   }
 
-  // Pairs of ranks that exchange data.
+  // The number of pairs of ranks that exchange data.
   static std::size_t pairs_of(const workload::Programs& programs) {
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
     for (const workload::RankProgram& program : programs.ranks)
@@ -384,7 +385,7 @@ class Reader final : public SettingsReader {
     return pairs.size();
   }
 
-  // Copies counted, before any is made: refuses more than `most`, at the job with which they are more.
+  // Refuses more than `most` jobs, including copies, before any copy is made; names the job that exceeds the limit.
   void check_number(const Item& item, const std::vector<Item>& jobs, std::size_t most, bool at_job,
                     std::string_view limit, std::string_view cure) const {
     std::size_t total = 0;
@@ -392,14 +393,14 @@ class Reader final : public SettingsReader {
     for (const Item& job : jobs) {
       const toml::table* keys = job.node->as_table();
       const auto* count = keys != nullptr ? keys->get_as<std::int64_t>("count") : nullptr;
-      // What is no count is refused when the job is read.
+      // An invalid count is refused when the job is read.
       total += count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMaxJobs + 1)) : 1;
       if (total > most && line == 0) line = at_job || count != nullptr ? job.line : item.line;
     }
     if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
   }
 
-  // A job with a count stands for several that differ in name and start.
+  // The jobs of an entry: with a count, several jobs that differ in name and start.
   std::vector<workload::Job> copies_of(const Item& item, workload::Job job) const {
     const toml::table& keys = *item.node->as_table();
     const auto count = find(keys, item.key, "count");
@@ -447,8 +448,8 @@ class Reader final : public SettingsReader {
     read_iteration(item, keys, job, warnings);
     for (const std::string_view key : {"pause", "change"})
       if (const auto value = find(keys, item.key, key); value && job.compute_per_iteration().count == 0)
-        fail(*value, "the job computes nothing that could take longer",
-             "give it compute = \"150 ms\", or leave it out");
+        fail(*value, "the job computes nothing, so nothing can take longer",
+             "add compute = \"150 ms\" to the job, or leave the key out");
     return job;
   }
 
@@ -458,11 +459,12 @@ class Reader final : public SettingsReader {
     if (!hosts) return;
     if (!topology) fail(*hosts, "a bottleneck has no hosts to choose from", "leave the key out, or use a [topology]");
     const std::vector<Item> entries = elements(*hosts, "host numbers", "hosts = [0, 4, 8]");
-    if (entries.size() < 2) fail(*hosts, "a ring has two workers or more", "write at least two hosts, or leave it out");
+    if (entries.size() < 2)
+      fail(*hosts, "a ring has at least two workers", "write at least two hosts, or leave the key out");
     std::vector<bool> taken(topology->hosts());
     for (const Item& entry : entries) {
       const std::uint32_t host = host_of(entry, *topology->topology);
-      if (taken[host]) fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
+      if (taken[host]) fail(entry, fmt::format("host {} appears twice", host), "write each host once");
       taken[host] = true;
       job.hosts.push_back(host);
     }
@@ -479,18 +481,19 @@ class Reader final : public SettingsReader {
         std::ranges::all_of(jobs, [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
     const std::string policy = first_policy(experiment, &Policy::priorities);
     if (equal && jobs.size() > 1 && !policy.empty())
-      experiment.warnings.push_back(
-          fmt::format("the jobs have one priority: under policy {} they share as under {}", policy, kBaselinePolicy));
+      experiment.warnings.push_back(fmt::format(
+          "all jobs have the same priority: under policy {} they share as under {}; give them different priorities",
+          policy, kBaselinePolicy));
   }
 
-  // No order of bursts helps jobs that need more than the link has.
+  // If jobs need more than the capacity of the link, no order of bursts avoids slow-downs.
   static void warn_if_overbooked(Experiment& experiment) {
     double needed = 0;
     if (experiment.topology) {
-      // Of the links of hosts only: what crosses the spines depends on the paths that flows will take.
+      // Considers only links of hosts: the load of links between switches depends on the paths of the flows.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
       for (const workload::Placement& placement : workload::place(experiment.jobs, experiment.topology->hosts())) {
-        // The outline is that of the servers, and workers send less.
+        // The job's phases are those of the servers; its workers send less.
         const auto& pattern = experiment.jobs[placement.job].pattern;
         if (pattern && pattern->kind == workload::Pattern::Kind::parameter_server) continue;
         const double duty =
@@ -502,20 +505,19 @@ class Reader final : public SettingsReader {
       }
       const auto fullest = std::ranges::max_element(of_host);
       if (*fullest > 1)
-        experiment.warnings.push_back(
-            fmt::format("the jobs together need {:.0f}% of the link of host {}: whatever the policy, they slow each "
-                        "other down",
-                        *fullest * 100, (fullest - of_host.begin()) / 2));
+        experiment.warnings.push_back(fmt::format(
+            "the jobs together need {:.0f}% of the link of host {}: they slow each other down under every policy",
+            *fullest * 100, (fullest - of_host.begin()) / 2));
       return;
     }
     for (const workload::Job& job : experiment.jobs)
       needed += workload::ideal_iteration(job, experiment.bottleneck.rate).duty_cycle();
     if (needed > 1)
       experiment.warnings.push_back(fmt::format(
-          "the jobs together need {:.0f}% of the link: whatever the policy, they slow each other down", needed * 100));
+          "the jobs together need {:.0f}% of the link: they slow each other down under every policy", needed * 100));
   }
 
-  // Refuses what would run beyond the times that a result file can hold, or that anybody would wait for.
+  // Refuses experiments whose times would exceed the range of a result file.
   void check_length(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
@@ -535,8 +537,9 @@ class Reader final : public SettingsReader {
       if (all <= static_cast<double>(kLongestRun.count)) continue;
       const std::string cause =
           fmt::format("{} iterations of job[{}] take {:.6g} days or more", iterations, numbers_[i], all / 86'400e9);
-      const std::string cure = fmt::format("lower them, or what an iteration computes and sends, to {:.0f} days",
-                                           static_cast<double>(kLongestRun.count) / 86'400e9);
+      const std::string cure =
+          fmt::format("lower them, or what an iteration computes and sends, for at most {:.0f} days",
+                      static_cast<double>(kLongestRun.count) / 86'400e9);
       if (job.iterations > 0) {
         const toml::table& keys = *root.get_as<toml::array>("job")->get(numbers_[i] - 1)->as_table();
         fail(*find(keys, fmt::format("job[{}]", numbers_[i]), "iterations"), cause, cure);
@@ -547,9 +550,9 @@ class Reader final : public SettingsReader {
     }
   }
 
-  bool ecn_ = false;  // of the link that the jobs share
+  bool ecn_ = false;  // the shared link marks packets
 
-  std::vector<std::size_t> numbers_;  // of the experiment's jobs in the file, from 1
+  std::vector<std::size_t> numbers_;  // by job of the experiment: its number in the file, from 1
 };
 
 }  // namespace
@@ -562,7 +565,7 @@ Experiment load_experiment(const std::filesystem::path& path, const FileOptions&
 
 namespace {
 
-/// The shared objects of the algorithms that jobs use, each once.
+/// The shared objects of the algorithms that jobs use, without duplicates.
 std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   std::vector<std::filesystem::path> files;
   const auto add = [&](const std::string& name) {
@@ -575,13 +578,13 @@ std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   return files;
 }
 
-// What the command line may replace counts as it is used; everything else as it is written, whatever keys there are.
+// Settings that the command line can override are hashed with the value used, all other keys as written in the file.
 std::string fingerprint_of(const Experiment& experiment, toml::table root) {
   for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "policies"}) root.erase(key);
   Fingerprint result;
   result.add(fmt::format("{} {} {} {}\n{}\n", experiment.datapath, experiment.iterations, experiment.cc,
                          joined(experiment.policies), to_toml(root)));
-  // Those of traces stand in other files.
+  // Phases and programs from traces are in other files.
   for (const workload::Job& job : experiment.jobs)
     for (const workload::Phase& phase : job.phases)
       result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
@@ -599,10 +602,10 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
           result.add("\n");
         }
       }
-  // So does the code of algorithms.
+  // The code of algorithms is in other files.
   for (const std::filesystem::path& library : libraries_of(experiment))
     result.add(read_text_file(library, library.string(), kLibraryFile));
-  // So do links.
+  // Links of a topology with kind = "file" are in another file.
   const toml::node_view kind = root["topology"]["kind"];
   if (experiment.topology && kind.value_or(std::string_view()) == "file") {
     const Topology& topology = *experiment.topology->topology;

@@ -2,7 +2,7 @@
 // docs/reference/experiment-file.md.
 //
 // Invalid input throws InputError with one line, "FILE:LINE: KEY: cause; cure". KEY is dotted; a job's keys begin with
-// job[N], counted in the file from 1. An unknown key is an error that names the nearest known one.
+// job[N], where N is the job's number in the file, from 1. The error for an unknown key names the nearest known one.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct Override {
   std::string key;                 ///< key path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
   std::string value;               ///< one line of TOML: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
   std::string origin;              ///< for messages, in place of file and line: "sweep.toml:7", "--vary"
-  std::filesystem::path folder{};  ///< to which paths of shared objects in it are relative; empty: the current one
+  std::filesystem::path folder{};  ///< base of relative paths of shared objects in `value`; empty: the current folder
 };
 
-/// What the caller supports, and settings of the command line that override the file's.
+/// The datapaths that the caller supports, and settings of the command line that override the file's.
 struct FileOptions {
-  /// Supported datapaths. Others are refused with a line that lists these. Empty: all that the format knows.
+  /// Supported datapaths. Others are refused with an error that lists these. Empty: all datapaths of the format.
   std::vector<std::string> datapaths{"sim"};
-  /// Maximum number of jobs on datapath ring, which needs ports for each. Empty: no limit but the format's.
+  /// Maximum number of jobs on datapath ring, which needs ports for each job. Empty: only the format's limit.
   std::optional<std::size_t> max_ring_jobs;
 
   /// Refuse real-time datapaths.
@@ -49,7 +49,7 @@ std::string objection_to_name(std::string_view name);
 
 /// Reads an experiment file and the traces it refers to. Throws InputError.
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options = {});
-/// The same from memory; `file` is used in messages, and its folder to find traces.
+/// The same from memory; `file` is used in messages, and its folder is the base of relative paths.
 Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options = {});
 
 }  // namespace mltcp::experiment

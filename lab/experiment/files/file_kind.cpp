@@ -1,4 +1,4 @@
-// What a file is (see file_kind.h).
+// Detects the kind of a file (see file_kind.h).
 #include "mltcp/lab/experiment/files/file_kind.h"
 
 #include <fmt/format.h>
@@ -22,44 +22,44 @@
 namespace mltcp::experiment {
 namespace {
 
-// How each kind is known, and what takes it. A cure may name the file, as {}.
+// The description of each kind, and the command or key that reads it. {} in a cure is the file's name.
 struct Entry {
   FileKind kind;
   std::string_view what;
   std::string_view cure;
 };
-constexpr std::size_t kBeginning = std::size_t{64} << 10;  // of what formats are recognised by
-constexpr std::string_view kReport = "it is for mltcp report, as in mltcp report {}";
-constexpr std::string_view kNoCommand = "no command reads it";
+constexpr std::size_t kBeginning = std::size_t{64} << 10;  // bytes by which formats are recognised
+constexpr std::string_view kReport = "to read it, run mltcp report {}";
+constexpr std::string_view kNoCommand = "no command reads it; give another file";
 constexpr std::array kEntries{
-    Entry{
-        FileKind::experiment, "an experiment file",
-        "it is for mltcp run, as in mltcp run {} --json results.json, and for mltcp schedule, sweep, gen and testbed"},
-    Entry{FileKind::sweep, "a sweep file", "it is for mltcp sweep, as in mltcp sweep {} --json sweep.json"},
-    Entry{FileKind::cluster, "a cluster file", "it is for mltcp cluster, as in mltcp cluster {} --json cluster.json"},
-    Entry{FileKind::ethernet_switch, "a switch file", "it is for mltcp switch, as in mltcp switch --file {}"},
+    Entry{FileKind::experiment, "an experiment file",
+          "to run it, use mltcp run {} --json results.json, or give it to mltcp schedule, sweep, gen or testbed"},
+    Entry{FileKind::sweep, "a sweep file", "to run it, use mltcp sweep {} --json sweep.json"},
+    Entry{FileKind::cluster, "a cluster file", "to run it, use mltcp cluster {} --json cluster.json"},
+    Entry{FileKind::ethernet_switch, "a switch file", "to use it, run mltcp switch --file {}"},
     Entry{FileKind::results, "a file of results", kReport},
     Entry{FileKind::sweep_results, "the results of a sweep", kReport},
     Entry{FileKind::cluster_results, "the results of a cluster", kReport},
     Entry{FileKind::schedule, "a schedule", kReport},
-    Entry{FileKind::plan, "a plan", "it is for --plan of mltcp run and gen"},
-    Entry{FileKind::doctor_results, "what mltcp doctor wrote", kNoCommand},
-    Entry{FileKind::switch_results, "what mltcp switch wrote", kNoCommand},
+    Entry{FileKind::plan, "a plan", "give it to mltcp run or gen with --plan"},
+    Entry{FileKind::doctor_results, "a report of mltcp doctor", kNoCommand},
+    Entry{FileKind::switch_results, "a report of mltcp switch", kNoCommand},
     Entry{FileKind::trace, "a trace",
-          "it is for mltcp inspect and replay, as in mltcp inspect {}, and for the key trace of a job in an experiment "
-          "file"},
+          "to read it, use mltcp inspect {}, mltcp replay, or the key trace of a job in an experiment file"},
     Entry{FileKind::profile, "a demand profile",
-          "it is for mltcp inspect, as in mltcp inspect {}, and for the key profile of a job in an experiment file"},
-    Entry{FileKind::links, "a file of links", "it is for the key file of [topology] in an experiment or cluster file"},
+          "to read it, use mltcp inspect {}, or the key profile of a job in an experiment file"},
+    Entry{FileKind::links, "a file of links",
+          "name it with the key file of [topology] in an experiment or cluster file"},
     Entry{FileKind::slurm_topology, "Slurm's description of a network",
           "write a TOML file that has [topology] with kind = \"slurm\", file = \"{}\" and the rates of links"},
-    Entry{FileKind::arrivals, "a file of arrivals", "it is for the key file of [arrivals] in a cluster file"},
-    Entry{FileKind::job_table, "a table of a cluster's jobs", "it is for the key file of [arrivals] in a cluster file"},
+    Entry{FileKind::arrivals, "a file of arrivals", "name it with the key file of [arrivals] in a cluster file"},
+    Entry{FileKind::job_table, "a table of a cluster's jobs",
+          "name it with the key file of [arrivals] in a cluster file"},
 };
 
 struct Schema {
   FileKind kind;
-  std::string_view begin;  // of the value of "schema"
+  std::string_view begin;  // first characters of the value of "schema"
 };
 constexpr std::array kSchemas{
     Schema{FileKind::results, "mltcp.results/"},
@@ -86,7 +86,7 @@ const std::vector<Keys>& keys_of_kinds() {
   return all;
 }
 
-// Looks for the schema of the outermost object, and keeps nothing else, so that the size of the file is no matter.
+// Reads only the schema of the outermost object and stores nothing else, so that memory does not depend on the file.
 class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::optional<std::string> schema;
@@ -137,7 +137,7 @@ OuterKeys outer_keys(std::string_view text) {
 }
 
 std::optional<FileKind> kind_of_json(std::string_view text) {
-  constexpr std::size_t most = std::size_t{1} << 20;  // traces may be large, and have no schema
+  constexpr std::size_t most = std::size_t{1} << 20;  // traces may be large and have no schema
   const std::optional<std::string> found = outer_keys(text.substr(0, most)).schema;
   for (const Schema& schema : kSchemas)
     if (found && found->starts_with(schema.begin)) return schema.kind;
@@ -162,7 +162,7 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return columns;
 }
 
-// Whether the line begins with one of the words, whatever the case.
+// Whether the line begins with one of `words`, which are in lower case; the case of the line is ignored.
 bool begins(std::string_view line, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) {
     return line.size() >= word.size() && std::equal(word.begin(), word.end(), line.begin(), [](char a, char b) {
@@ -171,7 +171,7 @@ bool begins(std::string_view line, std::initializer_list<std::string_view> words
   });
 }
 
-// An array of jobs with their attempts, as Philly's table has them; TOML may begin with a bracket, too.
+// Whether this is an array of jobs with their attempts, as in Philly's table; TOML may begin with a bracket, too.
 bool is_array_of_jobs(std::string_view text) {
   constexpr std::size_t looked_at = 1U << 16;
   text.remove_prefix(1);
@@ -192,7 +192,7 @@ std::optional<FileKind> kind_of_columns(std::string_view text) {
   return std::nullopt;
 }
 
-// What is in a packed file or an archive, its first file, and what unpacks it.
+// The beginning of the first file in a packed file or an archive, and the command that unpacks it.
 struct Packed {
   std::string text;
   std::string_view command;
@@ -202,7 +202,7 @@ std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
   using namespace std::literals;
   constexpr std::size_t most = std::size_t{16} << 20;
   if (is_text(text.substr(0, kBeginning))) return std::nullopt;
-  struct Enough {};  // the way out of an archive
+  struct Enough {};  // thrown to leave for_each_input_in() after the first file
   std::optional<Packed> found;
   try {
     workload::for_each_input_in(text, name, [&](workload::TraceInput& input) {
@@ -224,9 +224,9 @@ std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
     });
   } catch (const Enough&) {
   } catch (const InputError&) {
-    return std::nullopt;  // its reader tells what is wrong with it
+    return std::nullopt;  // the reader of the format reports the error
   }
-  if (found && found->command.empty()) found.reset();  // as it is
+  if (found && found->command.empty()) found.reset();  // not packed
   return found;
 }
 
@@ -236,7 +236,7 @@ std::optional<FileKind> kind_of_toml(std::string_view text) {
     const toml::table root = parse_toml(text, "", "");
     for (const auto& [candidate, keys] : keys_of_kinds()) {
       if (std::ranges::none_of(keys, [&](std::string_view key) { return root.contains(key); })) continue;
-      if (kind) return std::nullopt;  // keys of two
+      if (kind) return std::nullopt;  // it has keys of two kinds
       kind = candidate;
     }
   } catch (const InputError&) {
@@ -270,14 +270,14 @@ void refuse_known_kind(std::string_view text, const std::string& name, std::stri
   const auto kind = kind_of(held);
   const bool is_capture = packed && file_format(held).name.starts_with("a capture");
   const auto entry = std::ranges::find(kEntries, kind, &Entry::kind);
-  // Only traces are read packed.
+  // Only traces can be read packed.
   if (packed && kind != FileKind::trace && (kind || is_capture))
-    throw InputError(one_line(fmt::format("{}: this is {}, packed; unpack it: {} {}", name,
+    throw InputError(one_line(fmt::format("{}: this is {}, compressed; unpack it: {} {}", name,
                                           kind ? entry->what : file_format(held).name, packed->command, name)));
   if (!kind || std::ranges::find(readable, *kind) != readable.end()) return;
   std::string what(entry->what);
   if (kind == FileKind::trace) what += fmt::format(" ({})", workload::format_of("", held.substr(0, kBeginning))->name);
-  throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, what, wanted,
+  throw InputError(one_line(fmt::format("{}: this is {}, but {} is expected; {}", name, what, wanted,
                                         fmt::format(fmt::runtime(entry->cure), name))));
 }
 
@@ -285,7 +285,7 @@ void refuse_other_kind(std::string_view text, const std::string& name, std::stri
                        std::initializer_list<FileKind> readable) {
   refuse_known_kind(text, name, wanted, readable);
   if (const FileFormat format = file_format(text); format.is_foreign)
-    throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, format.name, wanted,
+    throw InputError(one_line(fmt::format("{}: this is {}, but {} is expected; {}", name, format.name, wanted,
                                           format.cure.empty() ? "give such a file" : format.cure)));
 }
 

@@ -18,20 +18,20 @@ enum class FileKind : std::uint8_t {
   experiment,
   sweep,
   cluster,
-  ethernet_switch,  ///< of mltcp switch --file
-  results,          ///< of mltcp run, gen or testbed
+  ethernet_switch,  ///< for mltcp switch --file
+  results,          ///< written by mltcp run, gen or testbed
   sweep_results,
   cluster_results,
   schedule,
   plan,
   doctor_results,
   switch_results,
-  trace,  ///< of any format that workload::read_traces() reads
+  trace,  ///< in any format that workload::read_traces() reads
   profile,
   links,
   slurm_topology,
   arrivals,
-  job_table,  ///< of Helios or Philly
+  job_table,  ///< from Helios or Philly
 };
 
 /// The text value of "schema" in the outermost object of JSON `text`; empty if there is none before a syntax error.
@@ -41,15 +41,15 @@ std::optional<std::string> schema_of_json(std::string_view text);
 std::optional<FileKind> kind_of(std::string_view text);
 
 /// Call when `text` was refused: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the file is of
-/// a known kind not among `readable`; the cure names the command for it, or the one that unpacks it. Otherwise returns,
-/// so that the reader reports its own error.
+/// a known kind not among `readable`. The cure names the command that reads or unpacks it. Otherwise returns, so that
+/// the reader reports its own error.
 void refuse_known_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
-/// The same, and for a format that no command reads (base/file_format.h).
+/// The same, also for formats that no command reads (base/file_format.h).
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 
-/// What `parse(text, name)` makes of a file. What it refuses is told to be of another kind, if it is.
+/// Returns `parse(text, name)` for a file. If `parse` refuses it and it is of another kind, the error says so.
 template <typename Parse>
 auto load_as(const std::filesystem::path& path, const TextFile& kind, std::initializer_list<FileKind> readable,
              const Parse& parse) {

@@ -22,7 +22,7 @@ struct Range {
   std::size_t digits = 0;
 };
 
-/// What a name consists of: text, then one number out of the ranges, if there are any.
+/// A part of a name: text, then one number from the ranges, if there are any.
 struct Piece {
   std::string_view text;
   std::vector<Range> ranges;
@@ -45,14 +45,13 @@ class HostList {
 
  private:
   [[nodiscard]] InputError wrong(std::string_view cause) const {
-    return InputError(
-        fmt::format("{} of {}; write names, and ranges of numbers in brackets, such as \"node[01-16]\" or "
-                    "\"node[1-4,7]\"",
-                    cause, in_quotes(list_)));
+    return InputError(fmt::format(
+        "{} in {}; write names, and ranges of numbers in brackets, such as \"node[01-16]\" or \"node[1-4,7]\"", cause,
+        in_quotes(list_)));
   }
 
   void add(std::string_view name) {
-    if (name.empty()) throw wrong("there is an empty name in the list");
+    if (name.empty()) throw wrong("there is an empty name");
     std::vector<Piece> pieces;
     std::size_t count = 1;
     std::size_t longest = 0;
@@ -65,7 +64,7 @@ class HostList {
       if (!name.empty()) {
         const std::size_t close = std::min(name.find_first_of("[]", 1), name.size());
         if (name.front() == ']' || close == name.size() || name[close] == '[')
-          throw wrong("the bracket is not closed, or closes none,");
+          throw wrong("a bracket is not opened or not closed");
         longest += read_ranges(name.substr(1, close - 1), piece, count);
         name.remove_prefix(close + 1);
       }
@@ -77,7 +76,7 @@ class HostList {
     names_.insert(names_.end(), made.begin(), made.end());
   }
 
-  /// Returns the digits of the longest number, and multiplies `count` by how many there are.
+  /// Returns the length of the longest number in digits, and multiplies `count` by the number of numbers.
   std::size_t read_ranges(std::string_view list, Piece& piece, std::size_t& count) const {
     std::size_t longest = 0;
     std::size_t numbers = 0;
@@ -98,7 +97,7 @@ class HostList {
 
   void check(std::size_t more) const {
     if (more > max_ - std::min(max_, names_.size()))
-      throw InputError(fmt::format("{} stands for more than {} names; write fewer", in_quotes(list_), max_));
+      throw InputError(fmt::format("{} means more than {} names; write fewer", in_quotes(list_), max_));
   }
 
   [[nodiscard]] static std::vector<std::string> with(const std::vector<std::string>& begun, const Piece& piece) {
@@ -118,13 +117,13 @@ class HostList {
     range.digits = dash;
     range.from = number(text.substr(0, dash));
     range.to = dash == text.size() ? range.from : number(text.substr(dash + 1));
-    if (range.to < range.from) throw wrong("a range runs backwards in the brackets");
+    if (range.to < range.from) throw wrong("a range in brackets ends below its start");
     return range;
   }
 
   [[nodiscard]] std::uint64_t number(std::string_view digits) const {
     const auto value = number_from<std::uint64_t>(digits);
-    if (digits.size() > kMaxDigits || !value) throw wrong("there is no number in the brackets");
+    if (digits.size() > kMaxDigits || !value) throw wrong("there is no number in brackets");
     return *value;
   }
 

@@ -8,10 +8,10 @@
 
 namespace mltcp::experiment {
 
-/// The names that "gpu-a,node[01-03,7]" stands for: gpu-a, node01, node02, node03, node7. Numbers have at least as many
-/// digits as the first of their range. Of several brackets, as in "r[1-2]n[0-3]", the last counts fastest. Throws
-/// InputError "cause; cure" for an empty name, one beyond 128 bytes, brackets that hold no ranges, or for more than
-/// `most` names, before it makes them.
+/// Expands "gpu-a,node[01-03,7]" to gpu-a, node01, node02, node03, node7. Numbers have at least as many digits as the
+/// first one of their range. With several brackets, as in "r[1-2]n[0-3]", the last one varies fastest. Throws
+/// InputError "cause; cure" for an empty name, a name of more than 128 bytes, or invalid ranges. More than `most` names
+/// are refused before they are created.
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most);
 
 }  // namespace mltcp::experiment

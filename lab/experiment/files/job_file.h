@@ -1,6 +1,6 @@
-// Reader of a single job as TOML, from somebody who is not trusted: a [[job]] of an experiment file
-// (docs/reference/experiment-file.md), as `mltcp inspect --toml` prints it, or its keys alone. Keys that name other
-// files (a trace, a profile) or load code (a congestion control in a shared object) are refused.
+// Reader of a single job as TOML from an untrusted source: a [[job]] of an experiment file
+// (docs/reference/experiment-job.md), as `mltcp inspect --toml` prints it, or only its keys. Keys that name other files
+// (a trace, a profile) or load code (a congestion control in a shared object) are refused.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reader of networks as lists of links (see kLinksFile.h).
+// Reader of networks as lists of links (see links_file.h).
 #include "mltcp/lab/experiment/files/links_file.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr TextFile kLinksFile{"a file of links", 64U << 20};
 constexpr std::array<std::string_view, 5> kKnownColumns{"from", "to", "rate", "delay", "direction"};
-constexpr std::size_t kNeeded = 3;  // of them
+constexpr std::size_t kNeeded = 3;  // the first columns, which are required
 
 class LinksReader {
  public:
@@ -63,7 +63,7 @@ class LinksReader {
       }
     }
     if (link.from == link.to)
-      csv_.fail("to", fmt::format("a link leads from {} to itself", in_quotes(link.from)), "leave it out");
+      csv_.fail("to", fmt::format("the link leads from {} to itself", in_quotes(link.from)), "leave it out");
     add(link);
     std::swap(link.from, link.to);
     if (both) add(std::move(link));
@@ -80,7 +80,7 @@ class LinksReader {
 
   struct Node {
     std::uint32_t number = 0;
-    // Of a host, the lines of its links; 0 = none yet.
+    // For a host: the lines of its two links; 0 = none yet.
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
@@ -98,16 +98,16 @@ class LinksReader {
 
   void add(Graph::Link link) {
     if (graph_.links.size() == Topology::kMaxLinks)
-      csv_.fail("from", fmt::format("there are more than {} links, one direction each", Topology::kMaxLinks),
+      csv_.fail("from", fmt::format("there are more than {} links, with each direction counted", Topology::kMaxLinks),
                 "give a smaller network");
     Node& from = node(link.from);
     Node& to = node(link.to);
     const auto [first, is_new] = lines_.try_emplace(std::uint64_t{from.number} << 32U | to.number, csv_.line());
     if (!is_new)
       csv_.fail("from",
-                fmt::format("the link from {} to {} stands in line {} too", in_quotes(link.from), in_quotes(link.to),
+                fmt::format("the link from {} to {} is in line {} too", in_quotes(link.from), in_quotes(link.to),
                             first->second),
-                "keep one; several cables side by side are one link of their rate");
+                "keep one; write parallel cables as one link with their total rate");
     claim(from, from.sends);
     claim(to, to.receives);
     graph_.links.push_back(std::move(link));
@@ -118,7 +118,7 @@ class LinksReader {
     if (!host.host) return;
     if (line != 0)
       csv_.fail("from", fmt::format("host {} has a link in line {} already", in_quotes(host.name), line),
-                "a host has one: join its links into one of their rate, or make it several hosts");
+                "a host has one link: write one link with the total rate, or several hosts");
     line = csv_.line();
   }
 
@@ -126,7 +126,7 @@ class LinksReader {
   const LinksFileOptions& options_;
   Graph graph_;
   std::unordered_map<std::string, Node> nodes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> lines_;  ///< by both ends
+  std::unordered_map<std::uint64_t, std::uint32_t> lines_;  ///< by the numbers of both ends
 };
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile kPlanText{"a plan", 64U << 20};  // with the texts of what it was made of
+constexpr TextFile kPlanText{"a plan", 64U << 20};  // its provenance includes the text of its inputs
 constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 61;
 constexpr std::int64_t kMaxPeriod = scheduler::kLongestPeriod.count;
 constexpr JsonLimits kPlanLimits{.depth = 8, .values = 1'000'000};
@@ -31,7 +31,7 @@ Nanos time_of(const JsonObject& json, std::string_view key, std::int64_t most, s
 }  // namespace
 
 PlanFile parse_plan(std::string_view text, const std::string& file) {
-  const std::string cure = "see docs/explanation/plans.md";
+  const std::string cure = "see docs/reference/plan-file.md";
   const nlohmann::json json = parsed(text, file, cure, kPlanLimits);
   const JsonObject root(json, file, cure, "");
   root.only({"schema", "serial", "clock", "epoch_ns", "valid_until_ns", "clock_bound_ns", "tolerance", "correction",
@@ -60,7 +60,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
     entry.only({"name", "period_ns", "offset_ns"});
     PlanFile::PlannedJob& job = plan.jobs.emplace_back();
     job.name = entry.text("name");
-    if (!names.insert(job.name).second) entry.refuse("name", "is that of a job before, too", "name each job once");
+    if (!names.insert(job.name).second) entry.refuse("name", "is the name of an earlier job too", "name each job once");
     job.period = time_of(entry, "period_ns", kMaxPeriod, 1);
     job.offset = time_of(entry, "offset_ns", kMaxPeriod);
     if (const std::string wrong = objection_to(slots_of(plan, job, Nanos(0))); !wrong.empty())
@@ -103,7 +103,7 @@ std::string to_json(const PlanFile& plan, const std::optional<Provenance>& prove
 
 void write_plan(const PlanFile& plan, const std::filesystem::path& path) {
   if (const int error = replace_file(path, to_json(plan)); error != 0)
-    throw RunError(fmt::format("{}: can't be written: {}", path.string(), std::strerror(error)));
+    throw RunError(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
 }
 
 std::optional<PlanWatcher::Identity> PlanWatcher::look() const {
@@ -120,24 +120,24 @@ PlanWatcher::News PlanWatcher::poll(Nanos now) {
   if (found == seen_) return News::none;
   seen_ = found;
   if (!found) {
-    problems_.push_back(fmt::format("{}: the file is gone, and its plan with it", path_.string()));
+    problems_.push_back(fmt::format("{}: the file was removed, so its plan no longer applies", path_.string()));
     if (!plan_) return News::none;
     plan_.reset();
     return News::gone;
   }
   try {
     PlanFile read = read_plan(path_);
-    if (plan_ && read == *plan_) return News::none;  // only touched
+    if (plan_ && read == *plan_) return News::none;  // only its times changed
     if (plan_ && read.serial <= plan_->serial) {
-      problems_.push_back(
-          fmt::format("{}: another plan with serial {}, after one with {}; count it up with each change",
-                      path_.string(), read.serial, plan_->serial));
+      problems_.push_back(fmt::format(
+          "{}: the plan changed and its serial {} is not above the last one, {}; increase serial with each change",
+          path_.string(), read.serial, plan_->serial));
       return News::none;
     }
     plan_ = std::move(read);
     return News::plan;
   } catch (const InputError& error) {
-    problems_.push_back(plan_ ? fmt::format("{}; the plan with serial {} stays", error.what(), plan_->serial)
+    problems_.push_back(plan_ ? fmt::format("{}; the plan with serial {} still applies", error.what(), plan_->serial)
                               : std::string(error.what()));
     return News::none;
   }

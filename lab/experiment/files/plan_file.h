@@ -1,5 +1,5 @@
 // The plan file "mltcp.plan/1", by which a scheduler assigns slots to running jobs, and a watcher of changes to it. The
-// format and its semantics: docs/explanation/plans.md.
+// format and its semantics: docs/reference/plan-file.md.
 #pragma once
 
 #include <cstdint>

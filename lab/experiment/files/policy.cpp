@@ -28,13 +28,13 @@ cc::Augmentation by_progress(const MltcpSettings& mltcp, const workload::Job& /*
 
 constexpr std::array kPolicies{
     Policy{.name = kBaselinePolicy, .summary = "plain congestion control", .augmentation = none},
-    Policy{.name = "static", .summary = "constant shares by the jobs' weights", .augmentation = weighted},
+    Policy{.name = "static", .summary = "constant shares in proportion to the jobs' weights", .augmentation = weighted},
     Policy{.name = "priority",
            .summary = "switches serve the job of the highest priority first",
            .augmentation = none,
            .priorities = true},
     Policy{.name = "mltcp",
-           .summary = "the job that is further along in its iteration wins a little",
+           .summary = "the job that is further along in its iteration gets a larger share",
            .augmentation = by_progress,
            .interleaves = true},
     Policy{.name = "schedule",

@@ -1,5 +1,5 @@
-// The policies: how each configures a job's congestion control, and what it needs of a datapath. Files, commands, hosts
-// and help take all they know of a policy from its entry in this table.
+// The policies: how each configures a job's congestion control, and what it needs from a datapath. Files, commands,
+// hosts and help use only the entries of this table.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ struct Policy {
   std::string_view summary;  ///< one line, for help texts
   /// The augmentation of a job's congestion control, given the settings of MLTCP. Not applied to unaware jobs.
   cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
-  /// Jobs compete by MLTCP's function, which their schedule must take into account.
+  /// Jobs compete with MLTCP's aggressiveness function, which their schedule must take into account.
   bool interleaves = false;
   /// Communication phases begin in slots derived from each job's isolated run; iterations must be reported by the job,
   /// not learned.
@@ -31,9 +31,9 @@ struct Policy {
 
 /// All policies, the baseline first.
 std::span<const Policy> policies();
-/// Null if there is none of that name.
+/// Null if no policy has that name.
 const Policy* find_policy(std::string_view name);
-/// Throws InputError that names the nearest one if there is none of that name.
+/// If no policy has that name, throws InputError that names the nearest one.
 const Policy& policy_named(std::string_view name);
 /// In the order of policies().
 const std::vector<std::string>& policy_names();

@@ -1,4 +1,4 @@
-// Reading of what experiment and cluster files have in common (see settings_reader.h).
+// Reads the tables common to experiment and cluster files (see settings_reader.h).
 #include "mltcp/lab/experiment/files/settings_reader.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ std::string SettingsReader::objection(std::string_view value, const std::vector<
 
 void SettingsReader::check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const {
   if (ecn || !cc::find_algorithm(name).capabilities.needs_ecn) return;
-  const std::string cause = fmt::format("{} needs ECN and the link marks no packets", name);
-  const std::string_view cure = "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control";
+  const std::string cause = fmt::format("{} needs ECN, but the link marks no packets", name);
+  const std::string_view cure = "add ecn = { kmin = \"60 kB\" } to the link, or choose another congestion control";
   if (!item) throw InputError(fmt::format("--cc: {}; {}", cause, cure));
   fail(*item, cause, cure);
 }
@@ -61,7 +61,7 @@ std::vector<std::string> SettingsReader::words(const toml::table& root, std::str
   std::vector<std::string> result;
   const auto add = [&](const std::string& word, const auto& refuse) {
     if (const std::string wrong = objection(word); !wrong.empty()) refuse(wrong);
-    if (contains(result, word)) refuse(fmt::format("{} stands there twice; write it once", in_quotes(word)));
+    if (contains(result, word)) refuse(fmt::format("{} appears twice; write it once", in_quotes(word)));
     result.push_back(word);
   };
   if (const auto item = find(root, "", key)) {
@@ -144,7 +144,7 @@ void SettingsReader::load_algorithms(const toml::table& root, std::string_view j
   if (options_.cc && cc::names_a_library(*options_.cc)) algorithm_of_option(*options_.cc);
   const auto load = [&](const toml::table& keys, std::string_view prefix) {
     const auto item = find(keys, prefix, "cc");
-    // Other values are refused where they are read.
+    // Other values are checked where they are read.
     if (item && item->node->is_string() && cc::names_a_library(text(*item, "reno"))) algorithm(*item, "reno");
   };
   load(root, "");
@@ -159,8 +159,8 @@ std::vector<std::string> SettingsReader::with_algorithms(const std::vector<std::
     if (algorithm->parameters.empty()) continue;
     if (contains(keys, algorithm->name))
       throw InputError(
-          fmt::format("congestion control {} has parameters, and files another key of that name; give it "
-                      "another name",
+          fmt::format("congestion control {} has parameters, but files have another key of that name; give the "
+                      "algorithm another name",
                       in_quotes(algorithm->name)));
     all.emplace_back(algorithm->name);
   }
@@ -182,13 +182,13 @@ void SettingsReader::read_algorithm(const Item& item, const cc::AlgorithmTable& 
   known.reserve(algorithm.parameters.size());
   for (const cc::Parameter& parameter : algorithm.parameters) known.emplace_back(parameter.name);
   check_keys(keys, item.key, known);
-  // Some bound others, so all are read before they are checked.
+  // The bounds of some depend on others, so all are read before they are checked.
   for (const cc::Parameter& parameter : algorithm.parameters)
     if (const auto key = find(keys, item.key, parameter.name))
       result.set(algorithm, parameter, read_value(*key, parameter));
   const cc::Parameters::Objection wrong = result.objection(algorithm);
   if (wrong.parameter.empty()) return;
-  // What is out of range may be a default that another one bounds.
+  // The value out of range may be a default; then the error names the parameter that bounds it.
   auto culprit = find(keys, item.key, wrong.parameter);
   if (!culprit && !wrong.bound_by.empty()) culprit = find(keys, item.key, wrong.bound_by);
   throw_objection(culprit ? *culprit : item, wrong.text);
@@ -277,7 +277,7 @@ Topology SettingsReader::read_fat_tree(const Item& item, const toml::table& keys
   const Item ports = required(item, keys, "k", "4");
   const auto k = count(ports, 2, Topology::kMaxPorts);
   if (k % 2 != 0)
-    fail(ports, fmt::format("switches with {} ports can't have half of them up and half of them down", k),
+    fail(ports, fmt::format("switches with {} ports cannot have half of their ports up and half down", k),
          fmt::format("write an even number, such as {}", k + 1));
   return Topology::fat_tree(k, scaled(rate(required(item, keys, "rate", "\"100 Gbps\"")), rate_scale), delay);
 }
@@ -295,11 +295,11 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
   Graph graph = at(file, [&] { return load_links(name, options); });
   for (const std::string& pattern : options.hosts)
     if (std::ranges::none_of(graph.nodes, [&](const Graph::Node& node) { return matches(pattern, node.name); }))
-      fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
+      fail(hosts, fmt::format("no node of {} matches {}", in_quotes(name.string()), in_quotes(pattern)),
            fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
   const auto found = std::ranges::count_if(graph.nodes, [](const Graph::Node& node) { return node.host; });
   if (found < 2 || found > Topology::kMaxHosts)
-    fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
+    fail(hosts, fmt::format("{} of {} nodes {} matched", found, graph.nodes.size(), found == 1 ? "is" : "are"),
          fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMaxHosts));
   return built(file, name, std::move(graph), rate_scale);
 }
@@ -311,10 +311,10 @@ Topology SettingsReader::read_slurm(const Item& item, const toml::table& keys, N
   options.host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
   const auto uplink = find(keys, item.key, "uplink_rate");
   const auto ratio = find(keys, item.key, "oversubscription");
-  if (uplink && ratio) fail(*ratio, "the links between switches have a rate too", "keep one of the two");
+  if (uplink && ratio) fail(*ratio, "uplink_rate is given too", "keep one of the two");
   if (!uplink && !ratio)
     fail(line_of(*item.node, item.line), path(item.key, "oversubscription"), "Slurm's file has no rates of links",
-         "write oversubscription = 1 where no tier of switches slows hosts down, or uplink_rate = \"400 Gbps\"");
+         "write oversubscription = 1 if no tier of switches slows hosts down, else uplink_rate = \"400 Gbps\"");
   if (uplink) options.uplink_rate = rate(*uplink);
   if (ratio) options.oversubscription = between(*ratio, kMinOversubscription, 1 / kMinOversubscription, "2");
   const std::filesystem::path name = named_file(file, "topology.conf");
@@ -339,15 +339,16 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
   const auto alpha = find(keys, item.key, "alpha");
   const auto pfc = find(keys, item.key, "pfc");
   if (shared) {
-    if (find(keys, item.key, "buffer")) fail(*shared, "each port has a buffer of its own too", "keep one of the two");
+    if (find(keys, item.key, "buffer"))
+      fail(*shared, "buffer gives each port its own memory too", "keep one of the two");
     topology.memory.bytes = buffer(*shared, "16 MB", topology.mtu + encap::kEthernetBytes);
   }
   for (const auto& [value, what] : {std::pair{&alpha, "alpha"}, std::pair{&pfc, "pfc"}})
     if (*value && !shared)
-      fail(**value, fmt::format("{} is about the memory that ports share", what), "add shared_buffer = \"16 MB\"");
+      fail(**value, fmt::format("{} needs memory that ports share", what), "add shared_buffer = \"16 MB\"");
   if (alpha) topology.memory.alpha = factor(*alpha, kMaxWeight);
   if (!pfc) return;
-  if (alpha) fail(*alpha, "with pfc no queue is bounded, and alpha is a bound", "keep one of the two");
+  if (alpha) fail(*alpha, "alpha bounds queues, but with pfc no queue is bounded", "keep one of the two");
   const toml::table& limits = table(*pfc, "pfc = { xoff = \"100 kB\", xon = \"80 kB\" }");
   check_keys(limits, pfc->key, {"xoff", "xon", "headroom"});
   const Item xoff = required(*pfc, limits, "xoff", "\"100 kB\"");
@@ -368,7 +369,7 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
 Bytes SettingsReader::buffer(const Item& item, std::string_view example, Bytes frame) const {
   const Bytes result = bytes(item, example, kMaxBufferBytes);
   if (result < frame)
-    fail(item, fmt::format("{} is less than one packet in its Ethernet frame", bytes_to_text(result)),
+    fail(item, fmt::format("{} is less than one packet with its Ethernet frame", bytes_to_text(result)),
          fmt::format("write at least {} B", frame));
   return result;
 }
@@ -388,7 +389,7 @@ void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes bu
   }
   if (const auto pmax = find(keys, item.key, "pmax")) ecn.pmax = probability(*pmax);
   if (buffer > 0 && ecn.kmin_bytes >= buffer)
-    fail(kmin, fmt::format("no packet is marked, as the buffer holds {} at most", bytes_to_text(buffer)),
+    fail(kmin, fmt::format("no packet is marked, because the buffer holds at most {}", bytes_to_text(buffer)),
          "write a kmin below the buffer");
 }
 
@@ -442,7 +443,8 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
         fail(*value, "the job has a replayed trace too", "keep one of the two");
     for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
       if (const auto value = find(keys, item.key, key))
-        fail(*value, "the key belongs to trace", "leave it out; replay = { files = \"FILE\", ... } has its own");
+        fail(*value, "the key belongs to trace",
+             "leave it out; replay = { files = \"FILE\", ... } has keys of its own");
     read_replay(*replay, job, warnings);
     check_iteration(*replay, true, job);
     return;
@@ -454,7 +456,7 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
   for (const auto& list : {keys_of_collectives(), keys_of_training(), {"collective", "chunk"}})
     for (const std::string& key : list)
       if (const auto value = find(keys, item.key, key))
-        fail(*value, "the key belongs to a pattern of communication and the job has none",
+        fail(*value, "the key belongs to a pattern of communication, but the job has none",
              "add pattern = \"all-reduce\" or parallel = { data = 4 }, or leave the key out");
   const auto phases = find(keys, item.key, "phases");
   const auto trace = find(keys, item.key, "trace");
@@ -468,7 +470,7 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
   if (!trace)
     for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
       if (const auto value = find(keys, item.key, key))
-        fail(*value, "the key belongs to a trace and the job has none", "add trace = \"FILE\" or leave the key out");
+        fail(*value, "the key belongs to a trace, but the job has none", "add trace = \"FILE\" or leave the key out");
   if (trace)
     read_trace(item, keys, *trace, job, warnings);
   else if (phases)
@@ -534,12 +536,12 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
       fail(*value, fmt::format("the job has {} too", first), "keep one of the two");
   for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
     if (const auto value = find(keys, item.key, key))
-      fail(*value, fmt::format("the key belongs to a trace and the job has {}", first), "leave it out");
+      fail(*value, fmt::format("the key belongs to a trace, but the job has {}", first), "leave it out");
   for (const std::string& key : kind ? keys_of_training() : keys_of_collectives())
     if (const auto value = find(keys, item.key, key))
       fail(*value,
-           kind ? "the key belongs to parallel ranks and the job has a pattern"
-                : "the key belongs to a pattern and the job has parallel ranks",
+           kind ? "the key belongs to parallel ranks, but the job has a pattern"
+                : "the key belongs to a pattern, but the job has parallel ranks",
            "leave it out");
   workload::Pattern& pattern = job.pattern.emplace();
   if (const auto value = find(keys, item.key, "compute")) pattern.compute = duration(*value, "150 ms", kMaxCompute);
@@ -550,7 +552,7 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
     read_training(item, keys, *parallel, pattern);
   if (const auto value = find(keys, item.key, "chunk")) {
     if (pattern.algorithm != workload::Algorithm::tree && pattern.kind != workload::Pattern::Kind::broadcast)
-      fail(*value, "only trees and broadcasts send in chunks", "add collective = \"tree\", or leave it out");
+      fail(*value, "only trees and broadcasts send chunks", "add collective = \"tree\", or leave it out");
     pattern.chunk = size_above_zero(*value, "256 KiB");
   }
   add_compute(pattern.compute, job);
@@ -619,15 +621,18 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
   if (const auto value = find(keys, item.key, "overlap")) training.overlap = truth(*value);
   for (const std::string_view key : {"gradients", "buckets", "overlap", "experts"})
     if (const auto value = find(keys, item.key, key); value && data == 1)
-      fail(*value, "there is one data-parallel rank, which exchanges no gradients", "leave it out, or raise data");
+      fail(*value, "there is only one data-parallel rank, so no gradients are exchanged",
+           "leave it out, or raise data");
   if (data > 1 && pattern.size == 0)
-    fail(item.line, path(item.key, "gradients"), "the key is missing, and data-parallel ranks exchange them",
+    fail(item.line, path(item.key, "gradients"), "the key is missing, but data-parallel ranks exchange gradients",
          "write gradients = \"100 MB\"");
   const bool split = training.tensor > 1 || training.pipeline > 1;
   if (const auto value = find(keys, item.key, "activations"); value && !split)
-    fail(*value, "neither tensor ranks nor stages of a pipeline exchange them", "leave it out, or raise one of them");
+    fail(*value, "there are no tensor ranks or pipeline stages to exchange them",
+         "leave it out, or raise tensor or pipeline");
   if (split && training.activations == 0)
-    fail(item.line, path(item.key, "activations"), "the key is missing, and tensor ranks and stages exchange them",
+    fail(item.line, path(item.key, "activations"),
+         "the key is missing, but tensor ranks and pipeline stages exchange activations",
          "write activations = \"4 MB\"");
 }
 
@@ -637,9 +642,9 @@ std::size_t SettingsReader::complete_pattern(const Item& item, const toml::table
   workload::Pattern& pattern = *job.pattern;
   const auto hosts = static_cast<std::uint32_t>(job.hosts.size());
   if (hosts == 0)
-    fail(given, "each rank is on a host of a topology, and the job names none", "add hosts = [0, 1, 2, 3]");
+    fail(given, "each rank runs on a host of a topology, but the job names no hosts", "add hosts = [0, 1, 2, 3]");
   if (!kind && hosts != pattern.ranks)
-    fail(given, fmt::format("data times tensor times pipeline is {}, and the job has {} hosts", pattern.ranks, hosts),
+    fail(given, fmt::format("data times tensor times pipeline is {}, but the job has {} hosts", pattern.ranks, hosts),
          "write as many hosts");
   pattern.ranks = hosts;
   const workload::Outline outline = at(given, [&] { return workload::outline(pattern); });
@@ -662,7 +667,7 @@ void SettingsReader::check_iteration(const Item& item, bool traced, const worklo
   fail(item,
        fmt::format("an iteration computes for {:.6g} s and sends {:.6g} B", static_cast<double>(compute) * 1e-9,
                    static_cast<double>(bytes)),
-       fmt::format("{} at most {} and {}", traced ? "scale it by compute_scale and bytes_scale to" : "write",
+       fmt::format("{} at most {} and {}", traced ? "lower compute_scale and bytes_scale to get" : "write",
                    to_text(kMaxCompute), bytes_to_text(kMaxPhaseBytes)));
 }
 
@@ -725,7 +730,7 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
   const auto overlap = find(keys, item.key, "overlap");
   if (compute) {
     if (limit) fail(*limit, "a phase that computes has no rate", "leave it out");
-    if (overlap) fail(*overlap, "a phase that computes can't overlap", "set it on the communication before it");
+    if (overlap) fail(*overlap, "a phase that computes cannot overlap", "set overlap on the communication before it");
     add_compute(duration(*compute, "20 ms", kMaxCompute), job);
     return;
   }
@@ -772,7 +777,7 @@ std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const
     phases = workload::to_job(summary, job).phases;
   });
   if (!keys.of_loops.empty() && !workload::is_training_loop(summary))
-    fail(keys.of_loops.front(), "this trace tells what was sent", "leave the key out");
+    fail(keys.of_loops.front(), "the trace records what was sent", "leave the key out");
   warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
   return phases;
 }

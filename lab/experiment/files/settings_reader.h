@@ -32,11 +32,11 @@ class SettingsReader : public TomlReader {
   /// "cause; cure" for an invalid value of a list of choices; empty if it is valid.
   static std::string objection(std::string_view value, const std::vector<std::string>& known,
                                const std::vector<std::string>& available);
-  /// Refuses an algorithm that needs ECN marks if there are none. Without an item, it was chosen by an option, as no
-  /// default needs marks.
+  /// Refuses an algorithm that needs ECN marks if there are none. `item` empty: the algorithm was chosen by an option,
+  /// as no default needs marks.
   void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
-  /// The words of `key`, or in their place those given by an option; none twice, and none with an objection, "cause;
-  /// cure". `by_default` without any.
+  /// The words of `given`, which come from `option`, else those of `key`, else `by_default`. Refuses duplicates and
+  /// words with an `objection`, "cause; cure".
   std::vector<std::string> words(const toml::table& root, std::string_view key, std::string_view example,
                                  std::string_view option, const std::vector<std::string>& given,
                                  const std::vector<std::string>& by_default,
@@ -46,29 +46,29 @@ class SettingsReader : public TomlReader {
   bool learned(const Item& item) const;
   double bounded(const Item& item) const;
   std::vector<cc::Aggressiveness::Point> read_points(const Item& item) const;
-  /// The algorithm named by `item`; loads it if that is in a shared object.
+  /// The algorithm named by `item`; loads it if it is in a shared object.
   std::string algorithm(const Item& item, std::string_view example) const;
   /// The same for option --cc.
   static std::string algorithm_of_option(std::string_view text);
   /// Loads all algorithms in shared objects named in the file and by --cc, so that their parameters are known before
   /// tables are validated. `jobs`: key of the list whose entries may have their own congestion control.
   void load_algorithms(const toml::table& root, std::string_view jobs) const;
-  /// `keys` of the top level, and those of the algorithms' parameter tables.
+  /// `keys` and the keys of the algorithms' parameter tables.
   static std::vector<std::string> with_algorithms(const std::vector<std::string>& keys);
-  /// Reads the parameters of all algorithms in the file, also of those that are not used.
+  /// Reads the parameters of all algorithms in the file, including unused ones.
   void read_parameters(const toml::table& root, cc::Parameters& result) const;
   void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
   cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
   /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   static Rate scaled(Rate rate, double scale);
-  // Specific to each kind of topology.
+  // One function for each kind of topology.
   Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
-  /// The network of a file named by `item`, whose rates are not yet scaled.
+  /// Builds the network of the file `name`, named by `item`. The rates of `graph` are not yet scaled.
   Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
   void read_memory(const Item& item, const toml::table& keys, fabric::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
@@ -84,7 +84,7 @@ class SettingsReader : public TomlReader {
   void read_keys(const Item& item, const toml::table& keys, T& value) const {
     for_each_field<T>([&](const auto& field) { read_field(item, keys, field, value); });
   }
-  /// Reads one of them.
+  /// Reads the key of one member, if present.
   template <typename T, typename M>
   void read_key(const Item& item, const toml::table& keys, M T::*member, T& value) const {
     for_each_field<T>([&](const auto& field) {
@@ -134,7 +134,8 @@ class SettingsReader : public TomlReader {
     read_keys(item, keys, value);
   }
   /// An iteration is given in one of six ways: compute and communicate, phases, a trace, a measured profile, a replayed
-  /// trace, or a communication pattern; for the last, the number of ranks is open, and phases have no bytes yet.
+  /// trace, or a communication pattern. A pattern still lacks its number of ranks and the bytes of its phases: see
+  /// complete_pattern().
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                       std::vector<std::string>& warnings) const;
   /// Recorded traces whose ranks are replayed.
@@ -152,7 +153,7 @@ class SettingsReader : public TomlReader {
     Uint128 nanos = 0;
     Uint128 bytes = 0;
   };
-  /// In more than 64 bits, unlike the sums of Job.
+  /// Total compute time and bytes of the phases, in 128 bits, unlike the sums of Job.
   static Sums sums_of(const workload::Job& job);
   void read_simple(const Item& item, const toml::table& keys, workload::Job& job) const;
   static void add_compute(Nanos time, workload::Job& job);
@@ -162,12 +163,12 @@ class SettingsReader : public TomlReader {
   void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                   std::vector<std::string>& warnings) const;
   void read_profile(const Item& profile, workload::Job& job) const;
-  /// A file named by a key, relative to this file.
+  /// The path of a file named by a key; relative paths are relative to this file's folder.
   std::filesystem::path named_file(const Item& item, std::string_view example) const;
-  /// What the keys beside `trace` say, except for the number of workers.
+  /// The settings of the keys that accompany `trace`, except for the number of workers.
   struct TraceKeys {
     workload::TraceView view{.one_worker = true};
-    std::vector<Item> of_loops;  ///< those that only a description of a training loop has a use for
+    std::vector<Item> of_loops;  ///< keys that apply only to a description of a training loop
   };
   TraceKeys read_trace_keys(const Item& item, const toml::table& keys) const;
   /// The typical iteration of the trace at `path`; errors are attributed to `item`.

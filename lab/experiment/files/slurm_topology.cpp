@@ -26,14 +26,14 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr TextFile kSlurmFile{"Slurm's topology.conf or topology.yaml", 64U << 20};
-// Hosts on switches and switches below switches. A tree has at most 131071.
+// Maximum number of names of hosts and of switches below others. A tree has at most 131071.
 constexpr std::size_t kMaxLinks = 1U << 18;
-// A parser that makes nodes of all of it takes hundreds of bytes for one.
+// Bounds memory: the YAML parser builds a tree of the whole file, with hundreds of bytes per node.
 constexpr std::size_t kMaxYaml = 1U << 20;
-// No name that Slurm takes has spaces.
+// Cannot collide with a name of Slurm, which has no spaces.
 constexpr std::string_view kAboveBlocks = "above the blocks";
 
-/// A switch, or a block, as one line has it.
+/// A switch or a block, as described by one line.
 struct Switch {
   std::string name;
   std::uint32_t line = 0;
@@ -41,7 +41,7 @@ struct Switch {
   std::vector<std::string> below;
 };
 
-/// Reads the lines; what they say together is checked by Network.
+/// Reads and checks single lines; Network checks all of them together.
 class Lines {
  public:
   explicit Lines(const std::string& file) : file_(file) {}
@@ -67,7 +67,7 @@ class Lines {
   }
 
  private:
-  using Pairs = std::map<std::string, std::string, std::less<>>;  // by keys in small letters
+  using Pairs = std::map<std::string, std::string, std::less<>>;  // by key in lower case
 
   static bool is_yaml(std::string_view text) {
     while (!text.empty()) {
@@ -110,22 +110,22 @@ class Lines {
       std::string small(key);
       std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
       if (small.starts_with("include") && equals == std::string_view::npos)
-        fail(line, "Include", "other files are not read", "put their lines in place of this one");
+        fail(line, "Include", "other files are not read", "replace this line by the lines of that file");
       if (equals == std::string_view::npos || key.empty() || key.find_first_of(" \t\"") != std::string_view::npos)
-        fail(line, "line", fmt::format("{} is no KEY=VALUE", in_quotes(key)), "write SwitchName=s1 Nodes=n[1-4]");
+        fail(line, "line", fmt::format("{} is not KEY=VALUE", in_quotes(key)), "write SwitchName=s1 Nodes=n[1-4]");
       text = trimmed(text.substr(equals + 1));
       const bool quoted = !text.empty() && text.front() == '"';
       if (quoted) text.remove_prefix(1);
       const std::size_t end = std::min(quoted ? text.find('"') : text.find_first_of(" \t"), text.size());
       if (quoted && end == text.size()) fail(line, key, "the quotation mark is not closed", "close it");
       if (!pairs.try_emplace(small, text.substr(0, end)).second)
-        fail(line, key, "the key stands twice in this line", "keep one");
+        fail(line, key, "the key appears twice in this line", "keep one");
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     add(line, pairs);
   }
 
-  /// Keys are those of topology.conf in small letters.
+  /// The keys of `pairs` are those of topology.conf in lower case.
   void add(std::uint32_t line, const Pairs& pairs) {
     const auto value = [&](std::string_view key) {
       const auto at = pairs.find(key);
@@ -136,8 +136,8 @@ class Lines {
     for (const auto& [key, unused] : pairs)
       if (std::ranges::find(known, key) == known.end())
         fail(line, key, key == "ringname" ? "a ring has no switches" : "the key is not known",
-             "read are SwitchName, Switches, Nodes, LinkSpeed, BlockName and BlockSizes; other networks can be written "
-             "as a file of links");
+             "use SwitchName, Switches, Nodes, LinkSpeed, BlockName and BlockSizes, or write the network as a file of "
+             "links");
     const auto name = value("switchname");
     const auto block = value("blockname");
     if (const auto sizes = value("blocksizes"); sizes && pairs.size() == 1) {
@@ -147,18 +147,19 @@ class Lines {
     if (!name && !block) fail(line, "SwitchName", "the key is missing", "write SwitchName=s1 Nodes=n[1-4]");
     const std::string_view key = name ? "SwitchName" : "BlockName";
     if ((name && block) || (!switches_.empty() && blocks_ != block.has_value()))
-      fail(line, key, "the file has switches and blocks", "keep the lines of one topology");
-    if (block && value("switches")) fail(line, "Switches", "a block has nodes only", "leave it out");
+      fail(line, key, "the file has switches and blocks", "keep the lines of one of the two");
+    if (block && value("switches")) fail(line, "Switches", "a block has only nodes", "leave it out");
     blocks_ = block.has_value();
     Switch& added = switches_.emplace_back();
     const std::vector<std::string> names = expanded(line, key, name ? *name : *block);
-    if (names.size() != 1) fail(line, key, fmt::format("it names {}", names.size()), "write a line for each");
+    if (names.size() != 1) fail(line, key, fmt::format("the line names {}", names.size()), "write one line for each");
     added.name = names.front();
     added.line = line;
     if (const auto nodes = value("nodes")) added.hosts = expanded(line, "Nodes", *nodes);
     if (const auto below = value("switches")) added.below = expanded(line, "Switches", *below);
     if (added.hosts.empty() && added.below.empty())
-      fail(line, key, fmt::format("nothing is below {}", in_quotes(added.name)), "add Nodes, or leave the line out");
+      fail(line, key, fmt::format("{} has nothing below it", in_quotes(added.name)),
+           "add Nodes, or leave the line out");
   }
 
   [[nodiscard]] std::vector<std::string> expanded(std::uint32_t line, std::string_view key, const std::string& list) {
@@ -180,20 +181,20 @@ class Lines {
 
   void check_sizes(std::uint32_t line, std::string_view sizes) const {
     if (sizes.empty() || sizes.find_first_not_of("0123456789,") != std::string_view::npos)
-      fail(line, "BlockSizes", fmt::format("{} is no list of sizes", in_quotes(sizes)), "write BlockSizes=4,16");
+      fail(line, "BlockSizes", fmt::format("{} is not a list of sizes", in_quotes(sizes)), "write BlockSizes=4,16");
   }
 
   // ---- topology.yaml ----
 
   void read_yaml(std::string_view text) {
     constexpr std::string_view give = "give Slurm's topology.yaml";
-    if (text.size() > kMaxYaml) fail(1, "topology", fmt::format("it has more than {} bytes", kMaxYaml), give);
+    if (text.size() > kMaxYaml) fail(1, "topology", fmt::format("the file has more than {} bytes", kMaxYaml), give);
     try {
       const YAML::Node root = workload::load_yaml(text);
       read_topologies(root);
     } catch (const YAML::Exception& error) {
       fail(static_cast<std::uint32_t>(std::max(error.mark.line, 0)) + 1, "topology",
-           fmt::format("no topology.yaml: {}", error.msg), give);
+           fmt::format("not a valid topology.yaml: {}", error.msg), give);
     }
   }
 
@@ -201,7 +202,7 @@ class Lines {
     return static_cast<std::uint32_t>(std::max(node.Mark().line, 0)) + 1;
   }
 
-  /// The only topology, or the one that is the cluster's default.
+  /// Reads the only topology, or the cluster's default.
   void read_topologies(const YAML::Node& root) {
     if (!root.IsSequence())
       fail(line_of(root), "topology", "a list of topologies is expected", "begin with - topology:");
@@ -213,12 +214,12 @@ class Lines {
     }
     if (!chosen)
       fail(1, "cluster_default", fmt::format("none of {} topologies is the cluster's default", root.size()),
-           "write cluster_default: true in the one to read");
+           "write cluster_default: true in the topology to read");
     const YAML::Node tree = (*chosen)["tree"];
     const YAML::Node block = (*chosen)["block"];
     if (!tree == !block)
-      fail(line_of(*chosen), "topology", "it is neither of kind tree nor of kind block",
-           "give one of these; a flat network is kind = \"single-switch\"");
+      fail(line_of(*chosen), "topology", "the topology has neither tree nor block",
+           "give one of them; for a flat network use kind = \"single-switch\"");
     for (const auto& [list, name, key] : {std::tuple(tree ? tree["switches"] : YAML::Node(), "switch", "switchname"),
                                           std::tuple(block ? block["blocks"] : YAML::Node(), "block", "blockname")}) {
       if (!list.IsDefined() || list.IsNull()) continue;
@@ -235,7 +236,7 @@ class Lines {
           const auto value = pair.second.IsNull() ? std::string() : pair.second.as<std::string>();
           if (value.empty() && (known == "switches" || known == "nodes")) continue;
           if (!pairs.try_emplace(known, value).second)
-            fail(line_of(pair.first), written, "the key stands twice", "keep one");
+            fail(line_of(pair.first), written, "the key appears twice", "keep one");
         }
         add(line_of(one), pairs);
       }
@@ -245,10 +246,10 @@ class Lines {
   const std::string& file_;
   std::vector<Switch> switches_;
   bool blocks_ = false;
-  std::size_t links_ = 0;  ///< names so far
+  std::size_t links_ = 0;  ///< number of names read so far
 };
 
-/// What the lines are together.
+/// Builds the network of all lines and checks it.
 class Network {
  public:
   Network(std::vector<Switch> switches, const Lines& lines, const SlurmTopologyOptions& options)
@@ -258,7 +259,7 @@ class Network {
     find_hosts();
     find_switches();
     if (lines_of_hosts_.size() < 2)
-      lines_.fail(switches_.front().line, "Nodes", "there are not two hosts", "name more");
+      lines_.fail(switches_.front().line, "Nodes", "there are fewer than two hosts", "name at least two");
     check_joined();
     add_links();
     return std::move(graph_);
@@ -272,7 +273,7 @@ class Network {
         if (!is_new)
           lines_.fail(one.line, "Nodes",
                       fmt::format("{} is on the switch of line {} already", in_quotes(host), first->second),
-                      "leave it on one switch");
+                      "keep it on one switch");
         if (lines_of_hosts_.size() > Topology::kMaxHosts)
           lines_.fail(one.line, "Nodes", fmt::format("there are more than {} hosts", Topology::kMaxHosts),
                       "give a smaller network");
@@ -285,8 +286,8 @@ class Network {
       const auto [first, is_new] = numbers_.try_emplace(one.name, static_cast<std::uint32_t>(numbers_.size()));
       if (!is_new)
         lines_.fail(one.line, "SwitchName",
-                    fmt::format("{} stands in line {} too", in_quotes(one.name), switches_[first->second].line),
-                    "give each switch one line");
+                    fmt::format("{} is in line {} too", in_quotes(one.name), switches_[first->second].line),
+                    "write one line for each switch");
       if (const auto host = lines_of_hosts_.find(one.name); host != lines_of_hosts_.end())
         lines_.fail(one.line, "SwitchName",
                     fmt::format("{} is the name of a host in line {} too", in_quotes(one.name), host->second),
@@ -308,8 +309,8 @@ class Network {
       std::vector<std::uint32_t> sorted = below_[at];
       std::ranges::sort(sorted);
       if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
-        lines_.fail(switches_[at].line, "Switches",
-                    fmt::format("{} stands there twice", in_quotes(switches_[*twice].name)), "write it once");
+        lines_.fail(switches_[at].line, "Switches", fmt::format("{} appears twice", in_quotes(switches_[*twice].name)),
+                    "write it once");
     }
   }
 
@@ -325,19 +326,18 @@ class Network {
         }
     const auto other = std::ranges::find(seen, false) - seen.begin();
     if (static_cast<std::size_t>(other) == seen.size()) return;
-    const auto top = [&](std::uint32_t at) {  // bounded, as a cycle has no top
+    const auto top = [&](std::uint32_t at) {  // bounded, since a cycle has no top
       for (std::size_t steps = 0; !above_[at].empty() && steps < switches_.size(); ++steps) at = above_[at].front();
       return switches_[at].name;
     };
     const std::string one = top(0);
     const std::string two = top(static_cast<std::uint32_t>(other));
     lines_.fail(switches_[static_cast<std::size_t>(other)].line, "SwitchName",
-                fmt::format("no switch joins {} and {}, so jobs can't span them", in_quotes(one), in_quotes(two)),
-                fmt::format("add the switch that does, as in SwitchName=top Switches={},{}, or give each part a file",
-                            one, two));
+                fmt::format("no switch connects {} and {}, so no job can use both", in_quotes(one), in_quotes(two)),
+                fmt::format("add one, such as SwitchName=top Switches={},{}, or write a file for each part", one, two));
   }
 
-  // From the hosts up, so that what a switch has down is known when its links up are made.
+  // Goes from the hosts up, so that the total rate below a switch is known when its uplinks are added.
   void add_links() {
     std::vector<double> down(switches_.size());  // bits per second
     std::vector<std::size_t> waiting(switches_.size());
@@ -359,7 +359,7 @@ class Network {
             lines_.fail(switches_[at].line, "SwitchName",
                         fmt::format("the link from {} to {} would have {:.0f} Tbps", in_quotes(switches_[at].name),
                                     in_quotes(switches_[up].name), share * 1e-12),
-                        fmt::format("lower host_rate or raise oversubscription, for at most {}",
+                        fmt::format("lower host_rate or raise oversubscription so that it has at most {}",
                                     to_text(Topology::kHighestCapacity)));
           rate = Rate(static_cast<std::uint64_t>(std::max(share, 1.0)));
         }
@@ -369,7 +369,7 @@ class Network {
       }
     }
     if (order.size() == switches_.size()) return;
-    // Whatever is left has something below it that is left, too.
+    // Each remaining switch has a remaining one below it: follow these to find a cycle.
     auto at = static_cast<std::uint32_t>(std::ranges::find_if(waiting, [](std::size_t left) { return left > 0; }) -
                                          waiting.begin());
     for (std::vector<bool> seen(switches_.size()); !seen[at];) {
@@ -377,7 +377,7 @@ class Network {
       at = *std::ranges::find_if(below_[at], [&](std::uint32_t end) { return waiting[end] > 0; });
     }
     lines_.fail(switches_[at].line, "Switches", fmt::format("{} is above itself", in_quotes(switches_[at].name)),
-                "leave out the switches that are above it");
+                "leave out the switches above it");
   }
 
   void add(const std::string& low, const std::string& high, Rate rate) {
@@ -390,7 +390,7 @@ class Network {
   const SlurmTopologyOptions& options_;
   Graph graph_;
   std::unordered_map<std::string, std::uint32_t> lines_of_hosts_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  ///< of switches
+  std::unordered_map<std::string, std::uint32_t> numbers_;  ///< numbers of switches by name
   std::vector<std::vector<std::uint32_t>> below_;           ///< by switch
   std::vector<std::vector<std::uint32_t>> above_;
 };

@@ -1,5 +1,5 @@
-// Reader of switches (see kSwitchFile.h). Words of the command line become values at their places in the file's tree,
-// so that one reader checks all.
+// Reader of switches (see switch_file.h). Command-line arguments become values in the file's tree,
+// so that one reader checks both.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr TextFile kSwitchFile{"a switch file", 1U << 20};
 constexpr std::string_view kPage = "docs/how-to/switch.md";
 
-/// A word of the command line and the key that it sets, of all ports or of one.
+/// The name of a command-line setting, and the key that it sets, for all ports or for one.
 struct Word {
   std::string_view word;
   std::string_view key;
@@ -52,7 +52,7 @@ std::vector<std::string_view> split(std::string_view text) {
   return pieces;
 }
 
-/// "30kB,60kB,0.5" as a table; everything else as it is.
+/// Converts an ecn setting such as "30kB,60kB,0.5" to a table; other values are kept.
 std::string value_of(std::string_view key, std::string_view word) {
   if (key == "ecn" && word == "off") return "false";
   if (key != "ecn" || word.starts_with('{')) return value_from_word(word);
@@ -67,7 +67,7 @@ std::string value_of(std::string_view key, std::string_view word) {
   return "{ " + table + " }";
 }
 
-/// The words of one port as values of table `place` ("port[1]").
+/// Converts the settings of one port to values in table `place` ("port[1]").
 void read_port_words(std::string_view text, const std::string& place, std::vector<Override>& values) {
   const std::string origin = fmt::format("--port {}", one_line(text));
   std::string device;
@@ -84,13 +84,13 @@ void read_port_words(std::string_view text, const std::string& place, std::vecto
     } else if (equals == std::string_view::npos && !settings.empty() && settings.back().first == "ecn") {
       settings.back().second += fmt::format(",{}", piece);
     } else if (settings.empty() && (device.starts_with("memif:") || device.starts_with("net_"))) {
-      device += fmt::format(",{}", piece);  // these have words of their own
+      device += fmt::format(",{}", piece);  // these devices have settings of their own
     } else {
       std::vector<std::string> known;
       for (const Word& one : kPortWords) known.emplace_back(one.word);
       const auto meant = nearest(word, known);
       throw InputError(fmt::format(
-          "{}: {} is no setting of a port; {}", origin, in_quotes(piece),
+          "{}: {} is not a setting of a port; {}", origin, in_quotes(piece),
           meant ? fmt::format("did you mean \"{}=...\"?", *meant) : "write KEY=VALUE with one of " + joined(known)));
     }
   }
@@ -137,7 +137,7 @@ class SwitchReader : public SettingsReader {
     usual.config.output.rate = Rate(1'000'000'000'000'000);
     read_port(root, "", usual);
     const auto list = find(root, "", "port");
-    if (!list) fail(1, "port", "a switch without ports", "write [[port]] or --port for each, two at least");
+    if (!list) fail(1, "port", "the switch has no ports", "write [[port]] or --port for each, at least two");
     const toml::array* ports = list->node->as_array();
     if (ports == nullptr) fail(*list, "an array of tables is expected", "write [[port]] above each port");
     for (const toml::node& node : *ports) {
@@ -152,25 +152,25 @@ class SwitchReader : public SettingsReader {
       if (port.device.empty()) fail(device, "it is empty", "write a port such as \"af_packet:eth0\"");
       for (const SwitchSettings::Port& other : settings.ports)
         if (other.device == port.device)
-          fail(device, fmt::format("{} is named twice", in_quotes(port.device)), "give each port a device of its own");
+          fail(device, fmt::format("{} appears twice", in_quotes(port.device)), "give each port a device of its own");
       read_port(values, item.key, port);
       const fabric::LinkConfig& output = port.config.output;
       if (output.ecn.enabled && output.buffer_bytes > 0 && output.ecn.kmin_bytes >= output.buffer_bytes)
         fail(device,
-             fmt::format("no frame is marked, as the buffer holds {} and kmin is {}",
+             fmt::format("no frame is marked, because the buffer holds {} and kmin is {}",
                          bytes_to_text(output.buffer_bytes), bytes_to_text(output.ecn.kmin_bytes)),
              "write a kmin below the buffer");
       port.config.output.seed = Random::stream(first_seed, settings.ports.size()).next();
       settings.ports.push_back(std::move(port));
     }
     if (settings.ports.size() < 2 || settings.ports.size() > fabric::EthernetSwitch::kMaxPorts)
-      fail(*list, fmt::format("a switch with {}", plural(settings.ports.size(), "port")),
+      fail(*list, fmt::format("the switch has {}", plural(settings.ports.size(), "port")),
            fmt::format("write 2 to {}", fabric::EthernetSwitch::kMaxPorts));
     return settings;
   }
 
  private:
-  /// What stands there replaces what `port` has.
+  /// Values in `keys` replace those of `port`.
   void read_port(const toml::table& keys, std::string_view prefix, SwitchSettings::Port& port) const {
     fabric::LinkConfig& output = port.config.output;
     if (const auto value = find(keys, prefix, "rate")) output.rate = rate(*value);

@@ -16,7 +16,7 @@ namespace mltcp::experiment {
 struct SwitchSettings {
   struct Port {
     std::string device;  ///< in the syntax of dpdk::parse_port_name(), not validated here
-    /// Without a given rate: the maximum.
+    /// If no rate is given, it has the maximum rate.
     fabric::SwitchPortConfig config;
     std::uint32_t mtu = 0;  ///< 0: the device's
   };
@@ -33,8 +33,8 @@ struct SwitchWords {
   std::vector<std::string> ports;
 };
 
-/// Throws InputError "FILE:LINE: KEY: cause; cure", with the option in place of file and line where it applies. `path`
-/// may be empty: then there is no file.
+/// Throws InputError "FILE:LINE: KEY: cause; cure"; for values from the command line, with the option in place of file
+/// and line. `path` may be empty: then there is no file.
 SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words);
 SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words);
 

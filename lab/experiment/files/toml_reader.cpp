@@ -1,4 +1,4 @@
-// Reading of values out of TOML files (see toml_reader.h).
+// Reads values from TOML files (see toml_reader.h).
 #include "mltcp/lab/experiment/files/toml_reader.h"
 
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ std::string TomlReader::place(std::uint32_t line) const {
 std::string TomlReader::place(const Item& item) const {
   if (!item.elsewhere.empty()) return item.elsewhere;
   const std::string where = place(item.line);
-  const bool named = where.starts_with("--") && where.substr(2) == item.key;  // an option called as its key
+  const bool named = where.starts_with("--") && where.substr(2) == item.key;  // an option named like its key
   return named ? where : fmt::format("{}: {}", where, item.key);
 }
 
@@ -55,7 +55,7 @@ void TomlReader::check_keys(const toml::table& table, std::string_view prefix,
 const toml::table& TomlReader::table(const Item& item, std::string_view example) const {
   const toml::table* result = item.node->as_table();
   if (result == nullptr)
-    fail(item, fmt::format("a table is expected and this is {}", type_name(*item.node)),
+    fail(item, fmt::format("a table is expected, but this is {}", type_name(*item.node)),
          fmt::format("write {}", example));
   return *result;
 }
@@ -63,7 +63,7 @@ const toml::table& TomlReader::table(const Item& item, std::string_view example)
 const std::string& TomlReader::text(const Item& item, std::string_view example) const {
   const toml::value<std::string>* result = item.node->as_string();
   if (result == nullptr)
-    fail(item, fmt::format("a text is expected and this is {}", type_name(*item.node)),
+    fail(item, fmt::format("a text is expected, but this is {}", type_name(*item.node)),
          fmt::format("write \"{}\"", example));
   return result->get();
 }
@@ -78,7 +78,7 @@ std::string TomlReader::name_text(const Item& item) const {
 std::int64_t TomlReader::whole(const Item& item, std::int64_t least, std::int64_t most) const {
   const toml::value<std::int64_t>* result = item.node->as_integer();
   if (result == nullptr)
-    fail(item, fmt::format("a whole number is expected and this is {}", type_name(*item.node)),
+    fail(item, fmt::format("a whole number is expected, but this is {}", type_name(*item.node)),
          fmt::format("write a number from {} to {}, without quotes", least, most));
   if (result->get() < least || result->get() > most)
     fail(item, fmt::format("{} is out of range", result->get()), fmt::format("write {} to {}", least, most));
@@ -92,7 +92,7 @@ double TomlReader::decimal(const Item& item, std::string_view example) const {
   else if (const auto* integer = item.node->as_integer())
     result = static_cast<double>(integer->get());
   else
-    fail(item, fmt::format("a number is expected and this is {}", type_name(*item.node)),
+    fail(item, fmt::format("a number is expected, but this is {}", type_name(*item.node)),
          fmt::format("write a number without quotes, such as {}", example));
   if (!std::isfinite(result)) fail(item, "the number is not finite", fmt::format("write one such as {}", example));
   return result;
@@ -100,7 +100,8 @@ double TomlReader::decimal(const Item& item, std::string_view example) const {
 
 double TomlReader::probability(const Item& item) const {
   const double result = decimal(item, "0.01");
-  if (result < 0 || result > 1) fail(item, fmt::format("{} is no probability", result), "write a number from 0 to 1");
+  if (result < 0 || result > 1)
+    fail(item, fmt::format("{} is not a probability", result), "write a number from 0 to 1");
   return result;
 }
 
@@ -114,7 +115,7 @@ double TomlReader::factor(const Item& item, double most) const {
 bool TomlReader::truth(const Item& item) const {
   const toml::value<bool>* result = item.node->as_boolean();
   if (result == nullptr)
-    fail(item, fmt::format("true or false is expected and this is {}", type_name(*item.node)),
+    fail(item, fmt::format("true or false is expected, but this is {}", type_name(*item.node)),
          "write true or false, without quotes");
   return result->get();
 }
@@ -136,7 +137,7 @@ Rate TomlReader::rate(const Item& item) const {
 Bytes TomlReader::bytes(const Item& item, std::string_view example, Bytes most) const {
   const Bytes result = with_unit(item, example, parse_bytes);
   if (result > most)
-    fail(item, fmt::format("{} is too much", bytes_to_text(result)), "write at most " + bytes_to_text(most));
+    fail(item, fmt::format("{} is too large", bytes_to_text(result)), "write at most " + bytes_to_text(most));
   return result;
 }
 
@@ -158,7 +159,7 @@ std::string TomlReader::either(std::vector<std::string> words) {
 std::vector<Item> TomlReader::elements(const Item& item, std::string_view what, std::string_view example) const {
   const toml::array* list = item.node->as_array();
   if (list == nullptr)
-    fail(item, fmt::format("an array of {} is expected and this is {}", what, type_name(*item.node)),
+    fail(item, fmt::format("an array of {} is expected, but this is {}", what, type_name(*item.node)),
          fmt::format("write {}", example));
   std::vector<Item> items;
   for (const toml::node& node : *list) items.push_back({&node, item.key, line_of(node, item.line)});
@@ -184,11 +185,11 @@ void apply_overrides(toml::table& root, const std::vector<Override>& overrides) 
     try {
       value = toml::parse("v = " + override.value);
     } catch (const toml::parse_error&) {
-      // Told below, as is a value with more behind it.
+      // Refused below, as is a value followed by other keys.
     } catch (const ParserAssertion&) {
     }
     if (value.size() != 1)
-      refuse(fmt::format("{} is no value; write it as in the file, in one line", in_quotes(override.value)));
+      refuse(fmt::format("{} is not a value; write it as in the file, in one line", in_quotes(override.value)));
     try {
       set_value(root, override.key, *value.get("v"), kFirstOverrideLine + static_cast<std::uint32_t>(i));
     } catch (const InputError& error) {

@@ -1,5 +1,5 @@
-// Reading of values from TOML files with bounds checks and clear errors "FILE:LINE: KEY: cause; cure". Base of the
-// readers of experiment and cluster files. Not installed.
+// Reads values from TOML files, with bounds checks and errors "FILE:LINE: KEY: cause; cure". Base of the readers of
+// experiment and cluster files. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ struct Item {
   std::string elsewhere{};  ///< "FILE:LINE: KEY" if it comes from another file, used in messages
 };
 
-/// Line numbers from this one on denote overrides by index; no file is as long.
+/// Line numbers from this one on denote overrides by index; larger than any line number of a file.
 inline constexpr std::uint32_t kFirstOverrideLine = 1U << 31;
 inline constexpr std::size_t kMaxNameBytes = 100;
 inline constexpr Rate kMinRate(1'000);  // 1 kbps
@@ -49,7 +49,7 @@ class TomlReader {
   /// Throws InputError "FILE:LINE: KEY: cause; cure".
   [[noreturn]] void fail(std::uint32_t line, std::string_view key, std::string_view cause, std::string_view cure) const;
   [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const;
-  /// Text for a line: its place in the file, or the origin of its override.
+  /// A line's place for messages: "FILE:LINE", or the origin of its override.
   [[nodiscard]] std::string place(std::uint32_t line) const;
   [[nodiscard]] std::string place(const Item& item) const;
   static std::string path(std::string_view prefix, std::string_view key) {
@@ -57,11 +57,11 @@ class TomlReader {
   }
   /// The value of `key` in `table`, whose own path is `prefix` ("job[2]", or empty at the top).
   static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key);
-  /// The value of a key that the table `item` has to have; throws InputError if it is missing.
+  /// The value of a required key of the table `item`; throws InputError if it is missing.
   Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   /// Refuses unknown keys.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;
-  // These read a value of a type and range, or refuse it with `example` in the cure.
+  // These read a value of a given type and range; errors contain `example` in the cure.
   const toml::table& table(const Item& item, std::string_view example) const;
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;
@@ -69,7 +69,7 @@ class TomlReader {
   std::uint32_t count(const Item& item, std::int64_t least, std::int64_t most) const {
     return static_cast<std::uint32_t>(whole(item, least, most));
   }
-  /// One of a few words, and what it stands for; the first is the example.
+  /// The value of the word written, which must be one of `known`; the first one is the example.
   template <typename Value>
   Value one_of(const Item& item, const std::vector<std::pair<std::string_view, Value>>& known) const {
     std::vector<std::string> words;
@@ -79,7 +79,7 @@ class TomlReader {
       if (word == written) return value;
     fail(item, fmt::format("{} is not known", in_quotes(written)), fmt::format("write {}", either(words)));
   }
-  /// Each element of an array of `what`, or a refusal that says so with `example`.
+  /// The elements of an array of `what`; errors contain `example` in the cure.
   std::vector<Item> elements(const Item& item, std::string_view what, std::string_view example) const;
   double decimal(const Item& item, std::string_view example) const;
   double probability(const Item& item) const;
@@ -113,7 +113,7 @@ class TomlReader {
   /// "a, b or c".
   static std::string either(std::vector<std::string> words);
   static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise);
-  /// What `work` yields; its InputErrors, about the value of `item`, get its position.
+  /// Returns work(); its InputErrors, which are about the value of `item`, get the position of `item`.
   template <typename Work>
   auto at(const Item& item, const Work& work) const {
     try {

@@ -1,4 +1,4 @@
-// Reader of topology files (see kTopologyFile.h).
+// Reader of topology files (see topology_file.h).
 #include "mltcp/lab/experiment/files/topology_file.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ class TopologyReader : public SettingsReader {
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (!prefix.empty()) return {};
     if (key == "job" || key == "bottleneck" || key == "policies" || key == "arrivals" || key == "type")
-      return "it is one of an experiment or of a stream of jobs: here are hosts and [topology] alone";
+      return "the key belongs to an experiment or cluster file: a topology file has only hosts and [topology]";
     return {};
   }
 
@@ -60,15 +60,15 @@ class TopologyReader : public SettingsReader {
     for (const Item& entry : elements(item, "names", "hosts = [\"node[01-16]\"]")) {
       for (std::string& name : at(entry, [&] { return expand_hosts(text(entry, "node1"), Topology::kMaxHosts); })) {
         if (name.empty() || name.size() > kLongestName || one_line(name) != name)
-          fail(entry, fmt::format("{} is no name of a host", in_quotes(name)),
+          fail(entry, fmt::format("{} is not a name of a host", in_quotes(name)),
                fmt::format("write 1 to {} printable characters", kLongestName));
         if (!lines.try_emplace(name, entry.line).second)
-          fail(entry, fmt::format("{} stands there twice", in_quotes(name)), "give each host a name of its own");
+          fail(entry, fmt::format("{} appears twice", in_quotes(name)), "give each host a name of its own");
         names.push_back(std::move(name));
       }
     }
     if (names.size() != topology.hosts())
-      fail(item, fmt::format("there are {} names and the topology has {} hosts", names.size(), topology.hosts()),
+      fail(item, fmt::format("there are {} names, but the topology has {} hosts", names.size(), topology.hosts()),
            "write one name for each host, in the order of the topology's");
     return names;
   }

@@ -1,11 +1,11 @@
 // Reader of topology files: a network and the names of its hosts, for the scheduler's service. TOML:
 //
 //   hosts = ["node[01-16]", "gpu-a"]       names, in the order of the topology's hosts (host_list.h)
-//   [topology]                             as in experiment files (docs/reference/experiment-file.md)
+//   [topology]                             as in experiment files (docs/reference/experiment-network.md)
 //   kind = "leaf-spine"
 //   ...
 //
-// Without `hosts` they have the topology's names. Errors are as in experiment files (experiment_file.h).
+// Without `hosts`, hosts have the topology's names. Errors are as in experiment files (experiment_file.h).
 #pragma once
 
 #include <filesystem>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr TextFile kTrace{"a trace", std::size_t{1} << 30};
 
-/// Traces are streamed: whoever observes what is read gets them whole, but for pipes and files that are too large.
+/// Reads a trace again for the FileObserver, if any, as traces are streamed. Skips pipes and files that are too large.
 void show(const std::filesystem::path& path) {
   std::error_code error;
   if (!FileObserver::exists() || !std::filesystem::is_regular_file(path, error)) return;
@@ -51,12 +51,12 @@ workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> 
   } catch (const InputError&) {
     for (const std::filesystem::path& path : paths) {
       std::error_code error;
-      if (!std::filesystem::is_regular_file(path, error)) continue;  // what a pipe held is gone
+      if (!std::filesystem::is_regular_file(path, error)) continue;  // a pipe can't be read again
       std::string text;
       try {
         text = read_text_file(path, path.string(), kTrace);
       } catch (const InputError&) {
-        continue;  // the reader's own error tells
+        continue;  // the reader's own error is reported
       }
       const bool profiles = !options.also_known.empty() && paths.size() == 1;
       refuse_known_kind(text, path.string(), profiles ? "a trace or a demand profile" : kTrace.what, {FileKind::trace});
@@ -72,7 +72,7 @@ workload::GraphSummary summarise_job_traces(std::span<const std::filesystem::pat
 
 bool is_measured_profile(const std::filesystem::path& file) {
   std::error_code error;
-  // A pipe is not looked into: what has been read of it is gone.
+  // A pipe is not inspected, as its data can be read only once.
   if (!std::filesystem::is_regular_file(file, error) || workload::format_of(file) != nullptr) return false;
   constexpr TextFile kind{"a trace or a demand profile", std::size_t{1} << 30};
   return workload::is_profile(read_text_file(file, file.string(), kind));
@@ -87,7 +87,7 @@ std::string job_name_of(const std::filesystem::path& file) {
   const std::string last = name.extension().string();
   const std::string before = name.stem().string();
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // A rank; "0.0.4" is a version.
+  // A number at the end is a rank, except in a version such as "0.0.4".
   if (last.size() > 1 && std::all_of(last.begin() + 1, last.end(), is_digit) && !is_digit(before.back())) name = before;
   const std::string result = name.string();
   return objection_to_name(result).empty() ? result : "trace";

@@ -1,4 +1,4 @@
-// Traces that a command was given, which may be files of another kind.
+// Reads the traces given to a command, which may be files of another kind.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,20 @@
 
 namespace mltcp::experiment {
 
-/// As workload::read_traces(), but for a file of another kind that mltcp knows the error says which, and what takes it
+/// As workload::read_traces(), but if a file is of another known kind, the error names the kind and the command for it
 /// (file_kind.h).
 workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> paths,
                                          const workload::TraceOptions& options);
 
-/// What is seen of such traces.
+/// A summary of such traces.
 workload::GraphSummary summarise_job_traces(std::span<const std::filesystem::path> paths,
                                             const workload::TraceView& view);
 
-/// Whether a file is a measured profile, by how it begins.
+/// Whether a file is a measured profile, according to its first line.
 bool is_measured_profile(const std::filesystem::path& file);
 
-/// What a job is called whose trace is this file or folder: its name without what tells the format, how it is packed
-/// and the rank. "bert.3.et.gz" is of "bert", "mlcommons_1.0.2.tgz" of "mlcommons_1.0.2".
+/// The name of a job with this file or folder as its trace: the file's name without format, compression and rank.
+/// "bert.3.et.gz" gives "bert", "mlcommons_1.0.2.tgz" gives "mlcommons_1.0.2".
 std::string job_name_of(const std::filesystem::path& file);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// The scheduler's problem of an experiment, and its solution (see compatibility.h).
+// Converts an experiment into a scheduling problem and solves it (see compatibility.h).
 #include "mltcp/lab/experiment/fit/compatibility.h"
 
 #include <fmt/format.h>
@@ -24,9 +24,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMaxBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
+constexpr double kMaxBurstsOnPerimeter = 200'000;  // of all jobs on a link; takes half a minute to search
 
-// Of the search for slack or stretch that would help: many solutions are tried, each with little effort.
+// Limits of the search for a sufficient slack or stretch, which computes many solutions with little effort each.
 constexpr double kHelpStep = 0.001;
 constexpr double kMaxBurstsWithHelp = 2'000;
 constexpr std::uint64_t kHelpNodes = 200;
@@ -35,13 +35,13 @@ using scheduler::Burst;
 using scheduler::Demand;
 using scheduler::Problem;
 
-// Nothing above 0 looks like 0.
+// A share above 0 is never shown as 0.
 std::string percent(double share) {
   if (share <= 0 || share >= 0.001) return fmt::format("{:.1f}%", 100 * share);
   return share < 0.0001 ? "less than 0.01%" : fmt::format("{:.2f}%", 100 * share);
 }
 
-// To four digits: of measured rates the others only hide these.
+// The rate to four digits, as further digits of a measured rate are noise.
 std::string rounded(Rate rate) {
   std::uint64_t unit = 1;
   while (rate.bits_per_second / unit >= 10'000) unit *= 10;
@@ -54,7 +54,7 @@ Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
   return Rate(sum);
 }
 
-/// That says where in the file it is.
+/// An InputError whose text already has the place in the file.
 struct PlacedError : InputError {
   using InputError::InputError;
 };
@@ -75,7 +75,8 @@ class Scheduling {
       slot.unaware = job.unaware;
       if (!job.unaware) aware_.push_back(number);
     }
-    if (aware_.empty()) fail(0, "every job is unaware, so none keeps to a schedule", "let one job be aware");
+    if (aware_.empty())
+      fail(0, "every job is unaware, so no job keeps to a schedule", "remove unaware = true from at least one job");
     if (aware_.size() < result_.jobs.size()) warn_of_unaware();
   }
 
@@ -86,7 +87,7 @@ class Scheduling {
           [this](double fraction, const std::string& job) { tell(0.4 * fraction, "measuring " + job); }, 0);
     if (options_.make_room) {
       ScheduleSettings settings = experiment_.schedule;
-      settings.max_stretch = options_.solve.max_stretch;  // may be another than the file's
+      settings.max_stretch = options_.solve.max_stretch;  // may differ from the file's
       options_.solve.slack = slack_for(settings, experiment_.jobs, profiles_);
     }
     tell(0.4, "solving");
@@ -94,8 +95,8 @@ class Scheduling {
     for (const ScheduleResult::Component& component : result_.components)
       if (!component.within_limit)
         result_.warnings.push_back(fmt::format(
-            "no short perimeter fits the periods of {} jobs, {} among them: their slots are up to {} longer than their "
-            "iterations; raise --max-repetitions, or keep jobs of one period together",
+            "no short perimeter fits the periods of {} jobs, including {}: their slots are up to {} longer than their "
+            "iterations; raise --max-repetitions, or place jobs with the same period together",
             component.jobs.size(), in_quotes(result_.jobs[component.jobs.front()].name), percent(component.stretch)));
     for (std::size_t i = 0; i < result_.links.size(); ++i) {
       tell(0.5 + 0.4 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
@@ -117,7 +118,7 @@ class Scheduling {
       schedule_dumbbell();
   }
 
-  // Whether all jobs fit with these options: solved as the schedule itself was.
+  // Whether all jobs fit with these options; solves the whole problem like the schedule itself.
   [[nodiscard]] bool fits_with(const scheduler::SolveOptions& options) const {
     Scheduling other(*this);
     other.options_.solve = options;
@@ -130,19 +131,19 @@ class Scheduling {
                                [](const ScheduleResult::Component& component) { return component.within_limit; });
   }
 
-  // What the worst link alone needs, found by trying, and whether that is enough for all of them.
+  // Finds by trial the slack or stretch that the worst link alone needs, and checks whether it suffices for all links.
   void look_for_help() {
     if (result_.links.empty()) return;
     const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
     if (worst.solution.score >= 1 || worst.uses.size() > kMaxJudgedJobs) return;
     double bursts = 0;
-    double load = 0;  // of the link, by all iterations
+    double load = 0;  // mean load of the link, as a share of its capacity
     for (const ScheduleResult::Use& use : worst.uses) {
       bursts += static_cast<double>(use.demand.bursts.size()) * use.repetitions;
       load += bits(use.demand) / use.demand.period.seconds() / static_cast<double>(worst.capacity.bits_per_second);
     }
     if (bursts > kMaxBurstsWithHelp) return;
-    tell(0.9, "what would help");
+    tell(0.9, "possible improvements");
     const Problem problem = problem_of(worst);
     const auto solution = [&](double slack, double stretch) {
       scheduler::SolveOptions options = options_.solve;
@@ -153,8 +154,8 @@ class Scheduling {
       return scheduler::solve(problem, options);
     };
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
-    // Longer slots need not do where shorter ones do, as their lengths meet on other perimeters: so ever longer ones
-    // are tried from the shortest on, and then those half way between the last two.
+    // Longer slots have other perimeters, so they may fail where shorter ones suffice. Therefore tries ever longer
+    // slots from the shortest on, then a binary search between the last two.
     const auto min_slack = [&](double stretch) -> std::optional<double> {
       const auto fits = [&](int steps) {
         const scheduler::Solution found = solution(steps * kHelpStep, stretch);
@@ -182,7 +183,7 @@ class Scheduling {
     }
 
     options = options_.solve;
-    std::vector<double> rhythms;  // stretches that give one; with some room, as slack stretches slots more than it adds
+    std::vector<double> rhythms;  // with a perimeter within the limit; not minimal, as slack stretches slots, too
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMaxHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
@@ -214,10 +215,10 @@ class Scheduling {
     for (const ScheduleResult::ScheduledJob& job : result_.jobs)
       if (job.unaware) names += (names.empty() ? "" : ", ") + in_quotes(job.name);
     result_.warnings.push_back(
-        fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
+        fmt::format("these jobs are unaware and have no slot, so scores do not count what they send: {}", names));
   }
 
-  // The job as it is alone, on a link of `rate` if it isn't measured.
+  // The demand of the job in isolation: measured, or ideal on a link of `rate`.
   Demand demand(std::uint32_t number, Rate rate) {
     bool changed = false;
     Demand demand;
@@ -232,13 +233,13 @@ class Scheduling {
     job.first_send = options_.measure ? profiles_[number].first_send : demand.bursts.front().from;
     if (changed)
       result_.warnings.push_back(
-          fmt::format("job {} has more than {} bursts in an iteration; some that stand close "
-                      "together are drawn as one of their mean rate",
+          fmt::format("job {} has more than {} bursts in an iteration; bursts that are close together are combined "
+                      "into one with their mean rate",
                       in_quotes(experiment_.jobs[number].name), options_.max_bursts));
     return demand;
   }
 
-  // The link over which the job sends most, where its acknowledgements and stray packets matter least.
+  // The link on which the job sends most, where its acknowledgements and stray packets have the least effect.
   [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
     const auto& uses = profiles_[number].uses;
     const auto most =
@@ -249,10 +250,9 @@ class Scheduling {
     return *most;
   }
 
-  // Refuses jobs of such different periods on a link that the shortest perimeter takes minutes to search, here where
-  // their places in the file are known. The solver's own limit, a million bursts, is of its memory and of whatever
-  // perimeter it takes, which may be longer: what passes here may still be refused there, and never the other way
-  // round.
+  // Refuses a link whose jobs have so different periods that a search of the shortest perimeter would take minutes.
+  // Here the jobs' places in the file are known. The solver has a limit of its own, a million bursts, for its memory
+  // and for the perimeter that it chooses, which may be longer: it may still refuse jobs that pass this check.
   void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
                     const std::vector<std::size_t>& bursts) const {
     const auto longer = [&](std::uint32_t a, std::uint32_t b) {
@@ -265,12 +265,11 @@ class Scheduling {
              std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
     if (sum <= kMaxBurstsOnPerimeter) return;
     fail(*least,
-         fmt::format(
-             "its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
-             "bursts, more than {:.0f}",
-             to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
-             to_text(result_.jobs[*most].period), in_quotes(link), sum, kMaxBurstsOnPerimeter),
-         "set unaware = true for one of them, or give them iterations that differ less");
+         fmt::format("its iterations of {} and those of job {} ({}) share link {}, whose perimeter then has {:.0f} "
+                     "bursts, more than {:.0f}",
+                     to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
+                     to_text(result_.jobs[*most].period), in_quotes(link), sum, kMaxBurstsOnPerimeter),
+         "set unaware = true for one of the two jobs, or give them iteration times that differ less");
   }
 
   [[noreturn]] void fail(std::uint32_t number, std::string_view cause, std::string_view cure) const {
@@ -291,13 +290,13 @@ class Scheduling {
       use.demand = demand(number, own.is_zero() ? link.capacity : own);
       if (peak(use.demand) > link.capacity)
         result_.warnings.push_back(
-            fmt::format("job {} alone asks for {} of link {}, which has {}: no shift makes that fit; lower its rate",
+            fmt::format("job {} alone needs {} of link {}, which has {}, so no time shift makes it fit; lower its rate",
                         in_quotes(result_.jobs[number].name), to_text(peak(use.demand)), in_quotes(link.name),
                         to_text(link.capacity)));
     }
     link.competed = peaks(link.uses) > link.capacity;
     if (!link.competed) {
-      // Nobody has to keep to anything.
+      // The jobs never exceed the capacity, so no slots are needed.
       for (const std::uint32_t number : aware_) {
         ScheduleResult::ScheduledJob& job = result_.jobs[number];
         job.slot_period = job.period;
@@ -328,11 +327,11 @@ class Scheduling {
     result_.optimal = link.solution.optimal;
   }
 
-  // A job on the network: what each of its flows asks for, and the links that each takes.
+  // A job on the network: the demand of one of its flows, and the paths of all.
   struct Routed {
-    std::vector<std::vector<std::uint32_t>> paths;  // by flow, of all workers
-    std::map<std::uint32_t, std::uint32_t> flows;   // by link: how many take it
-    Demand demand;                                  // of one flow
+    std::vector<std::vector<std::uint32_t>> paths;  // by flow, for all workers
+    std::map<std::uint32_t, std::uint32_t> flows;   // by link: number of flows on it
+    Demand demand;                                  // demand of one flow
   };
 
   Routed route(const FlowFabric& fabric, const workload::Placement& placement) {
@@ -348,7 +347,7 @@ class Scheduling {
         routed.paths.push_back(std::move(path.data));
         for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
       }
-    // A worker is as fast as the link lets it on which most of the job's flows meet.
+    // The rate of a worker is limited by the link with the least capacity for each of the job's flows on it.
     Rate rate = experiment_.topology->host_rate();
     if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
     const Rate wanted = rate;
@@ -361,12 +360,13 @@ class Scheduling {
     }
     if (rate < wanted && !options_.measure) {
       const std::string link = in_quotes(fabric.links[slowest].name);
-      const std::string cause = routed.flows[slowest] > 1
-                                    ? fmt::format("{} of job {}'s own flows meet on link {}, which",
-                                                  routed.flows[slowest], in_quotes(job.name), link)
-                                    : fmt::format("link {}, on the way of job {},", link, in_quotes(job.name));
-      result_.warnings.push_back(fmt::format("{} lets a worker send at {} and not {}; it is drawn so much slower",
-                                             cause, to_text(rate), to_text(wanted)));
+      const std::string cause =
+          routed.flows[slowest] > 1
+              ? fmt::format("{} flows of job {} share link {}, which", routed.flows[slowest], in_quotes(job.name), link)
+              : fmt::format("link {} on the path of job {}", link, in_quotes(job.name));
+      result_.warnings.push_back(
+          fmt::format("{} lets a worker send at only {}, not {}; the schedule assumes the lower rate", cause,
+                      to_text(rate), to_text(wanted)));
     }
     routed.demand = demand(placement.job, rate);
     std::uint32_t share = job.flows;
@@ -383,7 +383,7 @@ class Scheduling {
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
-    options.max_slot_stretch = 0;  // the limit on the stretch is what was asked for
+    options.max_slot_stretch = 0;  // solve.max_stretch is the only limit
     scheduler::Cluster cluster(*config.topology, options);
     const std::vector<workload::Placement> placements = workload::place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;
@@ -465,7 +465,7 @@ class Scheduling {
     for (std::uint32_t i = 0; i < solution.links.size(); ++i) link_numbers_.emplace(solution.links[i].link, i);
   }
 
-  // Jobs of the graph are those that are aware, in order.
+  // The jobs of the graph are the aware jobs, in order.
   void name_loops(const scheduler::AffinityGraph& graph) {
     for (const scheduler::AffinityGraph::Group& group : graph.groups) {
       if (group.loops == 0) continue;
@@ -486,7 +486,7 @@ class Scheduling {
     return longest;
   }
 
-  // The link by itself, its jobs in the order of its uses.
+  // The problem of this link alone, with jobs in the order of its uses.
   [[nodiscard]] Problem problem_of(const ScheduleResult::Link& link) const {
     Problem problem;
     Problem::Link& only = problem.links.emplace_back();
@@ -499,8 +499,8 @@ class Scheduling {
     return problem;
   }
 
-  // What follows from the shifts: rotations, what it was without them, and what would help. Links that are alike are
-  // judged once.
+  // Fills in what follows from the shifts: rotations, the score without shifts, removals and pair scores. Equal links
+  // are computed once.
   void judge(ScheduleResult::Link& link) {
     if (!link.competed) return;
     scheduler::Slots slots;
@@ -543,16 +543,16 @@ class Scheduling {
   struct Judgement {
     double unshifted_score = 1;
     bool has_removals = false;
-    std::vector<scheduler::Removal> removals;  // jobs by place in the link's uses
+    std::vector<scheduler::Removal> removals;  // jobs are indices in the link's uses
     std::vector<std::vector<double>> pair_scores;
   };
 
   const Experiment& experiment_;
   ScheduleOptions options_;
-  std::vector<std::uint32_t> aware_;  // jobs that get slots
-  std::vector<Profile> profiles_;     // by job; empty unless they are measured
+  std::vector<std::uint32_t> aware_;  // numbers of the jobs that get slots
+  std::vector<Profile> profiles_;     // by job; empty if demands are not measured
   std::map<std::string, Judgement> judged_;
-  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // places in result_.links
+  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // indices of result_.links
   ScheduleResult result_;
 };
 
@@ -573,7 +573,7 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
     const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     if (!competes[number]) continue;
     plan.jobs.push_back({job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
-    // A step has to outrun the slack, which works against it.
+    // Slack moves the next slot away from the job in each iteration, so a step must be larger than the slack.
     plan.gradual_step = std::clamp(2 * job.stretch(), plan.gradual_step, 1.0);
   }
   return plan;
@@ -583,15 +583,13 @@ ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions
   try {
     for (const workload::Job& job : experiment.jobs)
       if (job.ranked() && !options.measure)
-        throw InputError(
-            fmt::format("job {}: what a pattern of communication asks of the links has to be measured; add "
-                        "--measure",
-                        in_quotes(job.name)));
+        throw InputError(fmt::format(
+            "job {}: the link use of a pattern of communication must be measured; add --measure", in_quotes(job.name)));
     return Scheduling(experiment, options).run();
   } catch (const PlacedError&) {
     throw;
   } catch (const InputError& error) {
-    // What the solver refuses, as a period that is too long with its slack, is of the file as a whole.
+    // Errors of the solver, such as a period that is too long with its slack, are about the whole file.
     if (experiment.file.empty()) throw;
     throw InputError(one_line(fmt::format("{}: {}", experiment.file, error.what())));
   }
@@ -626,23 +624,24 @@ std::string help_of(const ScheduleResult& schedule) {
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   const scheduler::LinkSolution& solution = link.solution;
   if (!link.competed)
-    return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
+    return fmt::format("any time shifts work: together the jobs never need more than {} of {}",
                        rounded(peaks(link.uses)), to_text(link.capacity));
   if (solution.score >= 1) {
-    const std::string_view fits =
-        "fully compatible: with these time shifts the jobs never ask for more than the link has";
-    if (solution.margin.count == 0) return fmt::format("{}, with nothing to spare: who leaves its slot collides", fits);
+    const std::string_view fits = "fully compatible: with these time shifts the jobs never need more than the link has";
+    if (solution.margin.count == 0)
+      return fmt::format("{}, but without margin: a job that leaves its slot collides", fits);
     return fmt::format("{}, as long as each keeps its slot to within {:.3f} ms", fits, solution.margin.millis());
   }
   std::string text =
-      fmt::format("not compatible: {} {} of what the link can carry is asked for beyond its capacity",
+      fmt::format("not compatible: {} {} of what the link can carry is needed beyond its capacity",
                   solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));
   const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
   if (!solution.optimal && least != percent(1 - solution.score))
     text += fmt::format(" (no shifts get below {})", least);
   if (const std::string options = help_of(schedule); !options.empty())
-    text += fmt::format("; with {} all jobs fit, in slots that are so much longer{}", options,
-                        schedule.measured ? "" : " (by ideal demand; --measure tells what mltcp run would see)");
+    text += fmt::format(
+        "; with {} all jobs fit, in longer slots{}", options,
+        schedule.measured ? "" : " (by ideal demand; add --measure to use the demand that mltcp run would see)");
   if (link.removals.empty() || link.uses.size() < 2) return text;
   const ScheduleResult::Removal& best = link.removals.front();
   std::string others;
@@ -651,8 +650,8 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
     if (++alike <= 3) others += (alike == 1 ? " (or " : ", ") + in_quotes(schedule.jobs[link.removals[i].job].name);
   if (alike > 3) others += fmt::format(" and {} more", alike - 3);
   if (alike > 0) others += ")";
-  return text + fmt::format("; without job {}{} the rest scores {:.3f}", in_quotes(schedule.jobs[best.job].name),
-                            others, best.score);
+  return text + fmt::format("; without job {}{} the score of the others is {:.3f}",
+                            in_quotes(schedule.jobs[best.job].name), others, best.score);
 }
 
 }  // namespace mltcp::experiment

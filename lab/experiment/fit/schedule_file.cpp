@@ -16,7 +16,7 @@ using Indices = std::map<std::string, std::uint32_t>;
 
 std::uint32_t index_of(const JsonObject& json, std::string_view key, const Indices& known, const std::string& name) {
   const auto at = known.find(name);
-  if (at == known.end()) json.fail(json.place_of(key), "names something that the file does not hold");
+  if (at == known.end()) json.fail(json.place_of(key), "names something that the file does not have");
   return at->second;
 }
 
@@ -58,7 +58,7 @@ ScheduleResult::Link link_from(const JsonObject& json, const Indices& jobs) {
 }  // namespace
 
 ScheduleResult parse_schedule(std::string_view text, const std::string& file) {
-  const std::string cure = "give a file that `mltcp schedule --json FILE` wrote, or write it anew";
+  const std::string cure = "give a file that `mltcp schedule --json FILE` wrote, or write it again";
   const nlohmann::json json = parsed(text, file, cure);
   const JsonObject root(json, file, cure, "");
   if (root.text("schema") != kScheduleSchema) root.fail("schema", fmt::format("is not \"{}\"", kScheduleSchema));

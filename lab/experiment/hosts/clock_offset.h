@@ -1,7 +1,7 @@
-// How far the clock of another host is from ours: of several exchanges (ask, its time, answer) the one with the least
-// round trip says most (Cristian, Probabilistic clock synchronization, Distributed Computing 1989). The other's time
-// belongs to the middle of the exchange, and half the round trip is how wrong that can be. Two such estimates, before
-// and after, also say how much faster the other clock runs: in between, offsets are interpolated.
+// Estimates the offset of another host's clock from ours. Of several exchanges (request, answer with the other's time),
+// the one with the shortest round trip is used (Cristian, Probabilistic clock synchronization, Distributed Computing
+// 1989). The other's time is assigned to the middle of the exchange, so the error is at most half the round trip. With
+// two estimates, before and after a run, offsets in between are interpolated, which accounts for different clock rates.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace mltcp::experiment {
 
 class ClockOffset {
  public:
-  /// An exchange: asked at `sent` of our clock, answered with `remote` of the other's, here at `received`, not before.
+  /// An exchange: requested at `sent` on our clock, answered with the other's time `remote`, and received at `received`
+  /// on our clock; `received` >= `sent`.
   void add(Nanos sent, Nanos remote, Nanos received) {
     if (known_ && received - sent >= round_trip_) return;
     known_ = true;
@@ -22,10 +23,10 @@ class ClockOffset {
     offset_ = remote - at_;
   }
   [[nodiscard]] bool known() const { return known_; }
-  /// What the other clock is ahead of ours, at the time at() of ours.
+  /// How far the other clock is ahead of ours, at at() on our clock.
   [[nodiscard]] Nanos offset() const { return offset_; }
   [[nodiscard]] Nanos at() const { return at_; }
-  /// The offset is that right, or better.
+  /// Maximum error of offset().
   [[nodiscard]] Nanos uncertainty() const { return round_trip_ / 2; }
 
  private:
@@ -35,28 +36,28 @@ class ClockOffset {
   Nanos offset_;
 };
 
-/// Translates between our time and the other's.
+/// Converts times between our clock and the other's.
 class ClockMap {
  public:
   ClockMap() = default;
   explicit ClockMap(const ClockOffset& before) : first_(before), second_(before) {}
-  /// A later estimate: times in between are interpolated from now on.
+  /// Adds a later estimate; from now on, offsets in between are interpolated.
   void add(const ClockOffset& after) { second_ = after; }
-  /// What the other clock has gained on ours from the first estimate to `after`.
+  /// How much the other clock has gained on ours between the first estimate and `after`.
   [[nodiscard]] Nanos gained(const ClockOffset& after) const { return after.offset() - first_.offset(); }
-  /// Whether that may be: machines' clocks differ by less than one part in a hundred, unless somebody sets them.
+  /// Whether gained() is plausible: the rates of clocks differ by less than 1 %, unless a clock was set.
   [[nodiscard]] bool believes(const ClockOffset& after) const {
     const Nanos most = slack(after.at()) + after.uncertainty();
     return gained(after) <= most && Nanos() - gained(after) <= most;
   }
-  /// How wrong a time of the other's may be at `ours` by the first estimate alone.
+  /// Maximum error of a conversion at `ours` with only the first estimate.
   [[nodiscard]] Nanos slack(Nanos ours) const {
     return first_.uncertainty() + std::max(ours - first_.at(), Nanos()) / 100;
   }
 
   [[nodiscard]] Nanos to_other(Nanos ours) const { return ours + offset_at(ours); }
   [[nodiscard]] Nanos to_ours(Nanos other) const {
-    // Clocks differ by parts in a million: the first guess is near enough to ask for the offset with.
+    // The rates of clocks differ by parts per million, so the first offset is good enough to choose the final one.
     return other - offset_at(other - first_.offset());
   }
   [[nodiscard]] Nanos uncertainty() const { return std::max(first_.uncertainty(), second_.uncertainty()); }

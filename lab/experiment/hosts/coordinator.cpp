@@ -29,23 +29,23 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos slice = 20_ms;
-constexpr Nanos kAnswerLimit = 20_s;  // of a host that has nothing else to do
+constexpr Nanos kAnswerLimit = 20_s;  // for the answer of an idle host
 constexpr Nanos kMaxConnectLimit = 15_s;
-constexpr Nanos kLead = 200_ms;  // from the order to start to the start
+constexpr Nanos kLead = 200_ms;  // from sending the start message to the start
 constexpr int kPings = 16;
 constexpr Nanos kViewEvery = 500_ms;
-// A host tells how it is doing several times a second. Below the 30 s after which a connection to it would give up.
+// A host reports progress several times a second. Shorter than the 30 s after which connections to it give up.
 constexpr Nanos kHostSilenceLimit = 20_s;
-constexpr Nanos kMinPatience = 40_s;   // connections give up after 30 s, and then a host says which
-constexpr Nanos kLongestTurn = 20_ms;  // of a host that sends without end: the others and the user have theirs
+constexpr Nanos kMinPatience = 40_s;   // connections give up after 30 s, and their host then reports the cause
+constexpr Nanos kLongestTurn = 20_ms;  // for one host that sends without end, so that others are served, too
 constexpr std::uint32_t kMinMtu = 68;  // RFC 791 section 3.2
 constexpr std::uint32_t kMaxMtu = 65535;
-constexpr std::size_t kMaxOutages = 1000;  // of links that come and go all the time
+constexpr std::size_t kMaxOutages = 1000;  // recorded in a run, for links that go down and up all the time
 
-/// What a host has told about one of its ranks.
+/// The latest reports of a host about one of its ranks.
 struct RankState {
   std::uint32_t host = 0;
-  Bytes bytes_per_iteration = 0;  ///< that it has to send
+  Bytes bytes_per_iteration = 0;  ///< bytes that it must send
   std::uint64_t recorded = 0;
   Bytes sent = 0;
   Nanos last;
@@ -53,7 +53,7 @@ struct RankState {
   std::uint64_t plan_serial = 0;
   bool connected = false;
   bool done = false;
-  std::size_t connections = 0;  ///< on which it sends
+  std::size_t connections = 0;  ///< number of connections on which it sends
   std::string unreached;        ///< why it is not connected
   std::optional<RankResult> result;
   // For the view.
@@ -77,11 +77,11 @@ struct Host {
   ClockMap clock;
   Stalls stalls;
   HostLosses losses;
-  // Of this run's series:
+  // Series of this run:
   std::optional<RunSeries> series;
-  std::size_t series_connections = 0;  ///< that were there when it was told to record
-  std::size_t series_connection = 0;   ///< the next piece is of this one
-  std::size_t series_row = 0;          ///< from this row on
+  std::size_t series_connections = 0;  ///< number when recording was requested
+  std::size_t series_connection = 0;   ///< connection of the next piece
+  std::size_t series_row = 0;          ///< first row of the next piece
 };
 
 std::string ip_text(const Address& address) {
@@ -187,7 +187,7 @@ class HostsDatapath final : public Coordinator {
       for (const RunJob& job : all_.jobs_) specs.push_back(job.spec);
       return std::max(patience_with(experiment_, specs), kMinPatience);
     }
-    /// What a plan is changed by is asked for over the network.
+    /// A fixed interval, as the results needed to change a plan are requested over the network.
     [[nodiscard]] Nanos slice(Nanos /*wanted*/) const override { return kSlice; }
 
    private:
@@ -200,18 +200,19 @@ class HostsDatapath final : public Coordinator {
 
   // ---- Joining ----
 
-  /// One at a time, so that hosts that have joined have their turn.
+  /// Accepts at most one host per call, so that joined hosts are served, too.
   void greet() {
     auto first = pending_.next();
     if (!first) return;
     try {
       welcome(std::move(first->stream), protocol::message_from(first->message));
     } catch (const StreamError& error) {
-      pending_.tell(fmt::format("somebody who is no host {}", error.what()));
+      pending_.tell(fmt::format("a peer that is not a host {}", error.what()));
     } catch (const InputError& error) {
-      pending_.tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
+      pending_.tell(
+          fmt::format("a peer that is not a host sends a message that is not from mltcp gen: {}", error.what()));
     } catch (const Json::exception&) {
-      pending_.tell("somebody who is no host sends what is no message of mltcp gen");
+      pending_.tell("a peer that is not a host sends a message that is not from mltcp gen");
     }
   }
 
@@ -220,11 +221,11 @@ class HostsDatapath final : public Coordinator {
       pending_.tell(fmt::format("refused a host: {}", why));
       protocol::send(*stream, {{"type", "refused"}, {"message", why}});
     };
-    if (message.at("type") != "join") throw StreamError("sends what is no message of mltcp gen");
+    if (message.at("type") != "join") throw StreamError("sends a message that is not from mltcp gen");
     if (const auto version = whole_field<std::uint64_t>(message, "version"); version != protocol::kVersion)
       return refuse(
-          fmt::format("it speaks version {} of the protocol, and the coordinator {}; install the same version "
-                      "of mltcp on all hosts",
+          fmt::format("it uses version {} of the protocol, but the coordinator uses {}; install the same version of "
+                      "mltcp on all hosts",
                       version, protocol::kVersion));
     auto host = std::make_unique<Host>();
     host->address = protocol::address_from(message.at("address").get<std::string>());
@@ -234,24 +235,27 @@ class HostsDatapath final : public Coordinator {
     if (message.contains("host")) {
       host->number = whole_field<std::uint32_t>(message, "host");
       if (!std::ranges::binary_search(all, host->number))
-        return refuse(fmt::format("({}) is host {}, and the experiment's are {}; give one of them with --host", what,
-                                  host->number, fmt::join(all, ", ")));
+        return refuse(
+            fmt::format("({}) has host number {}, but the experiment has hosts {}; give one of them with --host", what,
+                        host->number, fmt::join(all, ", ")));
       if (hosts_.contains(host->number))
-        return refuse(fmt::format("({}) and {} are both host {}; give each a --host of its own", what,
+        return refuse(fmt::format("({}) and {} both have host number {}; give each its own number with --host", what,
                                   hosts_[host->number]->name, host->number));
     } else {
       const auto free = std::ranges::find_if(all, [&](std::uint32_t n) { return !hosts_.contains(n); });
       if (free == all.end())
-        return refuse(
-            fmt::format("({}) is one more than the {} that the experiment has", what, plural(all.size(), "host")));
+        return refuse(fmt::format("({}) is not needed, because all {} of the experiment have joined; do not start it",
+                                  what, plural(all.size(), "host")));
       host->number = *free;
     }
     for (const auto& [number, other] : hosts_)
       if (other->address.ip == host->address.ip)
-        return refuse(fmt::format("({}) has the address of {}; give each host its own with --ip", what, other->name));
+        return refuse(
+            fmt::format("({}) has the same address as {}; give each host its own with --ip", what, other->name));
     if (!hosts_.empty() && hosts_.begin()->second->address.is_v4() != host->address.is_v4())
-      return refuse(fmt::format("({}) and {} have different versions of IP; give all addresses of one", what,
-                                hosts_.begin()->second->name));
+      return refuse(
+          fmt::format("({}) and {} have different versions of IP; give all hosts addresses of the same version", what,
+                      hosts_.begin()->second->name));
     host->name = fmt::format("host {} ({})", host->number, what);
     host->device = device;
     host->stream = std::move(stream);
@@ -273,8 +277,8 @@ class HostsDatapath final : public Coordinator {
         names.push_back(host->second->name + ", whose port is not open yet");
     }
     return fmt::format(
-        "{} of {} did not join within {}: {}; start mltcp gen --join {} --port DEVICE --ip IP/PREFIX "
-        "there, and see that they reach this address",
+        "{} of {} did not join within {}: {}; run mltcp gen --join {} --port DEVICE --ip IP/PREFIX on each, and check "
+        "that it reaches this address",
         names.size(), plural(layout_.hosts.size(), "host"), to_text(options_.join_limit), fmt::join(names, ", "),
         address());
   }
@@ -283,7 +287,7 @@ class HostsDatapath final : public Coordinator {
     const Host& first = *hosts_.begin()->second;
     for (const auto& [number, host] : hosts_)
       if (host->mtu != first.mtu)
-        throw RunError(fmt::format("{} has an MTU of {} and {} one of {}; give all the same with --mtu", first.name,
+        throw RunError(fmt::format("{} has MTU {}, but {} has MTU {}; give all hosts the same with --mtu", first.name,
                                    first.mtu, host->name, host->mtu));
   }
 
@@ -308,7 +312,7 @@ class HostsDatapath final : public Coordinator {
       lost(host, error.what());
     }
   }
-  /// Throws what a host that has ended said of its failure, if that hasn't been read yet.
+  /// If the host has sent a failure message that has not been read yet, throws it as RunError.
   static void tell_last_words(const Host& host) {
     std::string words;
     try {
@@ -318,13 +322,13 @@ class HostsDatapath final : public Coordinator {
         message = protocol::receive(*host.stream);
       } while (message && message->at("type") != "failed" && wall_now() < give_up);
       if (message && message->at("type") == "failed") words = protocol::words_from(*message, "message");
-    } catch (const std::exception&) {  // it said nothing
+    } catch (const std::exception&) {  // it sent no failure message
     }
     if (!words.empty()) throw RunError(fmt::format("{}: {}", host.name, words));
   }
   [[noreturn]] static void lost(const Host& host, const std::string& what) {
     throw RunError(fmt::format(
-        "{} {}; its process has ended or can't be reached: see what it said, and start all again", host.name, what));
+        "{} {}; its process ended or cannot be reached: read its output, and start all hosts again", host.name, what));
   }
 
   [[noreturn]] static void malformed(const Host& host, const std::string& what) {
@@ -332,10 +336,10 @@ class HostsDatapath final : public Coordinator {
                                host.name, what));
   }
 
-  /// Deals with what comes in `limit`.
+  /// Waits for messages for up to `limit`, and handles those that have arrived.
   void pump(Nanos limit) {
     if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
-      throw RunError(why + "; the hosts were told to end");
+      throw RunError(why + "; the hosts end too");
     std::vector<int> files;
     pending_.add_files(files);
     for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
@@ -360,7 +364,7 @@ class HostsDatapath final : public Coordinator {
         malformed(*host, error.what());
       }
     }
-    // Who comes when all are here is told so.
+    // Hosts that come after all have joined are refused here.
     greet();
     if (now < next_alive_) return;
     next_alive_ = now + options_.alive_every;
@@ -371,7 +375,7 @@ class HostsDatapath final : public Coordinator {
     const auto type = message.at("type").get<std::string>();
     if (type == "failed") throw RunError(fmt::format("{}: {}", host.name, protocol::words_from(message, "message")));
     if (type == "ready") {
-      if (host.ready) throw InputError("type \"ready\" again");
+      if (host.ready) throw InputError("a second \"ready\"");
       host.mtu = whole_field<std::uint32_t>(message, "mtu", kMinMtu, kMaxMtu);
       host.ready = true;
       tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
@@ -388,12 +392,12 @@ class HostsDatapath final : public Coordinator {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
     } else if (type == "rows" || type == "series") {
       if (whole_field<std::uint64_t>(message, "run") != run_ || recorder_ == nullptr || !stopping_ || host.stopped)
-        throw InputError("series that nobody has asked for");
+        throw InputError("series that were not requested");
       on_series(host, message, type == "rows");
     } else if (type == "stopped") {
-      if (!stopping_) throw InputError("type \"stopped\" before it was asked for");
+      if (!stopping_) throw InputError("\"stopped\" before \"stop\"");
       if (recorder_ != nullptr && (!host.series || host.series_connection < connections_to_come(host)))
-        throw InputError("series of which a part is missing");
+        throw InputError("incomplete series");
       host.stopped = true;
       host.stalls = {duration_from(host, message, "longest_gap"), duration_from(host, message, "stalled")};
       host.losses = protocol::losses_from(message.at("losses"));
@@ -405,7 +409,7 @@ class HostsDatapath final : public Coordinator {
 
   // ---- Series ----
 
-  /// Connections of that host's ranks on which they send.
+  /// Number of connections on which the host's ranks send.
   [[nodiscard]] std::size_t connections_of(const Host& host) const {
     std::size_t connections = 0;
     for (const RunJob& job : jobs_)
@@ -413,23 +417,23 @@ class HostsDatapath final : public Coordinator {
         if (rank.host == host.number) connections += rank.connections;
     return connections;
   }
-  /// Without rows there are no pieces.
+  /// Number of connections for which the host sends pieces; none without rows.
   static std::size_t connections_to_come(const Host& host) {
     return host.series->times.empty() ? 0 : host.series->connections.size();
   }
 
-  /// When all are connected: what hosts are told with the start.
+  /// Prepares the order to record series, sent with the start message. Call when all ranks are connected.
   void record(SeriesRecorder& recorder) {
     std::size_t connections = 0;
     for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
     if (connections > SeriesRecorder::kMaxEntities)
-      throw InputError(
-          fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
-                      connections, SeriesRecorder::kMaxEntities));
+      throw InputError(fmt::format(
+          "series of {} connections: at most {} can be recorded; leave --series out, or give fewer ranks or flows",
+          connections, SeriesRecorder::kMaxEntities));
     recorder_ = &recorder;
     const SeriesOptions& options = recorder.options();
     series_order_.interval = options.interval;
-    // An odd number, as of a recorder, and the same for all, so that all have the same rows.
+    // Odd, like the rows of a recorder, and equal on all hosts, so that all have the same rows.
     series_order_.rows =
         std::max(SeriesRecorder::kFewestRows, options.max_rows / std::max<std::size_t>(1, connections)) | 1U;
   }
@@ -437,7 +441,7 @@ class HostsDatapath final : public Coordinator {
   void on_series(Host& host, const Json& message, bool is_first) {
     last_series_ = wall_now();
     if (is_first) {
-      if (host.series) throw InputError("rows of series again");
+      if (host.series) throw InputError("rows of series twice");
       const Nanos now = wall_now();
       protocol::rows_from(message, series_order_, {host.series_connections, now - epoch_ + host.clock.slack(now)},
                           host.series.emplace());
@@ -445,21 +449,21 @@ class HostsDatapath final : public Coordinator {
       return;
     }
     if (!host.series || host.series_connection >= connections_to_come(host))
-      throw InputError("more series than it has told of");
+      throw InputError("more series than announced");
     RunSeries& series = *host.series;
     const RunJob& job = job_of(message);
     host.series_row += protocol::piece_from(message, host.series_connection, host.series_row, series);
     SeriesConnection& connection = series.connections[host.series_connection];
     if (connection.worker >= job.ranks.size() || job.ranks[connection.worker].host != host.number ||
         connection.peer >= job.ranks.size() || connection.flow >= job.spec.job.flows)
-      throw InputError("series of a connection that is not its own");
+      throw InputError("series of a connection of another host");
     connection.job = job.spec.job.name;
     if (host.series_row < series.times.size()) return;
     host.series_row = 0;
     ++host.series_connection;
   }
 
-  /// What all hosts have told.
+  /// Merges the series of all hosts.
   void join_series() {
     if (recorder_ == nullptr) return;
     std::vector<RunSeries> parts;
@@ -472,30 +476,30 @@ class HostsDatapath final : public Coordinator {
     const Nanos since = host.clock.to_ours(protocol::time_from(message, "since"));
     const Nanos now = wall_now();
     if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
-      throw InputError("an outage of its link at a time that is not of this run");
-    if (++links_told_ > 2 * kMaxOutages) return;  // each went and came
+      throw InputError("an outage of its link at a time outside this run");
+    if (++links_told_ > 2 * kMaxOutages) return;  // two messages per outage
     if (message.at("lasted").is_null()) {
       warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
       return;
     }
     const Nanos lasted = duration_from(host, message, "lasted");
-    warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
+    warn(fmt::format("{}: its port had no link for {:.2f} s; measurements during that time are unreliable", host.name,
                      lasted.seconds()));
     if (outages_.size() < kMaxOutages)
       outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), lasted});
   }
 
-  /// How long something took in this run, by the host's clock.
+  /// The field `key`: a duration within this run, by the host's clock. Throws InputError if it is impossible.
   [[nodiscard]] Nanos duration_from(const Host& host, const Json& message, const char* key) const {
     const Nanos time = protocol::time_from(message, key);
     const Nanos now = wall_now();
     if (time.count < 0 || time > now - set_up_at_ + host.clock.slack(now))
       throw InputError(
-          fmt::format("\"{}\" is {} ns, and the run has lasted {}", key, time.count, to_text(now - set_up_at_)));
+          fmt::format("\"{}\" is {} ns, but the run has lasted {}", key, time.count, to_text(now - set_up_at_)));
     return time;
   }
 
-  /// What the host may say of its rank.
+  /// The limits of the result that the host may report for its rank.
   [[nodiscard]] protocol::RankLimits limits_of(const Host& host, const RunJob& job, const RankState& rank) const {
     const Nanos now = wall_now();
     return {job.spec.iterations, rank.bytes_per_iteration, host.clock.to_other(start_of(job)),
@@ -504,17 +508,17 @@ class HostsDatapath final : public Coordinator {
 
   RunJob& job_of(const Json& message) {
     const auto job = whole_field<std::size_t>(message, "job");
-    if (job >= jobs_.size()) throw InputError("a job that is not there");
+    if (job >= jobs_.size()) throw InputError("an unknown job");
     return jobs_[job];
   }
   RankState& rank_of(const Host& host, const Json& message) {
     RunJob& job = job_of(message);
     const auto rank = whole_field<std::size_t>(message, "rank");
-    if (rank >= job.ranks.size() || job.ranks[rank].host != host.number) throw InputError("a rank that is not its own");
+    if (rank >= job.ranks.size() || job.ranks[rank].host != host.number) throw InputError("a rank of another host");
     return job.ranks[rank];
   }
 
-  /// Of one rank, to each of the others.
+  /// Maximum number of connections of one rank to all others.
   static std::size_t max_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
 
   void on_progress(const Host& host, const Json& message) {
@@ -529,7 +533,7 @@ class HostsDatapath final : public Coordinator {
       rank.connected = entry.at("connected").get<bool>();
       const std::size_t connections = rank.connections;
       rank.connections = whole_field<std::size_t>(entry, "connections", 0, max_connections_of(job_of(entry)));
-      // Memory for their series, and how often each is sampled, follow from the number.
+      // The memory for series and the sampling interval were derived from the number.
       if (recorder_ != nullptr && rank.connections != connections)
         throw InputError(fmt::format("{} of a rank that had {} when its series began",
                                      plural(rank.connections, "connection"), connections));
@@ -538,7 +542,7 @@ class HostsDatapath final : public Coordinator {
     }
   }
 
-  /// Until `done`; false after `limit`.
+  /// Handles messages until `done` returns true; returns false after `limit`.
   template <typename Predicate>
   bool wait_until(Nanos limit, Predicate&& done) {
     for (const Nanos give_up = wall_now() + limit; !done();) {
@@ -583,7 +587,7 @@ class HostsDatapath final : public Coordinator {
     stopping_ = false;
     recorder_ = nullptr;
     setup.series = plan.series != nullptr;
-    epoch_ = set_up_at_ = wall_now();  // the former until it is known
+    epoch_ = set_up_at_ = wall_now();  // epoch_ is not known yet
     ++run_;
     for (JobSpec& spec : job_specs(experiment, plan, true, true)) {
       RunJob& job = jobs_.emplace_back();
@@ -622,7 +626,7 @@ class HostsDatapath final : public Coordinator {
     }
   }
 
-  /// Of the ranks of that host.
+  /// Sends the programs of the host's ranks.
   void send_programs(Host& host) {
     for (std::size_t number = 0; number < jobs_.size(); ++number) {
       const RunJob& job = jobs_[number];
@@ -654,7 +658,7 @@ class HostsDatapath final : public Coordinator {
     for (const RunJob& job : jobs_)
       for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
         if (!job.ranks[rank].connected)
-          return fmt::format("{} did not set job {} up within {}; see what it said",
+          return fmt::format("{} did not set job {} up within {}; read its output",
                              hosts_.at(job.ranks[rank].host)->name, in_quotes(job.spec.job.name),
                              to_text(connect_limit()));
     return "";
@@ -677,7 +681,7 @@ class HostsDatapath final : public Coordinator {
 
   [[nodiscard]] Nanos start_of(const RunJob& job) const { return epoch_ + job.spec.job.start; }
 
-  /// Until `until`, or until all jobs are done; returns whether they are.
+  /// Handles messages until `until`, or until all jobs are done; returns whether they are.
   bool watch(const RunPlan& plan, Nanos until) {
     for (;;) {
       if (std::ranges::all_of(jobs_, [](const RunJob& job) { return done(job); })) return true;
@@ -686,7 +690,7 @@ class HostsDatapath final : public Coordinator {
       pump(std::min(slice, until - now));
       for (const auto& [number, host] : hosts_)
         if (now - host->heard > kHostSilenceLimit)
-          lost(*host, fmt::format("says nothing for {}", to_text(kHostSilenceLimit)));
+          lost(*host, fmt::format("sent nothing for {}", to_text(kHostSilenceLimit)));
       if (options_.view && now >= next_view_) {
         show(plan, now);
         next_view_ = now + kViewEvery;
@@ -701,8 +705,8 @@ class HostsDatapath final : public Coordinator {
       for (const RankState& rank : job.ranks)
         if (rank.result->times.size() != job.spec.iterations)
           throw RunError(
-              fmt::format("{} has recorded {} of {} iterations of job {}, and says it is done; install the "
-                          "same version of mltcp on all hosts",
+              fmt::format("{} has recorded only {} of {} iterations of job {}, but reports that it is done; install "
+                          "the same version of mltcp on all hosts",
                           hosts_.at(rank.host)->name, rank.result->times.size(), job.spec.iterations,
                           in_quotes(job.spec.job.name)));
     stopping_ = true;
@@ -715,10 +719,10 @@ class HostsDatapath final : public Coordinator {
     for (const auto& [number, host] : hosts_) {
       const ClockOffset after = clock_of(*host);
       if (!host->clock.believes(after))
-        throw RunError(fmt::format(
-            "{}: its clock has gained {:.3f} ms on the coordinator's in a run of {:.3f} s; see what sets that clock, "
-            "or stops that machine, and start all again",
-            host->name, host->clock.gained(after).millis(), (wall_now() - set_up_at_).seconds()));
+        throw RunError(
+            fmt::format("{}: its clock gained {:.3f} ms on the coordinator's clock in a run of {:.3f} s; find what "
+                        "sets that clock or suspends that machine, and start all hosts again",
+                        host->name, host->clock.gained(after).millis(), (wall_now() - set_up_at_).seconds()));
       host->clock.add(after);
       uncertainty = std::max(uncertainty, host->clock.uncertainty());
       stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
@@ -731,7 +735,7 @@ class HostsDatapath final : public Coordinator {
     if (options_.view) show(plan, wall_now());
   }
 
-  /// Series of many connections take their time: they are hundreds of megabytes. Their number is bounded.
+  /// Waits for all hosts to stop. The limit restarts with each piece of series, which can be hundreds of megabytes.
   void wait_for_stop() {
     last_series_ = wall_now();
     while (!all_hosts([](const Host& host) { return host.stopped; })) {
@@ -739,7 +743,7 @@ class HostsDatapath final : public Coordinator {
       pump(slice);
     }
     for (const auto& [number, host] : hosts_)
-      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(options_.stop_limit)));
+      if (!host->stopped) lost(*host, fmt::format("did not stop within {}", to_text(options_.stop_limit)));
   }
 
   static bool done(const RunJob& job) {
@@ -760,7 +764,7 @@ class HostsDatapath final : public Coordinator {
     for (const RunJob& job : jobs_)
       for (const RankState& rank : job.ranks)
         if (!rank.result)
-          lost(*hosts_.at(rank.host), fmt::format("does not tell within {} what its ranks have recorded of job {}",
+          lost(*hosts_.at(rank.host), fmt::format("did not report within {} what its ranks recorded of job {}",
                                                   to_text(kAnswerLimit), in_quotes(job.spec.job.name)));
   }
 
@@ -772,14 +776,13 @@ class HostsDatapath final : public Coordinator {
       ranks.push_back(*rank.result);
       for (Nanos& start : ranks.back().starts) start = clock.to_ours(start);
     }
-    // The receiver of a job that only goes one way has no pace of its own: iterations are the sender's, as on other
-    // datapaths.
+    // In a job with a sender and a receiver, the sender defines the iterations, as on other datapaths.
     if (job.spec.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
       ranks[1].starts = ranks[0].starts;
       ranks[1].times = ranks[0].times;
       ranks[1].computes = ranks[0].computes;
     }
-    // What clocks are wrong by must not put a start before time 0.
+    // Errors of clock offsets must not move a start before time 0 (see below).
     JobResult result = merge_ranks(job.spec.job, ranks, epoch_);
     if (job.spec.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
     for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
@@ -800,7 +803,7 @@ class HostsDatapath final : public Coordinator {
       if (plan != nullptr) {
         PhasePlan own = *plan;
         own.slot = host.clock.to_other(own.slot);
-        // Between hosts both estimates are wrong.
+        // The difference between two hosts has the errors of two estimates.
         own.clock_bound =
             std::min(std::max(own.clock_bound, bound * 2),
                      Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));
@@ -835,7 +838,7 @@ class HostsDatapath final : public Coordinator {
     for (const auto& [number, host] : hosts_) {
       try {
         protocol::send(*host->stream, {{"type", "end"}, {"failed", failed}, {"message", one_line(why)}});
-      } catch (const std::exception&) {  // it has gone
+      } catch (const std::exception&) {  // the host is unreachable
       }
     }
   }
@@ -847,14 +850,14 @@ class HostsDatapath final : public Coordinator {
   PendingStreams pending_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
-  std::vector<LinkOutage> outages_;     ///< of this run, like the next
-  std::size_t links_told_ = 0;          ///< that went or came
-  bool stopping_ = false;               ///< hosts were told to
-  SeriesRecorder* recorder_ = nullptr;  ///< if hosts record
-  protocol::SeriesOrder series_order_;  ///< but for the time 0, which each has by its own clock
-  Nanos last_series_;                   ///< when a piece of series came, or hosts were told to stop
+  std::vector<LinkOutage> outages_;     ///< in this run
+  std::size_t links_told_ = 0;          ///< number of link messages in this run
+  bool stopping_ = false;               ///< the stop message has been sent
+  SeriesRecorder* recorder_ = nullptr;  ///< null if hosts do not record
+  protocol::SeriesOrder series_order_;  ///< without the epoch, which depends on each host's clock
+  Nanos last_series_;                   ///< time of the latest piece of series, or of the stop message
   Nanos set_up_at_;
-  bool unread_ = false;  ///< somebody had more to say than a turn is long
+  bool unread_ = false;  ///< messages of a host may be left after its turn
   std::uint64_t run_ = 0;
   Nanos next_view_;
   Nanos next_alive_;

@@ -1,5 +1,5 @@
-// What runs on a host of an experiment across hosts (see hosts.h). One thread: the loop over the port, which looks at
-// the coordinator's messages once a millisecond, or every 20 ms while it sleeps.
+// The process on a host of an experiment across hosts (see hosts.h). One thread polls the port and reads the
+// coordinator's messages once a millisecond, or every 20 ms while it sleeps.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,19 +39,20 @@ constexpr Nanos kLookEvery = 1_ms;
 constexpr Nanos kLongestLook = 1_ms;
 constexpr Nanos kReportEvery = 200_ms;
 constexpr Nanos kIdleWait = 5_ms;
-/// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
+/// Capacity of a port's queue while the loop is delayed: 25 ms of 1500-byte packets at 1 Gbps; the maximum of AF_XDP.
 constexpr std::uint32_t kQueuePackets = 2048;
-constexpr Nanos kLinkLimit = 3_s;       // that a port may have no link: it may come back before connections give up
-constexpr Nanos kLinkLookEvery = 5_ms;  // a shorter outage may pass unseen
-constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // of a coordinator that has not said what this host is
-/// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
+constexpr Nanos kLinkLimit = 3_s;       // maximum time without a link; it may come back before connections give up
+constexpr Nanos kLinkLookEvery = 5_ms;  // a shorter outage may be missed
+constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // until the coordinator welcomes this host
+/// A port is opened with buffers for this number of ranks before their number is known, and reopened for more.
 constexpr std::uint32_t kUsualRanks = 8;
-/// What takes its memory at the start gets some for so many in huge pages; in ordinary ones what isn't used costs none.
+/// Datapaths that allocate memory when they open reserve huge pages for this number of ranks. Unused ordinary pages
+/// cost nothing.
 constexpr std::uint32_t kManyRanks = 64;
 constexpr std::uint32_t kMaxRanks = 1024;
-/// Of all ranks here together, whatever the coordinator says. Of series: with the most connections, the fewest rows.
+/// Limits for all ranks on this host together, regardless of the coordinator's requests.
 constexpr std::size_t kMaxConnections = std::size_t{1} << 17U;
-constexpr std::size_t kMaxOperations = workload::kMaxOperationsInAll;  // and iterations that are recorded
+constexpr std::size_t kMaxOperations = workload::kMaxOperationsInAll;  // also for recorded iterations
 constexpr std::size_t kMaxWaits = 4 * kMaxOperations;
 constexpr std::size_t kMaxSeriesRows = (SeriesRecorder::kFewestRows + 1) * SeriesRecorder::kMaxEntities;
 
@@ -61,7 +62,7 @@ struct Ended {
   std::string message;
 };
 
-/// What `parse` makes of an option's text; its complaint begins with the option.
+/// Returns parse(); an InputError that it throws is preceded by the option.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {
@@ -80,7 +81,7 @@ Idle idle_of(const std::string& word) {
   return word == "spin" ? Idle::spin : word == "sleep" ? Idle::sleep : Idle::pause;
 }
 
-/// Answers for the host where no rank does, and drops what comes.
+/// Polls a shard without a rank: packets are dropped; receive() answers for the host's address.
 class Drain final : public Pollable {
  public:
   explicit Drain(PacketIo& io) : io_(io) {}
@@ -95,8 +96,7 @@ class Drain final : public Pollable {
   PacketIo& io_;
 };
 
-/// Takes samples of series before a shard is polled: what the state has been since it was polled last is what it was
-/// when the sample was due.
+/// Takes samples of series before a shard is polled, as its state has not changed since the sample was due.
 class Sampler final : public Pollable {
  public:
   /// Reads the states of all connections.
@@ -130,7 +130,7 @@ class HostProcess {
       place_.gateway = of_option("--gateway", [&] { return Address::parse(options.gateway); });
     if (place_.gateway.port != 0)
       throw InputError(fmt::format("--gateway {}: a gateway has no port; leave it out", one_line(options.gateway)));
-    // What is wrong here is told here: once a host has joined, its failure is the end of the experiment for all.
+    // Check the options now: after a host has joined, its failure ends the whole experiment.
     check_host_datapath(config(), place_);
   }
 
@@ -154,7 +154,7 @@ class HostProcess {
       return ended;
     } catch (const StreamError& error) {
       if (const auto ended = last_words()) return *ended;
-      throw RunError(fmt::format("the coordinator at {} {} before the experiment was over; see what it said",
+      throw RunError(fmt::format("the coordinator at {} {} before the experiment ended; read its output",
                                  one_line(options_.coordinator), error.what()));
     } catch (const Json::exception& error) {
       malformed(problem_of(error));
@@ -166,7 +166,7 @@ class HostProcess {
   }
 
  private:
-  /// A rank that lives here, in the run that is on.
+  /// A rank on this host in the current run.
   struct Rank {
     std::uint32_t job = 0;
     std::uint32_t rank = 0;
@@ -175,7 +175,7 @@ class HostProcess {
     std::uint64_t plan_serial = 0;
   };
 
-  /// Ranks have a shard each.
+  /// The datapath's settings. Each rank has a shard.
   [[nodiscard]] HostDatapathConfig config() const {
     HostDatapathConfig config;
     config.device = options_.device;
@@ -194,20 +194,20 @@ class HostProcess {
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
   }
-  /// What the coordinator said before it closed the stream, if this host was just sending and hasn't read it yet.
+  /// The coordinator's end message, if it closed the stream while this host was sending and had not read it yet.
   std::optional<Ended> last_words() {
     try {
       while (const auto message = protocol::receive(*stream_))
         if (message->at("type") == "end")
           return Ended{message->at("failed").get<bool>(), protocol::words_from(*message, "message")};
-    } catch (const std::exception&) {  // it said nothing
+    } catch (const std::exception&) {  // it sent no end message
     }
     return std::nullopt;
   }
   void tell_failure(const std::string& why) {
     try {
       protocol::send(*stream_, {{"type", "failed"}, {"message", one_line(why)}});
-    } catch (const StreamError&) {  // it has other troubles
+    } catch (const StreamError&) {  // the stream is broken, too
     }
   }
   [[noreturn]] void complain(const std::string& why) {
@@ -223,7 +223,7 @@ class HostProcess {
     const std::string why = interrupted();
     if (why.empty()) return;
     tell_failure(why);
-    throw RunError(why + "; the coordinator was told");
+    throw RunError(why + "; the coordinator was notified");
   }
   void warn(const std::string& line) const {
     if (options_.warn) options_.warn(line);
@@ -238,7 +238,7 @@ class HostProcess {
         },
         kCoordinatorRole, options_.key,
         [this] {
-          tell(fmt::format("waiting for a coordinator at {}, for {} at most", one_line(options_.coordinator),
+          tell(fmt::format("waiting for a coordinator at {}, for at most {}", one_line(options_.coordinator),
                            to_text(options_.connect_limit)));
         });
     Json hello{{"type", "join"},
@@ -254,7 +254,7 @@ class HostProcess {
         if (const std::string why = interrupted(); !why.empty())
           throw RunError(why + " before the coordinator answered");
         if (wall_now() > give_up)
-          throw RunError(fmt::format("{} does not answer as a coordinator; is it mltcp gen --serve?",
+          throw RunError(fmt::format("{} does not answer like a coordinator; check that mltcp gen --serve runs there",
                                      one_line(options_.coordinator)));
         show();
         stream_->wait(50_ms);
@@ -264,8 +264,7 @@ class HostProcess {
       if (answer->at("type") == "end") throw RunError(protocol::words_from(*answer, "message"));
       if (answer->at("type") != "welcome" || whole_field<std::uint64_t>(*answer, "version") != protocol::kVersion)
         throw RunError(
-            "the coordinator speaks another version of the protocol; install the same version of mltcp on "
-            "all hosts");
+            "the coordinator uses another version of the protocol; install the same version of mltcp on all hosts");
       number_ = whole_field<std::uint32_t>(*answer, "host");
       ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, kMaxRanks);
       stream_->set_longest(protocol::kLongest);
@@ -273,26 +272,26 @@ class HostProcess {
     } catch (const KeyMismatch& error) {
       throw RunError(fmt::format("the coordinator at {} {}", one_line(options_.coordinator), error.what()));
     } catch (const StreamError& error) {
-      throw RunError(
-          fmt::format("{} {}; is it the address of mltcp gen --serve?", one_line(options_.coordinator), error.what()));
+      throw RunError(fmt::format("{} {}; check that this is the address of mltcp gen --serve",
+                                 one_line(options_.coordinator), error.what()));
     } catch (const InputError& error) {
-      throw RunError(fmt::format("{} answers otherwise than a coordinator ({}); is it mltcp gen --serve?",
+      throw RunError(fmt::format("{} does not answer like a coordinator ({}); check that mltcp gen --serve runs there",
                                  one_line(options_.coordinator), error.what()));
     } catch (const Json::exception&) {
-      throw RunError(fmt::format("{} answers otherwise than a coordinator; is it mltcp gen --serve?",
+      throw RunError(fmt::format("{} does not answer like a coordinator; check that mltcp gen --serve runs there",
                                  one_line(options_.coordinator)));
     }
   }
 
-  /// Now that the number of its ranks is known.
+  /// Assigns the address; the number of ranks is known now.
   void take_place() {
     place_.shards = static_cast<std::uint16_t>(ranks_);
     datapath_->take_place(place_);
     const std::uint32_t shards = datapath_->shards();
     if (options_.udp_port <= kRoceUdpPort && kRoceUdpPort < options_.udp_port + shards)
       warn(
-          fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
-                      "analysers misread them; leave --udp-port out, or give 49152 or more",
+          fmt::format("its UDP ports {} to {} include {}, the port of RoCEv2: a NIC with RoCE may consume such "
+                      "packets, and analysers misread them; leave --udp-port out, or give 49152 or more",
                       options_.udp_port, options_.udp_port + shards - 1, kRoceUdpPort));
     for (std::uint16_t shard = 0; shard < shards; ++shard)
       drains_.push_back(std::make_unique<Drain>(datapath_->io(shard)));
@@ -300,8 +299,8 @@ class HostProcess {
 
   [[nodiscard]] Nanos now() const { return datapath_->time().now(); }
 
-  /// Deals with what the coordinator has said, or throws that it says nothing; if there is no end to it, with the rest
-  /// at the next look.
+  /// Calls `deal` for each message from the coordinator, for up to kLongestLook; the rest are left for the next call.
+  /// Throws RunError if the coordinator has been silent for too long.
   template <typename Deal>
   void take_messages(Deal&& deal) {
     const Nanos give_up = now() + kLongestLook;
@@ -311,10 +310,10 @@ class HostProcess {
       if (now() >= give_up) return;
     }
     if (wall_now() - heard_ > options_.silence_limit)
-      throw RunError(fmt::format(
-          "the coordinator at {} has said nothing for {}: its process hangs or can't be reached; see what it "
-          "says, and start all again",
-          one_line(options_.coordinator), to_text(options_.silence_limit)));
+      throw RunError(
+          fmt::format("the coordinator at {} has sent nothing for {}: its process hangs or cannot be reached; read its "
+                      "output, and start all hosts again",
+                      one_line(options_.coordinator), to_text(options_.silence_limit)));
   }
 
   // ---- Between runs ----
@@ -342,7 +341,7 @@ class HostProcess {
 
   // ---- A run ----
 
-  /// Kept until the run is set up.
+  /// Stores a program until the run is set up.
   void on_program(const Json& message) {
     const auto run = whole_field<std::uint64_t>(message, "run");
     if (run != programs_run_) programs_.clear();
@@ -358,10 +357,10 @@ class HostProcess {
     check_room("waits of operations", waits, kMaxWaits);
     const std::pair key(whole_field<std::uint32_t>(message, "job"), program.rank);
     if (programs_.size() >= ranks_ || !programs_.emplace(key, std::move(program)).second)
-      throw InputError("a program that isn't asked for");
+      throw InputError("a program that was not requested");
   }
 
-  /// Gives jobs the programs of the ranks that are here.
+  /// Gives jobs the programs of the ranks on this host.
   void add_programs() {
     if (programs_run_ != run_) programs_.clear();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
@@ -406,12 +405,12 @@ class HostProcess {
       throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
     }
     end_outage(now());
-    std::uint64_t strangers = 0;
+    std::uint64_t unknown_peers = 0;
     for (const Rank& own : here_) {
-      strangers += own.driver->strangers();
+      unknown_peers += own.driver->unknown_peers();
       live::add_packets(own.driver->shard_stats(), ended_);
     }
-    if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
+    if (unknown_peers > 0) tell(fmt::format("dropped {} from unknown peers", plural(unknown_peers, "connection")));
     if (setup_.series) tell_series();
     here_.clear();
     tell_end(loop.counters(), before);
@@ -419,13 +418,12 @@ class HostProcess {
 
   static void check_room(const char* what, std::size_t asked, std::size_t most) {
     if (asked > most)
-      throw RunError(
-          fmt::format("the coordinator asks for {} {} on this host, and {} are the most; give it fewer ranks, "
-                      "flows or iterations",
-                      asked, what, most));
+      throw RunError(fmt::format(
+          "the coordinator requests {} {} on this host, but the maximum is {}; use fewer ranks, flows or iterations",
+          asked, what, most));
   }
 
-  /// Throws RunError before memory is taken for what no host has room for.
+  /// Throws RunError if the ranks exceed the limits of a host, before memory is allocated for them.
   void check_room_for_ranks() const {
     std::size_t connections = 0;
     std::size_t operations = 0;
@@ -451,7 +449,10 @@ class HostProcess {
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
-        if (job.ports[rank] >= datapath_->shards()) throw RunError("the coordinator names a rank that isn't here");
+        if (job.ports[rank] >= datapath_->shards())
+          throw RunError(
+              "the coordinator names a rank that this host does not have; install the same version of mltcp on all "
+              "hosts");
         if (!payload) payload = RankDriver::make_payload(job.spec);
         Rank& own = here_.emplace_back();
         own.job = number;
@@ -463,7 +464,7 @@ class HostProcess {
     }
   }
 
-  /// When the loop looks at what else next, and in which state the ranks were told to be.
+  /// When the loop next checks for messages, link and progress, and the state of the ranks in the latest report.
   struct Looks {
     Nanos next;
     Nanos next_at_link;
@@ -471,7 +472,7 @@ class HostProcess {
     std::size_t told = 0;
   };
 
-  /// At the coordinator's messages, the link and the ranks; true ends the run.
+  /// Handles the coordinator's messages, checks the link and reports the ranks' progress; true ends the run.
   bool look(Nanos time, Looks& looks) {
     if (time < looks.next) return false;
     looks.next = time + kLookEvery;
@@ -494,7 +495,7 @@ class HostProcess {
 
   // ---- Series ----
 
-  /// Of connections on which data is sent. Takes all memory that it needs.
+  /// Starts recording series of the connections on which data is sent. Allocates all memory.
   void record(const protocol::SeriesOrder& order) {
     std::vector<SeriesConnection> connections;
     for (const Rank& own : here_) {
@@ -515,7 +516,7 @@ class HostProcess {
     }
   }
 
-  /// What was recorded, a piece after the other.
+  /// Sends the recorded series in pieces.
   void tell_series() {
     if (!recorder_.next().is_never()) {
       read_states(recorder_.states().connections);
@@ -539,9 +540,9 @@ class HostProcess {
     }
   }
 
-  // ---- What others are shown ----
+  // ---- Live view ----
 
-  /// To who has asked, if anybody.
+  /// Publishes a snapshot if a program has requested one.
   void show() {
     if (options_.exchange != nullptr && options_.exchange->is_asked()) options_.exchange->publish(snapshot());
   }
@@ -567,7 +568,7 @@ class HostProcess {
     return shown;
   }
 
-  /// A rank and its connections.
+  /// Adds a rank and its connections to the snapshot.
   void add_job(const Rank& own, live::Snapshot& shown) const {
     const protocol::JobSetup& setup = setup_.jobs[own.job];
     live::JobView job;
@@ -597,7 +598,7 @@ class HostProcess {
     if (live::has_room(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
   }
 
-  /// Of the run: how the loop went, and what the port has lost since `before`.
+  /// Reports the end of the run: the loop's counters, and the port's losses since `before`.
   void tell_end(const LoopCounters& loop, const HostLosses& before) {
     if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
@@ -621,7 +622,7 @@ class HostProcess {
                               {"losses", protocol::to_json(lost)}});
   }
 
-  /// Tells when the port loses its link and when it has one again. Throws RunError when it has been without for long.
+  /// Reports when the port loses its link and when it has one again. Throws RunError after kLinkLimit without a link.
   void check_link(Nanos time) {
     const std::string down = datapath_->why_link_is_down();
     if (down.empty()) {
@@ -629,18 +630,18 @@ class HostProcess {
       end_outage(time);
     } else if (had_link_ && !down_since_) {
       down_since_ = time;
-      warn(fmt::format("port {} has no link: {}; after {} that ends the experiment", one_line(options_.device), down,
-                       to_text(kLinkLimit)));
+      warn(fmt::format("port {} has no link: {}; if this lasts for {}, the experiment ends", one_line(options_.device),
+                       down, to_text(kLinkLimit)));
       protocol::send(
           *stream_,
           {{"type", "link"}, {"run", run_}, {"since", time.count}, {"lasted", nullptr}, {"why", one_line(down)}});
     } else if (had_link_ && time - *down_since_ >= kLinkLimit) {
-      throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all again",
+      throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all hosts again",
                                  one_line(options_.device), to_text(kLinkLimit), down));
     }
   }
 
-  /// If one is on: the link is there again, or the run is over.
+  /// Ends the current outage, if any: the link is up again, or the run is over.
   void end_outage(Nanos time) {
     if (!down_since_) return;
     const Nanos since = *down_since_;
@@ -651,26 +652,26 @@ class HostProcess {
         {{"type", "link"}, {"run", run_}, {"since", since.count}, {"lasted", (time - since).count}, {"why", ""}});
   }
 
-  /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:62400); ...".
+  /// The place of a connection's other end, and the cure: " on host 1 (10.0.0.2:62400); ...".
   [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
     const auto found =
         std::ranges::find_if(setup_.jobs, [&](const protocol::JobSetup& job) { return job.spec.number == lost.job; });
     if (found == setup_.jobs.end()) return "";
     const std::uint32_t peer = found->hosts.at(lost.peer);
     const std::string down = datapath_->why_link_is_down();
-    std::string cure = "see what that said";
+    std::string cure = "read the output of that host";
     if (!down.empty())
       cure = fmt::format("the port has no link here: {}", down);
     else if (const std::string silent = lost.unreachable ? datapath_->why_silent(found->addresses.at(lost.peer)) : "";
              !silent.empty())
       cure = silent;
     else if (lost.unreachable)
-      cure = fmt::format("the link is up here, so see host {}'s port, and what is between", peer);
-    return fmt::format(" on host {} ({}); {}, and start all again", peer, to_text(found->addresses.at(lost.peer)),
+      cure = fmt::format("the link is up here: check the port of host {} and the network between the hosts", peer);
+    return fmt::format(" on host {} ({}); {}, and start all hosts again", peer, to_text(found->addresses.at(lost.peer)),
                        cure);
   }
 
-  /// Since the port was opened.
+  /// Losses since the port was opened.
   [[nodiscard]] HostLosses losses() const {
     const DatapathLosses counted = datapath_->losses();
     HostLosses losses;
@@ -727,7 +728,7 @@ class HostProcess {
     }
   }
 
-  /// What a host that hasn't all programs can't know.
+  /// The job's time to its first send, which needs the programs of all ranks; empty: the driver computes it.
   static std::optional<Nanos> lead_of(const protocol::JobSetup& job) {
     return job.programmed ? std::optional(job.lead) : std::nullopt;
   }
@@ -764,36 +765,35 @@ class HostProcess {
     if (const std::string silent = datapath_->why_silent(address); !silent.empty())
       return fmt::format("no connection to host {} ({}): {}", job.hosts[*peer], to_text(address), silent);
     const std::string cure = place_.gateway == Address{}
-                                 ? "see that both ports are on one network, in which --ip puts them"
-                                 : "see that both ports are on one network, or that the gateway works";
+                                 ? "check that both ports are on the same network, and that their --ip are in it"
+                                 : "check that both ports are on the same network, or that the gateway works";
     return fmt::format("no connection to host {} ({}): {}; {}", job.hosts[*peer], to_text(address),
                        known ? "its address is known, but it does not answer"
-                             : "nobody answers for its address (ARP or "
-                               "neighbour discovery)",
+                             : "no host answers for its address (ARP or neighbour discovery)",
                        cure);
   }
 
   const HostOptions& options_;
-  const std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< of all connections; empty: none is sealed
+  const std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< of all connections; empty: no protection
   HostPlace place_;
   std::unique_ptr<MessageStream> stream_;
   std::uint32_t number_ = 0;
   std::uint32_t ranks_ = 0;
-  Nanos heard_;  ///< of the coordinator
+  Nanos heard_;  ///< time of the coordinator's latest message
   std::unique_ptr<HostDatapath> datapath_;
   std::vector<std::unique_ptr<Drain>> drains_;
-  protocol::RunSetup setup_;  ///< outlives the ranks
+  protocol::RunSetup setup_;  ///< must outlive the ranks
   std::vector<Rank> here_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;  ///< by job and rank
   std::uint64_t programs_run_ = 0;
   std::uint64_t run_ = 0;
-  SeriesRecorder recorder_{{}};  ///< of this run, if it is to have series
-  live::PortView ended_;         ///< packets of runs that are over
+  SeriesRecorder recorder_{{}};  ///< for this run's series, if any
+  live::PortView ended_;         ///< packets of finished runs
   const Nanos begun_ = wall_now();
   bool stop_ = false;
   bool started_ = false;
-  bool had_link_ = false;            ///< the port, at some time
-  std::optional<Nanos> down_since_;  ///< when it was first seen, in this run, to have none any more
+  bool had_link_ = false;            ///< the port has had a link before
+  std::optional<Nanos> down_since_;  ///< when the current outage was noticed in this run
 };
 
 }  // namespace

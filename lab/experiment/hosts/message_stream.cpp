@@ -32,7 +32,7 @@ using namespace literals;
 constexpr std::size_t kLengthBytes = 4;
 constexpr Nanos kLongestSend = 10_s;
 constexpr Nanos kLongestGreeting = 10_s;
-constexpr std::string_view kNoKey = "this end has no key";  // no greeting, so that its reader says what that means
+constexpr std::string_view kNoKey = "this end has no key";  // no greeting: the peer's reader reports the cause
 constexpr Nanos kRetry = 100_ms;
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -40,7 +40,7 @@ void make_ready(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
   fcntl(file, F_SETFD, FD_CLOEXEC);
   const int on = 1;
-  // What is TCP's has no meaning for Unix sockets. A peer whose machine has gone says nothing, and is gone in 30 s.
+  // Unix sockets ignore options of TCP. The stream ends 30 s after the peer's machine has become unreachable.
   setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, 10), std::pair(TCP_KEEPINTVL, 5),
@@ -75,7 +75,7 @@ struct Resolved {
   addrinfo* list = nullptr;
 };
 
-/// A connected socket, or -1 and errno.
+/// Returns a connected socket, or -1 and sets errno.
 int try_to_connect(const StreamAddress& address, Nanos limit) {
   const auto attempt = [&](int family, const sockaddr* to, socklen_t size) {
     const int file = socket(family, SOCK_STREAM, 0);
@@ -122,7 +122,8 @@ StreamAddress parse_stream_address(std::string_view text) {
     address.path = text.substr(5);
     if (address.path.empty() || address.path.find('\0') != std::string::npos) fail("there is no path");
     if (address.path.size() > kLongestPath)
-      fail(fmt::format("the path has {} characters, and a socket's has {} at most", address.path.size(), kLongestPath));
+      fail(fmt::format("the path has {} characters, but the path of a socket has at most {}", address.path.size(),
+                       kLongestPath));
     return address;
   }
   const auto colon = text.rfind(':');
@@ -131,11 +132,11 @@ StreamAddress parse_stream_address(std::string_view text) {
   if (host.starts_with('[') && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
-    fail("an IPv6 address stands in brackets");
+    fail("an IPv6 address must be in brackets");
   address.host = host;
   address.port = text.substr(colon + 1);
   if (address.host.empty()) fail("there is no host");
-  if (!number_from<std::uint16_t>(address.port)) fail("the port is no number from 0 to 65535");
+  if (!number_from<std::uint16_t>(address.port)) fail("the port is not a number from 0 to 65535");
   return address;
 }
 
@@ -176,7 +177,7 @@ std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& addre
     if (const std::string why = interrupted(); !why.empty())
       throw RunError(fmt::format("{} before the {} was reached", why, role.name));
     if (wall_now() >= give_up)
-      throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and see that this host reaches it{}",
+      throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and check that this host reaches it{}",
                                  role.name, one_line(to_text(address)), to_text(limit), std::strerror(error),
                                  role.start, one_line(to_text(address)), role.reached));
     if (is_first && waiting) waiting();
@@ -198,8 +199,7 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
         throw RunError(fmt::format("{} before the {} was reached", why, role.name));
       if (wall_now() >= give_up)
         throw RunError(
-            fmt::format("{} says nothing to a greeting for {}: is it the one that is meant, and has it the "
-                        "key?",
+            fmt::format("{} did not answer a greeting for {}; check the address, and that the other end has the key",
                         where, to_text(kLongestGreeting)));
       wait(50_ms);
     }
@@ -210,7 +210,7 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
 }
 
 void MessageStream::meet(const std::string& greeting) {
-  // The client hears this end's even if its own is refused, so that it can say why.
+  // Answers even if the client's greeting is refused below, so that the client can report the cause.
   if (!is_client_) send_bytes(seal_->greeting());
   try {
     seal_->meet(greeting);
@@ -241,13 +241,16 @@ std::optional<std::string> MessageStream::receive() {
     if (!security::SealedMessages::is_greeting(*bytes)) return bytes;
     try {
       send_bytes(kNoKey);
-    } catch (const StreamError&) {  // it has gone, having heard this end speak
+    } catch (const StreamError&) {  // the peer has closed the stream
     }
-    throw KeyMismatch("has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
+    throw KeyMismatch(
+        "has a key, but this end has none: start this end with --key FILE too, or start the other end without a key");
   }
   std::optional<std::string> message = seal_->open(*bytes);
   if (!message)
-    throw StreamError("sends what is not sealed with the key: it hasn't the key, or somebody between changes messages");
+    throw StreamError(
+        "sends messages that are not encrypted with the key: it does not have the key, or its messages are changed on "
+        "the way");
   return message;
 }
 
@@ -262,11 +265,11 @@ void MessageStream::send_bytes(std::string_view message) {
     if (count >= 0) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (wall_now() >= give_up) throw StreamError(fmt::format("does not read for {}", to_text(kLongestSend)));
+      if (wall_now() >= give_up) throw StreamError(fmt::format("has read nothing for {}", to_text(kLongestSend)));
       pollfd wanted{file_, POLLOUT, 0};
       poll(&wanted, 1, 100);
     } else if (errno != EINTR) {
-      throw StreamError("has gone");
+      throw StreamError("closed the connection");
     }
   }
 }
@@ -280,7 +283,7 @@ std::optional<std::string> MessageStream::receive_bytes() {
       for (std::size_t i = 0; i < kLengthBytes; ++i)
         length = length << 8U | static_cast<unsigned char>(received_[next_ + i]);
       if (length > longest)
-        throw StreamError(fmt::format("sends a message of {} bytes where {} are the most", length, longest));
+        throw StreamError(fmt::format("sends a message of {} bytes, but the maximum is {}", length, longest));
       if (here >= kLengthBytes + length) {
         std::string message = received_.substr(next_ + kLengthBytes, length);
         next_ += kLengthBytes + length;
@@ -295,11 +298,11 @@ std::optional<std::string> MessageStream::receive_bytes() {
     next_ = 0;
     std::array<char, 65536> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     const ssize_t count = recv(file_, bytes.data(), bytes.size(), 0);
-    if (count == 0) throw StreamError("has gone");
+    if (count == 0) throw StreamError("closed the connection");
     if (count < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
       if (errno == EINTR) continue;
-      throw StreamError("has gone");
+      throw StreamError("closed the connection");
     }
     received_.append(bytes.data(), static_cast<std::size_t>(count));
   }
@@ -340,9 +343,9 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
     refuse_planted_links(address.path);
     error = attempt(AF_UNIX, generic(at), sizeof at);
     if (error == EADDRINUSE) {
-      // Left behind by one that was killed, if nobody listens there.
+      // If nothing listens there, the socket was left by a killed process.
       const int probe = try_to_connect(address, 1_s);
-      // What is no socket refuses likewise, and is somebody's file.
+      // Other files refuse connections, too; they must not be removed.
       struct stat found {};
       if (probe < 0 && errno == ECONNREFUSED && lstat(address.path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
         unlink(address.path.c_str());
@@ -357,7 +360,7 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
   }
   if (file_ < 0)
     throw RunError(fmt::format("{} {}: {}; {}", role.option, one_line(to_text(address)), std::strerror(error),
-                               error == EADDRINUSE      ? "end who listens there, or choose another address"
+                               error == EADDRINUSE ? "end the program that listens there, or choose another address"
                                : error == EADDRNOTAVAIL ? "give an address of this machine, or 0.0.0.0 for all"
                                                         : "choose another address"));
   if (address.host.empty()) return;

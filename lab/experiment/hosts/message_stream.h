@@ -1,8 +1,9 @@
 // Messages between the processes of an experiment, over TCP or a Unix socket, which works across network namespaces.
-// A message is its length, four bytes in network order, and so many bytes of text. Where both ends have a job's key,
-// they are sealed (transport/security/sealed_messages.h): the text is then the greeting, and later what is sealed.
+// A message is its length, four bytes in network order, and that number of bytes of text. If both ends have a job's
+// key, messages are sealed (transport/security/sealed_messages.h): the first text is a greeting, all others are sealed
+// texts.
 //
-// One thread a stream. Everything is bounded: the length of messages, and the time that a peer may take to read them.
+// One thread per stream. The length of messages and the time that a peer may take to read them are limited.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace mltcp::experiment {
 
-/// What both ends of a stream have; null: nothing, and messages are in the clear.
+/// The key of both ends of a stream; null: no key, messages are sent in the clear.
 using StreamKey = std::shared_ptr<const security::JobKey>;
 
 /// "HOST:PORT", "[2001:db8::1]:PORT" or "unix:/path".
@@ -28,42 +29,42 @@ struct StreamAddress {
   std::string port;  ///< number, 0 to 65535
   std::string path;
 };
-/// Throws InputError that says what is wrong and how to write it.
+/// Throws InputError with cause and cure.
 StreamAddress parse_stream_address(std::string_view text);
 std::string to_text(const StreamAddress& address);
 
-/// CLOCK_MONOTONIC.
+/// The time of CLOCK_MONOTONIC.
 Nanos wall_now();
 
-/// Who is connected to, for messages: what it is called, which option makes a program listen, and how it is started.
+/// The other end, for messages: its name, the option that makes it listen, and the command that starts it.
 struct StreamRole {
   std::string_view name;
   std::string_view option;
   std::string_view start;
-  std::string_view reached = {};  ///< how, where that is not plain: it ends what is told when nobody is there
+  std::string_view reached = {};  ///< end of the message if it can't be reached: how to reach it
 };
 inline constexpr StreamRole kCoordinatorRole{"coordinator", "--serve", "mltcp gen EXPERIMENT.toml --serve"};
 
-/// The peer has ended the stream, or what it sends is no message; what() says which.
+/// The peer has ended the stream or sent an invalid message; what() completes a sentence about the peer.
 struct StreamError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The ends have no key in common: one has none, or another one.
+/// The ends have different keys, or only one of them has a key.
 struct KeyMismatch : StreamError {
   using StreamError::StreamError;
 };
 
 class MessageStream {
  public:
-  /// Owns `file`, a connected socket. With a key, messages wait until the client's greeting has come.
+  /// Owns `file`, a connected socket. With a key, messages are sent when the client's greeting has arrived.
   explicit MessageStream(int file, const StreamKey& key = nullptr);
   ~MessageStream();
   MessageStream(const MessageStream&) = delete;
   MessageStream& operator=(const MessageStream&) = delete;
 
-  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it; calls
-  /// `waiting` once, if nobody is there at first. With a key it then waits for the other side's greeting, 10 s at most.
+  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` returns a reason to stop. Calls
+  /// `waiting` once if the first attempt fails. With a key, then waits for the other side's greeting, at most 10 s.
   /// Throws RunError.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
                                                 const std::function<std::string()>& interrupted,
@@ -71,49 +72,49 @@ class MessageStream {
                                                 const StreamKey& key = nullptr,
                                                 const std::function<void()>& waiting = {});
 
-  /// Waits while the peer doesn't read, 10 s at most. Throws StreamError.
+  /// Waits while the peer doesn't read, at most 10 s. Throws StreamError.
   void send(std::string_view message);
-  /// The next message if all of it is here; doesn't wait. Throws StreamError.
+  /// The next message if it has arrived completely; doesn't wait. Throws StreamError.
   std::optional<std::string> receive();
-  /// Waits until something may have come, or for `limit`.
+  /// Waits until data may have arrived, at most for `limit` and 1 s.
   void wait(Nanos limit) const;
-  /// From now on, longer ones are an error. At first 64 KiB.
+  /// Received messages longer than this are an error; 64 KiB by default.
   void set_longest(std::size_t bytes) { longest_ = bytes; }
   [[nodiscard]] int file() const { return file_; }
-  /// Of the other end, where it has one: its IP address.
+  /// The IP address of the other end; empty for a Unix socket.
   [[nodiscard]] std::string peer() const;
 
  private:
-  /// Client: greets the other side, and waits for its greeting. Throws RunError.
+  /// For the client: sends a greeting and waits for the other side's. Throws RunError.
   void introduce(const security::JobKey& key, const StreamAddress& address,
                  const std::function<std::string()>& interrupted, const StreamRole& role);
   void send_bytes(std::string_view bytes);
   std::optional<std::string> receive_bytes();
-  /// The peer's first message, with a key.
+  /// Handles the peer's greeting; with a key only. Throws KeyMismatch.
   void meet(const std::string& greeting);
 
   const int file_;
   std::unique_ptr<security::SealedMessages> seal_;  ///< null without a key
   bool is_client_ = false;
-  std::vector<std::string> unsealed_;  ///< what was to be sent before the greeting had come
+  std::vector<std::string> unsealed_;  ///< messages to send after the greeting has arrived
   std::size_t longest_ = std::size_t{64} << 10U;
-  std::string received_;  ///< from next_ on
+  std::string received_;  ///< received bytes; those before next_ are used
   std::size_t next_ = 0;
 };
 
 class StreamListener {
  public:
-  /// Throws RunError if nobody can listen there: in use, no such address, no permission.
+  /// Throws RunError if it can't listen there: address in use, unknown address, no permission.
   explicit StreamListener(const StreamAddress& address, const StreamRole& role = kCoordinatorRole,
                           StreamKey key = nullptr);
   ~StreamListener();
   StreamListener(const StreamListener&) = delete;
   StreamListener& operator=(const StreamListener&) = delete;
 
-  /// Null if nobody has come.
+  /// The next new stream; null if there is none. Does not wait.
   std::unique_ptr<MessageStream> accept();
   [[nodiscard]] int file() const { return file_; }
-  /// With the number that was chosen in place of port 0.
+  /// The address, with the actual port in place of 0.
   [[nodiscard]] const StreamAddress& address() const { return address_; }
 
  private:
@@ -122,7 +123,7 @@ class StreamListener {
   int file_ = -1;
 };
 
-/// Waits until one of `files` may be read, or for `limit`.
+/// Waits until one of `files` can be read, at most for `limit` and 1 s.
 void wait_for(const std::vector<int>& files, Nanos limit);
 
 }  // namespace mltcp::experiment

@@ -48,7 +48,7 @@ std::optional<PendingStreams::First> PendingStreams::next() {
                        error.what()));
       gone = true;
     } catch (const StreamError& error) {
-      tell(fmt::format("somebody who is no {} {}", peer_, error.what()));
+      tell(fmt::format("a peer that is not a {} {}", peer_, error.what()));
       gone = true;
     }
     pending = gone ? streams_.erase(pending) : std::next(pending);
@@ -57,12 +57,12 @@ std::optional<PendingStreams::First> PendingStreams::next() {
 }
 
 void PendingStreams::accept(Nanos now) {
-  // No more at once than there may be: others have their turn.
+  // Accepts a limited number per call, so that other work continues.
   for (std::size_t i = 0; i < kMax; ++i) {
     auto stream = listener_.accept();
     if (stream == nullptr) return;
     std::string address = stream->peer();
-    // The oldest gives way: of the same address, where that has as many as one may; else of all.
+    // If a limit is reached, drops the oldest: of the same address if that has kMaxOfAddress streams, else of all.
     const auto is_neighbour = [&](const Pending& pending) { return pending.address == address; };
     const auto same = std::ranges::count_if(streams_, is_neighbour);
     if (!address.empty() && static_cast<std::size_t>(same) >= kMaxOfAddress)

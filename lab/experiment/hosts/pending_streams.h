@@ -1,6 +1,6 @@
-// Streams to a listener whose other ends have not yet sent a message. Anybody may connect, so they are served side by
-// side, and bounded in number, by address and in time; and what is told of them is bounded, too. With a key, a first
-// message proves that its sender has the key.
+// Streams to a listener whose other ends have not yet sent a message. Anybody can connect, so these streams are served
+// concurrently, and their total number, their number per address, their time and the lines printed about them are
+// limited. With a key, a first message proves that its sender has the key.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace mltcp::experiment {
 
-/// Lines that strangers can cause: a few a minute are told, and then how many more there were.
+/// Limits the lines that unknown peers can cause: prints at most kMax per kEvery, then the number of lines left out.
 class BoundedLines {
  public:
   static constexpr std::uint32_t kMax = 20;
@@ -25,7 +25,7 @@ class BoundedLines {
   /// `tell` may be empty.
   explicit BoundedLines(std::function<void(const std::string& line)> tell) : tell_(std::move(tell)) {}
   void tell(const std::string& line, Nanos now);
-  /// Tells how many lines were left out, when that is due.
+  /// At the end of an interval, prints the number of lines left out, if any.
   void update(Nanos now);
 
  private:
@@ -38,7 +38,7 @@ class BoundedLines {
 class PendingStreams {
  public:
   static constexpr std::size_t kMax = 64;
-  /// Many hosts may come through one address (a NAT), but none of them needs long.
+  /// Many hosts may share one address (NAT), but each is pending only for a short time.
   static constexpr std::size_t kMaxOfAddress = 16;
   static constexpr Nanos kLimit{10'000'000'000};
 
@@ -47,21 +47,21 @@ class PendingStreams {
     std::string message;
   };
 
-  /// `peer` is what the other end should be: "host". `listener` must outlive this.
+  /// `peer`: the expected kind of other end, such as "host". `listener` must outlive this object.
   PendingStreams(StreamListener& listener, std::string_view peer, std::function<void(const std::string& line)> tell)
       : listener_(listener), peer_(peer), lines_(std::move(tell)) {}
 
-  /// Adds what next() waits for: see wait_for().
+  /// Adds the files to wait for (wait_for()) before next() is called.
   void add_files(std::vector<int>& files) const;
-  /// The first stream whose first message has come, if there is one. Does not wait.
+  /// A stream whose first message has arrived, if any. Does not wait.
   std::optional<First> next();
-  /// Tells a line about such a stream, or leaves it out.
+  /// Prints a line about such a stream, within the limits of BoundedLines.
   void tell(const std::string& line) { lines_.tell(line, wall_now()); }
 
  private:
   struct Pending {
     std::unique_ptr<MessageStream> stream;
-    std::string address;  ///< empty: of this machine, by a Unix socket
+    std::string address;  ///< empty: a Unix socket
     Nanos since;
   };
 

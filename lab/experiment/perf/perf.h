@@ -1,16 +1,16 @@
-// What a network and this machine carry between two endpoints, by the length of messages: one-way latency, bandwidth
-// and messages a second, each way and both at once. One process listens, the other says what is measured; what they
-// tell each other goes over TCP, what is measured over an endpoint on either side (endpoint/endpoint.h).
+// Measures what a network and this machine carry between two endpoints, by message length: one-way latency, bandwidth
+// and message rate, in each direction and in both at once. The server process listens; the client process decides what
+// is measured. Control messages go over TCP, measured messages between two endpoints (endpoint/endpoint.h).
 //
-// Everything is measured in batches of a number of messages that both know before. The number doubles, or grows by what
-// the batch before took, until a batch takes half of the time that a point is given; the last batch counts, and the
-// ones before it were its warming up.
+// Everything is measured in batches, whose number of messages both processes know in advance. The number grows by a
+// factor of 2 to 16 until a batch takes half of the time of a point. The last batch is the result; the earlier ones are
+// its warm-up.
 //
-//   latency    the client's message and the server's answer of the same length, one at a time, from callbacks; half
-//              of the round trip
-//   out, in    from the client to the server, or back: a number of messages is always under way (depth) on each of the
-//              connections; from the first one posted to the last one that the receiver has
-//   both       the same both ways at once; what comes and goes together
+//   latency    half of the round trip of one message at a time: the server answers it from a callback with a message
+//              of the same length
+//   out, in    from the client to the server, or back, with `depth` messages under way on each connection; the time
+//              from posting the first message until the receiver has the last one
+//   both       both directions at once; the sum of both
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@
 
 namespace mltcp::experiment {
 
-/// Where a process of the two is on the network, and how it works.
+/// Network place and resources of one of the two processes.
 struct PerfPlace {
   std::string device = "udp:";
-  /// "10.0.0.1" or "10.0.0.1/24"; the latter for a port whose address no kernel has. Empty: the address that the other
-  /// process is reached from.
+  /// "10.0.0.1", or "10.0.0.1/24" for a port whose address no kernel has. Empty: the local address of the TCP
+  /// connection to the other process.
   std::string ip;
   std::string gateway;         ///< empty: none
   std::uint16_t udp_port = 0;  ///< 0: a free one
@@ -41,30 +41,29 @@ struct PerfPlace {
   std::string cores;
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;  ///< 0: the interface's
-  /// Both processes have it, or neither: what they tell each other and what is measured is sealed with it.
+  /// Given to both processes or to neither; seals control messages and measured messages.
   std::shared_ptr<const security::JobKey> key;
-  security::Protection protection = security::Protection::encrypt;  ///< of what is measured; the same at both
+  security::Protection protection = security::Protection::encrypt;  ///< of measured messages; the same at both
 };
 
-/// What is measured.
 enum class PerfTest : std::uint8_t { latency, out, in, both };
 /// "latency", "out", ...
 std::string to_text(PerfTest test);
-/// Throws InputError that lists them.
+/// Throws InputError that lists the tests.
 PerfTest perf_test_of(const std::string& text);
 
 struct PerfSettings {
   std::vector<PerfTest> tests{PerfTest::latency, PerfTest::out, PerfTest::both};
   Bytes least = 1;
   Bytes most = Bytes{1} << 30;
-  std::uint32_t factor = 4;       ///< from length to length, 2 to 1024
-  Nanos time{1'000'000'000};      ///< of a point's last batch, about; 10 ms to 1 h
-  Nanos limit{60'000'000'000};    ///< of each batch: beyond, the run ends
+  std::uint32_t factor = 4;       ///< between successive lengths, 2 to 1024
+  Nanos time{1'000'000'000};      ///< approximate duration of a point's last batch; 10 ms to 1 h
+  Nanos limit{60'000'000'000};    ///< maximum duration of a batch, after which the run fails; 10 ms to 1 h
   std::uint32_t connections = 1;  ///< 1 to 64
-  std::uint32_t depth =
-      64;  ///< messages under way on each, 1 to 1024, 4096 in all; no more than 64 MB, but two at least
+  /// Maximum messages under way on each, 1 to 1024, 4096 in all; reduced to 64 MB, but not below two.
+  std::uint32_t depth = 64;
   std::string congestion_control = "reno";
-  Nanos every;  ///< of intervals; 0: none
+  Nanos every;  ///< length of reported intervals, 1 ms to 1 h; 0: none
 };
 
 struct PerfLatency {
@@ -80,11 +79,11 @@ struct PerfLatency {
 struct PerfInterval {
   Nanos begun;  ///< since the batch began
   Nanos ended;
-  Bytes bytes = 0;  ///< that have ended in it, both ways
+  Bytes bytes = 0;  ///< of operations that ended in it, both directions
 };
 
 struct PerfTransfer {
-  std::uint64_t messages = 0;  ///< both ways
+  std::uint64_t messages = 0;  ///< both directions
   Bytes bytes = 0;
   Nanos time;
   std::vector<PerfInterval> intervals;
@@ -111,53 +110,52 @@ struct PerfResults {
   std::string server;
   std::string server_version;
   bool sealed = false;       ///< with a key
-  std::uint64_t key_id = 0;  ///< its id, if so
-  bool encrypted = false;    ///< and not authenticated alone
+  std::uint64_t key_id = 0;  ///< the key's id, if sealed
+  bool encrypted = false;    ///< sealed, and not only authenticated
   std::vector<PerfPoint> points;
-  /// Lengths that were left out, since a message of theirs would have taken longer than the limit.
+  /// Lengths that were not measured, since the shortest batch would have taken more than half of the limit.
   std::vector<Bytes> left_out;
   std::uint64_t packets_sent = 0;           ///< on the client's connections
-  std::uint64_t retransmitted_packets = 0;  ///< of them, with data that was sent before
-  /// Of a full packet's UDP payload in the end, on the connection with the shortest.
+  std::uint64_t retransmitted_packets = 0;  ///< of these, packets with data that was sent before
+  /// UDP payload of a full packet at the end, on the connection where it is shortest.
   std::uint32_t packet_bytes = 0;
-  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
+  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes if the path carries less
   ShardStats packets;                     ///< of the client's endpoint
 };
 
 struct PerfCallbacks {
-  /// A line for people, as something happens.
+  /// Prints a line for people about an event.
   std::function<void(const std::string& line)> tell;
-  /// A length has been measured.
+  /// Called after each measured length.
   std::function<void(const PerfPoint& point)> measured;
-  /// Why this is to end, or nothing.
+  /// Returns the reason to stop; empty: go on.
   std::function<std::string()> interrupted;
 };
 
-/// The lengths that are measured, in their order.
+/// The lengths to measure, ascending.
 std::vector<Bytes> lengths_of(const PerfSettings& settings);
-/// Throws InputError for what is out of range.
+/// Throws InputError if a setting is out of range.
 void check(const PerfSettings& settings);
-/// Throws InputError or RunError for what can be told of a place before the other process is there: the device, and all
-/// else if `ip` is given. After register_datapaths_once().
+/// Checks what can be checked before the other process connects: the device, and everything else if `ip` is given. Call
+/// register_datapaths_once() before. Throws InputError or RunError.
 void check(const PerfPlace& place);
-/// The same, and opens it for a moment: its buffers, its device, its rights.
+/// The same, and opens the datapath for a moment, which checks buffers, device and permissions.
 void try_out(const PerfPlace& place);
 
 inline constexpr std::uint16_t kPerfPort = 62400;
-/// "HOST", "HOST:PORT", "[::1]:PORT", "unix:/path", with kPerfPort where there is none. Throws InputError.
+/// Adds kPerfPort if the port is missing: "HOST", "HOST:PORT", "[::1]:PORT", "unix:/path".
 std::string perf_address(const std::string& text);
 
-/// Measures with the server at `address`, which may take `patience` to come. Throws InputError, RunError.
+/// Measures with the server at `address`; waits up to `patience` for it to listen. Throws InputError, RunError.
 PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace& place, const PerfSettings& settings,
                      const PerfCallbacks& callbacks, const std::string& version);
 
-/// Serves clients, one after the other, until interrupted, or one if `once`. A client that has not sent a message, with
-/// the key if there is one, keeps no client out. Throws RunError where it can't listen, or, with `once`, where that
-/// client failed.
+/// Serves clients one after the other until interrupted; only one if `once`. A client that has not sent a valid first
+/// message does not block others. Throws RunError if it cannot listen, or, with `once`, if that client failed.
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version);
 
-/// As mltcp.perf/1 (docs/schema), without provenance; text of a JSON object.
+/// The JSON object "mltcp.perf/1" (docs/schema), without provenance.
 nlohmann::ordered_json to_json(const PerfResults& results);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// The end of a measurement that says what is measured, and reckons (see perf.h).
+// The client of a measurement: decides what is measured, and computes the results (see perf.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using perf::Json;
 constexpr std::array<std::string_view, 4> kTests{"latency", "out", "in", "both"};
 constexpr Bytes kUnderWay = 64'000'000;
 constexpr std::uint32_t kMaxUnderWay = 4096;
-/// What the server may take to open its endpoint, or to say how a batch went.
+/// Maximum time for the server to open its endpoint, or to report the end of a batch.
 constexpr Nanos kAnswer{60'000'000'000};
 
 template <typename Number>
@@ -33,7 +33,7 @@ PerfLatency latency_of(std::vector<Nanos>& rounds) {
   PerfLatency latency;
   if (rounds.empty()) return latency;
   std::ranges::sort(rounds);
-  // The value that so many of 1000 are not above; half of the round trip.
+  // Nearest-rank percentile, in thousandths; half of the round trip.
   const auto at = [&](std::size_t thousandths) {
     const std::size_t rank = (rounds.size() * thousandths + 999) / 1000;
     return rounds[std::max<std::size_t>(rank, 1) - 1] / 2;
@@ -61,7 +61,7 @@ class Client {
     if (results.sealed) results.key_id = place.key->id();
     results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
     perf::send(stream_, {{"opening", true}});
-    // First the own endpoint: what is wrong with it is nothing of the server's.
+    // Opens the own endpoint first, so that its errors are not attributed to the server.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
     results.client = end_->description();
     Json hello{{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}};
@@ -77,9 +77,10 @@ class Client {
       receive();
     }
     callbacks_.tell(fmt::format("here:  {}\nthere: {}{}", one_line(results.client), one_line(results.server),
-                                place.key == nullptr ? ""
-                                                     : fmt::format("\nsealed with key {:016x}{}", place.key->id(),
-                                                                   results.encrypted ? "" : ", not encrypted")));
+                                place.key == nullptr
+                                    ? ""
+                                    : fmt::format("\n{} with key {:016x}",
+                                                  results.encrypted ? "encrypted" : "authenticated", place.key->id())));
     for (const Bytes bytes : lengths_of(settings_)) {
       if (would_take(bytes) > settings_.limit / 2) {
         results.left_out.push_back(bytes);
@@ -98,7 +99,7 @@ class Client {
     return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
   }
 
-  /// A batch of as few messages as there may be, as fast as the latest that was measured.
+  /// Expected duration of the shortest batch, at the rate of the latest transfer.
   [[nodiscard]] Nanos would_take(Bytes bytes) const {
     return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * depth_of(bytes));
   }
@@ -112,7 +113,7 @@ class Client {
     perf::send(stream_, perf::to_json(batch));
     end_->make_room(bytes);
     end_->prepare(batch, true);
-    receive();  // it is ready, too. Not driven: what comes before run() would be counted in no time
+    receive();  // the server is ready. Not driven: messages that arrive before run() would be counted without time
     perf::Outcome outcome = end_->run(settings_.limit, settings_.every, [&] {
       if (const auto early = stream_.receive()) {
         const Json json = Json::parse(*early, nullptr, false);
@@ -121,13 +122,13 @@ class Client {
       }
       if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
     });
-    // What it has received it may take longer to have, or to hear that this end has what it has sent.
+    // The server may still be completing its receives, or waiting for our acknowledgements.
     if (early_.empty()) receive([&] { end_->drive(); });
     early_.clear();
     return outcome;
   }
 
-  /// Batches of more and more messages, until one takes as long as it should.
+  /// Runs batches of more and more messages until one takes half of the wanted time.
   perf::Outcome grow(PerfTest test, Bytes bytes, std::uint64_t& messages) {
     const std::uint64_t least = test == PerfTest::latency ? 1 : std::uint64_t{settings_.connections} * depth_of(bytes);
     messages = bytes >= kUnderWay ? least : std::max<std::uint64_t>(least, test == PerfTest::latency ? 16 : 64);
@@ -166,8 +167,8 @@ class Client {
   const PerfSettings& settings_;
   const PerfCallbacks& callbacks_;
   std::unique_ptr<perf::End> end_;
-  std::string early_;   ///< what came before this end was done
-  double slowest_ = 0;  ///< seconds a byte, of the latest transfer
+  std::string early_;   ///< the server's message, if it arrived before this end was done
+  double slowest_ = 0;  ///< seconds per byte in the latest transfer
 };
 
 }  // namespace
@@ -177,7 +178,7 @@ std::string to_text(PerfTest test) { return std::string(kTests.at(static_cast<st
 PerfTest perf_test_of(const std::string& text) {
   for (std::size_t i = 0; i < kTests.size(); ++i)
     if (text == kTests.at(i)) return static_cast<PerfTest>(i);
-  throw InputError(fmt::format("{} is no test; there are latency, out, in and both", in_quotes(text)));
+  throw InputError(fmt::format("{} is not a test; give latency, out, in or both", in_quotes(text)));
 }
 
 std::vector<Bytes> lengths_of(const PerfSettings& settings) {
@@ -197,7 +198,7 @@ void check(const PerfSettings& settings) {
   check_range<std::uint32_t>("a number of connections", settings.connections, 1, 64);
   check_range<std::uint32_t>("a depth", settings.depth, 1, 1024);
   if (settings.connections * settings.depth > kMaxUnderWay)
-    throw InputError(fmt::format("{} connections with {} messages under way on each: give no more than {} together",
+    throw InputError(fmt::format("{} connections with {} outstanding messages each: give at most {} messages in total",
                                  settings.connections, settings.depth, kMaxUnderWay));
   const auto check_time = [](std::string_view what, Nanos time, Nanos least) {
     constexpr Nanos most{3'600'000'000'000};
@@ -207,7 +208,7 @@ void check(const PerfSettings& settings) {
   check_time("a time", settings.time, Nanos(10'000'000));
   check_time("a limit", settings.limit, Nanos(10'000'000));
   if (settings.every > Nanos()) check_time("an interval", settings.every, Nanos(1'000'000));
-  if (settings.tests.empty()) throw InputError("nothing is to be measured; give latency, out, in or both");
+  if (settings.tests.empty()) throw InputError("no test is given; give latency, out, in or both");
   cc::find_algorithm(settings.congestion_control);
 }
 
@@ -227,9 +228,9 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   register_datapaths_once();
   check(place);
   StreamRole role = perf::kServerRole;
-  // Ports that DPDK drives have addresses that no kernel knows, and new users give those.
+  // No kernel knows the addresses of other ports, but new users give these as HOST.
   if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
-    role.reached = " by the kernel: HOST is an address of its kernel, and not the one of its port";
+    role.reached = " through the kernel: HOST is an address of its kernel, not of its port";
   const auto stream =
       MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, role, place.key);
   try {

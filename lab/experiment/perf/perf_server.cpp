@@ -1,4 +1,4 @@
-// The end of a measurement that listens, and does what the other says (see perf.h).
+// The server of a measurement: listens, and does what the client requests (see perf.h).
 #include <fmt/format.h>
 
 #include "mltcp/base/error.h"
@@ -16,10 +16,10 @@ using perf::Json;
 using perf::Refused;
 
 constexpr Nanos kLook{100'000'000};
-/// Of a client between batches: others wait for it.
+/// Maximum silence of a client between batches, since other clients wait for it.
 constexpr Nanos kPatience{60'000'000'000};
 constexpr Nanos kBatchLimit{600'000'000'000};
-/// While the client opens its endpoint: a NIC behind VFIO has its memory mapped page by page.
+/// Maximum time for the client to open its endpoint: VFIO maps a NIC's memory page by page.
 constexpr Nanos kOpeningPatience{60'000'000'000};
 
 class Session {
@@ -52,20 +52,22 @@ class Session {
   void greet(Json hello) {
     if (hello.contains("opening")) hello = receive(kOpeningPatience);
     if (const std::string protocol = perf::text_of(hello, "hello"); protocol != perf::kProtocol)
-      throw Refused(fmt::format("the client speaks {}, and {} is spoken here; use the same build on both", protocol,
-                                perf::kProtocol));
+      throw Refused(fmt::format("the client uses protocol {}, but the server uses {}; use the same build on both",
+                                protocol, perf::kProtocol));
     const std::string algorithm = perf::text_of(hello, "cc");
-    // Nobody from outside has a shared object loaded here.
+    // A client must not make the server load a shared object.
     if (cc::names_a_library(algorithm))
       throw Refused(
-          fmt::format("congestion control {}: only those of the build, by their names", in_quotes(algorithm)));
+          fmt::format("congestion control {}: the server accepts only algorithms of its build; give the name of one",
+                      in_quotes(algorithm)));
     const auto mine = [](bool authenticates) {
       return authenticates ? "authenticates only (--authenticate, MLTCP_AUTHENTICATE)" : "encrypts";
     };
     const bool theirs = hello.contains("authenticate") && hello["authenticate"] == true;
     const bool ours = place_.protection == security::Protection::authenticate;
     if (place_.key != nullptr && theirs != ours)
-      throw Refused(fmt::format("the client {}, and the server {}; have both do the same", mine(theirs), mine(ours)));
+      throw Refused(fmt::format("the client {}, but the server {}; start both with --authenticate, or both without",
+                                mine(theirs), mine(ours)));
     end_ = std::make_unique<perf::End>(place_, perf::own_ip(stream_.file()), algorithm);
     perf::send(
         stream_,
@@ -73,13 +75,14 @@ class Session {
   }
 
   void measure(const perf::Batch& batch) {
-    if (end_->connections() == 0) throw Refused("no connection is there; use the same build on both");
+    if (end_->connections() == 0) throw Refused("there is no connection; use the same build on both");
     end_->make_room(batch.bytes);
     end_->prepare(batch, false);
     perf::send(stream_, {{"ready", true}});
     const perf::Outcome outcome = end_->run(kBatchLimit, Nanos(), [&] {
-      // Nothing comes meanwhile, but for the end of the stream, or its end by the user.
-      if (const auto early = stream_.receive()) throw Refused("the client has not waited for the end of a batch");
+      // The client sends nothing during a batch; receive() throws if the stream has ended.
+      if (const auto early = stream_.receive())
+        throw Refused("the client did not wait for the end of a batch; use the same build on both");
       if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
     });
     perf::send(stream_, {{"done", outcome.time.count}});
@@ -92,11 +95,11 @@ class Session {
   std::unique_ptr<perf::End> end_;
 };
 
-/// What went wrong; empty: nothing.
+/// Returns the reason of a failure; empty if there was none.
 std::string serve_one(MessageStream& stream, const std::string& first, const PerfPlace& place,
                       const PerfCallbacks& callbacks, const std::string& version) {
   std::string why;
-  std::string told;  // the client, if it is not all
+  std::string told;  // sent to the client in place of `why`
   try {
     Session(stream, place, callbacks, version).run(first);
     return {};
@@ -106,13 +109,13 @@ std::string serve_one(MessageStream& stream, const std::string& first, const Per
     why = refusal.what();
   } catch (const std::exception& error) {
     why = error.what();
-    // Paths of this machine are nobody's business.
-    if (why.find('/') != std::string::npos) told = "it can't open its endpoint; see what it prints";
+    // Do not reveal paths of this machine.
+    if (why.find('/') != std::string::npos) told = "it cannot open its endpoint; read its output";
   }
   try {
     perf::send(stream, {{"error", told.empty() ? why : told}});
   } catch (const StreamError&) {
-    // It has gone, too.
+    // The client has gone, too.
   }
   return why;
 }
@@ -122,13 +125,14 @@ std::string serve_one(MessageStream& stream, const std::string& first, const Per
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version) {
   register_datapaths_once();
-  // It is opened anew for each client; what keeps it from that shall be told before one comes.
+  // The datapath is opened anew for each client; report its problems before the first client connects.
   try_out(place);
   StreamListener listener(parse_stream_address(address), perf::kServerRole, place.key);
-  callbacks.tell(fmt::format("listening on {}{}", to_text(listener.address()),
-                             place.key == nullptr ? "" : fmt::format(", for who has key {:016x}", place.key->id())));
+  callbacks.tell(
+      fmt::format("listening on {}{}", to_text(listener.address()),
+                  place.key == nullptr ? "" : fmt::format(", for clients with key {:016x}", place.key->id())));
   PendingStreams pending(listener, "client", callbacks.tell);
-  // Without a key, anybody may be a client.
+  // Without a key anybody can connect, so the number of lines is limited.
   const auto tell = [&](const std::string& line) {
     if (place.key == nullptr)
       pending.tell(line);
@@ -145,7 +149,7 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
       continue;
     }
     MessageStream& stream = *first->stream;
-    tell(fmt::format("client {}", stream.peer().empty() ? "of this machine" : stream.peer()));
+    tell(fmt::format("client {}", stream.peer().empty() ? "on this machine" : stream.peer()));
     const std::string why = serve_one(stream, first->message, place, callbacks, version);
     if (!callbacks.interrupted().empty()) return;
     if (once && !why.empty()) throw RunError(one_line(why));

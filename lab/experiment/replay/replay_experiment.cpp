@@ -17,7 +17,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Of timelines: operations of all ranks in all iterations that are kept.
+/// Maximum length of a job's timelines, in operations of all ranks in all iterations kept.
 constexpr std::uint64_t kMaxTimes = 4'000'000;
 
 bool names_a_job(const std::string& word) {
@@ -56,24 +56,22 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   fabric::check(network);
 }
 
-/// Hosts go around the jobs: rank 0 of each, rank 1 of each. On a dumbbell ranks are at its two sides.
+/// Assigns hosts in the order rank 0 of each job, rank 1 of each job, ... On a dumbbell the ranks are at its two sides.
 void place(std::uint32_t number, Experiment& experiment, const std::string& file) {
   workload::Job& job = experiment.jobs[number];
   const std::uint32_t ranks = ranks_of(job);
   const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
   if (!experiment.topology) {
     if (ranks != 2)
-      throw InputError(
-          fmt::format("{}: {} ranks are replayed, and a dumbbell has hosts for 2 of a job; give --ranks, or "
-                      "a topology",
-                      file, ranks));
+      throw InputError(fmt::format(
+          "{}: {} ranks are replayed, but a dumbbell has hosts for only 2 ranks of a job; give --ranks, or a topology",
+          file, ranks));
     return;
   }
   if (std::uint64_t{ranks} * jobs > experiment.topology->hosts())
-    throw InputError(
-        fmt::format("{}: {} ranks of each of {} have no room on the topology's {} hosts; give --ranks, or a "
-                    "larger topology",
-                    file, ranks, plural(jobs, "job"), experiment.topology->hosts()));
+    throw InputError(fmt::format(
+        "{}: {} ranks of each of {} do not fit on the topology's {} hosts; give --ranks, or a larger topology", file,
+        ranks, plural(jobs, "job"), experiment.topology->hosts()));
   for (std::uint32_t rank = 0; rank < ranks; ++rank) job.hosts.push_back(rank * jobs + number);
 }
 
@@ -81,7 +79,7 @@ void place(std::uint32_t number, Experiment& experiment, const std::string& file
 
 ReplayJob parse_replay_job(const std::string& word) {
   const auto refuse = [&](std::string_view why) {
-    throw InputError(fmt::format("{} {}; write NAME=TRACE[,TRACE...][@START], as in a=rank0.json,rank1.json@100ms",
+    throw InputError(fmt::format("{} {}; write NAME=TRACE[,TRACE...][@START], such as a=rank0.json,rank1.json@100ms",
                                  in_quotes(word), why));
   };
   ReplayJob job;
@@ -95,7 +93,7 @@ ReplayJob parse_replay_job(const std::string& word) {
     try {
       job.start = parse_duration(files.substr(at + 1));
     } catch (const InputError& error) {
-      refuse(fmt::format("has a start that is no time ({})", error.what()));
+      refuse(fmt::format("has a start that is not a time ({})", error.what()));
     }
     files.resize(at);
   }
@@ -116,7 +114,7 @@ std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) 
     return jobs;
   }
   if (named < words.size())
-    throw InputError(fmt::format("{} names no job and {} does; name all of them, as in a=TRACE b=TRACE, or none",
+    throw InputError(fmt::format("{} names no job, but {} does; name all jobs, such as a=TRACE b=TRACE, or none",
                                  in_quotes(*std::ranges::find_if_not(words, names_a_job)),
                                  in_quotes(*std::ranges::find_if(words, names_a_job))));
   std::set<std::string> names;
@@ -137,7 +135,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
   experiment.warnings.clear();
   for (std::size_t i = 0; i < request.jobs.size(); ++i) {
     const ReplayJob& wanted = request.jobs[i];
-    // The same traces again are the same programs.
+    // Jobs with the same traces share their programs.
     const auto first = std::ranges::find(request.jobs, wanted.files, &ReplayJob::files);
     if (const auto same = static_cast<std::size_t>(first - request.jobs.begin()); same < i) {
       workload::Job job = experiment.jobs[same];
@@ -171,7 +169,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
 }
 
 std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
-  constexpr std::size_t most = 4;  // names of a line
+  constexpr std::size_t most = 4;  // names per line
   const std::vector<workload::Job>& jobs = experiment.jobs;
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());
@@ -185,10 +183,10 @@ std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
     if (names.size() < 2) continue;
     const std::size_t more = names.size() - std::min(names.size(), most);
     names.resize(names.size() - more);
-    warnings.push_back(fmt::format(
-        "jobs {}{} are alike and start together, and may do the same for ever, as nothing tells them apart; give "
-        "them different starts, as in {}=TRACE@50ms",
-        fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", jobs[i].name));
+    warnings.push_back(
+        fmt::format("jobs {}{} are alike and start together, so they may behave the same for ever; give them different "
+                    "starts, such as {}=TRACE@50ms",
+                    fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", jobs[i].name));
   }
   return warnings;
 }

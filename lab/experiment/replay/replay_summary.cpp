@@ -1,4 +1,4 @@
-// What became of a replayed trace (see replay_summary.h).
+// Comparison of a replayed trace with its recording (see replay_summary.h).
 #include "mltcp/lab/experiment/replay/replay_summary.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::span<const TimeSpan> spans_of(const GraphPrograms& programs, const JobResul
   return std::span(result.timelines[program]).subspan(iteration * each, each);
 }
 
-/// A sum of errors and lengths, of the collectives of one kind.
+/// Sums of errors and lengths over the collectives of one kind.
 struct Sum {
   std::set<std::pair<std::uint32_t, std::uint64_t>> instances;  ///< group, and number on a rank
   Bytes bytes = 0;
@@ -67,8 +67,8 @@ void add_collectives(const ExecutionGraph& graph, const GraphPrograms& programs,
   }
 }
 
-/// As the trace says, or else from the first of its nodes to the last; 0 if their times are not known either. Clocks
-/// that differ make neither longer.
+/// The length that the trace states, or else the time from the step's first node to its last; 0 if that is unknown,
+/// too. Differences between the ranks' clocks are subtracted.
 Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs, std::uint32_t step) {
   Nanos first = Nanos::never();
   Nanos corrected_first = Nanos::never();
@@ -116,12 +116,12 @@ std::vector<NodeTimes> node_times(const ExecutionGraph& graph, const GraphProgra
       const std::uint32_t node = programs.node_of[program][i];
       if (node == kNoNode) continue;
       const Operation& operation = programs.ranks[program].operations[i];
-      // A collective is over when all of it has come, whatever of its own is still on its way.
+      // A collective ends when its rank has received everything; its sends may still be under way.
       const bool trails =
           operation.kind == Operation::Kind::send && of_rank.nodes[node].kind == GraphNode::Kind::collective;
       Nanos& end = (trails ? sent : ends)[node];
       end = end.is_never() ? spans[i].to : std::max(end, spans[i].to);
-      // What is received may come from the beginning on.
+      // A receive without dependencies is posted at the start of the iteration, long before its node begins.
       if (operation.kind == Operation::Kind::receive && operation.waits == 0) continue;
       times[node].from = std::min(times[node].from, spans[i].from);
     }
@@ -150,7 +150,7 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
   const std::size_t iterations = iterations_with_times(programs, result);
   const std::size_t steps = programs.last_step - programs.first_step + 1;
   if (iterations == 0) {
-    // Of one step, an iteration is all that there is to know.
+    // A single step is the whole iteration.
     if (steps > 1 || result.iterations.empty()) return replay;
     replay.steps.push_back({graph.steps[programs.first_step].name,
                             recorded_length(graph, programs, programs.first_step),

@@ -1,4 +1,4 @@
-// Replayed traces, drawn (see replay_timeline.h).
+// Chrome traces of replays (see replay_timeline.h).
 #include "mltcp/lab/experiment/replay/replay_timeline.h"
 
 #include <fmt/format.h>

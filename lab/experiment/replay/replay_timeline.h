@@ -18,8 +18,8 @@ struct DrawnReplay {
   const JobResult* result = nullptr;
 };
 
-/// Complete events ("X") of nodes: of the recording the replayed steps, of the replay the latest iteration, both from
-/// time 0. Two processes a rank, "JOB recorded: rank 0" and "JOB replayed: rank 0", with a thread for each lane.
+/// Complete events ("X") of nodes, from time 0: the replayed steps as recorded, and the latest iteration of the replay.
+/// Each rank has two processes, "JOB recorded: rank 0" and "JOB replayed: rank 0", with a thread for each lane.
 std::string replay_timeline(std::span<const DrawnReplay> jobs);
 
 }  // namespace mltcp::experiment

@@ -19,7 +19,7 @@ namespace mltcp::experiment {
 
 static void complete(const JsonObject& json, ClusterJobResult& job) {
   if (job.start < job.arrival || job.end < job.start)
-    json.fail(json.place_of("end_ns"), "is before the job began, or that before it arrived");
+    json.fail(json.place_of("end_ns"), "is before the job's start, or its start is before its arrival");
 }
 
 namespace {
@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxWorst = 5;
 
-// As the command's own table: "locality", or the first.
+// The baseline, as in the command's own table: "locality", or else the first scheme.
 const SchemeSummary& reference(const ClusterFile& cluster) {
   const auto at =
       std::ranges::find_if(cluster.schemes, [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
@@ -37,7 +37,7 @@ const SchemeSummary& reference(const ClusterFile& cluster) {
 
 std::string seconds_text(double seconds) { return fmt::format("{:.3g} s", seconds); }
 
-// "▲ 16% less time", marked by the way it went.
+// "▲ 16% less time", with a mark for the direction of the change.
 std::string beside_text(double before, double now) {
   const Change change = change_of(before, now);
   if (change == Change::same) return "no difference";
@@ -46,7 +46,7 @@ std::string beside_text(double before, double now) {
                      change_text(before, now));
 }
 
-// Mean and tail, as loudly whichever way they went: a scheme that helps most may slow the slowest.
+// Mean and tail, with equal emphasis for better and worse: a scheme that helps most jobs may slow down the slowest.
 std::string lead(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   std::string out;
@@ -56,8 +56,9 @@ std::string lead(const ClusterFile& cluster) {
     const Change tail = change_of(before.slowdown_p99, now.slowdown_p99);
     if (mean == Change::unknown || tail == Change::unknown) continue;
     std::string text = fmt::format(
-        "Beside <b>{}</b>, <b>{}</b> is {}. The mean slow-down of an iteration is {}; its 99th percentile (p99) is {}.",
-        escaped(before.scheme), escaped(now.scheme), verdicts(mean, "in the mean", tail, "in the tail"),
+        "Compared with <b>{}</b>, <b>{}</b> is {}. The mean slow-down of an iteration is {}; its 99th percentile (p99) "
+        "is {}.",
+        escaped(before.scheme), escaped(now.scheme), verdicts(mean, "on average", tail, "in the tail"),
         slowdown_beside(before.slowdown_mean, now.slowdown_mean),
         slowdown_beside(before.slowdown_p99, now.slowdown_p99));
     const Change completion = change_of(before.completion_mean, now.completion_mean);
@@ -78,7 +79,7 @@ std::string tiles(const ClusterFile& cluster) {
     const auto number = [&](std::string_view what, double old, double now) {
       const Change change = beside ? change_of(old, now) : Change::unknown;
       return measure(change, what, slowdown_text(now),
-                     !beside                                               ? "what others are compared with"
+                     !beside                                               ? "the others are compared with this"
                      : change == Change::better || change == Change::worse ? change_text(old, now)
                      : change == Change::same                              ? "no difference"
                                                                            : "");
@@ -97,8 +98,8 @@ std::string tiles(const ClusterFile& cluster) {
 std::string scheme_table(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   const bool packets = cluster.level == "packet";
-  const std::string than = fmt::format("beside {}", escaped(before.scheme));
-  // A name says of what and in which unit it is: there are a mean and a p99 of two things.
+  const std::string than = fmt::format("vs {}", escaped(before.scheme));
+  // Names include quantity and unit, since there are a mean and a p99 of two quantities.
   const std::vector<std::string> columns{"Scheme",
                                          "Job completion time, mean, s",
                                          fmt::format("Mean completion {}", than),
@@ -169,11 +170,9 @@ std::string distribution(const ClusterFile& cluster, ChartList& charts) {
       distribution_lines("distribution", range.axis("slow-down of an iteration", "×", 0.02, 0.005), series);
   return fmt::format(
       "<section id=\"distribution\" class=\"needs-js\"><h2>Slow-downs of all iterations</h2>\n<p>The share of the "
-      "iterations of all jobs that were slowed down by at most so much: the further left, the better. Of several "
-      "seeds, "
-      "each percentile's mean.</p>\n<ul class=\"legend\">{}</ul>\n{}</section>\n",
-      legend,
-      charts.add(spec, "Iterations slowed down by at most so much", "Distribution of slow-downs by scheme", 300));
+      "iterations of all jobs whose slow-down is at most the value on the axis: the further left, the better. With "
+      "several seeds, each percentile is the mean over them.</p>\n<ul class=\"legend\">{}</ul>\n{}</section>\n",
+      legend, charts.add(spec, "Iterations with at most this slow-down", "Distribution of slow-downs by scheme", 300));
 }
 
 std::string worst_table(const ClusterFile& cluster) {
@@ -218,7 +217,7 @@ std::size_t seeds_of(const ClusterFile& cluster) {
 }  // namespace
 
 ClusterFile parse_cluster(std::string_view text, const std::string& file) {
-  const std::string cure = "give a file that `mltcp cluster --json FILE` wrote, or write it anew";
+  const std::string cure = "give a file that `mltcp cluster --json FILE` wrote, or write it again";
   const nlohmann::json json = parsed(text, file, cure);
   const JsonObject root(json, file, cure, "");
   if (root.text("schema") != kClusterSchema) root.fail("schema", fmt::format("is not \"{}\"", kClusterSchema));
@@ -241,13 +240,12 @@ std::string render_cluster(const ClusterFile& cluster) {
       names.resize(most);
       names.push_back(more);
     }
-    body += fmt::format(
-        "<p class=\"alarm\"><b>Unfinished.</b> The command was ended before {}: what follows is "
-        "without.</p>\n",
-        listed(names));
+    body +=
+        fmt::format("<p class=\"alarm\"><b>Unfinished.</b> The command was ended before {}: this page lacks it.</p>\n",
+                    listed(names));
   }
   if (cluster.schemes.empty()) {
-    body += "<p class=\"lead\">This file holds no runs.</p>\n";
+    body += "<p class=\"lead\">This file has no runs.</p>\n";
   } else {
     body += lead(cluster) + tiles(cluster);
     body += "<dl class=\"facts\">" + fact("Hosts", std::to_string(cluster.hosts)) +
@@ -263,14 +261,12 @@ std::string render_cluster(const ClusterFile& cluster) {
         "<section id=\"numbers\"><h2>In numbers</h2>\n" + scheme_table(cluster) + worst_table(cluster) + "</section>\n";
   }
   const std::string words =
-      "<p>Slow-down: an iteration ÷ an iteration of the same job alone; differences below 1% are called none. "
-      "Its mean and its 99th percentile (p99, the tail) are over all iterations of all jobs; those of completion times "
-      "over all jobs. Done after, or completion time: from a job's arrival until its last iteration ended, with what "
-      "it waited for hosts. Contended bytes: the share "
-      "of "
-      "the bytes between switches that were sent while several jobs shared a full link. Score: how well the jobs on "
-      "shared "
-      "links fit together, over time, where a scheduler ran. Moves: times that a job was given other slots.</p>\n";
+      "<p>Slow-down: an iteration ÷ an iteration of the same job alone; differences below 1% are called none. Its mean "
+      "and its 99th percentile (p99, the tail) are over all iterations of all jobs; those of completion times over all "
+      "jobs. Done after, or completion time: from a job's arrival until the end of its last iteration, including the "
+      "wait for hosts. Contended bytes: the share of the bytes between switches that were sent while several jobs "
+      "shared a full link. Score: how well the jobs on shared links fit together, over time, where a scheduler ran. "
+      "Moves: times that a job was given other slots.</p>\n";
   return page_of("MLTCP cluster", cluster.name, body, words, cluster.provenance, charts, "");
 }
 

@@ -1,4 +1,4 @@
-// The page of results: what it says in words, and which charts and tables stand where.
+// The page of results: its texts, and the order of its charts and tables.
 #include "mltcp/lab/experiment/report/report.h"
 
 #include <fmt/format.h>
@@ -24,13 +24,13 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kWindowColumns = 1200;
-constexpr std::size_t kMaxBins = 600'000;  // of all runs together that the reader can look into
+constexpr std::size_t kMaxBins = 600'000;  // recorded bins on the page, over all runs
 constexpr int kWindowHeight = 170;
 constexpr int kChartHeight = 240;
 
 std::string bold(const std::string& name) { return fmt::format("<b>{}</b>", escaped(name)); }
 
-// ---- what is said first ----
+// ---- summary ----
 
 std::string alarms(const View& view) {
   const auto& results = view.results;
@@ -39,8 +39,8 @@ std::string alarms(const View& view) {
     std::vector<std::string> names;
     for (const std::string& policy : results.unfinished) names.push_back(bold(policy));
     out += fmt::format(
-        "<p class=\"alarm\"><b>Unfinished.</b> The experiment was ended before {} had been run: what follows is "
-        "without {}.</p>\n",
+        "<p class=\"alarm\"><b>Unfinished.</b> The experiment was ended before {} had been run: this page lacks "
+        "{}.</p>\n",
         listed(names), results.unfinished.size() == 1 ? "it" : "them");
   }
   std::vector<std::string> damaged;
@@ -57,16 +57,16 @@ std::string alarms(const View& view) {
     out += fmt::format("<p class=\"alarm\"><b>Messages arrived damaged</b> under {}.</p>\n", listed(damaged));
   if (!held_up.empty())
     out += fmt::format(
-        "<p class=\"alarm\"><b>The machine was busy</b> and held up {} of the time: what follows says little about the "
-        "network, and a run on a quiet machine may show something else.</p>\n",
+        "<p class=\"alarm\"><b>The machine was busy</b> and held up {} of the time: these results say little about the "
+        "network; run again on a quiet machine.</p>\n",
         listed(held_up));
   return out;
 }
 
-// By the link's record they send; by their own clocks they may wait, too.
+// The link's record shows when jobs send. By the jobs' own clocks, communication includes waiting.
 std::string_view verb_of(const View& view, std::size_t run) { return view.has_usage(run) ? "send" : "communicate"; }
 
-// How a run did beside the one that it is compared with, as loudly whichever way it went.
+// Compares a run with its reference, with equal emphasis for better and worse.
 std::string sentence(const View& view, std::size_t run, std::size_t beside) {
   const RunSummary& now = view.summaries[run];
   const RunSummary& before = view.summaries[beside];
@@ -86,7 +86,7 @@ std::string sentence(const View& view, std::size_t run, std::size_t beside) {
                          other, slowdown_text(now.slowdown), slowdown_text(before.slowdown));
       break;
     case Change::unknown:
-      return fmt::format("{} can't be compared with {}: a job's time alone is unknown.", name, other);
+      return fmt::format("{} cannot be compared with {}: a job's time alone is unknown.", name, other);
   }
   if (now.several && before.several)
     text += fmt::format(" Its jobs {}; under {} they {}.", interleaving(now), other, interleaving(before));
@@ -100,7 +100,7 @@ std::string sentence(const View& view, std::size_t run, std::size_t beside) {
 
 std::string lead(const View& view) {
   const auto& runs = view.results.runs;
-  if (runs.empty()) return "<p class=\"lead\">This result file holds no runs.</p>\n";
+  if (runs.empty()) return "<p class=\"lead\">This result file has no runs.</p>\n";
   std::string out;
   for (std::size_t r = 0; r < runs.size(); ++r)
     if (const std::size_t beside = view.reference(r); beside != r)
@@ -113,7 +113,7 @@ std::string lead(const View& view) {
                      only.several ? ", and jobs " + interleaving(only) : "");
 }
 
-// One tile a policy: the two numbers that sum it up.
+// One tile per policy, with its two summary numbers.
 std::string tiles(const View& view) {
   std::string out;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
@@ -137,7 +137,8 @@ std::string tiles(const View& view) {
         out += fmt::format("<p class=\"change\">= no difference from {}</p>", other);
         break;
       case Change::unknown:
-        if (beside == r && view.results.runs.size() > 1) out += "<p class=\"change\">what others are compared with</p>";
+        if (beside == r && view.results.runs.size() > 1)
+          out += "<p class=\"change\">the others are compared with this</p>";
     }
     out += fmt::format("<p>{}</p>", interleaved_text(summary));
     if (const auto at_once = view.jobs_at_once(r, view.second_half(r)))
@@ -196,9 +197,9 @@ std::string legend_of(const nlohmann::json& chart) {
   return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-// What a panel of a run shows, in numbers.
+// Caption of a run's panel, with its numbers.
 std::string overlap_caption(const View& view, std::size_t run, TimeSpan span, std::string_view window) {
-  if (view.blurred(run)) return fmt::format("{}, recorded too coarsely to tell what overlaps", window);
+  if (view.blurred(run)) return fmt::format("{}, recorded too coarsely to show overlap", window);
   const auto shared = view.overlap(run, span);
   if (!shared) return fmt::format("{}: <b>the link is idle</b>", window);
   const std::string overlap = fmt::format("<b>bursts overlap {}</b> of the busy time", percent_text(*shared));
@@ -213,7 +214,8 @@ int rows_height(std::size_t rows, int least) {
   return std::clamp(static_cast<int>(rows) * each + 46, least, 900);
 }
 
-/// `shares` and `counts` say of each policy how long jobs send at once, and how many do; `recorded`: by the link.
+/// `shares` and `counts`: texts by policy on how long, and how many, jobs send simultaneously. `recorded`: from the
+/// link's record.
 std::string link_prose(const View& view, const std::vector<std::string>& shares, const std::vector<std::string>& counts,
                        bool recorded) {
   std::string out;
@@ -222,22 +224,22 @@ std::string link_prose(const View& view, const std::vector<std::string>& shares,
                        recorded ? "send" : "communicate", listed(shares));
   if (!counts.empty())
     out += fmt::format(
-        "That counts two jobs that meet like all {}; how slow they are depends on how many do, as n jobs get an n-th "
-        "of the link each. While any job {}, <b>on average so many do at once</b>: {}. ",
+        "This share is the same whether two jobs overlap or all {}, but n overlapping jobs get only 1/n of the link "
+        "each. While any job {}, <b>the average number of jobs at once</b> is: {}. ",
         view.jobs.size(), recorded ? "sends" : "communicates", listed(counts));
   if (recorded && !view.many())
     out +=
-        "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "
-        "down; where they stand side by side each has it to itself. ";
+        "Each colour is a job. Where colours are on top of each other, the jobs share the link and slow each other "
+        "down; where they are side by side, each job has the link to itself. ";
   if (recorded && view.many())
     out += fmt::format(
-        "{} jobs are too many for colours of their own: the colour says how many send at once, and so how many share "
-        "the link and slow each other down. ",
+        "{} jobs are too many for a colour each: the colour shows how many jobs send at once, and so share the link "
+        "and slow each other down. ",
         view.jobs.size());
   return out + fmt::format("Each panel shows {} of the run.", prose_time(view.window));
 }
 
-// "Who used the link when".
+// The section "Use of the link over time".
 std::string link_section(const View& view, ChartList& charts) {
   std::vector<std::string> shares;
   std::vector<std::string> counts;
@@ -266,7 +268,7 @@ std::string link_section(const View& view, ChartList& charts) {
     for (const bool first : {true, false}) {
       const TimeSpan span = first ? view.first_window(r) : view.last_window(r);
       const char* window = first ? "First iterations" : "Last iterations";
-      const std::string label = fmt::format("{} under {}: who used the link when", window, name);
+      const std::string label = fmt::format("{} under {}: use of the link over time", window, name);
       if (view.has_usage(r)) {
         const auto chart = usage_chart(view, r, span, kWindowColumns, first ? "link-first" : "link-last");
         if (!recorded) first_chart = chart;
@@ -283,23 +285,23 @@ std::string link_section(const View& view, ChartList& charts) {
     coarse |= view.blurred(r);
   }
   if (!recorded && !by_clocks) return "";
-  std::string out = "<section id=\"link\"><h2>Who used the link when</h2>\n<p>";
+  std::string out = "<section id=\"link\"><h2>Use of the link over time</h2>\n<p>";
   out += link_prose(view, shares, counts, recorded);
   if (by_clocks)
     out +=
-        " <em>Nobody has recorded the link itself, so bars are drawn by the jobs' own clocks: a bar is an iteration "
-        "less what it computed, from when it had computed until its end. What it waited for, and what it sent while it "
-        "computed, can't be told apart from that, and clocks of different hosts may differ.</em>";
+        " <em>The link itself was not recorded, so bars are drawn by the jobs' own clocks: a bar is an iteration "
+        "without its compute time, from the end of the computation to the end of the iteration. A bar includes "
+        "waiting, and lacks bytes sent during the computation; clocks of different hosts may differ.</em>";
   if (coarse)
     out +=
-        " <em>The use of the link was recorded in bins that are long compared with an iteration, as those of long runs "
-        "are: bursts look blurred, and how much they overlap can't be told. Run fewer iterations to see that.</em>";
+        " <em>The use of the link was recorded in bins that are long compared with an iteration, as the run is long: "
+        "bursts look blurred, and their overlap is unknown. Run fewer iterations to see it.</em>";
   out += "</p>\n";
   if (recorded) out += view.many() ? legend_of(first_chart) : jobs_legend(view);
   return out + rows + "</section>\n";
 }
 
-// The panels below the use of the link, for all runs: a button's data-panels says which charts are its run's.
+// The panels below the use of the link, for all runs: a button's data-panels lists the charts of its run.
 std::string series_panels(const SeriesCharts& series, std::size_t runs) {
   if (!series.any()) return "";
   std::string out;
@@ -320,14 +322,14 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   std::string buttons;
   std::string legend = jobs_legend(view);
   bool chosen = false;
-  bool by_connections = false;  ///< nobody has recorded the link
+  bool by_connections = false;  ///< the link was not recorded
   const std::size_t runs = std::max<std::size_t>(1, view.results.runs.size());
   const std::size_t bands = view.many() ? 4 : std::max<std::size_t>(1, view.jobs.size());
   const std::size_t columns = std::max<std::size_t>(1000, kMaxBins / runs / bands);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.has_usage(r) && !series.has_sent(r)) continue;
     by_connections |= !view.has_usage(r);
-    // The run to open with: one where the reader sees the jobs find their places.
+    // Opens with a run in which the jobs interleave over time.
     const bool shown = !chosen && view.results.runs[r].policy == "mltcp";
     chosen |= shown;
     const auto shows =
@@ -344,14 +346,14 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   }
   if (buttons.empty()) return "";
   std::string words =
-      "Drag over a stretch to look closer, or turn the wheel after a click (or with Ctrl). By keyboard: arrows move, + "
-      "and − zoom, 0 shows all, as a double click does. Zoomed out, each column of the link's use is the average over "
-      "the bins it covers";
+      "To zoom in, drag over a part of the chart, or turn the wheel after a click (or with Ctrl). By keyboard: arrows "
+      "move, + and − zoom, 0 shows all, like a double click. Zoomed out, each column of the link's use is the average "
+      "over the bins it covers";
   if (by_connections)
     words +=
-        ". Nobody has recorded who used the link: the first chart is what each job's connections sent, packets that "
-        "were lost and sent again included";
-  if (series.any()) words += "; other lines are drawn from the least to the most that was sampled in their columns";
+        ". The use of the link was not recorded: the first chart shows what each job's connections sent, including "
+        "retransmissions";
+  if (series.any()) words += "; other lines are drawn from the lowest to the highest sample in their columns";
   if (series.max_joined() > 1)
     words += fmt::format(". A point of these lines joins up to {} rows of the series", series.max_joined());
   return fmt::format(
@@ -376,15 +378,15 @@ std::string policies_section(const View& view, ChartList& charts) {
   return fmt::format(
       "<section id=\"policies\" class=\"needs-js\"><h2>How much slower than alone</h2>\n<p>A line is the mean over the "
       "jobs of a policy; the shade around it goes from the least to the most slowed down. On the right, or below, the "
-      "share of all iterations that were slowed down by at most so much: the further left, the better.</p>\n{}"
-      "<div class=\"pair\">{}{}</div></section>\n",
+      "share of all iterations whose slow-down is at most the value on the axis: the further left, the "
+      "better.</p>\n{}<div class=\"pair\">{}{}</div></section>\n",
       legend_of(lines),
       charts.add(lines, "Slow-down by iteration", "Slow-down by iteration for each policy", kChartHeight),
       charts.add(distribution, "Slow-downs of all iterations", "Distribution of slow-downs for each policy",
                  kChartHeight));
 }
 
-// Of each job's iterations, a panel a policy.
+// Distribution of each job's iteration times, one panel per policy.
 std::string time_distributions(const View& view, ChartList& charts) {
   std::string panels;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
@@ -411,11 +413,11 @@ std::string jobs_section(const View& view, ChartList& charts) {
   if (!view.many()) panels += time_distributions(view, charts);
   if (!view.many())
     return fmt::format(
-        "<section id=\"iterations\" class=\"needs-js\"><h2>How long each job's iterations took</h2>\n<p>One line a "
-        "job. "
-        "The dashed line is the job alone on the same network: the best there is. A dotted vertical line marks the "
-        "iteration from which on all jobs stay within 2% of it. Below, the share of each job's iterations that took at "
-        "most so long: the steeper, the more alike.</p>\n{}<div class=\"pair\">{}</div></section>\n",
+        "<section id=\"iterations\" class=\"needs-js\"><h2>How long each job's iterations took</h2>\n<p>One line per "
+        "job. The dashed line is the job alone on the same network: the best possible. A dotted vertical line marks "
+        "the iteration from which on all jobs stay within 2% of it. Below, the share of each job's iterations that "
+        "took at most the time on the axis: the steeper, the more regular.</p>\n{}<div "
+        "class=\"pair\">{}</div></section>\n",
         jobs_legend(view), panels);
   std::string steps;
   for (std::size_t n = 0; n < kHeatSteps.size(); ++n)
@@ -425,8 +427,8 @@ std::string jobs_section(const View& view, ChartList& charts) {
                         fmt::format("beyond {:.4g}×", kHeatSteps[kHeatSteps.size() - 1]));
   return fmt::format(
       "<section id=\"heat\"><h2>How much each job was slowed down</h2>\n<div class=\"needs-js\"><p>A row is a job, a "
-      "column an iteration, the colour its slow-down.</p>\n<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div>"
-      "</div>\n{}</section>\n",
+      "column is an iteration, and the colour is its slow-down.</p>\n<ul class=\"legend\">{}</ul>\n<div "
+      "class=\"pair\">{}</div></div>\n{}</section>\n",
       steps, panels, worst_table(view));
 }
 
@@ -453,8 +455,8 @@ std::string offset_section(const View& view, ChartList& charts) {
   return fmt::format(
       "<section id=\"offset\" class=\"needs-js\"><h2>How far apart the jobs start</h2>\n<p>The time between a start of "
       "{} and the nearest start of another job of the same period, as a share of an iteration: 0 when both start "
-      "together, 0.5 when they are as far apart as can be. A line that levels off has found its place.</p>\n"
-      "<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div></section>\n",
+      "together, 0.5 when they are as far apart as possible. A line that levels off means that the job has "
+      "settled.</p>\n<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div></section>\n",
       listed(references), entries, panels);
 }
 
@@ -467,10 +469,10 @@ std::string links_section(const View& view, ChartList& charts) {
     if (view.has_usage(r) && !view.results.runs[r].bottleneck.name.empty())
       add_once(recorded, bold(view.results.runs[r].bottleneck.name));
   return fmt::format(
-      "<section id=\"links\"><h2>The links</h2>\n<div class=\"needs-js\"><p><label>Link <select id=\"link-picker\">"
-      "</select></label></p>\n<div class=\"wide\"><table class=\"cards\" id=\"link-table\"><thead></thead>"
-      "<tbody></tbody></table></div>\n<p id=\"link-note\">Who used this link when was not recorded: a result file has "
-      "that for the busiest shared link alone{}.</p></div>\n{}</section>\n",
+      "<section id=\"links\"><h2>The links</h2>\n<div class=\"needs-js\"><p><label>Link <select "
+      "id=\"link-picker\"></select></label></p>\n<div class=\"wide\"><table class=\"cards\" "
+      "id=\"link-table\"><thead></thead><tbody></tbody></table></div>\n<p id=\"link-note\">The use of this link over "
+      "time was not recorded: a result file has that only for the busiest shared link{}.</p></div>\n{}</section>\n",
       recorded.empty() ? "" : fmt::format(" (here {})", listed(recorded)), all);
 }
 

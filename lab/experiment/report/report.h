@@ -2,9 +2,8 @@
 // under each policy.
 //
 // The page is a single file that loads nothing: style, script and data are embedded, and a Content-Security-Policy
-// forbids the rest. Titles, captions and tables are plain HTML, readable without JavaScript; the charts are drawn by
-// experiment/report/charts.js from data that is reduced here to what a page can show (internal/report_charts.h), and
-// can be saved as SVG, PNG or CSV.
+// forbids the rest. Titles, captions and tables are plain HTML, readable without JavaScript. page/charts.js draws the
+// charts, which can be saved as SVG, PNG or CSV, from data reduced to what a page can show (internal/report_charts.h).
 #pragma once
 
 #include <string>

@@ -29,9 +29,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDrawnRows = 100;  // rows of the chart
-constexpr std::size_t kMaxSettings = 25;    // of the experiments that differ
+constexpr std::size_t kMaxSettings = 25;    // settings of the experiments that differ
 
-// A job of a policy that both files have.
+// A job that both files have under a policy.
 struct Pair {
   std::string name;
   double a = 0;
@@ -42,9 +42,9 @@ struct Policy {
   RunSummary a;
   RunSummary b;
   std::vector<Pair> jobs;
-  double mean_a = 0;  // mean over the jobs that both have
+  double mean_a = 0;  // mean over the common jobs
   double mean_b = 0;
-  std::vector<const JobResult*> jobs_a;  // beside `jobs`
+  std::vector<const JobResult*> jobs_a;  // parallel to `jobs`
   std::vector<const JobResult*> jobs_b;
 };
 
@@ -53,7 +53,7 @@ double slowdown_of(const JobResult& job) {
   return static_cast<double>(job.mean.count) / static_cast<double>(job.isolated.count);
 }
 
-// The run of `b` for each of `a`: of the same policy, the most alike of those not taken yet.
+// Pairs each run of `a` with the most similar unpaired run of `b` of the same policy.
 std::vector<std::pair<std::size_t, std::size_t>> matched(const Results& a, const Results& b) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::set<std::size_t> taken;
@@ -121,10 +121,9 @@ std::vector<Policy> compared(const View& a, const View& b, const NamedResults& f
     throw InputError(one_line(fmt::format("{} and {} have no job in common ({}; {}); {}", first.name, second.name,
                                           known(a.jobs), known(b.jobs), cure)));
   if (policies.empty())
-    throw InputError(
-        one_line(fmt::format("{} and {} have no job whose slow-down both know; {}, and let them measure "
-                             "the jobs alone",
-                             first.name, second.name, cure)));
+    throw InputError(one_line(
+        fmt::format("{} and {} have no job with a slow-down in both; {}, and let both runs measure the jobs alone",
+                    first.name, second.name, cure)));
   return policies;
 }
 
@@ -137,14 +136,14 @@ std::string ratio_text(double before, double now) {
                      change == Change::better ? "▲" : "▼", ratio, class_of(change));
 }
 
-// Both numbers of each policy, as loudly whichever way they went.
+// Both numbers of each policy, with equal emphasis for better and worse.
 std::string lead(const std::vector<Policy>& policies) {
   std::string out;
   for (const Policy& policy : policies) {
     const Change mean = change_of(policy.mean_a, policy.mean_b);
     const Change sooner = interleaving_change(policy.a, policy.b);
-    out += fmt::format("<li><b>{}</b>: beside A, B is {}. The mean slow-down is {}.", escaped(policy.label),
-                       verdicts(mean, "in the mean", sooner, "at interleaving"),
+    out += fmt::format("<li><b>{}</b>: compared with A, B is {}. The mean slow-down is {}.", escaped(policy.label),
+                       verdicts(mean, "on average", sooner, "in interleaving"),
                        slowdown_beside(policy.mean_a, policy.mean_b));
     if (sooner != Change::unknown)
       out += fmt::format(" Its jobs {}; those of A {}.", interleaving(policy.b), interleaving(policy.a));
@@ -180,11 +179,10 @@ std::string tiles(const std::vector<Policy>& policies) {
                      beside(sooner, "sooner than", "later than", from_text(policy.a)));
     out += "</li>\n";
   }
-  return "<p class=\"tiles-note\">What B gives, and how it compares with A:</p>\n<ul class=\"tiles\">" + out +
-         "</ul>\n";
+  return "<p class=\"tiles-note\">The results of B, compared with A:</p>\n<ul class=\"tiles\">" + out + "</ul>\n";
 }
 
-// ---- what A and B are ----
+// ---- origin of A and B ----
 
 struct Trait {
   std::string name;
@@ -207,7 +205,7 @@ std::string marking_words(const Results& results, const std::optional<std::vecto
   return marked ? "on; its settings are unknown" : "unknown";
 }
 
-// What a reader has to know of both, whether it differs or not.
+// Traits that are always shown.
 std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
   std::vector<Trait> traits{{"File", a.name, b.name}};
   const auto add = [&](const char* name, auto&& words) {
@@ -220,7 +218,7 @@ std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
   return traits;
 }
 
-// The rest of what was run.
+// Traits that are shown if they differ.
 std::vector<Trait> other_traits(const Results& a, const Results& b) {
   std::vector<Trait> traits;
   const auto add = [&](const char* name, auto&& words) { traits.push_back({name, words(a), words(b)}); };
@@ -245,7 +243,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
                        of.provenance->modified ? ", with changes" : "");
   });
   const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
-  // Of virtual time the machine is no matter.
+  // In virtual time the machine does not matter.
   if (!std::ranges::all_of(a.runs, virtual_time) || !std::ranges::all_of(b.runs, virtual_time))
     add("Machine", [](const Results& of) {
       const Provenance::Machine& machine = of.provenance->machine;
@@ -264,15 +262,15 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   return traits;
 }
 
-// Keys whose values stand in the runs, where options of the command may have taken their place; and the marking, which
-// has a line of its own.
+// Keys whose values the runs contain, since options of the command may override the file's; and ECN marking, which has
+// a line of its own.
 bool told_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
   return std::ranges::find(keys, key) != keys.end();
 }
 
-// Of the experiments' settings, those that are not the same, and how many others there are.
+// The settings of the experiments that differ, and the number of the others.
 std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Setting>& a,
                                                           const std::vector<Setting>& b) {
   const auto value = [](const std::vector<Setting>& settings, const std::string& key) {
@@ -290,7 +288,7 @@ std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Sett
   return {std::move(traits), same};
 }
 
-// A table of what each is, with all that differs, and a line of what doesn't.
+// A table of the origin of both and of all differences, and a line of the settings that are equal.
 std::string identity(const NamedResults& a, const NamedResults& b) {
   std::vector<Trait> traits = main_traits(a, b);
   std::vector<std::string> same;
@@ -313,8 +311,8 @@ std::string identity(const NamedResults& a, const NamedResults& b) {
     if (others > 0) same.push_back(plural(others, "other setting") + " of the experiment");
   } else {
     notes += fmt::format(
-        "<p>Which other settings differ is unknown: {} not hold the experiment, as older files, records of sweeps and "
-        "experiments above 64 kB don't.</p>\n",
+        "<p>Other differences of settings are unknown: {} not contain the experiment, like older files, records of "
+        "sweeps and experiments above 64 kB.</p>\n",
         !settings_a && !settings_b ? "the files do"
         : !settings_a              ? "A does"
                                    : "B does");
@@ -330,11 +328,11 @@ std::string identity(const NamedResults& a, const NamedResults& b) {
                         cell("A", text(trait.a)), cell("B", text(trait.b)),
                         cell("", differs && trait.name != "File" ? "<b>differs</b>" : ""));
   }
-  return table("What A and B are", {"", "A", "B", ""}, rows, "cards words") + notes +
+  return table("Settings of A and B", {"", "A", "B", ""}, rows, "cards words") + notes +
          (same.empty() ? "" : fmt::format("<p>The same in both: {}.</p>\n", fmt::join(same, " · ")));
 }
 
-// ---- one and the same ----
+// ---- equal files ----
 
 bool same_measurements(const Results& a, const Results& b) {
   const auto same_job = [](const JobResult& x, const JobResult& y) {
@@ -354,14 +352,14 @@ std::string sameness(const Results& a, const Results& b) {
   std::string text;
   if (one_run && same)
     text =
-        "<b>A and B are one and the same result</b>, from one run of the program: there is nothing to compare. Give "
-        "the result of another run as one of them.";
+        "<b>A and B are the same result</b>, from one run of the program, so there is nothing to compare. Replace one "
+        "of them by the result of another run.";
   else if (one_run)
-    text = "<b>A and B are from one run of the program</b>, of which one of them holds more.";
+    text = "<b>A and B are from one run of the program</b>; one of them has more of it.";
   else if (same)
     text =
-        "<b>A and B measured the same, to the nanosecond</b>: what differs between them changed nothing, and in "
-        "virtual time one experiment gives one result, however often it is run.";
+        "<b>A and B measured the same, to the nanosecond</b>: their differences changed nothing. In virtual time, an "
+        "experiment gives the same result in every run.";
   return text.empty() ? "" : fmt::format("<p class=\"note\">{}</p>\n", text);
 }
 
@@ -374,7 +372,7 @@ std::string policy_table(const std::vector<Policy>& policies) {
             cell("B by A", ratio_text(policy.mean_a, policy.mean_b)) +
             cell("Interleaved from, A", from_text(policy.a)) + cell("Interleaved from, B", from_text(policy.b)) +
             "</tr>\n";
-  return table("By policy: mean slow-down of the jobs that both have",
+  return table("By policy: mean slow-down of the jobs that are in both",
                {"Policy", "Slow-down, A", "Slow-down, B", "B by A", "Interleaved from, A", "Interleaved from, B"},
                rows);
 }
@@ -422,7 +420,7 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
          charts.add(spec, "Mean slow-down", "Mean slow-down of each job in both files", height) + "</section>\n";
 }
 
-// Of each policy, A and B over their iterations, and the distribution of these.
+// For each policy, slow-downs of A and B by iteration, and their distributions.
 std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
   constexpr std::size_t kMaxPoints = 1000;
   constexpr int height = 240;
@@ -454,13 +452,10 @@ std::string iterations_section(const std::vector<Policy>& policies, ChartList& c
   }
   if (panels.empty()) return "";
   return "<section id=\"compared\" class=\"needs-js\"><h2>Iteration by iteration</h2>\n<p>On the left the mean over "
-         "the "
-         "jobs, shaded from the least to the most slowed down; on the right, or below, the share of all iterations "
-         "that "
-         "were slowed down by at most so much.</p>\n<ul class=\"legend\"><li><i class=\"swatch\" "
+         "the jobs, shaded from the least to the most slowed down; on the right, or below, the share of all iterations "
+         "whose slow-down is at most the value on the axis.</p>\n<ul class=\"legend\"><li><i class=\"swatch\" "
          "style=\"background:var(--line-0)\"></i>A</li><li><i class=\"swatch\" "
-         "style=\"background:var(--line-1)\"></i>B</li>"
-         "</ul>\n<div class=\"pair\">" +
+         "style=\"background:var(--line-1)\"></i>B</li></ul>\n<div class=\"pair\">" +
          panels + "</div></section>\n";
 }
 
@@ -487,10 +482,10 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
   std::vector<std::string> only;
   for (const std::string& policy : policies_of(*a.results))
     if (std::ranges::none_of(b.results->runs, [&](const Run& run) { return run.policy == policy; }))
-      only.push_back(fmt::format("<b>{}</b> in A alone", escaped(policy)));
+      only.push_back(fmt::format("<b>{}</b> only in A", escaped(policy)));
   for (const std::string& policy : policies_of(*b.results))
     if (std::ranges::none_of(a.results->runs, [&](const Run& run) { return run.policy == policy; }))
-      only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
+      only.push_back(fmt::format("<b>{}</b> only in B", escaped(policy)));
   if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
   body += chart(policies, charts) + iterations_section(policies, charts) +
           "<section id=\"numbers\"><h2>In numbers</h2>\n" + policy_table(policies) + job_table(policies) +

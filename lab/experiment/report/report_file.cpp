@@ -1,4 +1,4 @@
-// Which file it is, and its page (see report_file.h).
+// Detects a file's schema, and renders its page (see report_file.h).
 #include "mltcp/lab/experiment/report/report_file.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr TextFile kReportFile{"a file that `mltcp run --json FILE` wrote, or sw
 }  // namespace
 
 ReportFile parse_report_file(std::string_view text, const std::string& name) {
-  // Without a schema, the reader of results says what is wrong.
+  // If there is no schema, the reader of results reports the problem.
   const std::string schema = schema_of_json(text).value_or(std::string(kResultsSchema));
   if (schema == kResultsSchema) return parse_json(text, name);
   if (schema == kSweepSchema) return parse_sweep(text, name);
@@ -30,19 +30,19 @@ ReportFile parse_report_file(std::string_view text, const std::string& name) {
   if (schema == kScheduleSchema) return parse_schedule(text, name);
   if (schema == kSeriesSchema)
     throw InputError(one_line(
-        fmt::format("{}: these are series; give the results of the same run, and this file with --series", name)));
+        fmt::format("{}: these are series; give the results of the same run, with this file as --series", name)));
   for (const std::string_view known : {kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema}) {
     const std::string_view kind = known.substr(0, known.find('/') + 1);
     if (schema.starts_with(kind))
-      throw InputError(one_line(fmt::format(
-          "{}: schema is {}, a version that this mltcp doesn't know (it reads \"{}\"); use the mltcp that wrote it, or "
-          "write it anew",
-          name, in_quotes(schema), known)));
+      throw InputError(
+          one_line(fmt::format("{}: schema is {}, a version that this mltcp does not read (it reads \"{}\"); use the "
+                               "mltcp that wrote the file, or write the file again",
+                               name, in_quotes(schema), known)));
   }
-  throw InputError(one_line(fmt::format(
-      "{}: schema is {}, of which there is no report; give what --json of mltcp run, gen, testbed, sweep, cluster or "
-      "schedule wrote",
-      name, in_quotes(schema))));
+  throw InputError(
+      one_line(fmt::format("{}: schema is {}, for which there is no report; give a --json file of mltcp run, gen, "
+                           "testbed, sweep, cluster or schedule",
+                           name, in_quotes(schema))));
 }
 
 ReportFile read_report_file(const std::filesystem::path& path) {

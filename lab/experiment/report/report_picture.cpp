@@ -17,7 +17,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr int kWidth = 960;
-constexpr double kLeft = 64;  // of the plots; left of it are the axes' numbers
+constexpr double kLeft = 64;  // left edge of the plots; left of it are the axes' numbers
 constexpr double kRight = 936;
 constexpr double kMargin = 24;  // of texts
 constexpr double kPlot = 150;   // height of a panel's plot
@@ -26,7 +26,7 @@ constexpr double kBelow = 58;   // its strip of collisions and its axis
 constexpr double kSmall = 13;   // sizes of texts
 constexpr double kLegendRow = 22;
 constexpr std::size_t kColumns = 430;
-constexpr std::int64_t kIterations = 5;  // of the slowest job that a panel shows
+constexpr std::int64_t kIterations = 5;  // iterations of the slowest job that a panel shows
 
 // Classes: b(ackground), i(nk), s(oft), l(ine), j and c and p with a number for bands and lines; see report.css for the
 // colours.
@@ -95,22 +95,22 @@ std::vector<std::size_t> chosen_runs(const View& view, const std::vector<std::st
       known.insert(known.begin(), in_quotes(view.labels[r]));
     }
     if (at == runs.size())
-      throw InputError(one_line(fmt::format("--policy: the results have no policy {}; choose of {}", in_quotes(policy),
-                                            fmt::join(known, ", "))));
+      throw InputError(one_line(fmt::format("--policy: the results have no policy {}; choose one of {}",
+                                            in_quotes(policy), fmt::join(known, ", "))));
     chosen.push_back(at);
   }
   return chosen;
 }
 
-// ---- who used the link ----
+// ---- use of the link ----
 
 struct Panel {
   std::size_t run = 0;
   TimeSpan span;
 };
 
-// Windows of one width, from the middle of each run on: neither the first collisions, which every policy has, nor only
-// the end, by which time even fair sharing may have come to rest.
+// Windows of one width that begin in the middle of each run: after the first collisions, which every policy has, and
+// before the end, when the jobs may have interleaved even under fair sharing.
 std::vector<Panel> panels_of(const View& view, const std::vector<std::size_t>& chosen) {
   Nanos slowest;
   Nanos width = Nanos::never();
@@ -127,7 +127,7 @@ std::vector<Panel> panels_of(const View& view, const std::vector<std::size_t>& c
   return panels;
 }
 
-// What the eye should see in a panel, as the numbers have it: in a word, and as it was counted.
+// What a panel shows: a word, and the numbers as text.
 struct Finding {
   std::string word;
   std::string text;
@@ -145,7 +145,7 @@ Finding finding(const View& view, const Panel& panel) {
     if (const auto at_once = view.jobs_at_once(panel.run, panel.span))
       parts.push_back(fmt::format("{} on average", jobs_text(*at_once)));
   } else if (view.blurred(panel.run)) {
-    parts.emplace_back("recorded too coarsely to tell what overlaps");
+    parts.emplace_back("recorded too coarsely to show overlap");
   }
   if (const auto slowdown = view.summaries[panel.run].slowdown)
     parts.push_back(fmt::format("mean slow-down of the whole run {}", slowdown_text(slowdown)));
@@ -192,7 +192,7 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
   }
   svg.path("l", grid);
   svg.text_upwards("s", 20, top + kPlot / 2, unit.name);
-  // The tallest stack first and the lower ones over it: each band's own share stays visible.
+  // Draws the tallest stack first and lower ones over it, so that each band's own share stays visible.
   const std::size_t columns = bands.bands.empty() ? 0 : bands.bands.front().bytes.size();
   std::vector<std::vector<double>> sums;
   for (const Band& band : bands.bands) {
@@ -264,7 +264,7 @@ std::string usage_picture(const View& view, const std::vector<std::string>& poli
   for (const Panel& panel : panels) {
     if (!view.has_usage(panel.run) && !view.has_lanes(panel.run))
       throw InputError(fmt::format(
-          "the results don't tell who used the link when under {}; run the experiment again, and give its --json FILE",
+          "the results lack the use of the link under {}; run the experiment again, and give its --json FILE",
           in_quotes(view.labels[panel.run])));
     by_clocks = by_clocks || view.has_lanes(panel.run);
     if (!view.has_usage(panel.run)) continue;
@@ -282,7 +282,7 @@ std::string usage_picture(const View& view, const std::vector<std::string>& poli
   constexpr double each = kAbove + kPlot + kBelow;
   const int height = static_cast<int>(top + each * static_cast<double>(panels.size()) + 2);
   const std::string name = view.results.experiment.empty() ? "Unnamed experiment" : view.results.experiment;
-  const std::string title = fmt::format("{}: who uses the link when", name);
+  const std::string title = fmt::format("{}: use of the link over time", name);
   Svg svg(kWidth, height, title, kStyle);
   svg.rectangle("b", 0, 0, kWidth, height);
   svg.text("i h", kMargin, 32, "start", shortened(title, 80));
@@ -291,7 +291,7 @@ std::string usage_picture(const View& view, const std::vector<std::string>& poli
   if (!first.bottleneck.rate.is_zero()) facts += fmt::format(" · {}", rate_text(first.bottleneck.rate));
   facts += fmt::format(" · {} · datapath {} · {} from the middle of each run", first.cc, first.datapath,
                        prose_time(panels.front().span.to - panels.front().span.from));
-  if (by_clocks) facts += " · bars by the jobs' own clocks: iteration less computing";
+  if (by_clocks) facts += " · bars by the jobs' own clocks: iteration without computing";
   svg.text("s", kMargin, 54, "start", shortened(facts, 140));
   legend(&svg, entries, head + 2);
   for (std::size_t p = 0; p < panels.size(); ++p) {
@@ -323,8 +323,8 @@ std::string iterations_picture(const View& view, const std::vector<std::string>&
   }
   if (all.lines.empty())
     throw InputError(
-        "the results hold no slow-downs by iteration, as records of sweeps without --full; give what `mltcp run --json "
-        "FILE` wrote");
+        "the results have no slow-downs by iteration, like records of sweeps without --full; give a file that `mltcp "
+        "run --json FILE` wrote");
   double least = 1;
   double most = 1;
   std::vector<Entry> entries;
@@ -394,12 +394,12 @@ std::string iterations_picture(const View& view, const std::vector<std::string>&
 }  // namespace
 
 std::string render_picture(const Results& results, const PictureOptions& options) {
-  if (results.runs.empty()) throw InputError("the results hold no runs; give a file of a run that was finished");
+  if (results.runs.empty()) throw InputError("the results have no runs; give the file of a complete run");
   const View view(results);
   if (options.chart == "usage") return usage_picture(view, options.policies);
   if (options.chart == "iterations") return iterations_picture(view, options.policies);
   throw InputError(one_line(
-      fmt::format("--chart: {} is not known; choose of {}", in_quotes(options.chart), fmt::join(kPictures, ", "))));
+      fmt::format("--chart: {} is not known; choose one of {}", in_quotes(options.chart), fmt::join(kPictures, ", "))));
 }
 
 }  // namespace mltcp::experiment

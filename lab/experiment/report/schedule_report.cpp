@@ -25,13 +25,13 @@ extern const std::string_view schedule_js;
 namespace mltcp::experiment {
 namespace {
 
-// Scores are coloured in steps: what a step is called, and from which score on. The first is of links on which shifts
-// don't matter. The colours stand in schedule.css, as .s0 and so on.
+// Scores are coloured in steps, each with a name and a minimum score. The first step is for links on which shifts do
+// not matter. The colours are .s0 and so on in schedule.css.
 struct Step {
   std::string_view name;
   double from;
 };
-constexpr std::array<Step, 5> kSteps{{{"any time shifts do", 2},
+constexpr std::array<Step, 5> kSteps{{{"any time shifts work", 2},
                                       {"fully compatible: 1", 1},
                                       {"0.95 to below 1", 0.95},
                                       {"0.85 to 0.95", 0.85},
@@ -52,7 +52,7 @@ std::string lead(const ScheduleResult& schedule) {
       static_cast<std::size_t>(std::ranges::count_if(schedule.links, [](const auto& link) { return link.competed; }));
   for (const ScheduleResult::Link& link : schedule.links) compatible += link.solution.score >= 1 ? 1 : 0;
   std::string out = "<p class=\"lead\">";
-  if (schedule.links.empty()) return out + "No link is used by two jobs: every job may begin when it likes.</p>\n";
+  if (schedule.links.empty()) return out + "No link is used by two jobs: every job may begin at any time.</p>\n";
   if (schedule.links.size() == 1) {
     std::string text = verdict(schedule, schedule.links.front());
     if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -61,7 +61,7 @@ std::string lead(const ScheduleResult& schedule) {
   out +=
       fmt::format("{} of {} that jobs share are fully compatible", compatible, plural(schedule.links.size(), "link"));
   if (competed < schedule.links.size())
-    out += fmt::format(", {} of them whatever the time shifts", schedule.links.size() - competed);
+    out += fmt::format(", {} of them with any time shifts", schedule.links.size() - competed);
   out += fmt::format(". The mean score is {}, {}.", score_text(schedule.score),
                      schedule.optimal ? "and no shifts in these slots give a higher one"
                                       : fmt::format("and no shifts in these slots give more than {}",
@@ -128,7 +128,7 @@ std::string link_table(const ScheduleResult& schedule) {
 
 std::string loops(const ScheduleResult& schedule) {
   if (schedule.joint.empty()) return "";
-  constexpr std::size_t most = 12;  // of names in a sentence
+  constexpr std::size_t most = 12;  // names in a sentence
   const auto names = [&](const std::vector<std::uint32_t>& which, const auto& of) {
     std::vector<std::string> list;
     for (std::size_t i = 0; i < std::min(which.size(), most); ++i)
@@ -137,8 +137,9 @@ std::string loops(const ScheduleResult& schedule) {
     return listed(list);
   };
   std::string out = fmt::format(
-      "<section id=\"loops\"><h2>Loops</h2>\n<p>Where jobs and links form a loop, shifts found link by link can't be "
-      "composed. These were solved together, which costs {} of the sum of scores that the links reach alone.</p><ul>\n",
+      "<section id=\"loops\"><h2>Loops</h2>\n<p>Where jobs and links form a loop, shifts that are found link by link "
+      "cannot be combined. These links were solved together, which costs {} of the sum of the scores that each link "
+      "reaches alone.</p><ul>\n",
       score_text(schedule.lost));
   for (const ScheduleResult::Loop& loop : schedule.joint)
     out += fmt::format("<li>{}: {} on {}</li>\n", plural(loop.count, "loop"), names(loop.jobs, schedule.jobs),
@@ -161,12 +162,10 @@ std::string network_section(const ScheduleResult& schedule) {
   std::string out = "<section id=\"cluster\"><h2>The cluster</h2>\n";
   if (drawn(schedule))
     out += fmt::format(
-        "<div class=\"needs-js\"><p>Every line is a link in one direction; the coloured ones are shared by jobs. "
-        "Choose "
+        "<div class=\"needs-js\"><p>Every line is a link in one direction; coloured links are shared by jobs. Select "
         "one here or in the table to see its circles.</p>\n<ul class=\"legend\">{}<li><i class=\"swatch none\"></i>one "
         "job or none</li></ul>\n<div id=\"network\" class=\"wide\" role=\"img\" aria-label=\"The network with its "
-        "shared "
-        "links coloured by score; the table of links says the same\"></div></div>\n",
+        "shared links coloured by score; the table of links says the same\"></div></div>\n",
         legend);
   return out + link_table(schedule) + "</section>\n";
 }
@@ -184,7 +183,7 @@ std::string job_table(const ScheduleResult& schedule) {
     const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     out += fmt::format("<tr><th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(job.name));
     if (job.unaware) {
-      out += fmt::format("<td colspan=\"{}\">unaware: keeps to no plan</td></tr>\n", columns.size());
+      out += fmt::format("<td colspan=\"{}\">unaware: keeps no plan</td></tr>\n", columns.size());
       continue;
     }
     out += cell(columns[0], millis(job.period)) + cell(columns[1], millis(job.slot_period)) +
@@ -202,9 +201,9 @@ std::string job_table(const ScheduleResult& schedule) {
 std::string removal_table(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   if (link.removals.empty()) return "";
   std::string out =
-      "<div class=\"wide\"><table class=\"cards\"><caption>What the rest would score without one of the jobs</caption>"
-      "<thead><tr><th scope=\"col\">Without</th><th scope=\"col\">Score</th><th scope=\"col\">Bound</th></tr></thead>\n"
-      "<tbody>";
+      "<div class=\"wide\"><table class=\"cards\"><caption>Score of the other jobs if one is "
+      "removed</caption><thead><tr><th scope=\"col\">Without</th><th scope=\"col\">Score</th><th "
+      "scope=\"col\">Bound</th></tr></thead>\n<tbody>";
   for (const ScheduleResult::Removal& removal : link.removals)
     out += fmt::format("<tr><th scope=\"row\"><span class=\"name\">{}</span></th>{}{}</tr>\n",
                        escaped(schedule.jobs[removal.job].name), cell("Score", score_text(removal.score)),
@@ -212,7 +211,7 @@ std::string removal_table(const ScheduleResult& schedule, const ScheduleResult::
   return out + "</tbody></table></div>\n";
 }
 
-// What the script draws. Demands that links have in common stand there once.
+// The data that the script draws. Demands that links have in common are stored once.
 nlohmann::json drawing_data(const ScheduleResult& schedule) {
   nlohmann::json data;
   data["jobs"] = nlohmann::json::array();

@@ -2,7 +2,7 @@
 // perimeter, and a cluster's links coloured by score.
 //
 // The page is a single file that loads nothing, as in report.h. Texts and tables are plain HTML, readable without
-// JavaScript; experiment/report/schedule.js draws only the selected link, so that a page with a thousand links opens
+// JavaScript; page/schedule.js draws only the selected link, so that a page with a thousand links opens
 // quickly.
 #pragma once
 

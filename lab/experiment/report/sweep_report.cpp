@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxDrawnPoints = 120;  // points of a chart
 constexpr std::size_t kMaxListed = 1000;      // points of the table
 constexpr std::size_t kMaxFailures = 50;
-constexpr double kMaxInterval = 0.1;  // of a slow-down, that the chart makes room for
+constexpr double kMaxInterval = 0.1;  // largest half-width of an interval that the chart makes room for
 
 Estimate estimate_from(const JsonObject& json) { return {json.real("mean"), json.later_real("ci95")}; }
 
@@ -57,7 +57,7 @@ SweepRow row_from(const JsonObject& json) {
   return row;
 }
 
-// The factors that tell points apart.
+// The factors that distinguish points.
 std::vector<std::size_t> varying(const SweepFile& sweep) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < sweep.factors.size(); ++f)
@@ -75,7 +75,7 @@ std::string name_of(const SweepFile& sweep, const SweepFile::Point& point, const
   return fmt::format("{}", fmt::join(values, " · "));
 }
 
-// A key, that a line may break within: "bottleneck.buffer" is a wide column. HTML.
+// A key with places for line breaks, since "bottleneck.buffer" is a wide column. HTML.
 std::string breakable(const std::string& key) {
   std::string text;
   for (const char c : escaped(key)) {
@@ -91,7 +91,7 @@ const SweepRow* fair_of(const SweepFile::Point& point) {
   return point.rows.empty() ? nullptr : &point.rows.front();
 }
 
-// Whether the confidence intervals leave it open which is the slower.
+// Whether the confidence intervals are too wide to decide which is slower.
 bool uncertain(const Estimate& a, const Estimate& b) {
   return a.ci95 && b.ci95 && std::abs(a.mean - b.mean) < *a.ci95 + *b.ci95;
 }
@@ -100,9 +100,9 @@ struct Tally {
   std::size_t better = 0;
   std::size_t same = 0;
   std::size_t worse = 0;
-  std::size_t open = 0;  // of those that are not the same, where seeds are too few to tell
+  std::size_t open = 0;  // number of different ones for which there are too few seeds to decide
   std::string beside;
-  double best = 0;  // time saved at most, as a share
+  double best = 0;  // maximum share of time saved
   double worst = 0;
 };
 
@@ -133,7 +133,7 @@ std::string lead(const SweepFile& sweep) {
   for (const std::string& policy : policies) {
     const Tally& tally = tallies[policy];
     const std::size_t all = tally.better + tally.same + tally.worse;
-    out += fmt::format("<li><b>{}</b>, beside <b>{}</b>: ", escaped(policy), escaped(tally.beside));
+    out += fmt::format("<li><b>{}</b>, compared with <b>{}</b>: ", escaped(policy), escaped(tally.beside));
     std::vector<std::string> parts;
     const auto part = [&](std::size_t count, std::string_view classes, std::string_view word, const std::string& most) {
       if (count > 0)
@@ -145,7 +145,8 @@ std::string lead(const SweepFile& sweep) {
     part(tally.same, "same", "no difference", "");
     out += parts.empty() ? "nothing to compare" : listed(parts);
     if (tally.open > 0)
-      out += fmt::format("; at {} of these the seeds are too few to be sure, as their 95% intervals meet", tally.open);
+      out += fmt::format("; at {} of these there are too few seeds to be sure, because the 95% intervals overlap",
+                         tally.open);
     out += ".</li>";
   }
   if (out.empty()) return "";
@@ -162,7 +163,7 @@ std::string alarms(const SweepFile& sweep) {
   std::string out;
   if (missing > 0)
     out += fmt::format(
-        "<p class=\"alarm\"><b>Unfinished.</b> {} without a record; run the sweep again to go on where it was.</p>\n",
+        "<p class=\"alarm\"><b>Unfinished.</b> {} without a record; run the sweep again to continue it.</p>\n",
         missing == 1 ? std::string("1 run is") : fmt::format("{} runs are", missing));
   if (failed > 0)
     out += fmt::format("<p class=\"alarm\"><b>{} failed</b> and {} left out; the reasons are listed below.</p>\n",
@@ -196,7 +197,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
       series[p]["v"].push_back(known ? Json(row->slowdown.mean) : Json());
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
       if (!known) continue;
-      // Intervals of few seeds may be wider than all else; those are cut off.
+      // Intervals of few seeds may be wider than everything else, so they are cut off.
       const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
       range.add(std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
       range.to = std::max(range.to, row->slowdown.mean + ci);
@@ -230,7 +231,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
                  static_cast<int>(drawn) * each + 46));
 }
 
-// The policy of all rows, if it is one.
+// The policy of all rows, if it is the same.
 std::optional<std::string> only_policy(const SweepFile& sweep) {
   std::vector<std::string> policies;
   for (const SweepFile::Point& point : sweep.points)
@@ -239,15 +240,15 @@ std::optional<std::string> only_policy(const SweepFile& sweep) {
   return policies.front();
 }
 
-// Whether a point sets this key of the experiment, or a part of it, or what it is a part of.
+// Whether a point sets this key of the experiment, a part of it, or a key that contains it.
 bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
   return std::ranges::any_of(sweep.set, [&](const std::string& set) {
     return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
   });
 }
 
-// "The same everywhere": what the sweep sets and what doesn't vary, and what the experiment says of the network and of
-// how it is run. What the jobs do would be too long.
+// "The same everywhere": constant values of the sweep, and the experiment's settings of the network and of the run. The
+// jobs' settings would be too long.
 std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> settings;
   const auto add = [&](const std::string& key, const std::string& value) {
@@ -271,10 +272,10 @@ std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& f
 std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> columns;
   for (const std::size_t f : factors) columns.push_back(breakable(sweep.factors[f]));
-  // Of a single policy all rows say the same, unless it is all that a row has for a name.
+  // A single policy is left out, unless rows have no other name.
   const bool policies = factors.empty() || !only_policy(sweep);
   if (policies) columns.emplace_back("Policy");
-  columns.insert(columns.end(), {"Slow-down", "Beside fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",
+  columns.insert(columns.end(), {"Slow-down", "vs fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",
                                  "From iteration", "At worst", "Link used", "Drops", "Marks"});
   std::string rows;
   for (std::size_t i = 0; i < std::min(sweep.points.size(), kMaxListed); ++i) {
@@ -297,7 +298,7 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
                                change_text(fair->slowdown.mean, row.slowdown.mean),
                                uncertain(fair->slowdown, row.slowdown) ? " <span class=\"unit\">unsure</span>" : "");
       }
-      rows += cell("Beside fair", beside);
+      rows += cell("vs fair", beside);
       rows +=
           cell("Slow-down, 2nd half", estimate_text(row.second_half)) + cell("Slow-down, p99", estimate_text(row.p99));
       const bool several = row.jobs > 1;
@@ -326,13 +327,13 @@ std::string failures(const SweepFile& sweep, const std::vector<std::size_t>& fac
                              escaped(reason));
   if (all == 0) return "";
   if (all > kMaxFailures) items += fmt::format("<li>{} more</li>", all - kMaxFailures);
-  return "<section id=\"failures\"><h2>What failed</h2><ul>" + items + "</ul></section>\n";
+  return "<section id=\"failures\"><h2>Failed runs</h2><ul>" + items + "</ul></section>\n";
 }
 
 }  // namespace
 
 SweepFile parse_sweep(std::string_view text, const std::string& file) {
-  const std::string cure = "give a file that `mltcp sweep --json FILE` wrote, or write it anew";
+  const std::string cure = "give a file that `mltcp sweep --json FILE` wrote, or write it again";
   const nlohmann::json json = parsed(text, file, cure);
   const JsonObject root(json, file, cure, "");
   if (root.text("schema") != kSweepSchema) root.fail("schema", fmt::format("is not \"{}\"", kSweepSchema));
@@ -364,7 +365,7 @@ std::string render_sweep(const SweepFile& sweep) {
   const bool empty =
       std::ranges::all_of(sweep.points, [](const SweepFile::Point& point) { return point.rows.empty(); });
   if (empty) {
-    body += "<p class=\"lead\">This sweep holds no results yet.</p>\n";
+    body += "<p class=\"lead\">This sweep has no results yet.</p>\n";
   } else {
     body += lead(sweep);
     body += "<dl class=\"facts\">" + fact("Points", std::to_string(sweep.points.size())) +
@@ -374,9 +375,8 @@ std::string render_sweep(const SweepFile& sweep) {
   body += failures(sweep, factors);
   const std::string words =
       "<p>Slow-down: mean iteration ÷ an iteration of the same job alone on the same network, as the mean over the "
-      "jobs "
-      "of a seed, and of that the mean over the seeds; ± is half of the 95% interval of Student's t. Differences from "
-      "policy fair below 1% are called none; those where the intervals of both meet, unsure. Interleaved: the seeds in "
+      "jobs of a seed, and of that the mean over the seeds; ± is half of the 95% interval of Student's t. Differences "
+      "from policy fair below 1% are called none; those whose intervals overlap, unsure. Interleaved: the seeds in "
       "which all jobs interleave; from iteration: their median; at worst: the last of them.</p>\n";
   return page_of("MLTCP sweep", sweep.name, body, words, sweep.provenance, charts, "");
 }

@@ -1,5 +1,5 @@
-// Result file: statistics of iteration times, the two questions asked of a run (from when on are its jobs
-// interleaved, how much do their bursts overlap), and JSON in both directions (nlohmann-json).
+// Result file: statistics of iteration times, from when on the jobs of a run are interleaved, how much their bursts
+// overlap, and JSON in both directions (nlohmann-json).
 #include "mltcp/lab/experiment/results/results.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ double ratio(Nanos a, Nanos b) {
 
 void derive_slowdown(JobResult& job) { job.slowdown = ratio(job.mean, job.isolated); }
 
-// What interleaved_from() asks of one job, for suffixes of its iterations.
+// Data of one job for interleaved_from(), by suffix of its iterations.
 struct SlowIterations {
   std::vector<std::size_t> later;   // [i]: slow iterations among i, i+1, ...; one more element than iterations
   std::size_t after_last_pair = 0;  // 1 + index of the last slow iteration that follows a slow one
@@ -150,8 +150,8 @@ void summarize(Run& run, InterleaveRule rule) {
 
 namespace {
 
-/// How many jobs use the link in each of the bins that start in [from, to) and that some job has: the first bin's
-/// number, and the users. See overlap_share().
+/// The number of the first bin that starts in [from, to), and the number of jobs that use the link in each bin from
+/// there to `to` or the last bin of any job. See overlap_share().
 std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usage, Nanos from, Nanos to) {
   if (usage.bin.count <= 0 || to <= from) return {};
   const auto bin_at = [&](Nanos time) {  // the first bin that starts at `time` or later
@@ -263,7 +263,7 @@ namespace {
 constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
 }  // namespace
 
-// The fields that came after the first version are derived where they are missing; found by read() (json_fields.h).
+// Derives fields that were added after the first version, if they are missing; called by read() (json_fields.h).
 
 static void complete(const JsonObject& json, JobResult& job) {
   if (job.starts.size() != job.iterations.size())
@@ -301,7 +301,7 @@ static void complete(const JsonObject& json, Run& run) {
 }
 
 Results parse_json(std::string_view text, const std::string& name) {
-  const std::string cure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
+  const std::string cure = "give a file that `mltcp run --json FILE` wrote, or write it again";
   const Json json = parsed(text, name, cure);
   const JsonObject root(json, name, cure, "");
   const std::string schema = root.text("schema");

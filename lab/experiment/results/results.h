@@ -40,7 +40,7 @@ struct TimeSpan {
   Nanos to;
 };
 
-/// A replayed trace beside its recording.
+/// A replayed trace compared with its recording.
 struct ReplayResult {
   struct Step {
     std::string name;  ///< as recorded; may be empty
@@ -50,9 +50,9 @@ struct ReplayResult {
   };
   struct Collective {
     std::string name;         ///< "all-reduce"
-    std::uint64_t count = 0;  ///< in an iteration, a collective of several ranks being one
+    std::uint64_t count = 0;  ///< per iteration; a collective counts once for all its ranks
     Bytes bytes = 0;          ///< sum of the sizes, as recorded
-    Nanos recorded;           ///< recorded_ns: mean over its ranks, waiting for others included; 0 = unknown
+    Nanos recorded;           ///< recorded_ns: mean over its ranks, with waits for others; 0 = unknown
     Nanos replayed;           ///< replayed_ns
     /// Mean over collectives and ranks of |replayed - recorded| / recorded; 0 if lengths are unknown.
     double mean_error = 0;
@@ -166,9 +166,9 @@ struct HostLosses {
   std::uint64_t handover_full_packets = 0;  ///< dropped between ranks that share the port
   std::uint64_t rejected_packets = 0;       ///< not addressed to its ranks, or damaged
   std::uint64_t unsent_packets = 0;         ///< no route, or an unresolved neighbour
-  // No losses of the host's; not written if there were none.
-  std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
-  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
+  // The following are not losses of the host; each is written if not 0.
+  std::uint64_t black_holes = 0;  ///< paths that dropped long packets; their connections continued with shorter ones
+  std::uint64_t size_probes_sent = 0;  ///< packets that probed the path MTU
   std::uint64_t size_probes_lost = 0;
 
   [[nodiscard]] std::uint64_t all() const {
@@ -201,11 +201,11 @@ struct ScheduleSummary {
   double upper_bound = 1;       ///< no shifts have a higher score
   bool optimal = true;          ///< score == upper_bound, proven
   double stretch = 0;           ///< maximum of slot period / own period - 1
-  std::uint64_t replanned = 0;  ///< number of times that new slots were computed as a job did not keep to its old ones
-  std::uint64_t unplanned =
-      0;                    ///< unplanned_jobs: number without slots, since none within the limit on stretch suit them
+  std::uint64_t replanned = 0;  ///< number of times that new slots were computed because a job missed its old ones
+  /// `unplanned_jobs`: number without slots, since no slots within the limit on stretch suit them.
+  std::uint64_t unplanned = 0;
   std::vector<Slot> slots;  ///< final slots, in the order of their jobs; absent from older files
-  /// Jobs, other than unaware ones, without slots at the end: they share no link, none suit them, or they lost them.
+  /// Jobs without slots at the end, except unaware ones: they share no link, no slots suit them, or they lost them.
   std::vector<std::string> without_slots;
   std::vector<std::string> reasons;  ///< reasons, by index in without_slots; absent from older files
   std::uint64_t repaired = 0;        ///< number of times that slots were moved for a job that had missed its own
@@ -272,10 +272,10 @@ struct InterleaveRule {
 /// From which iteration on the jobs of a run are interleaved, by job. Deviations of a job's compute time (jitter) are
 /// subtracted from its iterations first, since they are not caused by the network.
 ///
-/// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that
-/// of the iterations that start at t or later none is slow, and each job has at least `min_iterations` of them (or
-/// these are all it has); each job's answer is its first iteration that starts at t or later. t is 0 or the end of a
-/// slow iteration of some job.
+/// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that no
+/// iteration that starts at t or later is slow, and each job has at least `min_iterations` of these (or they are all it
+/// has). Each job's answer is its first iteration that starts at t or later. t is 0 or the end of a slow iteration of
+/// some job.
 /// With an outlier fraction f, a job may have slow iterations after t if they are at most f of its iterations there
 /// and none of them is its first or follows another slow one: noise hits single iterations, while jobs that are
 /// still colliding are slow several times in a row.
@@ -305,7 +305,7 @@ double min_of_a_burst(std::span<const Bytes> bins);
 /// finished its last iteration. `from == to` if a job has no iterations.
 TimeSpan common_span(const Run& run);
 
-/// Whether other work of the machine delayed a real-time run for so long (2% of it) that its times are unreliable.
+/// Whether other work of the machine delayed a real-time run by more than 2%, so that its times are unreliable.
 bool disturbed(const Run& run);
 
 /// Writes the file, indented, with lists of numbers on one line each. Invalid UTF-8 is replaced. Errors are left in the

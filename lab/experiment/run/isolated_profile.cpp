@@ -19,11 +19,11 @@ namespace {
 
 // Enough for a median.
 constexpr std::uint32_t kMaxIterations = 7;
-// The meters' bins: fine against an iteration, coarse against packets, whose bunches aren't demand.
+// The meters' bins are short compared with an iteration and long compared with packets, whose bunches are not demand.
 constexpr std::int64_t kBinsPerIteration = 512;
 constexpr std::int64_t kPacketsPerBin = 16;
 
-/// By job, the first one that is alike. On a topology, where a job is and which paths its flows take matter too.
+/// By job, the first identical job. On a topology no two jobs are identical: hosts and paths differ.
 std::vector<std::size_t> representatives(const Experiment& experiment) {
   std::vector<std::size_t> all(experiment.jobs.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<std::size_t> representatives(const Experiment& experiment) {
   return all;
 }
 
-/// Everything later by `shift`; what would leave the period is left out.
+/// Delays all bursts by `shift`, and removes what would leave the period.
 scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
   for (scheduler::Burst& burst : demand.bursts) {
     burst.from += shift;
@@ -44,7 +44,7 @@ scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
   return demand;
 }
 
-/// Moves every burst by what the silence before it becomes longer.
+/// Delays every burst by the increase of the silence before it.
 scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   scheduler::Demand result;
   result.period = period;
@@ -64,13 +64,13 @@ scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   return result;
 }
 
-/// How much of a link was used, by bin, from the epoch on.
+/// Bytes sent on a link, by bin, from the epoch on.
 struct Metered {
   std::vector<Bytes> bytes;
-  Nanos bin;  ///< meters widen theirs on their own, when they are full
+  Nanos bin;  ///< full meters widen their bins
 };
 
-/// What job `number` used of the links; `profile.uses` gets an entry for each, without its demand.
+/// Usage of the links by job `number`. Adds an entry to `profile.uses` for each link, without its demand.
 std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::LinkView> links, Nanos epoch,
                               Profile& profile) {
   std::vector<Metered> usage;
@@ -78,7 +78,7 @@ std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::
     if (links[link].usage == nullptr) continue;
     const auto found = links[link].usage->jobs().find(number);
     if (found == links[link].usage->jobs().end()) continue;
-    // The epoch is on the edge of a bin of the width that the meter began with.
+    // The epoch is on a bin edge of the meter's initial width.
     const Nanos bin = links[link].usage->bin();
     const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
     if (found->second.size() <= skip) continue;
@@ -88,13 +88,13 @@ std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::
   return usage;
 }
 
-/// Of an iteration of `period` that began at `start`.
+/// Demand of an iteration of `period` that began at `start`.
 scheduler::Demand demand_in(const Metered& usage, Nanos start, Nanos period) {
   const auto& [bytes, bin] = usage;
-  // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
+  // Starts at the next bin edge: the bin before it holds the end of the previous iteration.
   const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
   if (period > bin * 2) return moved(scheduler::fold(bytes, bin, edge, period), edge - start);
-  // All that is known of so short an iteration is the mean.
+  // Only the mean of so short an iteration is known.
   const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
   return {period, {{Nanos(0), period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
@@ -130,7 +130,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   Profile profile;
   profile.compute = job.compute_per_iteration();
   profile.first_send = time_to_first_send(job);
-  std::vector<Metered> usage;  // beside profile.uses
+  std::vector<Metered> usage;  // parallel to profile.uses
   bool measured = false;
   plan.finished = [&](std::span<const JobNetwork::LinkView> links, Nanos epoch) {
     measured = !links.empty();
@@ -141,8 +141,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   const JobResult& result = run.jobs.front();
   const auto times = std::span(result.iterations).subspan(1);
   profile.period = iteration_stats(times).p50;
-  // Where nobody has measured the bottleneck, its use is the ideal one, and the iteration's end takes what it takes
-  // longer.
+  // If the bottleneck was not measured, its ideal use is assumed. Additional time is at the end of the iteration.
   if (!measured && !experiment.topology) {
     if (job.rate.is_zero()) job.rate = experiment.bottleneck.rate;
     scheduler::Demand demand = demand_of(job, experiment.bottleneck.rate);
@@ -158,7 +157,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   for (std::size_t i = 0; i < usage.size(); ++i) {
     scheduler::Demand& demand = profile.uses[i].demand;
     demand = demand_in(usage[i], result.starts[median + 1], profile.period);
-    // A packet that began in the bin before makes a bin fuller than full.
+    // A packet that began in the previous bin can raise the rate above the capacity.
     for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
   }
   return profile;
@@ -168,7 +167,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
 
 Profile with_compute(const Profile& profile, Nanos compute) {
   Profile result = profile;
-  // More than all of the silence can't be taken away.
+  // At most all of the silence can be removed.
   Nanos least(1);
   for (const Profile::Use& use : profile.uses) least = std::max(least, scheduler::busy_time(use.demand));
   result.period = std::max(profile.period + compute - profile.compute, least);
@@ -201,7 +200,7 @@ std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapa
     if (all[i] == i) measured.push_back(i);
   const double total = profile_work(experiment, real_time);
   std::vector<Profile> profiles(all.size());
-  std::mutex mutex;  // of telling, and of `done`
+  std::mutex mutex;  // of `progress` calls, and of `done`
   double done = 0;
   side_by_side(real_time ? 1 : threads, measured.size(), [&](std::size_t place) {
     const std::size_t i = measured[place];

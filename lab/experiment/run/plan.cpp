@@ -15,27 +15,27 @@
 namespace mltcp::experiment {
 namespace {
 
-// Jobs that ask for more than their links have fit into longer slots: tried are lengths in steps that grow, up to the
-// last, and then finer ones between the last two.
+// Jobs whose demand exceeds their links fit into longer slots. Lengths are tried in growing steps until one suffices,
+// and then between the last two.
 constexpr double kFirstRoom = 0.0025;
 constexpr double kRoomGrowth = 1.5;
 constexpr int kRoomHalvings = 5;
-// Solutions are tried for sets of so many jobs at most; larger ones stay with what room they have.
+// Maximum number of connected jobs for which room is searched.
 constexpr std::size_t kMaxJobsWithRoom = 64;
 
-// Also without any jitter something has to pay for the lateness of a first iteration with its slow start.
+// Even without jitter, the first iteration is late because of its slow start.
 constexpr double kMinSlack = 0.001;
-// Lateness that is not worth a repair, as a share of the period: what it takes to hear of it, and what bursts that
-// overlap by that cost, are of that order.
+// Lateness that is not repaired, as a share of the period: noticing it takes about as long, and bursts that overlap by
+// it cost about as much.
 constexpr double kMinTolerance = 0.01;
-// What is foretold is right to about so much of an iteration, as it knows of no packets: a tie, and slots, which are
-// certain, are taken.
+// Error of forecasts as a share of an iteration, since they do not model packets. In a tie slots are used, which are
+// certain.
 constexpr double kForecastError = 0.01;
-// Where jobs meet in their slots, too, lateness goes from one to the next, and what is foretold is rougher: slots have
-// to save so much of what sharing costs.
+// If jobs overlap even in their slots, lateness spreads among them and forecasts are less accurate: slots must save at
+// least this share of the cost of sharing.
 constexpr double kMinSaving = 0.25;
 
-/// Meetings of steps that a node of the solver stands for (scheduler/problem.h).
+/// Step meetings counted for each node of the solver (scheduler/problem.h).
 constexpr std::uint64_t kMeetingsPerNode = 64;
 
 /// Jobs that share links, directly or through others.
@@ -62,7 +62,7 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   }
   std::erase_if(links, [](const auto& link) { return link.second.uses.size() < 2; });
 
-  // The smallest job of each component, found by following smaller ones.
+  // By job, a smaller job of its component. Following these leads to the component's smallest job.
   std::vector<std::size_t> smaller(jobs.size());
   std::iota(smaller.begin(), smaller.end(), std::size_t{0});
   const auto root = [&](std::size_t job) {
@@ -99,13 +99,13 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   return result;
 }
 
-/// How much later each job of the component starts, so that its iterations begin on the solution's shifts plus one
-/// common shift; returns that one.
+/// Sets by how much the start of each job is delayed, so that its iterations begin on the solution's shifts plus a
+/// common shift, which is returned.
 Nanos min_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
                  std::vector<Nanos>& delays) {
   double least = -1;
   Nanos best;
-  // One of the jobs need not wait.
+  // In the best case at least one job is not delayed.
   for (std::size_t candidate = 0; candidate < component.jobs.size(); ++candidate) {
     const Nanos common = jobs[component.jobs[candidate]].start - solution.shifts[candidate];
     double sum = 0;
@@ -129,12 +129,12 @@ scheduler::SolveOptions options_of(const ScheduleSettings& settings) {
   return options;
 }
 
-/// Of the job's iterations, as a share of its period.
+/// Standard deviation of the job's iterations, as a share of its period.
 double deviation_of(const workload::Job& job, const Profile& profile) {
   return std::hypot(profile.deviation, job.jitter.seconds() / profile.period.seconds());
 }
 
-/// What the jitter of the jobs needs.
+/// The slack that the jitter of the jobs requires.
 double slack_of(const ScheduleSettings& settings, const Component& component, std::span<const workload::Job> jobs,
                 std::span<const Profile> profiles) {
   if (settings.slack) return *settings.slack;
@@ -144,7 +144,7 @@ double slack_of(const ScheduleSettings& settings, const Component& component, st
   return slack;
 }
 
-/// The jobs as the forecast wants them, without slots.
+/// The jobs as input of the forecast, without slots.
 std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<const workload::Job> jobs,
                                        std::span<const Profile> profiles) {
   std::vector<ForecastJob> result;
@@ -153,29 +153,29 @@ std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<con
   return result;
 }
 
-/// Of the link where it is lowest; 1 if no job meets another.
+/// The lowest score of any link; 1 if no job meets another.
 double lowest_score(const scheduler::Solution& solution) {
   double score = 1;
   for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
   return score;
 }
 
-/// Beside `slack`: slots longer than what sharing costs don't pay. Nor do those of more than twice an iteration: jobs
-/// that need them keep the link busy all the time, with or without.
+/// Maximum room in addition to `slack`. Slots do not pay if they cost more than sharing, or if they are longer than
+/// twice an iteration: jobs that need that keep the link busy all the time, with or without slots.
 double max_room(double slack, const Forecast& sharing) {
   return std::clamp(sharing.mean - 1, 0.0, scheduler::kMaxSlack - slack);
 }
 
-/// Slots that might do, with all that follows from them.
+/// Slots to be compared with others, and their forecast.
 struct Candidate {
   scheduler::Solution solution;
   std::vector<PhasePlan> plans;  ///< by job of the component; iterations begin on the solution's shifts
   std::shared_ptr<const scheduler::Timetable> timetable;
   Forecast forecast;
-  std::string objection;  ///< why jobs run without these slots; empty if they had better have them
+  std::string objection;  ///< why these slots do not pay; empty if they do
 };
 
-/// Looks for the slots of jobs that hang together.
+/// Searches the slots of one component.
 class Planning {
  public:
   Planning(const ScheduleSettings& settings, std::span<const workload::Job> jobs, std::span<const Profile> profiles,
@@ -192,21 +192,21 @@ class Planning {
   }
 
   [[nodiscard]] bool repaired() const { return repaired_; }
-  /// Of no slots.
+  /// Forecast without slots.
   [[nodiscard]] const Forecast& sharing() const { return sharing_; }
-  /// As of kMaxPlanWork.
+  /// Work done, in the unit of kMaxPlanWork.
   [[nodiscard]] std::uint64_t work() const { return work_; }
-  /// Something was left out for that, or of a forecast.
+  /// Some slots were not tried, or a forecast is incomplete, because of a work limit.
   [[nodiscard]] bool cut_off() const { return cut_off_; }
 
-  /// The best of what is tried; its objection says whether that is better than nothing.
+  /// The best slots found; `objection` says if they do not pay.
   Candidate best() {
     const double needed = repaired_ && !settings_.slack ? kMinSlack : slack_of(settings_, component_, jobs_, profiles_);
     Candidate best = candidate(needed);
     if (settings_.slack) return best;
     if (lowest_score(best.solution) >= 1 && best.solution.slots.within_limit) return best;
-    // Room for all that they ask for, or, where there is none, longer slots that pay for what jobs lose where they
-    // meet.
+    // Tries room for the whole demand. If there is none, tries longer slots, which may cost less than the overlaps that
+    // they avoid.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
     const double most = max_room(needed, sharing_);
@@ -217,7 +217,7 @@ class Planning {
       if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
     };
     if (enough > 0) {
-      exhausted();  // then less room might do
+      exhausted();  // records that less room might have sufficed
       take_better(candidate(needed + enough));
       return best;
     }
@@ -228,7 +228,7 @@ class Planning {
   }
 
  private:
-  /// With MLTCP, too, slots have to be worth it against fair sharing: whoever asks for them expects no less.
+  /// Under MLTCP, slots must also pay in comparison with fair sharing.
   [[nodiscard]] Forecast without_slots() const {
     Forecast fair = forecast_sharing(component_.problem, forecast_jobs_, std::nullopt);
     if (!options_.sharing) return fair;
@@ -237,15 +237,15 @@ class Planning {
     own.tail = std::min(own.tail, fair.tail);
     return own;
   }
-  /// What mean and tail are above alone: by how much more, where slots meet, is as uncertain as their saving. Slots
-  /// beyond the limit on stretch are no slots.
+  /// Excess of mean and tail over isolation. It is increased if slots overlap, since the forecast is then less
+  /// accurate. Infinite if slots exceed the limit on stretch.
   static double cost(const Candidate& candidate) {
     if (!candidate.solution.slots.within_limit) return std::numeric_limits<double>::infinity();
     const double above = candidate.forecast.mean + candidate.forecast.tail - 2;
     return lowest_score(candidate.solution) >= 1 ? above : above / (1 - kMinSaving);
   }
 
-  /// Whether it has to do with what there is.
+  /// Whether the work limit is reached, so that the best slots so far are used.
   bool exhausted() {
     if (work_ <= kMaxPlanWork) return false;
     cut_off_ = true;
@@ -259,7 +259,7 @@ class Planning {
     result.solution = scheduler::solve(component_.problem, options);
     work_ += result.solution.nodes * kMeetingsPerNode;
     if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
-      // Room was found without the search for more margin, which leaves less work for the score.
+      // The search for margin leaves less work for the score. room_for() works without it, so try that, too.
       options.robust = false;
       scheduler::Solution other = scheduler::solve(component_.problem, options);
       work_ += other.nodes * kMeetingsPerNode;
@@ -268,7 +268,7 @@ class Planning {
     result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
     make_plans(result);
     if (repaired_ && lowest_score(result.solution) < 1 && result.solution.slots.within_limit) {
-      // The solver looks at all of the circle. Jobs that meet in their first slots are late from then on, all of them.
+      // The solver considers the whole circle, but jobs that meet in their first slots are all late from then on.
       Candidate apart = result;
       part_first_slots(apart);
       make_plans(apart);
@@ -277,7 +277,7 @@ class Planning {
     return result;
   }
 
-  /// Each job's first slot is treated as one that it is about to miss, in their order.
+  /// Repairs the first slot of each job, in the order of slots, as if the job were about to miss it.
   static void part_first_slots(Candidate& candidate) {
     std::vector<Nanos>& shifts = candidate.solution.shifts;
     std::vector<std::uint32_t> order(shifts.size());
@@ -291,7 +291,7 @@ class Planning {
     }
   }
 
-  /// Slots, and what they are worth, by the solution's shifts.
+  /// Sets plans, forecast and objection from the solution's shifts.
   void make_plans(Candidate& candidate) {
     const scheduler::Solution& solution = candidate.solution;
     std::vector<ForecastJob> jobs = forecast_jobs_;
@@ -304,13 +304,13 @@ class Planning {
       plan.tolerance = settings_.tolerance;
       plan.correction = settings_.correction;
       plan.clock_bound = settings_.clock_bound;
-      // A step has to outrun the slack, which works against it.
+      // A step must exceed the slack, which works against it.
       const double own = plan.period.seconds() / profiles_[job].period.seconds() - 1;
       plan.gradual_step = std::clamp(settings_.gradual_step, std::min(2 * own, 1.0), 1.0);
       if (const std::string wrong = objection_to(plan); !wrong.empty())
-        throw InputError(fmt::format("the slots of job \"{}\" can't be kept: {}", jobs_[job].name, wrong));
+        throw InputError(fmt::format("the slots of job \"{}\" cannot be kept: {}", jobs_[job].name, wrong));
       if (repaired_) {
-        // What is late by more than the room behind it is repaired; by how much clocks differ is no lateness.
+        // A job is late if its delay exceeds the free time behind its slot. A difference between clocks is no lateness.
         const double period = plan.period.seconds();
         const Nanos most = Nanos::from_seconds(period * settings_.tolerance);
         const double room = candidate.timetable->room_behind(solution.shifts, i, most).seconds() / period;
@@ -331,24 +331,24 @@ class Planning {
   [[nodiscard]] std::string objection_to_slots(const Candidate& candidate) const {
     if (!candidate.solution.slots.within_limit)
       return fmt::format(
-          "no slots suit the periods: they would be {:.1f}% longer than iterations, and max_stretch is {:.1f}%",
+          "no slots suit the periods: they would be {:.1f}% longer than iterations, but max_stretch is {:.1f}%",
           100 * candidate.solution.slots.stretch, 100 * settings_.max_stretch);
     const Forecast& slots = candidate.forecast;
     const bool fit = lowest_score(candidate.solution) >= 1;
     if (!slots.known || !sharing_.known) {
       if (fit) return {};
-      return "the jobs don't fit together, and are too many and too different to foretell what slots are worth";
+      return "the jobs do not fit together, and are too many and too different to predict the effect of slots";
     }
     const double saved = sharing_.mean - slots.mean;
     const double least = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
     if (saved >= least && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) return {};
     std::string why = fmt::format(
-        "slots are not worth it: iterations would take {:.3f} of what they take alone, the longest of the later half "
+        "slots do not help enough: iterations would take {:.3f} times their time alone, the longest of the later half "
         "{:.3f}; without slots {:.3f} and {:.3f}",
         slots.mean, slots.tail, sharing_.mean, sharing_.tail);
     if (saved > 0 && saved < least)
-      why += fmt::format(", and where jobs meet in their slots, these have to save {:.0f}% of what sharing costs",
-                         100 * kMinSaving);
+      why +=
+          fmt::format(", and slots in which jobs overlap must save {:.0f}% of the cost of sharing", 100 * kMinSaving);
     return why;
   }
 
@@ -358,14 +358,14 @@ class Planning {
   const PlanOptions& options_;
   const Component& component_;
   const std::vector<ForecastJob> forecast_jobs_;
-  std::vector<Nanos> held_;  ///< by job of the component: from the begin of an iteration to its slot
+  std::vector<Nanos> held_;  ///< by job of the component: time from the start of an iteration to its slot
   const bool repaired_;
   const Forecast sharing_;
   std::uint64_t work_ = 0;
   bool cut_off_ = false;
 };
 
-/// Of jobs that hang together.
+/// Result of the search for one component.
 struct Found {
   Component component;
   Candidate best;
@@ -387,7 +387,7 @@ std::vector<Found> search(const ScheduleSettings& settings, std::span<const work
   return result;
 }
 
-/// The same, from the memo if it is there. Nothing of it depends on when jobs start.
+/// search(), or its earlier result from the memo. The result does not depend on when jobs start.
 std::shared_ptr<const std::vector<Found>> found_for(const ScheduleSettings& settings,
                                                     std::span<const workload::Job> jobs,
                                                     std::span<const Profile> profiles, const PlanOptions& options) {
@@ -473,7 +473,7 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
   schedule.delays.resize(jobs.size());
   schedule.groups.resize(jobs.size());
   schedule.planned.resize(jobs.size());
-  schedule.reasons.assign(jobs.size(), "it meets no other job");
+  schedule.reasons.assign(jobs.size(), "it shares no link with another job");
   std::iota(schedule.groups.begin(), schedule.groups.end(), std::size_t{0});
   std::size_t links = 0;
   ScheduleSummary& summary = schedule.summary;

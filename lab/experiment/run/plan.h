@@ -44,19 +44,19 @@
 
 namespace mltcp::experiment {
 
-/// The first result of plan_jobs(): a later call for the same jobs with other starts uses it in place of a search. Of
-/// the same settings and options each time. May be used by several threads, of which one searches.
+/// Keeps what plan_jobs() found, so that a later call for the same jobs with other starts needs no search. Settings and
+/// options must be the same each time. Thread-safe; one thread at a time searches.
 struct PlanMemo {
   std::mutex mutex;
-  std::vector<Profile> profiles;  ///< this and the next: by job, as they were
-  std::vector<Nanos> jitters;     ///< never() of an unaware job
+  std::vector<Profile> profiles;  ///< by job, as of the search
+  std::vector<Nanos> jitters;     ///< by job; never() if it is unaware
   std::shared_ptr<const void> found;
-  std::uint64_t searches = 0;  ///< how often it had to
+  std::uint64_t searches = 0;  ///< number of searches
 };
 
-/// Who maintains the slots, and how jobs share links otherwise.
+/// How slots are maintained, and how jobs share links otherwise.
 struct PlanOptions {
-  /// MLTCP's function by which jobs share links where they compete; empty: fair sharing.
+  /// MLTCP's function by which competing jobs share links; empty: fair sharing.
   std::optional<cc::Aggressiveness> sharing;
   /// A keeper notices jobs that have missed their slots, and repairs the plan at once.
   bool repaired = false;

@@ -16,26 +16,26 @@ constexpr std::size_t kStartsTried = 8;   // without slots
 constexpr std::size_t kJittersTried = 3;  // with slots
 constexpr std::size_t kMaxSegments = 64;  // of an iteration
 constexpr std::size_t kStepsOfFunction = 16;
-// A replay ends after so many steps when each job has gone through some iterations, and in any case after the most:
-// what is known by then has to do. A step looks at each job.
+// A replay ends after kEnoughSteps if each job has completed kFewestIterations, and always after kMaxWork. Its results
+// so far are used. A step examines each job.
 constexpr std::size_t kFewestIterations = 4;
 constexpr std::size_t kEnoughSteps = 100'000;
 constexpr double kMaxWork = 2e7;                       // steps times jobs, in one replay
 constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // in one replay: a second or two
-constexpr double kMinSpeed = 0.1;                      // of a silence, when jitter makes it longer
+constexpr double kMinSpeed = 0.1;                      // minimum speed of a silence that jitter makes longer
 
-/// A piece of an iteration, in which a job asks for the same all the time.
+/// A part of an iteration with constant demand.
 struct Segment {
-  double from = 0;  // seconds of the iteration
+  double from = 0;  // seconds since the start of the iteration
   double to = 0;
-  double sent = 0;                                     // of its bits, as a share, before it
+  double sent = 0;                                     // share of the iteration's bits sent before it
   std::vector<std::pair<std::uint32_t, double>> asks;  // link and share of its capacity; none: silence
 };
 
 struct ReplayedJob {
   double period = 0;
-  double silence = 0;  // of a period
-  double send = 0;     // first bytes
+  double silence = 0;  // per period
+  double send = 0;     // time of its first bytes
   double jitter = 0;
   std::vector<Segment> segments;
 };
@@ -51,7 +51,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
           edges.push_back(burst.to.seconds());
         }
   std::ranges::sort(edges);
-  // Edges closer than a share of the period are one: measured bursts have many.
+  // Merges edges closer than this share of the period: measured bursts have many.
   const double least = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
   for (const double edge : edges)
@@ -76,7 +76,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
         if (share > 1e-6) segment.asks.emplace_back(l, share);
       }
   }
-  // Progress is counted where the job asks for most, as a sender counts its bytes.
+  // Progress is counted on the link with the highest demand, as a sender counts its bytes.
   double all = 0;
   const auto weight = [](const Segment& segment) {
     double most = 0;
@@ -109,7 +109,7 @@ class Replay {
     }
   }
 
-  /// Jobs that begin at `starts`; `slots`: held to theirs. Adds to `sum`.
+  /// Replays jobs that begin at `starts`, held to their slots if `slots`. Adds to `sum`.
   void run(std::span<const double> starts, bool slots, const scheduler::Timetable* timetable, Random& random,
            Forecast& sum) {
     states_.assign(jobs_.size(), {});
@@ -145,7 +145,7 @@ class Replay {
     sum.jobs.resize(jobs_.size());
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       std::vector<double>& lengths = states_[j].lengths;
-      // One that is under way takes as long as it has taken, at least.
+      // An iteration under way takes at least as long as it has taken so far.
       if (states_[j].running && now_ - states_[j].start > jobs_[j].period) lengths.push_back(now_ - states_[j].start);
       if (lengths.empty()) {
         sum.known = false;
@@ -164,11 +164,11 @@ class Replay {
 
  private:
   struct State {
-    double begins = 0;  // the first iteration
+    double begins = 0;  // start of the first iteration
     bool running = false;
-    bool asked = false;  // for the gate, in this iteration
+    bool asked = false;  // the gate was asked in this iteration
     double held_until = -1;
-    double at = 0;  // of its iteration
+    double at = 0;  // position in its iteration
     std::size_t segment = 0;
     double start = 0;
     double silence_speed = 1;
@@ -178,7 +178,7 @@ class Replay {
     std::vector<double> lengths;
   };
 
-  /// Iterations of the job that has gone through fewest of them, or enough of them.
+  /// Number of iterations that every job has completed, at most kIterations.
   [[nodiscard]] std::size_t fewest() const {
     std::size_t least = kIterations;
     for (const State& state : states_) least = std::min(least, state.lengths.size());
@@ -202,7 +202,7 @@ class Replay {
     state.gate.begin_iteration();
   }
 
-  /// Takes all jobs over the ends that they have reached.
+  /// Handles all that is due now: starts, openings of gates, ends of segments and iterations.
   void settle(const scheduler::Timetable* timetable, Random& random) {
     constexpr double close = 1e-9;
     bool moved = true;
@@ -245,7 +245,7 @@ class Replay {
     if (opens <= now) return;
     state.held_until = opens.seconds();
     if (timetable == nullptr || state.gate.stats().adrift_since.is_never()) return;
-    // As for the keeper, first slots are waited for by those that are early.
+    // As in the keeper, a job that is early for its first slot waits without a repair.
     if (state.lengths.empty() && modulo(now - state.slots.slot, state.slots.period) > state.slots.period / 2) return;
     std::vector<Nanos> shifts;
     for (std::size_t k = 0; k < jobs_.size(); ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
@@ -261,7 +261,7 @@ class Replay {
     }
   }
 
-  /// How long nothing changes for the job.
+  /// Time until something changes for the job.
   [[nodiscard]] double until(std::size_t j) const {
     const State& state = states_[j];
     if (!state.running) return state.begins - now_;
@@ -284,7 +284,7 @@ class Replay {
     return (*function_)(std::clamp(segment.sent + part * (next - segment.sent), 0.0, 1.0));
   }
 
-  /// Speeds of all jobs now: progressive filling.
+  /// Computes the current speeds of all jobs by progressive filling.
   void share() {
     std::vector<double> left(links_, 1.0);
     std::vector<double> weights(links_, 0.0);
@@ -302,7 +302,7 @@ class Replay {
       for (const auto& [link, share] : segment.asks) weights[link] += open_.back().second;
     }
     while (!open_.empty()) {
-      // How fast each could be with its part of each link; whoever gets all that it wants is settled first.
+      // Each job's speed with its part of each link. Jobs that get their whole demand are settled first.
       double slowest = std::numeric_limits<double>::infinity();
       bool any_satisfied = false;
       speeds_.clear();
@@ -379,7 +379,7 @@ Forecast forecast_slots(const scheduler::Problem& problem, std::span<const Forec
   sum.tail = 0;
   for (std::size_t run = 0; run < runs; ++run) {
     Random random = Random::stream(kSeed, run);
-    // Each begins on its slot.
+    // Each job begins on its slot.
     std::vector<double> starts;
     for (const ForecastJob& job : jobs) {
       starts.push_back(modulo(job.slots.slot - job.first_send, job.slots.period).seconds());

@@ -1,4 +1,4 @@
-// The scheduler beside a run (see plan_keeper.h).
+// The scheduler during a run (see plan_keeper.h).
 #include "mltcp/lab/experiment/run/plan_keeper.h"
 
 #include <fmt/format.h>
@@ -13,14 +13,14 @@
 namespace mltcp::experiment {
 namespace {
 
-// A 256th of a period until somebody hears of a late job is below what slots have to spare; more often would be of no
-// use to hosts, whose messages take some 100 us.
+// A late job is noticed within 1/256 of its period, which is below the slack of slots. Checking more often than every
+// kShortestSlice does not help hosts, whose messages take about 100 us.
 constexpr std::int64_t kSlicesPerPeriod = 256;
 constexpr Nanos kShortestSlice{100'000};
-// Periods that repairs may cost all jobs together beyond what slots save, before that is no bad luck any more: as the
-// gate's misfit (three corrections of a period each).
+// Maximum number of periods that repairs may cost all jobs together beyond what slots save, like the gate's misfit
+// (three corrections of a period each).
 constexpr double kMaxDebt = 3;
-// Of each job, to tell what slots are worth.
+// Iterations of each job by which its slots are judged.
 constexpr std::size_t kIterationsToJudge = 6;
 
 }  // namespace
@@ -79,7 +79,8 @@ void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos
       if (settings_.replan && measure_again(i, *drivers[i]))
         plan_again(group, drivers, epoch, now);
       else
-        give_up(group, "its slots were given up: it kept falling out of them, or one that it meets did", drivers);
+        give_up(group, "its slots were dropped: it kept missing them, or a job that shares a link with it did",
+                drivers);
     } else if (schedule_.planned[group].repaired && drifts(i, *drivers[i], now - epoch)) {
       if (measure_again(i, *drivers[i]))
         plan_again(group, drivers, epoch, now);
@@ -89,7 +90,7 @@ void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos
   }
 }
 
-/// Each drift is looked at once: what is decided holds until the job is on a slot again.
+/// Each drift is examined once: the decision holds until the job is on a slot again.
 bool PlanKeeper::drifts(std::size_t number, const RunningJob& driver, Nanos now) const {
   const JobState& state = states_[number];
   if (now < state.decided_until || driver.adrift_since().is_never()) return false;
@@ -107,7 +108,7 @@ bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJo
     double own = 0;
     for (std::size_t i = result.iterations.size() - kIterationsToJudge; i < result.iterations.size(); ++i) {
       own += result.iterations[i].seconds();
-      // What it computed longer is nobody's fault.
+      // Slots do not cause additional compute time.
       if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
     }
     sum += own / static_cast<double>(kIterationsToJudge) / profiles_[job].period.seconds();
@@ -115,8 +116,7 @@ bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJo
   const double mean = sum / static_cast<double>(group.jobs.size());
   if (mean <= group.sharing.mean) return false;
   reason = fmt::format(
-      "its slots were given up: iterations took {:.3f} of what they take alone, and without slots they would take "
-      "{:.3f}",
+      "its slots were dropped: iterations took {:.3f} times their time alone, and without slots they would take {:.3f}",
       mean, group.sharing.mean);
   return true;
 }
@@ -133,8 +133,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
   }
   const scheduler::Repair repair = group.timetable->repair(shifts, place, now - epoch);
   schedule_.summary.cut_off = schedule_.summary.cut_off || !repair.complete;
-  // What slots save against sharing pays for repairs; slots in which jobs meet, and whose repairs cost more, are given
-  // up.
+  // What slots save pays for their repairs. Slots in which jobs meet are given up if repairs cost more.
   const Nanos period = schedule_.slots[late]->period;
   GroupState& state = groups_[schedule_.groups[late]];
   const double periods = (now - epoch - state.repaired_at).seconds() / period.seconds();
@@ -142,10 +141,10 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
   state.debt = std::max(0.0, state.debt - saving * periods) + repair.delay.seconds() / period.seconds();
   state.repaired_at = now - epoch;
   if (!group.fit && state.debt > kMaxDebt) {
-    give_up(schedule_.groups[late], "its slots were given up: repairs cost more than they saved", drivers);
+    give_up(schedule_.groups[late], "its slots were dropped: repairs cost more than they saved", drivers);
     return;
   }
-  // It has left by then, and half a period later nobody takes its next iteration for this one.
+  // By then the job has left its gate; half a period later its next iteration cannot be mistaken for this one.
   states_[late].decided_until = now - epoch + repair.wait + period / 2;
   if (repair.delays[place].count > 0) ++schedule_.summary.repaired;
   for (std::size_t i = 0; i < group.jobs.size(); ++i) {
@@ -160,7 +159,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
 }
 
 void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
-  // Only these: no job has come to use other links.
+  // Plans this group's jobs only: no job has begun to use other links.
   std::vector<workload::Job> jobs = as_they_run(drivers);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (schedule_.groups[j] != group) jobs[j].unaware = true;
@@ -184,7 +183,7 @@ void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> driv
     PhasePlan slots = *schedule_.slots[j];
     slots.slot += epoch;
     drivers[j]->set_plan(slots);
-    // By then it has been on one of them.
+    // By then the job has been on one of its new slots.
     states_[j].decided_until = states_[j].joins_until = now - epoch + slots.period;
   }
 }
@@ -199,13 +198,13 @@ void PlanKeeper::give_up(std::size_t group, const std::string& reason, std::span
 }
 
 bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
-  // The median of n values with jitter has a deviation of 1.25 / sqrt(n) of theirs: with 7, four of them are 2 of
-  // theirs. Jobs that ask are late, and so have computed long lately: fewer would take bad luck for a change.
+  // The standard deviation of the median of n values is 1.25 / sqrt(n) of theirs: with 7 values, four deviations of the
+  // median are about two of theirs. Late jobs have computed long recently: fewer values would take chance for a change.
   constexpr std::size_t few = 3;
   constexpr std::size_t many = 7;
   constexpr double deviations = 2;
   constexpr double min_change = 0.001;
-  // Of ranks with jitter of their own the slowest counts, which is later than the mean by about this many deviations.
+  // If ranks have jitter of their own, the slowest counts. It is later than the mean by about this many deviations.
   const workload::Job& job = jobs_[number];
   const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
   const double jitter = job.jitter.seconds();
@@ -222,7 +221,7 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   return true;
 }
 
-/// The jobs, each to start when its next iteration would begin by itself.
+/// The jobs. The start of each is when its next iteration would begin by itself.
 std::vector<workload::Job> PlanKeeper::as_they_run(std::span<RunningJob* const> drivers) const {
   std::vector<workload::Job> jobs = jobs_;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

@@ -29,19 +29,19 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
+constexpr std::uint64_t kStartStreams = std::uint64_t{1}
+                                        << 32U;  // random streams of starts; those below belong to the jobs
 
 bool schedules(const std::string& policy) { return policy_named(policy).slots; }
 
-constexpr std::string_view kNothingLeft = "no policy was complete, so there is nothing to keep";
+constexpr std::string_view kNothingLeft = "no policy was complete, so no results are written";
 
-/// Thrown out of a run that is ended where it is. Not of InputError's and RunError's kind: datapaths know nothing of
-/// it.
+/// Thrown to end a run at once. Neither InputError nor RunError, so that datapaths do not handle it.
 struct Interrupted {
   std::string why;
 };
 
-/// What running all jobs together costs, under any policy; see work_of().
+/// Cost of running all jobs together under any policy; see work_of().
 double work_of_run(const Experiment& experiment, bool real_time) {
   double work = 0;
   for (const workload::Job& job : experiment.jobs) {
@@ -52,7 +52,7 @@ double work_of_run(const Experiment& experiment, bool real_time) {
   return work;
 }
 
-/// The jobs with the starts that the seed gives them, the same under every policy.
+/// The jobs with starts drawn from the seed, the same under every policy.
 std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   std::vector<workload::Job> jobs = experiment.jobs;
   for (std::size_t number = 0; number < jobs.size(); ++number) {
@@ -64,8 +64,7 @@ std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   return jobs;
 }
 
-/// Has the jobs of a run follow a plan file. One for each run; `without` are the jobs named as having no slots, in all
-/// runs.
+/// Makes the jobs of one run follow a plan file. `without`: jobs already reported as having no slots, over all runs.
 class PlanFollower {
  public:
   PlanFollower(const RunOptions& options, bool real_time, std::set<std::string>& without)
@@ -81,7 +80,7 @@ class PlanFollower {
     }
     const PlanFile& plan = *watcher_.plan();
     if (plan.clock == PlanFile::Clock::realtime && !real_time_) {
-      report(fmt::format("{}: clock is \"realtime\" and the datapath has virtual time; write \"experiment\"",
+      report(fmt::format("{}: clock is \"realtime\", but the datapath has virtual time; write \"experiment\"",
                          options_.plan_file));
       return;
     }
@@ -105,7 +104,7 @@ class PlanFollower {
     if (used < plan.jobs.size())
       report(fmt::format("{}: of the {} in serial {}, {}; {}", options_.plan_file, plural(plan.jobs.size(), "job"),
                          plan.serial, list_of(plan, left_out, jobs),
-                         used > 0 ? "the others have their slots" : "nobody has slots"));
+                         used > 0 ? "the others have their slots" : "no job has slots"));
     if (!without.empty() && (used > 0 || plan.jobs.empty()))
       report(fmt::format("{} has no slots for {}, which run{} without", options_.plan_file, first_of(without),
                          without.size() == 1 ? "s" : ""));
@@ -130,7 +129,7 @@ class PlanFollower {
       if (!left_out[i] || ++count > most) continue;
       const bool unaware =
           std::ranges::any_of(jobs, [&](const workload::Job& job) { return job.name == plan.jobs[i].name; });
-      names.push_back(in_quotes(plan.jobs[i].name) + (unaware ? " is unaware" : " isn't in the experiment"));
+      names.push_back(in_quotes(plan.jobs[i].name) + (unaware ? " is unaware" : " is not in the experiment"));
     }
     if (count > most) names.push_back(fmt::format("and {} more are left out", count - most));
     return fmt::format("{}", fmt::join(names, ", "));
@@ -163,27 +162,27 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
   if (options.series && options.series->interval.count > 0 &&
       options.series->interval < shortest_series_interval(experiment))
     throw InputError(
-        fmt::format("series every {}: a packet takes {} on the bottleneck, and nothing changes in less; give at least "
-                    "that, or leave the interval out",
+        fmt::format("series every {}: a packet takes {} on the bottleneck, and nothing changes in a shorter time; give "
+                    "at least that, or leave the interval out",
                     to_text(options.series->interval), to_text(shortest_series_interval(experiment))));
   if (any && experiment.mltcp.learn_iterations)
-    throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
+    throw InputError(
+        "policies with a schedule need jobs that announce their iterations; set mltcp.iterations = \"exact\"");
   if (any && options.plan_file.empty() && experiment.topology && !datapath.kind().links_measured)
     throw InputError(
-        "policies with a schedule need to know which links the jobs meet on, and nobody measures those of "
-        "hosts; make a plan (mltcp schedule EXPERIMENT.toml --measure --plan PLAN.json) and give it with "
-        "--plan");
+        "policies with a schedule need to know which links the jobs share, but links between hosts are not measured; "
+        "make a plan (mltcp schedule EXPERIMENT.toml --measure --plan PLAN.json) and give it with --plan");
   if (options.plan_file.empty()) return;
   if (!any) throw InputError("a plan file is for policies schedule and mltcp+schedule; add one of them");
   if (read_plan(options.plan_file).clock == PlanFile::Clock::realtime && !real_time)
-    throw InputError(fmt::format("{}: clock is \"realtime\" and datapath {} has virtual time; write \"experiment\"",
+    throw InputError(fmt::format("{}: clock is \"realtime\", but datapath {} has virtual time; write \"experiment\"",
                                  options.plan_file, experiment.datapath));
 }
 
 namespace {
 
-/// All runs of an experiment. Those that don't depend on each other go on side by side where time is virtual: each
-/// has a network of its own, and what it does follows from the experiment alone.
+/// All runs of an experiment. In virtual time independent runs are parallel: each has a network of its own, and its
+/// results depend on the experiment alone.
 class Runner {
  public:
   Runner(const Experiment& experiment, Datapath& datapath, const Progress& progress, const RunOptions& options)
@@ -191,7 +190,7 @@ class Runner {
         datapath_(datapath),
         progress_(progress),
         options_(options),
-        // A plan file is followed, and times are told, in the order of the policies.
+        // A plan file and between_slices require the order of the policies.
         threads_(datapath.real_time() || !options.plan_file.empty() || options.between_slices ? 1 : options.threads),
         alone_(profile_work(experiment, datapath.real_time())),
         each_(work_of_run(experiment, datapath.real_time())),
@@ -218,7 +217,7 @@ class Runner {
         failed_ = std::min(failed_.load(), number);
       }
     });
-    // The first in the order of the policies, whichever came first: what is told doesn't depend on the machine.
+    // The first failure in the order of the policies, so that the message does not depend on the machine.
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
     collect();
@@ -261,12 +260,11 @@ class Runner {
     constexpr double most = 0.05;
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       if (profiles_[i].deviation <= most) continue;
-      options_.report(
-          fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: {} it up, and slow-downs say "
-                      "little; stop other load and run again",
-                      experiment_.jobs[i].name, profiles_[i].deviation * 100,
-                      datapath_.kind().links_measured ? "the machine holds"
-                                                      : "machines, or links that go for a moment (above), hold"));
+      options_.report(fmt::format(
+          "job \"{}\" alone has iteration times that differ by {:.0f}%: {} it up, so slow-downs are unreliable; stop "
+          "other load and run again",
+          experiment_.jobs[i].name, profiles_[i].deviation * 100,
+          datapath_.kind().links_measured ? "the machine holds" : "machines, or short outages of links (above), hold"));
     }
   }
 
@@ -349,7 +347,7 @@ class Runner {
     std::nth_element(periods.begin(), middle, periods.end());
     const Nanos round_trip =
         experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
-    // In real time a sample may wake a host that sleeps.
+    // In real time a sample may wake a sleeping host.
     const Nanos least = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
     return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), least});
   }
@@ -365,7 +363,7 @@ class Runner {
     return series;
   }
 
-  /// What is complete, in the order of the policies; with the mutex, or when nothing runs any more.
+  /// Collects complete runs in the order of the policies. Lock the mutex, or call it after all runs.
   void collect() {
     results_.runs.clear();
     results_.unfinished.clear();
@@ -403,9 +401,9 @@ class Runner {
   const double each_;
   std::vector<Profile> profiles_;
   std::set<std::string> without_slots_;                                       ///< see PlanFollower
-  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};  ///< the first policy that has
+  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};  ///< the first policy that has failed
 
-  std::mutex mutex_;  ///< of all below, and of telling
+  std::mutex mutex_;  ///< of everything below, and of callbacks
   std::string ended_;
   std::vector<std::optional<Run>> complete_;  ///< by policy, as the next two
   std::vector<std::optional<RunSeries>> series_;

@@ -27,16 +27,16 @@ struct RunOptions {
   std::uint32_t threads = 1;
   /// Path of a plan file (plan_file.h) that policies with a schedule follow and watch instead of planning; empty: none.
   std::string plan_file;
-  /// By policy, what planning of slots found for the same jobs before, with whatever starts; a policy that is not there
-  /// has none. Null: none has.
+  /// By policy, the memo for plan_jobs(), shared by runs of the same jobs with any starts. A missing policy has none.
+  /// Null: no policy has one.
   std::map<std::string, PlanMemo>* plan_memos = nullptr;
-  bool metered = true;  ///< in virtual time by flows: whether who used links when is kept
+  bool metered = true;  ///< datapath flow: record each job's use of the links over time
   /// Called with problems of the plan file and of measurements during runs: one line each.
   std::function<void(const std::string& problem)> report;
   /// Called with all completed runs after each run but the last, so that they can be saved in case a later one fails.
   /// Calls are serialised, as are those of the progress callback.
   std::function<void(const Results& so_far)> finished;
-  /// Polled by any thread; a non-empty text, the reason ("interrupted by its user"), stops the work. May be empty.
+  /// Polled by any thread; a non-empty text, the reason ("interrupted by the user"), stops the work. May be empty.
   std::function<std::string()> interrupted;
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is checked afterwards.
@@ -46,14 +46,14 @@ struct RunOptions {
   std::optional<SeriesOptions> series;
   /// Receives the series, if any: those of the completed runs, in their order.
   std::vector<RunSeries>* recorded = nullptr;
-  /// Where the packets of each policy's run are captured to; of several policies each has a file of its own, with the
-  /// policy behind the name. Jobs alone are not captured.
+  /// Captures the packets of each policy's run, but not of isolated jobs. If there are several policies, each has a
+  /// file of its own, with the policy appended to the name.
   std::optional<capture::CaptureOptions> capture;
-  /// How each capture went: a line for people, and whether it has all packets. Calls are serialised.
+  /// Called after each capture with a line for people, and whether it has all packets. Calls are serialised.
   std::function<void(const std::string& line, bool is_complete)> captured;
 };
 
-/// The shortest interval of series: what a packet takes on the bottleneck. Nothing changes in less.
+/// The shortest useful interval of series: the time of a packet on the bottleneck.
 Nanos shortest_series_interval(const Experiment& experiment);
 
 /// Throws what run_experiment() would throw at its beginning: InputError for unsuitable options or plan file.

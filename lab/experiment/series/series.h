@@ -2,7 +2,7 @@
 // series_recorder.h, written and read by series_file.h, drawn by the report.
 //
 // A row is the state at its time. Counters count from the run's time 0, so that rows may be left out without losing
-// anything. Where rows have been left out, least and most values cover the samples since the row before.
+// anything. If rows have been left out, least and most values cover the samples since the previous row.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kSeriesSchema = "mltcp.series/1";
 
-/// Which connection a series is of. At flow level: the worker's connections on one path.
+/// The connection of a series. At flow level: all connections of the worker on one path.
 struct SeriesConnection {
   std::string job;
   std::uint32_t worker = 0;  ///< the sending worker or rank
-  std::uint32_t peer = 0;    ///< the rank at the other end; of a job without ranks the worker itself
+  std::uint32_t peer = 0;    ///< the rank at the other end; the worker itself if the job has no ranks
   std::uint32_t flow = 0;    ///< number among the connections of the two
   bool operator==(const SeriesConnection&) const = default;
 };
@@ -73,8 +73,8 @@ struct RunSeries {
   std::uint64_t seed = 0;
   Nanos duration;            ///< as of the run
   Nanos interval;            ///< between rows, except that the last row is at the run's end
-  Nanos sampled_every;       ///< up to `interval`: what least and most values are of
-  bool packets = true;       ///< false: columns that only packets have are not known (datapath flow)
+  Nanos sampled_every;       ///< time between samples (for least and most values), at most `interval`
+  bool packets = true;       ///< false: columns that describe packets are unknown (datapath flow)
   std::vector<Nanos> times;  ///< of rows, ascending, relative to the run's time 0
   std::vector<SeriesConnection> connections;
   std::vector<SeriesLink> links;
@@ -90,7 +90,7 @@ struct RunSeries {
   bool operator==(const RunSeries&) const = default;
 };
 
-/// The mean rate between the row before and this one, in bits per second; 0 of the first row, whose time is 0.
+/// Mean rate between the previous row and this one, in bits per second; 0 for the first row, whose time is 0.
 template <typename State>
 double rate_in_row(const std::vector<State>& states, std::size_t entities, std::size_t number,
                    const std::vector<Nanos>& times, std::size_t row) {
@@ -98,7 +98,7 @@ double rate_in_row(const std::vector<State>& states, std::size_t entities, std::
   if (times[row] <= before) return 0;
   const Bytes sent = states[row * entities + number].sent_bytes;
   const Bytes sent_before = row > 0 ? states[(row - 1) * entities + number].sent_bytes : Bytes{0};
-  if (sent < sent_before) return 0;  // of a file by somebody else
+  if (sent < sent_before) return 0;  // in a file that another program wrote
   return static_cast<double>(sent - sent_before) * 8e9 / static_cast<double>((times[row] - before).count);
 }
 

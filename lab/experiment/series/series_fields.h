@@ -1,4 +1,4 @@
-// The columns of series (see base/fields.h): names in files, units, and which of them only packets have.
+// The columns of series (see base/fields.h): names in files, units, and which of them describe packets.
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -6,10 +6,10 @@
 
 namespace mltcp::experiment {
 
-/// What is special about a column.
+/// Properties of a column.
 struct Column {
   bool of_packets = false;     ///< not known at flow level
-  std::string_view counter{};  ///< unit of the counter track in traces; empty: it has none
+  std::string_view counter{};  ///< unit of the counter track in traces; empty: no track
   bool counts = false;         ///< a total that only grows
 };
 inline constexpr Column kOfPackets{.of_packets = true};

@@ -30,8 +30,8 @@ using Text = std::string;
 
 void append(Text& out, std::string_view text) { out.append(text); }
 
-/// A number, as short as it is told apart from all others; a real number always has a point or an exponent, so that a
-/// reader that guesses types takes a column for one of real numbers. By to_chars, as files have hundreds of thousands
+/// Writes the shortest text that identifies the number. A real number always has a point or an exponent, so that
+/// readers that guess types recognise a column of real numbers. Uses to_chars, since files have hundreds of thousands
 /// of them.
 template <typename M>
 void append_number(Text& out, const M& value) {
@@ -127,7 +127,7 @@ template <typename Key, typename State>
 void read_entities(const JsonObject& run, const char* name, bool packets, std::size_t rows, std::vector<Key>& keys,
                    std::vector<State>& states) {
   const std::vector<JsonObject> entries = run.objects(name);
-  // Both kinds have this column. Before memory is taken for what a damaged file doesn't hold.
+  // Both kinds have this column. Checked before memory is allocated for rows that a damaged file does not have.
   for (const JsonObject& entry : entries)
     if (const std::size_t length = entry.length("sent_bytes"); length != rows)
       entry.fail(entry.place_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));
@@ -183,7 +183,7 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
   for (const RunSeries& run : series.runs) {
     const std::vector<Key>& entities = run.*keys;
     const std::vector<State>& states = run.*all_states;
-    // What is the same in all rows of an entity.
+    // The cells that are the same in all rows of an entity.
     std::vector<std::string> names;
     for (const Key& key : entities) {
       Text name;
@@ -252,7 +252,7 @@ std::string series_json(const SeriesFile& series) {
 }
 
 SeriesFile parse_series(std::string_view text, const std::string& name) {
-  const std::string cure = "give a file that `mltcp run --series FILE.json` wrote, or write it anew";
+  const std::string cure = "give a file that `mltcp run --series FILE.json` wrote, or write it again";
   const nlohmann::json json = parsed(text, name, cure);
   const JsonObject root(json, name, cure, "");
   if (root.text("schema") != kSeriesSchema) root.fail("schema", fmt::format("is not \"{}\"", kSeriesSchema));

@@ -1,4 +1,4 @@
-// Files of series: "mltcp.series/1" (JSON, an array a column), tables as CSV, and traces for the Perfetto UI
+// Files of series: "mltcp.series/1" (JSON, one array per column), tables as CSV, and traces for the Perfetto UI
 // (ui.perfetto.dev) and other readers of Chrome's trace event format. docs/reference/series.md describes their columns.
 #pragma once
 
@@ -31,7 +31,7 @@ SeriesFile parse_series(std::string_view text, const std::string& name);
 /// Whether a series is that of the run.
 bool belongs(const RunSeries& series, const Run& run);
 
-/// A row for each connection and time. Cells of a column have one type; what isn't known is empty.
+/// A row for each connection and time. Cells of a column have one type; unknown ones are empty.
 std::string connections_csv(const SeriesFile& series);
 /// A row for each link and time.
 std::string links_csv(const SeriesFile& series);

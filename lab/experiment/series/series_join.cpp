@@ -10,14 +10,15 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Bounds of the state itself alone: nothing was sampled since the row before.
+/// Sets the bounds to the state itself: nothing was sampled since the previous row.
 void narrow(ConnectionState& state) {
   state.cwnd_least_bytes = state.cwnd_most_bytes = state.cwnd_bytes;
   state.rtt_max = state.rtt;
 }
 void narrow(LinkState& state) { state.queue_most_bytes = state.queue_bytes; }
 
-/// Puts the states of `part` in the rows that end at `times` into columns of `states` from `column` on, of `width`.
+/// Writes the states of `part` into columns `column` and on of `states`, whose rows have `width` columns and end at
+/// `times`.
 template <typename State>
 void put_columns(const std::vector<Nanos>& times, const std::vector<State>& part, const std::vector<Nanos>& part_times,
                  std::size_t entities, std::vector<State>& states, std::size_t width, std::size_t column) {
@@ -35,7 +36,7 @@ void put_columns(const std::vector<Nanos>& times, const std::vector<State>& part
   }
 }
 
-/// Makes room behind the `entities` columns of `states`.
+/// Inserts `more` columns after the `entities` columns of `states`.
 template <typename State>
 void make_room(std::vector<State>& states, std::size_t entities, std::size_t more, std::size_t rows) {
   if (more == 0) return;
@@ -46,7 +47,7 @@ void make_room(std::vector<State>& states, std::size_t entities, std::size_t mor
   states = std::move(all);
 }
 
-/// join() of all `parts`, with one copy of what is there.
+/// join() of all `parts`, which copies the existing states only once.
 void join_all(RunSeries& whole, const std::vector<const RunSeries*>& parts) {
   std::size_t connections = 0;
   std::size_t links = 0;
@@ -76,7 +77,7 @@ void join_all(RunSeries& whole, const std::vector<const RunSeries*>& parts) {
 void join(RunSeries& whole, const RunSeries& part) { join_all(whole, {&part}); }
 
 RunSeries joined(const std::vector<RunSeries>& parts) {
-  std::vector<const RunSeries*> all;  // in the order of the parts, whoever has the widest rows
+  std::vector<const RunSeries*> all;  // in the order of the parts, whichever has the widest rows
   for (const RunSeries& part : parts)
     if (!part.times.empty()) all.push_back(&part);
   if (all.empty()) return {};

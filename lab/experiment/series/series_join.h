@@ -1,5 +1,5 @@
-// Series of one run that several have recorded, each of its own connections and links, as one: those of hosts of an
-// experiment, and of the switches between them.
+// Joins the series of one run that several processes have recorded, each of its own connections and links: the hosts of
+// an experiment, and the switches between them.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,13 @@
 namespace mltcp::experiment {
 
 /// Adds the connections and links of `part` to `whole`, in the rows of `whole`, whose times are relative to the same
-/// time 0. A row is the state of the latest row of `part` by then, with the bounds of those since the row before, or of
-/// that state alone where there are none; what comes behind the last row counts to that one. Before its first row
-/// `part` has states of 0. `whole` has a row.
+/// time 0. A row gets the state of the latest row of `part` up to its time. Its bounds cover the rows of `part` since
+/// the previous row, or that state alone if there are none. Later rows of `part` count towards the last row, whose time
+/// becomes theirs. Before the first row of `part`, its states are 0. `whole` must have a row.
 void join(RunSeries& whole, const RunSeries& part);
 
-/// All parts in the rows of that which has the widest, which says what the run is called, too; none is no series.
+/// All parts, in the rows of the part with the longest interval, which also provides the run's names. An empty series
+/// if no part has rows.
 RunSeries joined(const std::vector<RunSeries>& parts);
 
 }  // namespace mltcp::experiment

@@ -29,10 +29,10 @@ void keep_every_other(std::vector<State>& states, std::size_t count, std::size_t
 void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links) {
   const std::size_t entities = std::max<std::size_t>(1, connections.size() + links.size());
   if (entities > kMaxEntities)
-    throw InputError(fmt::format(
-        "series of {} connections and {} links: {} of both together can be recorded; leave --series out, or "
-        "give fewer ranks, flows or hosts",
-        connections.size(), links.size(), kMaxEntities));
+    throw InputError(
+        fmt::format("series of {} connections and {} links: at most {} in total can be recorded; leave --series out, "
+                    "or give fewer ranks, flows or hosts",
+                    connections.size(), links.size(), kMaxEntities));
   epoch_ = epoch;
   interval_ = options_.interval;
   if (options_.is_usual_interval)
@@ -76,7 +76,7 @@ void SeriesRecorder::sample() {
 void SeriesRecorder::finish(Nanos now) {
   if (next_.is_never()) return;
   widen_bounds();
-  // No two rows have one time: what happened in this very moment is in the later one.
+  // Rows have different times: a row at this very time is replaced by the new one, which has both bounds.
   const bool again = !series_.times.empty() && epoch_ + series_.times.back() >= now;
   store(now);
   if (again) {
@@ -118,7 +118,7 @@ void SeriesRecorder::store(Nanos at) {
   }
 }
 
-/// Rows are from now on twice as far apart. The samples of one as long as before have been taken.
+/// Doubles the distance between rows from now on. Half of the samples of the next row have already been taken.
 void SeriesRecorder::thin() {
   const std::size_t count = series_.times.size();
   keep_every_other(series_.connection_states, count, connections_.size());
@@ -137,7 +137,7 @@ RunSeries SeriesRecorder::take() {
   RunSeries result = std::move(series_);
   result.interval = interval_ * samples_of_row_;
   result.sampled_every = interval_;
-  // Of a large network most links carry nothing.
+  // Most links of a large network carry nothing.
   const std::size_t links = result.links.size();
   std::vector<std::size_t> used;
   for (std::size_t l = 0; l < links; ++l)

@@ -1,8 +1,8 @@
 // Records the series of one run in bounded memory. The backend asks for next(), and at that time of its clock fills in
 // the state of all connections and links.
 //
-// When all rows are in use, every other one is left out and rows are from then on twice as far apart; samples are still
-// taken eight times a row at most, for the least and most values. So the cost of a long run is bounded, too.
+// When all rows are in use, every other row is removed, and rows are twice as far apart from then on. For least and
+// most values at most eight samples per row are taken, so the cost of a long run is bounded, too.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace mltcp::experiment {
 
 struct SeriesOptions {
   Nanos interval;  ///< between samples at first; 0: chosen for the run
-  /// Bound of the rows of all connections and links together; each has kFewestRows at least.
+  /// Maximum number of rows of all connections and links together; each has at least kFewestRows.
   std::size_t max_rows = 100'000;
-  /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is
-  /// as many times longer, as a sample reads them all.
+  /// The user did not choose the interval: for n connections and links together it is n / kFewEntities times as long
+  /// (rounded up), since a sample reads them all.
   bool is_usual_interval = false;
 };
 
@@ -34,8 +34,8 @@ class SeriesRecorder {
   /// `options.interval` is above 0.
   explicit SeriesRecorder(const SeriesOptions& options) : options_(options) {}
 
-  /// Time 0 of the run, and that of the first row, is `epoch` of the backend's clock. Allocates all memory. Throws
-  /// InputError beyond kMaxEntities.
+  /// `epoch` is time 0 of the run and of the first row, on the backend's clock. Allocates all memory. Throws InputError
+  /// if there are more than kMaxEntities.
   void begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links);
   /// When the next sample is due, on the backend's clock; never() before begin().
   [[nodiscard]] Nanos next() const { return next_; }
@@ -44,19 +44,19 @@ class SeriesRecorder {
     std::span<ConnectionState> connections;
     std::span<LinkState> links;
   };
-  /// To be filled in before sample() and finish(); what isn't keeps its value. Bounds (_least_, _most_) are found here,
-  /// except that who knows the longest queue since the sample before may tell it.
+  /// Fill these in before sample() and finish(); other values remain. Bounds (_least_, _most_) are computed here, but a
+  /// backend that knows the longest queue since the previous sample may set it.
   [[nodiscard]] States states() { return {connections_, links_}; }
-  /// states() are those at next(). Allocates nothing.
+  /// Takes states() as those at next(). Allocates nothing.
   void sample();
-  /// states() are those at `now`, the run's end.
+  /// Takes states() as those at `now`, the run's end.
   void finish(Nanos now);
 
-  /// Instead of all these, what others have recorded.
+  /// Takes a series that others have recorded, instead of all of the above.
   void adopt(RunSeries recorded);
   [[nodiscard]] const SeriesOptions& options() const { return options_; }
 
-  /// What was recorded, without links that carried nothing. What a run is called is the caller's to fill in.
+  /// The recorded series, without links that carried nothing. The caller fills in the names of the run.
   [[nodiscard]] RunSeries take();
 
  private:
@@ -68,13 +68,13 @@ class SeriesRecorder {
   Nanos epoch_;
   Nanos next_ = Nanos::never();
   Nanos interval_;
-  std::size_t max_rows_ = 0;          ///< odd: of 0, 1, 2, ... every other one is kept, the last one too
-  std::uint32_t samples_of_row_ = 1;  ///< how many make a row
+  std::size_t max_rows_ = 0;          ///< odd, so that keeping every other row keeps the last one
+  std::uint32_t samples_of_row_ = 1;  ///< samples per row
   std::uint32_t samples_ = 0;         ///< since the last row
   // The latest sample.
   std::vector<ConnectionState> connections_;
   std::vector<LinkState> links_;
-  /// Of the samples since the last row.
+  /// Bounds over the samples since the last row.
   struct Bounds {
     double least = std::numeric_limits<double>::infinity();
     double most = 0;

@@ -1,5 +1,5 @@
-// Series as a trace in Chrome's trace event format, which the Perfetto UI opens: a process a run, a thread a job with
-// its iterations as slices, and counter tracks. Counters are written when they change.
+// Series as a trace in Chrome's trace event format, which the Perfetto UI opens: a process for each run, a thread for
+// each job with its iterations as slices, and counter tracks. Counters are written when they change.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -77,7 +77,7 @@ void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& ru
       last = value;
     }
   };
-  // A rate is that of the time before its row, and counters are drawn to the right.
+  // A rate covers the time before its row, but a counter is drawn from its row on.
   track("rate_bps", "bps", [&](std::size_t row) {
     return row + 1 < run.times.size() ? rate_in_row(states, entities, number, run.times, row + 1) : 0;
   });
@@ -88,7 +88,7 @@ void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& ru
   });
 }
 
-/// "vgg19-a", with what tells the connection from the job's others.
+/// "vgg19-a", with what distinguishes the connection from the job's others.
 std::vector<std::string> names_of(const std::vector<SeriesConnection>& connections) {
   std::map<std::string_view, std::size_t> of_job;
   for (const SeriesConnection& connection : connections) ++of_job[connection.job];

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStuckAfter{120};
 constexpr int kFailed = 1;
 
-/// Ends the process with a line if nothing beats for too long: whoever hangs can't be asked for its state.
+/// Ends the process with a message if there is no heartbeat for too long: a thread that hangs cannot report its state.
 class Watchdog {
  public:
   Watchdog() : thread_([this] { watch(); }) {}
@@ -53,7 +53,8 @@ class Watchdog {
       const std::uint64_t beats = beats_.load(std::memory_order_relaxed);
       if (beats == before) {
         std::fputs(
-            fmt::format("mltcp: a call has not returned for {} s; again: {}\n", kStuckAfter.count(), replay_).c_str(),
+            fmt::format("mltcp: a call has not returned for {} s; repeat it with: {}\n", kStuckAfter.count(), replay_)
+                .c_str(),
             stderr);
         _exit(kFailed);
       }
@@ -74,7 +75,7 @@ std::unique_ptr<SoakNetworks> make_networks(const SoakSettings& settings) {
   if (settings.datapath == "ring") return make_ring_networks(settings.cores);
   if (settings.datapath == "udp") return make_udp_networks();
   if (settings.datapath == "ports") return make_port_networks(settings.ports);
-  throw InputError(fmt::format("\"{}\" is no datapath of soak tests; there are {}", settings.datapath,
+  throw InputError(fmt::format("\"{}\" is not a datapath of soak tests; choose one of {}", settings.datapath,
                                fmt::join(soak_datapaths(), ", ")));
 }
 
@@ -96,7 +97,7 @@ std::string replay_command(const SoakSettings& settings, std::uint64_t round) {
 }
 
 SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callbacks) {
-  if (settings.duration.count <= 0) throw InputError("a duration of nothing; give more, such as 20s");
+  if (settings.duration.count <= 0) throw InputError("the duration is 0; give more, such as 20s");
   const std::unique_ptr<SoakNetworks> networks = make_networks(settings);
   const Clock::time_point begun = Clock::now();
   SoakResults results;
@@ -110,7 +111,7 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
     if (results.rounds > 0 && is_time()) break;
     watchdog.begin(replay_command(settings, round));
     Random random = Random::stream(settings.seed, round);
-    // Most are short, as what begins and ends is what goes wrong; some are long.
+    // Most rounds are short, since most errors are at beginnings and ends; some are long.
     const double most = networks->real_time() ? 20e9 : 2e9;
     const Nanos busy(static_cast<std::int64_t>(20e6 * std::pow(most / 20e6, random.uniform() * random.uniform())));
     const std::unique_ptr<SoakNetwork> network = networks->make(random);
@@ -118,7 +119,7 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
         {.seed = random.next(), .busy = busy, .real_time = networks->real_time(), .two_sides = networks->two_sides()},
         network->places());
     const auto fail = [&](std::string what) {
-      if (const std::string why = network->why_silent(); !why.empty()) what += "; what is known: " + why;
+      if (const std::string why = network->why_silent(); !why.empty()) what += "; state: " + why;
       results.failures.push_back({round, what, traffic.state(), replay_command(settings, round)});
     };
     std::uint64_t asked = 0;
@@ -131,7 +132,7 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
       if (!traffic.is_over()) fail("nothing is left to happen before all connections have ended");
     } catch (const Violation& violation) {
       fail(violation.what);
-    } catch (const std::exception& error) {  // of the network, which was made: a host polled for ever, say
+    } catch (const std::exception& error) {  // of the running network, such as a host polled for ever
       fail(error.what());
     }
     ++results.rounds;

@@ -1,9 +1,9 @@
-// Soak tests: rounds of random traffic (lab/experiment/traffic) over a network of its own each, until the time is over.
-// A round is drawn from the seed and its number, so any of them can be run alone: in virtual time it is the very same,
+// Soak tests: rounds of random traffic (lab/experiment/traffic), each over a network of its own, until the time is
+// over. A round is drawn from the seed and its number, so any round can be run alone: in virtual time it is identical,
 // in real time it has the same settings.
 //
-// What does not hold, and a message that makes no progress, is told with the state of all connections and the command
-// that runs the round again. A processor that never comes back from one call is noticed by a thread that watches.
+// A broken promise, or a message without progress, is reported with the state of all connections and the command that
+// runs the round again. A watchdog thread notices a call that never returns.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace mltcp::experiment {
 
-/// A host on a port of this machine (transport/host_datapath.h), which reaches the other hosts from there.
+/// A host on a port of this machine (transport/host_datapath.h), which is connected to the ports of the other hosts.
 struct SoakPort {
   std::string device;  ///< as in "af_packet:v0" or "verbs:rx0"
   std::string ip;      ///< its address and prefix length, as in "10.0.0.1/24"
@@ -31,45 +31,45 @@ struct SoakSettings {
   std::vector<SoakPort> ports{};  ///< for "ports": two or more
   std::uint64_t seed = 1;
   std::uint64_t first_round = 1;
-  std::optional<std::uint64_t> rounds{};  ///< none: as many as the time allows
-  Nanos duration{20'000'000'000};         ///< as the clock on the wall has it, on `sim`, too
+  std::optional<std::uint64_t> rounds{};  ///< empty: as many as the time allows
+  Nanos duration{20'000'000'000};         ///< wall-clock time, also on "sim"
   std::string cores{};                    ///< for "ring"; empty: any
 };
 
 struct SoakFailure {
   std::uint64_t round = 0;
   std::string what;
-  std::string state;   ///< of all hosts and connections, in lines
-  std::string replay;  ///< a command
+  std::string state;   ///< of all hosts and connections, several lines
+  std::string replay;  ///< command that runs the round again
 };
 
 struct SoakResults {
   std::uint64_t rounds = 0;
-  Nanos time;          ///< on the wall
-  Nanos traffic_time;  ///< of the rounds, as their hosts had it
+  Nanos time;          ///< wall-clock time
+  Nanos traffic_time;  ///< sum over the rounds, on their hosts' clocks
   TrafficCounts counts;
-  /// A round that does not hold is the last. There is one at most.
+  /// At most one, since a failed round is the last.
   std::vector<SoakFailure> failures;
-  std::string ended_by;  ///< why before its time; empty: it was not
+  std::string ended_by;  ///< reason of an early end; empty: none
 };
 
 struct SoakCallbacks {
-  /// Why this is to end, or nothing. Asked often.
+  /// Returns the reason to stop; empty: go on. Called often.
   std::function<std::string()> interrupted;
-  /// Now and then, after a round.
+  /// Called from time to time, after a round.
   std::function<void(const SoakResults&)> progress;
 };
 
-/// Names of datapaths that it knows, whether or not this build has them.
+/// Names of all datapaths, whether or not this build has them.
 const std::vector<std::string>& soak_datapaths();
 
-/// Throws InputError for settings that make no sense, RunError if the datapath can't be had.
+/// Throws InputError for invalid settings, RunError if the datapath is not available.
 SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callbacks = {});
 
-/// "mltcp soak ...", which runs one round of them.
+/// The command "mltcp soak ..." that runs one round.
 std::string replay_command(const SoakSettings& settings, std::uint64_t round);
 
-/// As mltcp.soak/1 (docs/schema), without provenance; text of a JSON object.
+/// The JSON object "mltcp.soak/1" (docs/schema), without provenance.
 nlohmann::ordered_json to_json(const SoakSettings& settings, const SoakResults& results);
 
 }  // namespace mltcp::experiment

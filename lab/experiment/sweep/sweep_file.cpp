@@ -21,11 +21,11 @@ namespace {
 
 constexpr TextFile kSweepFile{"a sweep or an experiment file", 64U << 20};
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
-constexpr std::string_view kPage = "docs/how-to/sweep.md";
+constexpr std::string_view kPage = "docs/reference/sweep-file.md";
 constexpr std::size_t kMaxSeeds = 100'000;
 constexpr std::size_t kMaxWarnings = 10;
 
-// One value of a factor: as people read it, and what it sets.
+// One value of a factor: its label, and the keys that it sets.
 struct Level {
   std::string label;
   std::vector<Override> overrides;
@@ -48,7 +48,7 @@ class SweepReader {
  public:
   explicit SweepReader(std::string file) : file_(std::move(file)) {}
 
-  // What the sweep file says; the experiment is not looked at.
+  // Reads the sweep file, but not the experiment.
   void read(const toml::table& root, Sweep& sweep) {
     check_keys(root, "", {"name", "experiment", "seeds", "policies", "vary", "case"});
     sweep.name = one_line(std::filesystem::path(file_).stem().string());
@@ -63,7 +63,7 @@ class SweepReader {
         experiment_line = line_of(key);
       }
       if (key == "seeds") read_seeds(key, node);
-      // Read by the experiment's reader in place of its own.
+      // The experiment's reader uses these in place of its own.
       if (key == "policies") policies = Override{"policies", to_toml(node), place(line_of(key)), folder()};
       if (key == "case") read_cases(key, node);
     }
@@ -72,14 +72,14 @@ class SweepReader {
     if (experiment.empty()) fail(1, "experiment", "the path is empty", "write experiment = \"two-jobs.toml\"");
   }
 
-  // One --vary.
+  // Reads one --vary option.
   void vary(const std::string& option) {
     const std::size_t equals = option.find('=');
     const auto refuse = [&](std::string_view problem) {
       throw InputError(
-          one_line(fmt::format("--vary {}: {}; write it as in --vary cc=reno,cubic", in_quotes(option), problem)));
+          one_line(fmt::format("--vary {}: {}; write for example --vary cc=reno,cubic", in_quotes(option), problem)));
     };
-    if (equals == std::string::npos || equals == 0) refuse("it is no KEY=VALUE,VALUE");
+    if (equals == std::string::npos || equals == 0) refuse("it is not KEY=VALUE,VALUE");
     Factor factor{option.substr(0, equals), {}};
     check_factor("--vary", factor.key);
     for (const std::string_view word : words_of(std::string_view(option).substr(equals + 1))) {
@@ -130,24 +130,24 @@ class SweepReader {
   std::string text(const toml::key& key, const toml::node& node, std::string_view example) const {
     const auto* value = node.as_string();
     if (value == nullptr)
-      fail(line_of(key), key.str(), fmt::format("a text is expected and this is {}", type_name(node)),
+      fail(line_of(key), key.str(), fmt::format("a text is expected, but this is {}", type_name(node)),
            fmt::format("write \"{}\"", example));
     return value->get();
   }
 
-  // The array with at least one element that a key has to hold.
+  // The value of a key that must be an array with at least one element.
   const toml::array& list(const toml::key& key, std::string_view path, const toml::node& node,
                           std::string_view example) const {
     const toml::array* array = node.as_array();
     if (array == nullptr)
-      fail(line_of(key), path, fmt::format("an array is expected and this is {}", type_name(node)),
+      fail(line_of(key), path, fmt::format("an array is expected, but this is {}", type_name(node)),
            fmt::format("write {}", example));
     if (array->empty()) fail(line_of(key), path, "the array is empty", fmt::format("write {}", example));
     return *array;
   }
 
   void read_seeds(const toml::key& key, const toml::node& node) {
-    constexpr std::string_view cure = "write how many, as in seeds = 10, or which, as in seeds = [1, 2, 5]";
+    constexpr std::string_view cure = "write their number, such as seeds = 10, or a list, such as seeds = [1, 2, 5]";
     seeds_line = line_of(key);
     if (const auto* count = node.as_integer()) {
       if (count->get() < 1 || count->get() > static_cast<std::int64_t>(kMaxSeeds))
@@ -159,10 +159,10 @@ class SweepReader {
     for (const toml::node& element : list(key, "seeds", node, "seeds = 10")) {
       const auto* seed = element.as_integer();
       if (seed == nullptr || seed->get() < 0)
-        fail(seeds_line, "seeds", fmt::format("{} is no seed", in_quotes(to_toml(element))), cure);
+        fail(seeds_line, "seeds", fmt::format("{} is not a seed", in_quotes(to_toml(element))), cure);
       const auto value = static_cast<std::uint64_t>(seed->get());
       if (std::ranges::find(listed_seeds, value) != listed_seeds.end())
-        fail(seeds_line, "seeds", fmt::format("{} stands there twice", value), "write it once");
+        fail(seeds_line, "seeds", fmt::format("{} appears twice", value), "write it once");
       listed_seeds.push_back(value);
       if (listed_seeds.size() > kMaxSeeds)
         fail(seeds_line, "seeds", "there are too many", fmt::format("write at most {}", kMaxSeeds));
@@ -172,7 +172,7 @@ class SweepReader {
   void read_vary(const toml::key& section, const toml::node& node) {
     const toml::table* table = node.as_table();
     if (table == nullptr)
-      fail(line_of(section), "vary", fmt::format("a table is expected and this is {}", type_name(node)),
+      fail(line_of(section), "vary", fmt::format("a table is expected, but this is {}", type_name(node)),
            "write [vary] and below it keys of the experiment with lists of values");
     // In the order of the file, which the parser does not keep.
     std::vector<std::pair<const toml::key*, const toml::node*>> entries;
@@ -188,7 +188,7 @@ class SweepReader {
       refuse_dots(*key, *values, path);
       Factor factor{std::string(key->str()), {}};
       check_factor(fmt::format("{}: vary", place(line_of(*key))), factor.key);
-      for (const toml::node& value : list(*key, path, *values, "a list of values, as in cc = [\"reno\", \"cubic\"]"))
+      for (const toml::node& value : list(*key, path, *values, "a list of values, such as cc = [\"reno\", \"cubic\"]"))
         add_level(factor, place(line_of(*key)), folder(), value);
       factors.push_back(std::move(factor));
     }
@@ -203,7 +203,7 @@ class SweepReader {
       const std::uint32_t line = std::max(element.source().begin.line, line_of(section));
       if (table == nullptr)
         fail(line, prefix.substr(0, prefix.size() - 1),
-             fmt::format("a table is expected and this is {}", type_name(element)), fmt::format("write {}", example));
+             fmt::format("a table is expected, but this is {}", type_name(element)), fmt::format("write {}", example));
       check_keys(*table, prefix, {"name", "set"});
       Level level;
       for (const auto& [key, value] : *table) {
@@ -223,7 +223,7 @@ class SweepReader {
   void read_set(const toml::key& section, const toml::node& node, const std::string& prefix, Level& level) {
     const toml::table* table = node.as_table();
     if (table == nullptr)
-      fail(line_of(section), prefix, fmt::format("a table is expected and this is {}", type_name(node)),
+      fail(line_of(section), prefix, fmt::format("a table is expected, but this is {}", type_name(node)),
            "write set = { cc = \"dctcp\" }");
     for (const auto& [key, value] : *table) {
       refuse_dots(key, value, fmt::format("{}.{}", prefix, key.str()));
@@ -232,13 +232,12 @@ class SweepReader {
     }
   }
 
-  // A dotted key makes a table in TOML, whose place is that of its key. It would replace a whole table.
+  // Rejects dotted keys: TOML makes a table of such a key, at the key's place, which would replace a whole table.
   void refuse_dots(const toml::key& key, const toml::node& value, std::string_view path) const {
     const auto& a = key.source().begin;
     const auto& b = value.source().begin;
     if (value.is_table() && a.line == b.line && a.column == b.column)
-      fail(line_of(key), path, "a key with dots stands without quotes",
-           fmt::format("write \"{}....\" in quotes", key.str()));
+      fail(line_of(key), path, "a key with dots has no quotes", fmt::format("write \"{}....\" in quotes", key.str()));
   }
 
   void check_factor(std::string_view origin, const std::string& key) const {
@@ -250,11 +249,11 @@ class SweepReader {
                                                 key, in_quotes(one.label))));
   }
 
-  // What a sweep has keys of its own for.
+  // Rejects keys for which a sweep has keys of its own.
   static void check_key(std::string_view origin, std::string_view key) {
     if (key == "seed" || key == "policies")
-      throw InputError(one_line(fmt::format("{}: {}: it does not vary from point to point; write {} of the sweep",
-                                            origin, key, key == "seed" ? "seeds" : "policies")));
+      throw InputError(one_line(fmt::format("{}: {}: it is the same at every point; write {} of the sweep", origin, key,
+                                            key == "seed" ? "seeds" : "policies")));
   }
 
   [[nodiscard]] std::filesystem::path folder() const { return std::filesystem::path(file_).parent_path(); }
@@ -264,11 +263,11 @@ class SweepReader {
     const Override override{factor.key, to_toml(value), origin, folder};
     if (!factor.values.insert(override.value).second)
       throw InputError(one_line(
-          fmt::format("{}: {}: {} stands there twice; write it once", origin, factor.key, in_quotes(override.value))));
+          fmt::format("{}: {}: {} appears twice; write it once", origin, factor.key, in_quotes(override.value))));
     factor.levels.push_back({label_of(value), {override}});
   }
 
-  // The words between commas that stand outside brackets and quotes.
+  // Splits at commas outside brackets and quotes.
   static std::vector<std::string_view> words_of(std::string_view text) {
     std::vector<std::string_view> words;
     std::size_t begin = 0;
@@ -316,7 +315,8 @@ std::vector<SweepPoint> expand(const std::vector<Level>& cases, const std::vecto
   return points;
 }
 
-// Of shared objects, before any point is read: the parameters of one that some points use are known in all of them.
+// Loads shared objects before any point is read, so that the parameters of an algorithm that some points use are known
+// in all of them.
 void load_algorithms(const Level& level) {
   for (const Override& override : level.overrides) {
     if (override.key != "cc" && !override.key.ends_with(".cc")) continue;
@@ -341,7 +341,7 @@ FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
 
 namespace {
 
-// Into `sweep`: its text and file are those that were read last where this throws.
+// Reads into `sweep`. If it throws, the text and file in `sweep` are the ones read last.
 void read_sweep(const std::filesystem::path& path, const SweepOptions& options, Sweep& sweep) {
   const std::string file = path.string();
   sweep.file = file;
@@ -368,7 +368,7 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
     reader.vary(option);
   }
 
-  // Before they are made: a few long lists multiply to more than any memory.
+  // Checked before points are made: a few long lists can multiply to more than fits into memory.
   const std::size_t seeds =
       options.seeds.value_or(reader.seeds.value_or(std::max<std::size_t>(reader.listed_seeds.size(), 1)));
   std::size_t runs = seeds * std::max<std::size_t>(reader.cases.size(), 1);
@@ -402,7 +402,7 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
     sweep.seeds = reader.listed_seeds;
   } else {
     if (*base > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - seeds)
-      throw InputError(one_line(fmt::format("{}: seed: {} seeds from {} on go beyond 2^63 - 1; write a smaller one",
+      throw InputError(one_line(fmt::format("{}: seed: {} seeds from {} on exceed 2^63 - 1; write a smaller seed",
                                             sweep.file, seeds, *base)));
     for (std::size_t i = 0; i < seeds; ++i) sweep.seeds.push_back(*base + i);
   }

@@ -1,5 +1,5 @@
 // Reader of sweep files: a grid of experiments that vary some keys of one experiment file. All keys:
-// docs/how-to/sweep.md.
+// docs/reference/sweep-file.md.
 //
 // A sweep has points, each a set of values that override the experiment's, and seeds; every point is run with every
 // seed. The points are the file's cases times all combinations of the varied values, with the last one varying fastest.

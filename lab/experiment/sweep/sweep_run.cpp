@@ -24,12 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Counts up when results are computed or recorded in another way, so that older records are no longer found.
+// Increase the number if results are computed or recorded in another way, so that older records are no longer found.
 constexpr std::string_view kRecordSchema = "mltcp.sweep-run/1";
 constexpr TextFile kRecordFile{"a record of a sweep", std::size_t{1} << 30};
 constexpr JsonLimits kRecordLimits{.depth = 64, .values = 32'000'000};
 
-struct Stopped {};  // thrown through a run that is given up
+struct Stopped {};  // thrown to abort a run
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -87,7 +87,7 @@ std::string record_text(const SweepRecord& record, std::string_view identity, st
 std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity) {
   try {
     const std::string text = read_text_file(path, path.string(), kRecordFile);
-    // What is written nests a few levels; what nests without end can't be written again for its checksum.
+    // Records nest a few levels. Text that nests deeper might not be serialisable for its checksum.
     if (!beyond_limits(text, kRecordLimits).empty()) return std::nullopt;
     Json json = Json::parse(text);
     Json& sweep = json.at("sweep");
@@ -103,7 +103,7 @@ std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::s
     return record;
   } catch (const Json::exception&) {
     return std::nullopt;
-  } catch (const InputError&) {  // none there, or none of ours
+  } catch (const InputError&) {  // no file, or not a record
     return std::nullopt;
   }
 }
@@ -115,7 +115,7 @@ Results run_in_virtual_time(const Experiment& experiment, const std::function<vo
 
 namespace {
 
-/// What one call of run_sweep() does.
+/// One call of run_sweep().
 class SweepRunner {
  public:
   SweepRunner(const Sweep& sweep, const SweepSettings& settings) : sweep_(sweep), settings_(settings) {
@@ -146,14 +146,14 @@ class SweepRunner {
     const std::lock_guard lock(mutex_);
     settings_.write(record_path(settings_.folder, task.identity).string(), text);
   }
-  /// With the mutex, or before runs begin.
+  /// Lock the mutex, or call it before runs begin.
   void tell() const {
     if (settings_.progress)
       settings_.progress(outcome_.before + outcome_.ran, outcome_.all,
                          to_do_.empty() ? 1.0 : fractions_ / static_cast<double>(to_do_.size()));
   }
 
-  /// Takes what is there, also from folders to merge, and lists what is to be done.
+  /// Reads existing records, also from folders to merge, and lists the missing runs.
   void look_for_records() {
     const auto counts = [&](const std::optional<SweepRecord>& record) {
       return record && (record->failure.empty() ? record->full || !settings_.full : record->build == settings_.build);
@@ -202,11 +202,11 @@ class SweepRunner {
       ++outcome_.ran;
       tell();
     } catch (const Stopped&) {
-      // Nothing of it is kept.
+      // An aborted run has no record.
     }
   }
 
-  /// Runs the task; what fails about its experiment is part of the record.
+  /// Runs the task; a failure of its experiment becomes part of the record.
   SweepRecord recorded(const SweepTask& task, const std::function<void(double)>& tick) {
     SweepRecord record;
     record.build = settings_.build;
@@ -216,7 +216,7 @@ class SweepRunner {
       const Experiment experiment = experiment_of(sweep_, point, task.seed);
       if (experiment.fingerprint != point.fingerprint)
         throw RunError(
-            fmt::format("{}: a file that it names has changed while the sweep runs; start it anew", sweep_.file));
+            fmt::format("{}: a file that it names changed during the sweep; start the sweep again", sweep_.file));
       try {
         record.results = settings_.runner(experiment, tick);
       } catch (const RunError& error) {
@@ -236,8 +236,8 @@ class SweepRunner {
   std::vector<std::string> failures_;  ///< by task
   std::vector<std::size_t> to_do_;     ///< tasks
   SweepOutcome outcome_;
-  std::mutex mutex_;      ///< of writing, of telling, of outcome_.ran, and of the next
-  double fractions_ = 0;  ///< of the runs to do, added up
+  std::mutex mutex_;      ///< of writing, `progress` calls, outcome_.ran and fractions_
+  double fractions_ = 0;  ///< sum of the fractions done of the missing runs
 };
 
 }  // namespace

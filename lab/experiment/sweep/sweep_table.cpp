@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 double ratio(Nanos a, Nanos b) { return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0; }
 
-// What policies are compared by: legacy traffic is left out, where there is other.
+// Results for comparing policies: without unaware jobs if there are others.
 std::vector<Results> without_unaware(std::span<const Results> seeds) {
   std::vector<Results> result(seeds.begin(), seeds.end());
   for (Results& results : result)
@@ -33,7 +33,7 @@ std::vector<Results> without_unaware(std::span<const Results> seeds) {
   return result;
 }
 
-// The mean of a number that each job of a run has.
+// The mean of a number over the jobs of a run.
 template <typename Value>
 double over_jobs(const Run& run, Value value) {
   double sum = 0;
@@ -47,7 +47,7 @@ const Run* fair_run(const Results& results) {
   return nullptr;
 }
 
-// When the last job of a run interleaves; nothing if one never does.
+// From which iteration on all jobs of a run are interleaved; empty if one never is.
 std::optional<std::uint64_t> interleaved(const Run& run) {
   std::uint64_t last = 0;
   for (const JobResult& job : run.jobs) {
@@ -127,7 +127,7 @@ std::string number_text(const Estimate& estimate) {
                        : fmt::format("{:.3f}", estimate.mean);
 }
 
-// As a file tells it: more digits are no knowledge.
+// Rounded for files: further digits are not significant.
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 Json to_json(const Estimate& estimate) {
@@ -284,7 +284,7 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
 namespace {
 
 using Row = SweepRow;
-/// A column of the CSV of points: what it is called, and what stands there.
+/// A column of the CSV of points: its title, and the cell of a row.
 struct CsvColumn {
   std::string title;
   std::function<std::string(const Row&)> cell;
@@ -300,7 +300,7 @@ CsvColumn csv(std::string title, Value value) {
               return fmt::format("{}", own);
           }};
 }
-/// Two columns, with the half-width of the confidence interval.
+/// Adds two columns: the mean, and the half-width of its confidence interval.
 void add_estimate(std::vector<CsvColumn>& columns, const std::string& title,
                   const std::function<std::optional<Estimate>(const Row&)>& estimate) {
   columns.push_back(csv(title, [estimate](const Row& row) {

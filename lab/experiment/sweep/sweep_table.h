@@ -69,7 +69,7 @@ SweepTable tabulate(const Sweep& sweep, const std::filesystem::path& folder, con
 Cells cells_of(const Sweep& sweep, const SweepTable& table);
 /// All numbers of all rows as CSV (RFC 4180).
 std::string to_csv(const Sweep& sweep, const SweepTable& table);
-/// "mltcp.sweep/1": see docs/how-to/sweep.md.
+/// "mltcp.sweep/1": see docs/reference/sweep-file.md.
 std::string to_json(const Sweep& sweep, const SweepTable& table, const std::optional<Provenance>& provenance = {});
 
 }  // namespace mltcp::experiment

@@ -1,12 +1,12 @@
-// A datapath that does to another's packets what networks and strangers do: it loses, doubles, delays, damages and
-// marks them, is full, reads payloads long after they were sent, as a device does, and brings packets that somebody
-// forged. For any datapath, in virtual and in real time. Sans-IO: its owner tells it the time.
+// A datapath that adds faults to another one: it loses, duplicates, delays, damages and marks packets, refuses packets
+// as if full, reads payloads long after they were sent, as a device does, and delivers forged packets. For any
+// datapath, in virtual and real time. Sans-IO: its owner sets the time.
 //
-// What packets suffer, they do as they arrive. Damage is where the transport promises to see it: in what the checksum
-// covers, or anywhere in a sealed packet.
+// Faults apply to packets as they arrive. Packets are damaged where the transport promises to detect it: in what the
+// checksum covers, or anywhere in a sealed packet.
 //
-// Who forges is blind to unsealed connections' tags, as the transport promises nothing of one who reads them, but knows
-// all else: addresses, ids, and packets that went before, which it plays again or changes.
+// The forger does not know the tags of unsealed connections, since the transport promises no protection against a peer
+// that reads them. It knows all else: addresses, ids, and earlier packets, which it replays or changes.
 #pragma once
 
 #include <array>
@@ -21,16 +21,16 @@
 
 namespace mltcp::experiment {
 
-/// Probabilities in [0, 1], each of a packet; all zero: the network is well.
+/// Probabilities in [0, 1], per packet unless stated otherwise; all zero: no faults.
 struct Faults {
   double loss = 0;
   double duplication = 0;
   double corruption = 0;
   double marking = 0;  ///< of packets that may be marked (ECN)
   double delaying = 0;
-  Nanos max_delay{};   ///< of those; they are overtaken
-  double refusal = 0;  ///< of a burst: that only a part of it is taken
-  double forgery = 0;  ///< of a received burst: that somebody's packet comes with it
+  Nanos max_delay{};   ///< of delayed packets, which others overtake
+  double refusal = 0;  ///< per burst: only a part of it is accepted
+  double forgery = 0;  ///< per received burst: a forged packet comes with it
 };
 
 struct FaultCounts {
@@ -40,25 +40,25 @@ struct FaultCounts {
   std::uint64_t marked = 0;
   std::uint64_t delayed = 0;
   std::uint64_t refused = 0;   ///< bursts
-  std::uint64_t forged = 0;    ///< packets of a stranger: replayed, changed or made up
-  std::uint64_t kept = 0;      ///< payloads that were read in place
+  std::uint64_t forged = 0;    ///< packets of an unknown peer: replayed, changed or made up
+  std::uint64_t kept = 0;      ///< payloads that were read in place, after they were sent
   std::uint64_t epochs = 0;    ///< times that a sender's keys were replaced by the next epoch's
-  std::uint64_t received = 0;  ///< packets that came
+  std::uint64_t received = 0;  ///< packets that arrived
 };
 
 class FaultyIo final : public PacketIo {
  public:
-  /// `below` outlives it. `limits` are below's, or less; keeps_payload_from is its own.
+  /// `below` must outlive this. `limits` must not exceed those of `below`, except keeps_payload_from, which is its own.
   FaultyIo(PacketIo& below, const Limits& limits, const Random& random);
 
-  /// Before each poll of who uses it. Throws Violation if a payload was changed that had still to be read.
+  /// Call it before each poll of the host. Throws Violation if a payload was changed before it was read.
   void set_time(Nanos now);
   void set_faults(const Faults& faults) { faults_ = faults; }
-  /// The host stands still: packets come, and wait for it.
+  /// The host stands still: stores arriving packets.
   void absorb();
   /// Whether there are packets that have not been received yet.
   [[nodiscard]] bool holds_packets() const { return !ready_.empty() || !delayed_.empty(); }
-  /// The host is gone: nobody receives what has come, and payloads are read no more.
+  /// The host is gone: drops packets that have arrived, and reads no more payloads.
   void forget();
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
 
@@ -92,7 +92,7 @@ class FaultyIo final : public PacketIo {
     Nanos until;
   };
 
-  /// False once there is nothing more.
+  /// Returns false if there are no more packets.
   bool take_burst();
   void take(const RxPacket& packet);
   void damage(Packet& packet);
@@ -115,7 +115,7 @@ class FaultyIo final : public PacketIo {
   std::vector<TxPacket> sending_;
   std::deque<Kept> kept_;
   bool blocked_ = false;
-  std::array<Packet, 32> seen_;  ///< some of those that came, for who forges
+  std::array<Packet, 32> seen_;  ///< some of the packets that arrived, for the forger
   std::size_t next_seen_ = 0;
   std::unordered_map<std::uint64_t, bool> epoch_bits_;  ///< by the peer's connection
 };

@@ -27,10 +27,10 @@ const std::vector<std::byte>& pattern() {
 
 std::uint64_t name(std::uint32_t stream, std::uint64_t serial) { return std::uint64_t{stream} << 32 | serial; }
 
-/// Calls `piece(at, bytes)` for the pieces of what a message holds behind its name, until one returns false.
+/// Calls `piece(at, bytes)` for the pieces of a message's contents after its name, until one returns false.
 template <typename Piece>
 bool contents(std::uint64_t of, std::size_t size, Piece piece) {
-  // Neighbours begin far from each other, and never at the same place of a word.
+  // Successive messages begin far from each other in the pattern, and at different places of a word.
   std::size_t from = (of * 0x9E3779B97F4A7C15ULL >> 20) % kPatternBytes;
   for (std::size_t at = Ledger::kNameBytes; at < size;) {
     const std::size_t length = std::min(size - at, kPatternBytes - from);
@@ -41,7 +41,7 @@ bool contents(std::uint64_t of, std::size_t size, Piece piece) {
   return true;
 }
 
-/// Frees `memory` of `tag`, and forgets what nobody asks for any more.
+/// Frees `memory` of `tag`, and removes elements before the first one in use.
 void drop(std::deque<std::vector<std::byte>>& memory, std::uint64_t& first, std::uint64_t tag) {
   if (tag < first) return;
   std::vector<std::byte>().swap(memory[tag - first]);
@@ -57,7 +57,7 @@ std::span<const std::byte> Ledger::make(std::size_t bytes) {
   const std::uint64_t own = name(stream_, sends_.size());
   sends_.push_back({.bytes = bytes});
   ++sends_open_;
-  // Of no bytes: of one, so that it is told from one that has been freed.
+  // An empty message has one byte, which distinguishes it from a freed one.
   Memory& made = messages_.emplace_back(std::max(bytes, std::size_t{1}));
   std::memcpy(made.data(), &own, std::min(bytes, kNameBytes));
   contents(own, bytes, [&](std::size_t at, std::span<const std::byte> piece) {
@@ -88,7 +88,7 @@ void Ledger::take_back_buffer() {
 void Ledger::discard(std::uint64_t tag) {
   receives_[tag].discarded = true;
   ++discarded_;
-  // Its place stays: memory in use is told from free memory by its capacity.
+  // The element stays in use, which is recognised by its capacity.
   if (tag >= first_buffer_) buffers_[tag - first_buffer_] = Memory(1);
 }
 
@@ -119,7 +119,7 @@ Bytes Ledger::on_received(std::uint64_t tag, Status status, Bytes bytes) {
   if (!whole || receive.discarded) return 0;
 
   const std::span<const std::byte> buffer = memory;
-  // A buffer of no bytes has one that nobody may touch.
+  // An empty buffer has one byte, which must not be written.
   const std::size_t here = std::min<std::size_t>(bytes, buffer.size());
   if (here < kNameBytes) {
     ++nameless_;
@@ -127,18 +127,20 @@ Bytes Ledger::on_received(std::uint64_t tag, Status status, Bytes bytes) {
     return here;
   }
   const Name own = name_of(buffer.first<kNameBytes>());
-  require(own.stream == stream_ && own.serial < sends_.size(), "a message that nobody sent, or with another beginning");
+  require(own.stream == stream_ && own.serial < sends_.size(),
+          "a message that was not sent, or with a different beginning");
   Send& send = sends_[own.serial];
-  require(bytes == send.bytes, "a message of another length");
-  require((status == Status::ok) == (bytes <= buffer.size()), "a message is truncated that fits, or is not");
+  require(bytes == send.bytes, "a message with a wrong length");
+  require((status == Status::ok) == (bytes <= buffer.size()),
+          "a message that fits is truncated, or one that does not fit is not");
   require(contents(name(own.stream, own.serial), here,
                    [&](std::size_t at, std::span<const std::byte> piece) {
                      return std::memcmp(buffer.data() + at, piece.data(), piece.size()) == 0;
                    }),
-          "a message with other contents");
+          "a message with wrong contents");
   require(std::all_of(buffer.begin() + static_cast<std::ptrdiff_t>(here), buffer.end(),
                       [](std::byte byte) { return byte == kUntouched; }),
-          "written behind the message");
+          "bytes are written beyond the end of the message");
   require(send.receive == 0, "a message is delivered twice");
   send.receive = tag + 1;
   ++delivered_;
@@ -166,13 +168,13 @@ void Ledger::expect_all_done() const {
   std::uint64_t unseen = 0;
   for (const Send& send : sends_) {
     if (send.receive != 0) {
-      require(send.receive > before, "messages in buffers of another order");
+      require(send.receive > before, "messages in buffers in a wrong order");
       before = send.receive;
     } else if (send.state == State::ok) {
       ++unseen;
     }
   }
-  require(lost_receiver_ || unseen <= nameless_ + discarded_, "a message completed as sent and is not there");
+  require(lost_receiver_ || unseen <= nameless_ + discarded_, "a message completed as sent but did not arrive");
 }
 
 }  // namespace mltcp::experiment

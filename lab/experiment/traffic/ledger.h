@@ -1,9 +1,9 @@
-// What a program knows of the messages in one direction of a connection, to tell whether the transport does what it
-// promises: every operation completes once, a message is received at most once, as it was sent, into the buffers in
-// their order, and one that has completed as sent is there.
+// Checks what the transport promises for the messages in one direction of a connection: every operation completes once;
+// a message is received at most once, unchanged, into the buffers in their order; a message that completed as sent has
+// been received.
 //
-// A message says which one it is by its first 8 bytes, and the rest follows from these, so that nothing is kept of it
-// but its length. Messages below 8 bytes are counted only.
+// The first 8 bytes identify a message, and the rest follows from them, so only its length is kept. Messages below 8
+// bytes are only counted.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace mltcp::experiment {
 
-/// What must never happen has happened. No std::exception, so that nothing takes it for an error of a program's.
+/// A promise was broken. Not a std::exception, so that no code handles it as an ordinary error.
 struct Violation {
   std::string what;
 };
@@ -31,25 +31,25 @@ class Ledger {
  public:
   static constexpr std::size_t kNameBytes = 8;
 
-  /// `stream` tells directions apart: a message of another one is none of this one's.
+  /// `stream` identifies the direction: a message of another stream is a violation.
   explicit Ledger(std::uint32_t stream) : stream_(stream) {}
 
-  // Tags of operations are their numbers here: sends() - 1 and receives() - 1 after these two.
+  // The tag of an operation is its number: sends() - 1 after make(), receives() - 1 after make_buffer().
 
-  /// Memory of a new message, until it has completed. The program sends it, or takes it back.
+  /// Memory of a new message, valid until it has completed. The program sends it, or takes it back.
   std::span<const std::byte> make(std::size_t bytes);
   void take_back();
-  /// A new buffer, filled so that it tells where it was written to.
+  /// A new buffer, filled so that written bytes can be recognised.
   std::span<std::byte> make_buffer(std::size_t bytes);
   void take_back_buffer();
-  /// Its receive goes on without it (Shard::discard_receive).
+  /// The receive continues without its buffer (Shard::discard_receive).
   void discard(std::uint64_t tag);
 
   void on_sent(std::uint64_t tag, Status status);
-  /// Returns the bytes that were found to be right.
+  /// Returns the number of verified bytes.
   Bytes on_received(std::uint64_t tag, Status status, Bytes bytes);
 
-  /// The program of an end is gone, and its shard: what it had posted will never complete.
+  /// The program and the shard of an end are gone: its open operations will never complete.
   void lose_sender();
   void lose_receiver();
   /// Throws Violation if something has not completed, or if a message is missing.
@@ -59,10 +59,10 @@ class Ledger {
   [[nodiscard]] std::uint64_t receives() const { return receives_.size(); }
   [[nodiscard]] std::uint64_t sends_open() const { return sends_open_; }
   [[nodiscard]] std::uint64_t receives_open() const { return receives_open_; }
-  /// Messages that are in a buffer, and their bytes.
+  /// Number of identified messages that were received.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
-  /// Which message this is the beginning of; `stream` is its direction's.
+  /// Identifies a message: `stream` is that of its direction, `serial` its number.
   struct Name {
     std::uint32_t stream = 0;
     std::uint32_t serial = 0;
@@ -73,7 +73,7 @@ class Ledger {
   enum class State : std::uint8_t { open, ok, failed };
   struct Send {
     Bytes bytes = 0;
-    std::uint64_t receive = 0;  ///< tag of the receive that has it, plus 1; 0: none has
+    std::uint64_t receive = 0;  ///< tag of the receive that got it, plus 1; 0: none
     State state = State::open;
   };
   struct Receive {
@@ -85,8 +85,8 @@ class Ledger {
   std::uint32_t stream_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  // Freed as soon as they are the program's again, so that a sanitizer sees whoever uses them later. What is before
-  // the first that is in use has been dropped.
+  // Freed when the program owns them again, so that a sanitizer detects later uses. Elements before the first one in
+  // use have been removed.
   std::deque<Memory> messages_;
   std::deque<Memory> buffers_;
   std::uint64_t first_message_ = 0;
@@ -94,8 +94,8 @@ class Ledger {
   std::uint64_t sends_open_ = 0;
   std::uint64_t receives_open_ = 0;
   std::uint64_t delivered_ = 0;
-  std::uint64_t nameless_ = 0;   ///< messages that came and are too short to say which, or in a buffer that is
-  std::uint64_t discarded_ = 0;  ///< receives whose buffers were taken back: what came is not known
+  std::uint64_t nameless_ = 0;   ///< received messages that are too short to be identified, or whose buffer is
+  std::uint64_t discarded_ = 0;  ///< receives whose buffers were taken back: what they received is unknown
   bool lost_sender_ = false;
   bool lost_receiver_ = false;
 };

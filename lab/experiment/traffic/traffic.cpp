@@ -23,16 +23,16 @@ namespace {
 
 constexpr Nanos kTickTime = 2_ms;
 constexpr Nanos kLongestOutage = 300_ms;
-// Eight probe timeouts: a peer is told so long of an end.
+// Eight probe timeouts: the maximum time for which an end is reported to the peer.
 constexpr Nanos kLongestDraining = 10_s;
 constexpr Nanos kLongestPhase = 3'600_s;
 constexpr Bytes kCrampedBytes = 4096;
-// Of a message whose pieces are tried one by one.
+// Maximum stall of a message whose pieces are accepted one by one.
 constexpr Nanos kLongestStall = 120_s;
 constexpr Bytes kMaxBytesOfARound = 64'000'000;  // so that rounds are many
 constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};
 
-/// Between `least` and `most`, any order of magnitude as likely as another.
+/// A number between `least` and `most`, uniform on a logarithmic scale.
 double any_scale(Random& random, double least, double most) { return least * std::pow(most / least, random.uniform()); }
 
 std::shared_ptr<const PacketKey> draw_key(Random& random, security::Protection protection) {
@@ -68,7 +68,7 @@ struct Traffic::Host final : public Pollable {
   Host(Traffic& of, std::size_t own_number, const Place& place, const PacketIo::Limits& limits, const Random& random)
       : traffic(of), number(own_number), address(place.address), below(*place.io), io(*place.io, limits, random) {}
   Nanos poll(Nanos now) override { return traffic.poll(*this, now); }
-  [[nodiscard]] std::size_t connections() const { return sides.size() + strangers.size(); }
+  [[nodiscard]] std::size_t connections() const { return sides.size() + introductions.size(); }
 
   Traffic& traffic;
   const std::size_t number;
@@ -80,10 +80,10 @@ struct Traffic::Host final : public Pollable {
   std::unique_ptr<Shard> shard;
   JobId job = 0;
   std::map<ConnectionId, Side> sides;
-  std::map<ConnectionId, Stranger> strangers;
+  std::map<ConnectionId, Introduction> introductions;
   Nanos next_act;
   Nanos stands_until;
-  bool has_timer = false;  ///< its shard wants to be called though nothing comes
+  bool has_timer = false;  ///< its shard has a timer of its own
 };
 
 Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& places)
@@ -119,7 +119,7 @@ Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& plac
 Traffic::~Traffic() = default;
 
 void Traffic::draw_settings() {
-  // Half have no keys: there checksums and tags alone keep out what is wrong.
+  // Half of the rounds have no keys: only checksums and tags reject wrong packets.
   const std::uint64_t protection = below(4);
   if (protection > 1) {
     const auto how = protection == 2 ? security::Protection::encrypt : security::Protection::authenticate;
@@ -133,23 +133,23 @@ void Traffic::draw_settings() {
   pace_ = Nanos(
       static_cast<std::int64_t>(settings_.real_time ? any_scale(random_, 100e3, 2e6) : any_scale(random_, 10e3, 1e6)));
   patient_ = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
-  // In half of the rounds nobody is given up, however long he says nothing: what ends, ends for another reason.
+  // In half of the rounds (of virtual time) no silent peer is given up: connections end for other reasons only.
   is_endless_ = !settings_.real_time && below(2) == 0;
   give_up_after_ = is_endless_ ? Nanos(1'000'000'000'000) : patient_;
   badness_ = below(4) == 0 ? 0 : random_.uniform();
-  // Ids of the shard's first connections have 12 bits of its seed: one that is used again after a restart is no unknown
-  // one, and its packets are other keys' then, which nobody answers.
+  // Ids of a shard's first connections have 12 bits of its seed. If an id is used again after a restart, packets of the
+  // old connection have the wrong keys and are not answered with RESET, so the peer would never end.
   const bool may_restart = !is_endless_ || keys_.empty();
   restarting_ = below(3) == 0 && may_restart ? any_scale(random_, 1e-4, 1e-2) : 0;
   standing_ = below(3) == 0 ? any_scale(random_, 1e-4, 1e-2) : 0;
   ending_ = any_scale(random_, 1e-4, 3e-2);
   with_jobs_ = below(2) == 0;
   with_deadlines_ = below(2) == 0;
-  // The probe timers double while nothing comes back, at most for as long as the network is out.
+  // Probe timers double while no answer arrives, at most up to the length of an outage.
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
-  // What goes with pieces that are refused arrives after eight probes in vain, and then two pieces a probe.
+  // After refused pieces, data arrives only after eight probes without success, and then two pieces per probe.
   if (is_endless_) stall_bound_ = kLongestStall;
-  // A connection is given up, and so is its closing; what nothing has proven lasts for three seconds.
+  // Both a connection and its closing can be given up. An unproven connection lasts for three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
 
@@ -160,7 +160,7 @@ ConnectionConfig Traffic::draw_connection() {
   config.congestion_control = algorithm.name;
   config.ecn = algorithm.capabilities.needs_ecn || below(2) == 0;
   config.check_peer = config.ecn;
-  config.max_rate = Rate(10'000'000'000);  // at which DCQCN begins
+  config.max_rate = Rate(10'000'000'000);  // initial rate of DCQCN
   config.full_integrity = below(2) == 0;
   config.pack_messages = below(2) == 0;
   config.credit_in_acks = below(4) != 0;
@@ -200,7 +200,7 @@ void Traffic::restart(Host& host) {
     in_of(side).lose_receiver();
   }
   host.sides.clear();
-  host.strangers.clear();
+  host.introductions.clear();
   host.shard_config.seed = random_.next();
   start(host);
 }
@@ -240,28 +240,30 @@ Nanos Traffic::poll(Host& host, Nanos now) {
 
 void Traffic::check(const Host& host) const {
   const ShardStats& stats = host.shard->stats();
-  require(stats.hole_bytes <= host.shard_config.reassembly_bytes, "holes take more memory than they may");
+  require(stats.hole_bytes <= host.shard_config.reassembly_bytes, "holes take more memory than allowed");
   if (host.shard_config.max_half_open)
-    require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than may be");
-  require(stats.connections <= host.shard_config.max_connections, "more connections than there may be");
+    require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than allowed");
+  require(stats.connections <= host.shard_config.max_connections, "more connections than allowed");
   require(stats.ends_held <= host.shard_config.max_zero_copy_sends, "more ends are held than there are payloads");
-  // One that has ended may have no place any more when that is told.
-  require(host.connections() <= stats.connections + stats.ends_held, "a connection has gone that was not said to end");
+  // An ended connection may have left its shard before its completion is taken.
+  require(host.connections() <= stats.connections + stats.ends_held,
+          "a connection is gone without a completion of its end");
 }
 
 void Traffic::take(Host& host, const Completion& completion) {
   using Kind = Completion::Kind;
   if (completion.kind == Kind::accepted) {
-    Stranger& stranger = host.strangers[completion.connection];
-    require(stranger.buffer.empty() && !host.sides.contains(completion.connection), "the connection is opened twice");
-    stranger.buffer.resize(kHelloBytes);
-    // Without a buffer it can't say who it is.
-    if (host.shard->receive(completion.connection, stranger.buffer, 0) == PostResult::queue_full)
+    Introduction& introduction = host.introductions[completion.connection];
+    require(introduction.buffer.empty() && !host.sides.contains(completion.connection),
+            "the connection is opened twice");
+    introduction.buffer.resize(kHelloBytes);
+    // Without a buffer the client cannot identify the connection.
+    if (host.shard->receive(completion.connection, introduction.buffer, 0) == PostResult::queue_full)
       static_cast<void>(host.shard->abort(completion.connection, now_));
     return;
   }
   const auto known = host.sides.find(completion.connection);
-  if (known == host.sides.end()) return take_of_stranger(host, completion);
+  if (known == host.sides.end()) return take_introduction(host, completion);
   const Side side = known->second;
   End& end = end_of(side);
   switch (completion.kind) {
@@ -284,13 +286,13 @@ void Traffic::take(Host& host, const Completion& completion) {
     }
     case Kind::closed:
       require(out_of(side).sends_open() == 0 && in_of(side).receives_open() == 0,
-              "a connection ends before what was posted on it has");
+              "a connection ends before the operations posted to it");
       end.ended = true;
       end.how = completion.status;
-      // Whose peer has ended, or never came to know it, hears so, if it was not told, by RESET.
+      // If the peer has ended or never knew the connection, it answers with RESET.
       require(!is_endless_ || other_end_of(side).id == 0 || end.how != Status::unreachable || !end.open ||
                   counts_.restarts > 0 || other_end_of(side).closing || other_end_of(side).ended,
-              "a connection is given up, though its peer is there");
+              "a connection is given up although its peer is reachable");
       if (side.is_client && !end.open) ++counts_.refused;
       host.sides.erase(known);
       return;
@@ -299,30 +301,30 @@ void Traffic::take(Host& host, const Completion& completion) {
   }
 }
 
-void Traffic::take_of_stranger(Host& host, const Completion& completion) {
-  const auto known = host.strangers.find(completion.connection);
-  require(known != host.strangers.end(), "a completion after the connection's last");
+void Traffic::take_introduction(Host& host, const Completion& completion) {
+  const auto known = host.introductions.find(completion.connection);
+  require(known != host.introductions.end(), "a completion after the connection's last");
   if (completion.kind == Completion::Kind::closed) {
-    host.strangers.erase(known);
+    host.introductions.erase(known);
     return;
   }
-  require(completion.kind == Completion::Kind::received && completion.tag == 0, "a completion of nothing");
-  if (completion.status != Status::ok) return;  // it ends
+  require(completion.kind == Completion::Kind::received && completion.tag == 0, "a completion without an operation");
+  if (completion.status != Status::ok) return;  // the connection ends
   std::vector<std::byte> hello = std::move(known->second.buffer);
-  host.strangers.erase(known);
+  host.introductions.erase(known);
   bind(host, completion.connection, completion, std::move(hello));
 }
 
 void Traffic::bind(Host& host, ConnectionId id, const Completion& completion, std::vector<std::byte> hello) {
   const Ledger::Name name = Ledger::name_of(std::span<const std::byte>(hello).first<Ledger::kNameBytes>());
   require(name.stream % 2 == 0 && name.stream / 2 < links_.size() && name.serial == 0,
-          "a connection begins with what nobody sent");
+          "a connection begins with bytes that were not sent");
   const std::size_t number = name.stream / 2;
   Link& link = links_[number];
   require(link.server.host == host.number && link.server.id == 0, "a connection is accepted twice");
-  require(!link.has_no_key, "a message of one without the key");
+  require(!link.has_no_key, "a message from a peer without the key");
   const Address* const from = host.shard->remote(id);
-  require(from == nullptr || *from == hosts_[link.client.host]->address, "a connection of another address");
+  require(from == nullptr || *from == hosts_[link.client.host]->address, "a connection from a wrong address");
   link.server.id = id;
   link.server.open = true;
   link.down_watch.since = link.up_watch.since = now_;
@@ -343,9 +345,9 @@ void Traffic::go_to(Phase phase) {
 
 void Traffic::tick(Nanos now) {
   next_tick_ = now + kTickTime;
-  // Connections that close send what they have first, which takes as long as it takes.
+  // Closing connections first send what they have, which may take any time.
   if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
-  require(now - phase_since_ <= kLongestPhase, "a round does not come to its end");
+  require(now - phase_since_ <= kLongestPhase, "a round does not end");
   const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
   const auto expects = [this](Link& link) {
     return is_expected({link.up, link.client, link.server, link.up_watch}) ||
@@ -366,11 +368,11 @@ void Traffic::tick(Nanos now) {
       close_all();
       return go_to(Phase::closing);
     case Phase::closing:
-      close_all();  // what was accepted since
+      close_all();  // also those accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
         return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
-                       "something is due after the end of all connections");
+                       "a timer is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
     case Phase::proving: {
@@ -386,7 +388,7 @@ void Traffic::tick(Nanos now) {
       if (!all_ended()) return require(!impatient, "a new connection does not end");
       if (!is_quiet())
         return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
-                       "something is due after the end of all connections");
+                       "a timer is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
     case Phase::over:
@@ -430,7 +432,7 @@ void Traffic::change_weather() {
 
 bool Traffic::is_expected(const Direction& direction) const {
   if (!direction.sender.is_live()) return false;
-  // Its client has said which it is, and the server has a buffer for that.
+  // The first message of the client identifies the connection; the server has a buffer for it.
   if (direction.receiver.id == 0 && !direction.receiver.ended) return direction.ledger.sends_open() > 0;
   return direction.receiver.is_live() && direction.ledger.sends_open() > 0 && direction.ledger.receives_open() > 0;
 }
@@ -462,17 +464,17 @@ void Traffic::watch(const Direction& direction) {
   }
   watch.messages = messages;
   watch.end_of_next = end_of_next;
-  // Hosts whose processor was elsewhere measure long round trips, and pace by them until they hear again.
+  // Hosts whose processor did other work measure long round trips, and pace by these until the next packet arrives.
   if (now_ - watch.since > kLongestOutage) watch.between = std::max(watch.between, between_packets(direction.sender));
-  // With room for hardly any holes a receiver takes only what touches what it has, and lost pieces come again in the
-  // order in which they were found to be lost.
+  // With hardly any memory for holes, a receiver accepts only data adjacent to what it has, but lost pieces are sent
+  // again in the order in which their loss was detected.
   const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < kCrampedBytes;
   if (now_ - watch.since <= (is_cramped ? kLongestStall : stall_bound_)) return;
   require(now_ - watch.since <= stall_bound_ + watch.between * 2,
-          "a message that has a buffer makes no progress over a network that is well");
+          "a message that has a buffer makes no progress over a network without faults");
 }
 
-// Swift's least window is a hundredth of a packet: after a path of 50 ms each takes 5 s.
+// Swift's minimum window is a hundredth of a packet: with a round-trip time of 50 ms a packet takes 5 s.
 Nanos Traffic::between_packets(const End& sender) const {
   constexpr double longest = 20e9;
   const auto stats = hosts_[sender.host]->shard->stats(sender.id);
@@ -487,9 +489,9 @@ void Traffic::close_all() {
       End& end = end_of(side);
       if (!std::exchange(end.closing, true)) static_cast<void>(host->shard->close(id));
     }
-    // Whoever it is says so, unless it was closed before: that, too, ends. Somebody who has asked twice and never comes
-    // is waited for as long as anybody.
-    for (const auto& [id, stranger] : host->strangers)
+    // Most clients identify their connection, or have closed it, which also ends it. A duplicate CONNECT, whose client
+    // never sends, is given up only after give_up_after, so it is aborted if that is endless.
+    for (const auto& [id, introduction] : host->introductions)
       static_cast<void>(is_endless_ ? host->shard->abort(id, now_) : host->shard->close(id));
   }
 }
@@ -498,7 +500,7 @@ bool Traffic::all_ended() const {
   return std::ranges::all_of(hosts_, [](const auto& host) { return host->connections() == 0; });
 }
 
-// One that has ended keeps its place until its peer has been told.
+// A shard holds an ended connection until its peer has been informed.
 bool Traffic::is_quiet() const {
   return std::ranges::all_of(hosts_, [](const auto& host) {
     return host->shard->stats().connections == 0 && !host->has_timer && !host->io.holds_packets();
@@ -522,7 +524,8 @@ std::uint64_t Traffic::progress() const {
 
 void Traffic::prove() {
   for (const auto& host : hosts_)
-    require(connect(*host, (host->number + 1) % hosts_.size(), true), "nothing can be opened once all has ended");
+    require(connect(*host, (host->number + 1) % hosts_.size(), true),
+            "no connection can be opened after all have ended");
 }
 
 void Traffic::expect_nothing_left() {
@@ -548,7 +551,7 @@ void Traffic::act(Host& host) {
     return;
   }
   if (host.sides.empty() || (host.connections() < max_links_ && below(8) == 0)) {
-    // With two sides, another of odd distance.
+    // With two sides, the number of the other host differs by an odd number.
     std::size_t to = below(hosts_.size());
     if (settings_.two_sides && (to + host.number) % 2 == 0) to = (to + 1) % hosts_.size();
     if (to == host.number) to = (to + 1) % hosts_.size();
@@ -573,7 +576,7 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
   try {
     id = host.shard->connect(hosts_[to]->address, config, now_);
   } catch (const RunError&) {
-    return false;  // as many are open as may be
+    return false;  // the shard has its maximum number of connections
   }
   const std::size_t number = links_.size();
   Link& link = links_.emplace_back(static_cast<std::uint32_t>(number), host.number, to);
@@ -584,9 +587,9 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
   host.sides[id] = {.link = number, .is_client = true};
   if (with_jobs_ && below(2) == 0) static_cast<void>(host.shard->attach(id, host.job));
   const PostResult posted = host.shard->send(id, link.up.make(kHelloBytes), 0);
-  require(posted == PostResult::ok || posted == PostResult::queue_full, "a new connection takes no message");
+  require(posted == PostResult::ok || posted == PostResult::queue_full, "a new connection accepts no message");
   if (posted == PostResult::ok) return true;
-  // Completions fill the shard: it says nothing, and so it ends.
+  // The shard is full of completions. The connection is closed, since it cannot identify itself.
   link.up.take_back();
   link.client.closing = true;
   static_cast<void>(host.shard->close(id));
@@ -628,7 +631,7 @@ void Traffic::act_on(Host& host, const Side& side) {
     static_cast<void>(below(3) == 0 ? host.shard->abort(end.id, now_) : host.shard->close(end.id));
     return;
   }
-  // One of the latest operations, but not what says who connects.
+  // One of the latest operations, but not the first one, which identifies the connection.
   const auto recent = [this](std::uint64_t count) { return count - 1 - below(std::min<std::uint64_t>(count, 8)); };
   switch (below(16)) {
     case 0:
@@ -686,7 +689,7 @@ std::string Traffic::state() const {
       "time, "
       "given up after {}\n",
       kPhaseNames[static_cast<std::size_t>(phase_)], to_text(now_ - phase_since_), to_text(now_ - began_),
-      is_well_ ? "well" : "bad", to_text(now_ - well_since_), keys_.size(), max_bytes_, depth_,
+      is_well_ ? "without faults" : "faulty", to_text(now_ - well_since_), keys_.size(), max_bytes_, depth_,
       to_text(give_up_after_));
   for (const auto& host : hosts_) {
     if (host->shard == nullptr) continue;
@@ -694,8 +697,8 @@ std::string Traffic::state() const {
     text += fmt::format(
         "host {}: {} connections, {} places taken, {} half open, {} bytes of holes, {}, {}, {} packets in, {} out\n",
         host->number, host->connections(), stats.connections, stats.half_open, stats.hole_bytes,
-        host->stands_until > now_ ? "stands still" : "goes on",
-        host->has_timer ? "wants to be called" : "waits for packets", stats.packets_received, stats.packets_sent);
+        host->stands_until > now_ ? "paused" : "running", host->has_timer ? "has a timer" : "waits for packets",
+        stats.packets_received, stats.packets_sent);
     for (const auto& [id, side] : host->sides) {
       const Link& link = links_[side.link];
       const End& end = side.is_client ? link.client : link.server;
@@ -716,7 +719,8 @@ std::string Traffic::state() const {
             of->lost_packets, of->messages_received, of->end_of_next);
       text += '\n';
     }
-    for (const auto& [id, stranger] : host->strangers) text += fmt::format("  {}: has not said who it is\n", id);
+    for (const auto& [id, introduction] : host->introductions)
+      text += fmt::format("  {}: has not identified itself\n", id);
   }
   for (const Link& link : links_)
     if (link.is_proof && link.client.ended)

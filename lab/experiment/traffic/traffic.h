@@ -1,19 +1,19 @@
-// Hosts that talk to each other at random, over networks with faults, and check at every step what the transport
-// promises: a round of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all
-// of it drawn from one seed. What does not hold is thrown as a Violation.
+// Hosts that exchange random traffic over networks with faults, and check at every step what the transport promises: a
+// round of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all drawn from
+// one seed. A broken promise is thrown as a Violation.
 //
 //   drawn     settings of shards, connections and keys, and how bad the network gets
-//   busy      programs do anything; the network is well and bad by turns, hosts stand still and are restarted
-//   settling  the network is well: whatever has its buffer arrives
+//   busy      programs do anything; the network is good and bad by turns, hosts stand still and restart
+//   settling  the network is good: every message that has a buffer arrives
 //   closing   all connections are closed, and end
 //   proving   each host connects to the next, and a message arrives
 //   over      nothing is left: no connection, no memory, no timer
 //
-// At every step: memory for holes and half-open connections within their bounds, each operation completes once,
-// messages as in ledger.h; a message that has its buffer makes progress once the network is well; an operation or
-// connection that ought to end does so within `patience`; who has not the key never gets in.
+// At every step: memory for holes and half-open connections are within their bounds. Each operation completes once.
+// Messages are as in ledger.h. A message that has a buffer makes progress while the network is good. An operation or
+// connection that must end does so within `patience_`. A peer without the key is never accepted.
 //
-// Sans-IO: hosts are Pollables, driven by whatever carries their packets, all in one thread.
+// Sans-IO: hosts are Pollables; the network that carries their packets drives all of them in one thread.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,19 @@ namespace mltcp::experiment {
 
 struct TrafficSettings {
   std::uint64_t seed = 1;
-  Nanos busy{20'000'000};  ///< how long hosts do anything
-  /// Time passes while the processor does other things: operations come more slowly, and hosts wait longer.
+  Nanos busy{20'000'000};  ///< duration of phase busy
+  /// Time passes while the processor does other work: hosts act less often and wait longer.
   bool real_time = false;
-  /// Hosts of even numbers talk to those of odd ones only.
+  /// Hosts with even numbers connect only to those with odd numbers, and vice versa.
   bool two_sides = false;
 };
 
 struct TrafficCounts {
-  std::uint64_t connections = 0;  ///< that were opened at both ends
-  std::uint64_t messages = 0;     ///< that arrived, as they were sent
-  Bytes bytes = 0;                ///< of these, compared one by one
-  std::uint64_t operations = 0;   ///< that completed, however
-  std::uint64_t refused = 0;      ///< connections that did not get in
+  std::uint64_t connections = 0;  ///< opened at both ends
+  std::uint64_t messages = 0;     ///< that arrived unchanged
+  Bytes bytes = 0;                ///< of these messages, each byte compared
+  std::uint64_t operations = 0;   ///< that completed with any status
+  std::uint64_t refused = 0;      ///< connections that were not accepted
   std::uint64_t restarts = 0;
   std::uint64_t stand_stills = 0;
   FaultCounts faults;
@@ -59,21 +59,21 @@ class Traffic {
     Address address;
   };
 
-  /// `places`: two or more; they outlive it.
+  /// `places`: two or more; they must outlive this.
   Traffic(const TrafficSettings& settings, const std::vector<Place>& places);
   ~Traffic();
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  /// To be driven on the datapath of that place; `io` is what it uses.
+  /// The host to drive, and the PacketIo that it uses, which is on the datapath of its place.
   [[nodiscard]] Pollable& pollable(std::size_t host);
   [[nodiscard]] PacketIo& io(std::size_t host);
 
-  /// Goes on to settling, if it is busy.
+  /// Ends phase busy soon.
   void end_soon() { wants_end_ = true; }
   [[nodiscard]] bool is_over() const { return phase_ == Phase::over; }
   [[nodiscard]] TrafficCounts counts() const;
-  /// For people, when something does not hold: settings, phase, and each connection that is there.
+  /// For people, after a Violation: settings, phase, and each connection.
   [[nodiscard]] std::string state() const;
 
  private:
@@ -84,16 +84,16 @@ class Traffic {
     bool open = false;
     bool closing = false;     ///< close() or abort() was called
     bool ended = false;       ///< or its host is gone
-    Status how = Status::ok;  ///< it has ended, if it has by itself
+    Status how = Status::ok;  ///< status of an end by itself
     [[nodiscard]] bool is_live() const { return open && !closing && !ended; }
   };
   struct Watch {
     std::uint64_t messages = 0;
     Bytes end_of_next = 0;
     Nanos since;
-    Nanos between;  ///< packets at the sender's slowest pace since then
+    Nanos between;  ///< longest time between packets by the sender's pacing since then
   };
-  /// A connection, as both ends' programs know it.
+  /// A connection, as the programs at both ends know it.
   struct Link {
     Link(std::uint32_t number, std::size_t from, std::size_t to)
         : client{.host = from}, server{.host = to}, up(2 * number), down(2 * number + 1) {}
@@ -103,7 +103,7 @@ class Traffic {
     Ledger down;
     Watch up_watch;
     Watch down_watch;
-    bool has_no_key = false;  ///< it must not get in
+    bool has_no_key = false;  ///< it must not be accepted
     bool is_proof = false;
   };
   struct Direction {
@@ -112,8 +112,8 @@ class Traffic {
     End& receiver;
     Watch& watch;
   };
-  /// An accepted connection whose client has not said which it is.
-  struct Stranger {
+  /// An accepted connection whose client has not yet identified it.
+  struct Introduction {
     std::vector<std::byte> buffer;
   };
   struct Side {
@@ -135,7 +135,7 @@ class Traffic {
   void start(Host& host);
   void restart(Host& host);
   void take(Host& host, const Completion& completion);
-  void take_of_stranger(Host& host, const Completion& completion);
+  void take_introduction(Host& host, const Completion& completion);
   void bind(Host& host, ConnectionId id, const Completion& completion, std::vector<std::byte> hello);
   void check(const Host& host) const;
 
@@ -145,12 +145,12 @@ class Traffic {
   void make_well();
   void watch();
   void watch(const Direction& direction);
-  /// At the rate at which an end is paced now.
+  /// Time between packets at the sender's current pacing rate; 0 if its window is at least a packet.
   [[nodiscard]] Nanos between_packets(const End& sender) const;
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_quiet() const;
-  /// Whether there are places taken.
+  /// Whether any shard still holds a connection.
   [[nodiscard]] bool is_telling() const;
   /// Changes with whatever arrives or completes.
   [[nodiscard]] std::uint64_t progress() const;
@@ -186,19 +186,19 @@ class Traffic {
   std::vector<std::unique_ptr<Host>> hosts_;
 
   // Drawn once.
-  std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< none, or what hosts listen with and connect with
+  std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< keys of listeners and clients; empty: none
   std::shared_ptr<const PacketKey> strange_key_;
   std::size_t max_links_ = 0;  ///< open at a time
   Bytes max_bytes_ = 0;        ///< of a message
   std::uint64_t depth_ = 1;    ///< operations open in a direction
-  Nanos pace_;                 ///< between what a program does
-  Nanos patient_;              ///< connections are kept alive, and given up, after times of this scale
+  Nanos pace_;                 ///< mean time between actions of a program
+  Nanos patient_;              ///< scale of the times after which connections are kept alive or given up
   Nanos give_up_after_;
   bool is_endless_ = false;
   double badness_ = 0;     ///< of the network, 0 to 1
-  double restarting_ = 0;  ///< of what a program does: that it is restarted
+  double restarting_ = 0;  ///< probability that an action is a restart
   double standing_ = 0;
-  double ending_ = 0;  ///< that it ends a connection
+  double ending_ = 0;  ///< probability that an action ends a connection
   bool with_jobs_ = false;
   bool with_deadlines_ = false;
   Nanos stall_bound_;

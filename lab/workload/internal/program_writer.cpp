@@ -1,4 +1,4 @@
-// Programs of ranks, written (see program_writer.h).
+// Writes programs of ranks (see program_writer.h).
 #include "mltcp/lab/workload/internal/program_writer.h"
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@ constexpr Bytes kMaxDefaultChunks = 1024;
 constexpr std::uint64_t kFirstBarrierStep = 4000;  // of tags; rings of kMaxRanks have fewer
 constexpr std::uint64_t kBarrierSteps = 16;
 
-/// A binary tree over 0..n-1 in which, but for the root 0, odd numbers are leaves. Mirrored (n even) or shifted by one
-/// (n odd), even numbers are.
+/// A binary tree over 0..n-1 in which odd numbers are leaves, and 0 is the root. In the second tree, mirrored (n even)
+/// or shifted by one (n odd), even numbers are leaves.
 class Tree {
  public:
   Tree(std::uint32_t n, bool second) : parents_(n), depths_(n), heights_(n), root_(place(0, n, second)) {
-    // Away from the root, lowest set bits fall: parents come before their children.
+    // The lowest set bit decreases with the distance from the root, so parents come before their children.
     std::vector<std::uint32_t> order(n);
     for (std::uint32_t v = 0; v < n; ++v) order[v] = v;
     std::sort(order.begin() + 1, order.end(),
@@ -119,7 +119,7 @@ Waits ProgramWriter::all_gather(Group& group, Bytes size, const Waits& waits) {
 
 Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
   const std::uint32_t n = group.size();
-  const Bytes mine = block({0, size}, n, group.me).bytes;  // of everyone's
+  const Bytes mine = block({0, size}, n, group.me).bytes;  // size of this rank's block in every buffer
   Waits at = begin(group, waits);
   Waits received = at;
   for (std::uint32_t k = 1; k < n; ++k) {
@@ -128,14 +128,14 @@ Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
     const std::uint32_t from = exchange ? group.me ^ k : (group.me + n - k) % n;
     const Waits sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), at);
     received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, at);
-    // The next step waits for this one. What is not empty has waited for `at` already.
+    // The next step waits for this one. Operations that are not empty already wait for `at`.
     at = sent == at ? received : received == at ? sent : both(sent, received);
   }
   return end(group, received);
 }
 
 Waits ProgramWriter::broadcast(Group& given, Bytes size, const Waits& waits, std::uint32_t root) {
-  Group group = given;  // in which the root is the first one
+  Group group = given;  // the root has index 0
   group.first = root;
   group.me = (group.me + group.size() - root) % group.size();
   Waits at = begin(group, waits);
@@ -166,7 +166,7 @@ Waits ProgramWriter::whole_ring(Group& group, bool reduce, bool gather, Bytes si
   const std::uint32_t n = group.size();
   if (n == 1) return waits;
   const Slice all{0, size};
-  // What the rank of that index sends: all blocks but its own are reduced, all but the next one's are gathered.
+  // Bytes sent by the rank of that index: reducing, all blocks but its own; gathering, all but the next rank's.
   const auto sent_by = [&](std::uint32_t index) {
     Bytes bytes = 0;
     if (reduce) bytes += size - block(all, n, index).bytes;
@@ -231,7 +231,7 @@ Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits r
   const std::uint32_t me = group.me;
   std::uint32_t step = 0;
   if (algorithm_ == Algorithm::halving_doubling) {
-    std::uint32_t first = 0;  // of the blocks that are still this rank's business, 2 * half of them
+    std::uint32_t first = 0;  // first of the 2 * half blocks that this rank still reduces
     for (std::uint32_t half = n / 2; half > 0; half /= 2, ++step) {
       const std::uint32_t keep = first + (me & half);
       const std::uint32_t give = first + (~me & half);
@@ -281,9 +281,9 @@ std::uint64_t ProgramWriter::chunks(Bytes size) const {
   return count;
 }
 
-// Slice t goes over tree t: up to its root if `reduce`, and from there down to all. Two ranks may be neighbours in
-// both trees, and what they send each other then must not hold up the pipeline. So operations are written in the
-// order of time, in which each hop of a chunk takes a unit.
+// Slice t goes over tree t: up to its root if `reduce`, then down to all ranks. Two ranks may be neighbours in both
+// trees, and messages of one tree must not delay those of the other. So operations are written in the order of time,
+// with one unit of time for each hop of a chunk.
 Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices, bool reduce, const Waits& waits) {
   struct Step {
     std::uint64_t time;
@@ -316,7 +316,7 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     }
   }
   std::sort(steps.begin(), steps.end());
-  // By tree and chunk: what this rank's part of it waits for, which is what has arrived from below, then from above.
+  // By tree and chunk: operations that this rank's next send waits for: the receives from below, then those from above.
   std::vector<Waits> have(slices.size() * count, waits);
   std::map<std::tuple<std::uint32_t, bool, std::uint32_t>, Waits> last;  // received, by tree, direction and peer
   for (const Step& step : steps) {
@@ -331,7 +331,7 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     before = receive(group.rank(step.peer), slice, tag, !step.down, before);
     chunk = chunk == waits || step.down ? before : both(chunk, before);
   }
-  // The end of a tree is the last chunk from above, or from all below for its root.
+  // A tree ends with the last chunk from above; at its root, with the last chunk from all ranks below.
   Waits done;
   for (std::uint32_t t = 0; t < slices.size(); ++t) done = both(std::move(done), have[t * count + count - 1]);
   return done;

@@ -1,4 +1,4 @@
-// Writes the program of a rank, operation after operation: collectives in the algorithms that rank_program.h names.
+// Writes the program of a rank, operation by operation; collectives use the algorithms described in rank_program.h.
 // Used for patterns and for recorded graphs. Not installed.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace mltcp::workload::internal {
 
-/// Operations that have to be done first.
+/// Operations that must end first.
 using Waits = std::vector<std::uint32_t>;
 
-/// Sorted and without duplicates, so that repeated joining of the same operations does not grow.
+/// The union, sorted, so that repeated joins of the same operations do not grow.
 Waits both(Waits a, const Waits& b);
 
 struct Slice {
@@ -23,7 +23,7 @@ struct Slice {
   Bytes bytes = 0;
 };
 
-/// Blocks `from` up to `to` of `count` that make up `whole` as evenly as can be.
+/// Blocks `from` (inclusive) to `to` (exclusive) of `whole`, divided into `count` blocks as evenly as possible.
 inline Slice blocks(Slice whole, std::uint64_t count, std::uint64_t from, std::uint64_t to) {
   const auto edge = [&](std::uint64_t block) { return static_cast<Bytes>(Uint128{whole.bytes} * block / count); };
   return {whole.offset + edge(from), edge(to) - edge(from)};
@@ -44,7 +44,7 @@ inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uin
   return sequence << (kStepBits + kChunkBits) | step << kChunkBits | chunk;
 }
 
-/// A list of ranks that all of them share.
+/// A list of ranks, shared by the groups that use it.
 using Members = std::shared_ptr<const std::vector<std::uint32_t>>;
 
 /// Ranks that run collectives together, one after the other.
@@ -52,8 +52,8 @@ struct Group {
   Members members;
   std::uint32_t me = 0;        ///< index of the program's rank
   std::uint64_t sequence = 0;  ///< of the next collective
-  Waits last{};                ///< what ended the one before
-  std::uint32_t first = 0;     ///< place in `members` of index 0; indices go around from there
+  Waits last{};                ///< operations that ended the previous collective
+  std::uint32_t first = 0;     ///< place in `members` of index 0; indices wrap around
 
   [[nodiscard]] std::uint32_t size() const { return members ? static_cast<std::uint32_t>(members->size()) : 0; }
   [[nodiscard]] std::uint32_t rank(std::uint32_t index) const {
@@ -62,7 +62,7 @@ struct Group {
   }
 };
 
-/// What is empty is left out, and whoever would wait for it waits for what it waits for.
+/// Empty operations are left out. Operations that would wait for one wait for its predecessors instead.
 class ProgramWriter {
  public:
   /// `chunk`: see Pattern::chunk.
@@ -71,16 +71,16 @@ class ProgramWriter {
     program_.rank = rank;
     program_.ranks = ranks;
   }
-  /// From now on.
+  /// Sets the algorithm of later collectives.
   void use(Algorithm algorithm) { algorithm_ = algorithm; }
   [[nodiscard]] Algorithm algorithm() const { return algorithm_; }
   RankProgram take() { return std::move(program_); }
   [[nodiscard]] std::uint32_t operations() const { return static_cast<std::uint32_t>(program_.operations.size()); }
 
   Waits compute(Nanos time, const Waits& waits);
-  /// Takes time beside computations.
+  /// Takes time in parallel with computations.
   Waits delay(Nanos time, const Waits& waits);
-  /// The same waits, without duplicates, and few of them: many become an operation of their own.
+  /// The same waits without duplicates. If there are more than 8, an operation of length 0 that waits for all of them.
   Waits joined(Waits waits);
   Waits send(std::uint32_t peer, Slice slice, std::uint64_t tag, const Waits& waits) {
     return transfer(Operation::Kind::send, peer, slice, tag, false, waits);
@@ -92,19 +92,19 @@ class ProgramWriter {
   Waits signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
   Waits await_signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
 
-  // Each collective begins after `waits` and returns what it is done with on this rank.
+  // Each collective begins after `waits` and returns the operations that end it on this rank.
 
   Waits all_reduce(Group& group, Bytes size, const Waits& waits);
   Waits reduce_scatter(Group& group, Bytes size, const Waits& waits);
   Waits all_gather(Group& group, Bytes size, const Waits& waits);
   Waits all_to_all(Group& group, Bytes size, const Waits& waits);
-  /// From the group's rank of index `root`.
+  /// Broadcasts from the group's rank of index `root`.
   Waits broadcast(Group& group, Bytes size, const Waits& waits, std::uint32_t root = 0);
-  /// A dissemination barrier (phase_program.h). `number`: of the barriers of one collective, 0 to 3.
+  /// A dissemination barrier (phase_program.h). `number` identifies the barrier within its collective, 0 to 3.
   Waits barrier(const Group& group, const Waits& waits, std::uint32_t number = 0);
 
-  /// A ring in which each rank sends the next one in one message what the steps send (all-reduce, reduce-scatter,
-  /// all-gather), behind a barrier: few operations for many ranks.
+  /// After a barrier, each rank of a ring sends the bytes of all steps to the next one in one message (all-reduce,
+  /// reduce-scatter, all-gather): few operations for many ranks.
   Waits whole_ring(Group& group, bool reduce, bool gather, Bytes size, const Waits& waits);
 
   static Waits begin(const Group& group, const Waits& waits) { return both(waits, group.last); }

@@ -1,5 +1,5 @@
-// Reader of the communications that AICB writes as CSV ("physical" workloads, and its logs of runs): a line for each
-// call of a rank, of which all ranks have the same.
+// Reader of AICB's communications in CSV ("physical" workloads, and its logs of runs): a line for each call of a rank;
+// all ranks make the same calls.
 //
 //   [rank0 ~ rank127]                                                           which ranks; may be missing
 //   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count
@@ -7,11 +7,11 @@
 //   CommType.epoch_end,None,None,0,,None,None,,None,None,None,1                 ends an iteration
 //
 // Columns are found by their names. Groups are those of Megatron-LM: tensor-parallel ranks are next to each other, then
-// data-parallel ones, then pipeline stages; experts' groups divide the data-parallel ones. What is done before the
-// first iteration (stages "init...") is left out. Calls follow each other. Computations have times where AICB was told
-// them (nanoseconds), or measured them (milliseconds, in logs, in which communications have times too). Sizes of
-// all-gathers and reduce-scatters are those of the whole. Messages between pipeline stages are left out: the file does
-// not tell whose they are.
+// data-parallel ones, then pipeline stages; experts' groups divide the data-parallel ones. Calls before the first
+// iteration (stages "init...") are left out. Calls run one after the other. Computations have times if these were given
+// to AICB (in nanoseconds), or measured by it (in milliseconds, in logs, where communications have times, too). Sizes
+// of all-gathers and reduce-scatters are totals. Messages between pipeline stages are left out: the file does not say
+// between which ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::uint64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMaxNodes = 16'000'000;
 constexpr auto kMaxTime = static_cast<double>(kLongestTrace.count);
 
-constexpr std::uint64_t kMaxOfOne = 2'000'000;  // of one rank that is looked at
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // of one rank, if only one is read
 
 enum class GroupKind : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
 
@@ -86,11 +86,11 @@ class AicbCsvReader {
 
  private:
   std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
-    // Python writes whole numbers as "4" and as "4.0".
+    // Python writes whole numbers as "4" or as "4.0".
     if (text.ends_with(".0")) text.remove_suffix(2);
     const auto value = number_from<std::uint64_t>(text, least, most);
     if (!value)
-      lines_.fail(fmt::format("{}: {} is no whole number from {} to {}", what, in_quotes(text), least, most),
+      lines_.fail(fmt::format("{}: {} is not a whole number from {} to {}", what, in_quotes(text), least, most),
                   "give a CSV file that AICB wrote");
     return *value;
   }
@@ -142,7 +142,8 @@ class AicbCsvReader {
     if (!elapsed.empty() && elapsed != "None") {
       const auto value = number_from<double>(elapsed, 0, kMaxTime);
       if (!value)
-        lines_.fail(fmt::format("_elapsed_time: {} is no time", in_quotes(elapsed)), "give a CSV file that AICB wrote");
+        lines_.fail(fmt::format("_elapsed_time: {} is not a time", in_quotes(elapsed)),
+                    "give a CSV file that AICB wrote");
       row.time = *value;
       row.timed = true;
     }
@@ -268,7 +269,7 @@ class AicbCsvReader {
     return all;
   }
 
-  /// The group of a rank. Lists of members are long, so each is made once, for its first.
+  /// The group of a rank. Lists of members are long, so each is made once, by its first member.
   std::uint32_t group_of(GroupKind group, std::uint32_t rank) {
     const std::uint32_t one = tensor_ * data_;
     const std::uint32_t tensor = rank % tensor_;
@@ -348,11 +349,11 @@ class AicbCsvReader {
   void report() {
     builder_.warn(before_, "line", "before the first iteration: left out");
     builder_.warn(messages_, "message", "between pipeline stages: left out");
-    builder_.warn(reduces_, "reduction", "to one rank: taken for broadcasts from it");
+    builder_.warn(reduces_, "reduction", "to one rank: taken as broadcasts from it");
     if (computations_)
       builder_.warn(times_of_communication_
-                        ? "communications have times, so it is a log of a run: all times are taken for milliseconds"
-                        : "communications have no times, so it is a workload: times are taken for nanoseconds");
+                        ? "communications have times, so it is a log of a run: all times are taken as milliseconds"
+                        : "communications have no times, so it is a workload: times are taken as nanoseconds");
     if (!computations_) builder_.warn("it has no computations: nothing is computed between collectives");
   }
 

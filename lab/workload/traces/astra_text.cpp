@@ -1,10 +1,10 @@
 // The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph: one iteration of its
 // training loop (training_loop.h), all ranks alike.
 //
-// Ranks that share a layer (tensor parallel) are next to each other, those that hold the same part of the model apart
-// by the size of that group; experts are spread over groups of ranks next to each other among the latter. Sizes of
-// groups are the header's; without one, TraceOptions::ranks reduce gradients, or LIBRA's communicator file tells
-// (libra.h). A job of too many ranks is cut down to one group that reduces gradients.
+// Ranks that share a layer (tensor parallel) are adjacent. Ranks that hold the same part of the model are apart by the
+// size of that group; experts are spread over adjacent ones among the latter. Sizes of groups are from the header;
+// without it, from LIBRA's communicator file (libra.h), or TraceOptions::ranks reduce gradients. A job of too many
+// ranks is reduced to one group that reduces gradients.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 28;
-constexpr std::uint64_t kMaxNodes = 2'000'000;      // of all ranks, before the job is cut down: the budget has room
-constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // after that
+constexpr std::uint64_t kMaxNodes = 2'000'000;      // of all ranks, before the job is reduced; within the budget
+constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // after the job was reduced
 
 std::string all_of(TraceInput& input, GraphBuilder& builder) {
   constexpr std::size_t times = 20;  // the text: lines, layers and their steps
@@ -57,7 +57,7 @@ class AstraTextReader {
     find_sizes();
     run();
     const std::uint64_t all = std::uint64_t{model_} * data_;
-    const bool one = options_.as_recorded;  // is made
+    const bool one = options_.as_recorded;  // whether only one rank is made
     if (((one ? 1 : all) * steps_.size() > kMaxNodes || all > options_.max_ranks) && model_ > 1 && data_ > 1) {
       builder_.warn(
           fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
@@ -68,7 +68,7 @@ class AstraTextReader {
     const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
     if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMaxCutNodes)
       builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
-    builder_.step("iteration", Nanos(0));  // with a name, so that nobody looks for shorter ones in it
+    builder_.step("iteration", Nanos(0));  // with a name, so that no period is searched for in it
     const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
     for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
     PartialGraph part = builder_.take();
@@ -80,7 +80,7 @@ class AstraTextReader {
   }
 
  private:
-  /// The loop with the collectives that are wanted.
+  /// Runs the loop with the selected collectives.
   void run() {
     const Trace trace = sized();
     LoopOptions loop{.workers = options_.one_worker ? options_.data_ranks : data_};
@@ -129,7 +129,7 @@ class AstraTextReader {
       data_ = std::max(options_.data_ranks, 1U);
       model_ = ranks > 0 ? std::max(ranks / data_, 1U) : fewest;
       if (ranks == 0)
-        builder_.warn(fmt::format("it does not tell how many ranks share a layer: {} are assumed", model_));
+        builder_.warn(fmt::format("the trace does not state how many ranks share a layer: assuming {}", model_));
       return check_sizes();
     }
     model_ = options_.model_ranks > 0 ? options_.model_ranks : trace_.model_group;
@@ -141,10 +141,10 @@ class AstraTextReader {
         });
       });
       if (lacks)
-        builder_.warn(fmt::format(
-            "it does not tell how large tensor-parallel groups are, and their collectives are left out; give "
-            "a communicator file of LIBRA, too: mltcp inspect {} {}",
-            builder_.source(), communicator_beside(builder_.source()).value_or("communicator.yml")));
+        builder_.warn(
+            fmt::format("the trace does not state the size of tensor-parallel groups, so their collectives are left "
+                        "out; also give a communicator file of LIBRA: mltcp inspect {} {}",
+                        builder_.source(), communicator_beside(builder_.source()).value_or("communicator.yml")));
     }
     if (options_.data_ranks > 0) {
       data_ = options_.data_ranks;
@@ -155,7 +155,7 @@ class AstraTextReader {
       sized_as_told.layers.clear();
       data_ = group_size(sized_as_told, Group::data, {});
       if (trace_.all_workers == 0)
-        builder_.warn(fmt::format("it does not tell how many ranks reduce gradients: {} are assumed", data_));
+        builder_.warn(fmt::format("the trace does not state how many ranks reduce gradients: assuming {}", data_));
     }
     check_sizes();
   }
@@ -171,7 +171,7 @@ class AstraTextReader {
     }
   }
 
-  /// The trace with the sizes that were found.
+  /// The trace with the sizes found.
   Trace sized() const {
     Trace trace = trace_;
     if (options_.one_worker) return trace;
@@ -182,7 +182,7 @@ class AstraTextReader {
 
   std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
     const std::uint32_t stride = cut_ ? 1 : model_;
-    const std::uint32_t first = rank % stride;  // of those that hold the same part
+    const std::uint32_t first = rank % stride;  // first rank that holds the same part
     const std::uint32_t place = rank / stride;
     std::vector<std::uint32_t> all;
     if (options_.one_worker) {
@@ -207,7 +207,8 @@ class AstraTextReader {
     return all;
   }
 
-  /// The group of a rank; nothing if it is alone in it. Lists of members are long, so each is made once, for its first.
+  /// The group of a rank; empty if it has no other member. Lists of members are long, so each is made once, by its
+  /// first.
   std::optional<std::uint32_t> group_of(Group group, std::uint32_t rank) {
     const std::uint32_t stride = cut_ ? 1 : model_;
     const std::uint32_t place = rank / stride;
@@ -224,10 +225,10 @@ class AstraTextReader {
   void write(std::uint32_t rank) {
     const std::uint32_t position = builder_.rank(rank);
     std::array<std::optional<std::uint32_t>, 4> groups;  // by Group
-    std::array<std::optional<std::uint32_t>, 4> last;    // collective of each
+    std::array<std::optional<std::uint32_t>, 4> last;    // last collective, by Group
     std::optional<std::uint32_t> computed;
-    std::vector<std::uint32_t> blocking;  // what the next computation waits for
-    Nanos joined;                         // cut down: computations since the last collective, which become one
+    std::vector<std::uint32_t> blocking;  // the next computation waits for these
+    Nanos joined;                         // reduced job: computations since the last collective, which become one
     const auto compute = [&](std::uint32_t name, Nanos length, bool join) {
       if (length.count <= 0) return;
       if (join) {
@@ -287,7 +288,7 @@ class AstraTextReader {
   TraceOptions options_;
   std::vector<LoopStep> steps_;
   std::vector<std::array<std::optional<std::uint32_t>, kPasses>> names_;
-  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;  ///< by their first member
+  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;  ///< by first member
   std::uint32_t model_ = 1;
   std::uint32_t data_ = 1;
   std::uint32_t expert_ = 1;
@@ -295,7 +296,7 @@ class AstraTextReader {
 };
 
 bool recognise_astra_text(const std::string& name, std::string_view beginning) {
-  // What is in the first lines parses as such a trace, or would but for a slip in a layer.
+  // Recognised if the first lines are such a trace, perhaps with a mistake in a layer.
   std::size_t columns = 0;
   std::size_t lines = 0;
   while (!beginning.empty() && lines < 3) {

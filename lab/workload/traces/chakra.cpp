@@ -1,27 +1,24 @@
 // Reader of Chakra execution traces, in Protocol Buffers and in JSON.
 //
-// Protocol Buffers (.et): messages one after the other, each with its length before it as a varint: GlobalMetadata,
-// then a Node each. A field of value 0 may be left out; lists of numbers are packed or not. JSON: the same objects one
-// after the other, as protobuf's own conversion spells them, or in a list "workload_graph" with keys of its own.
+// Protocol Buffers (.et): a sequence of messages, each after its length as a varint: GlobalMetadata, then Nodes. A
+// field of value 0 may be left out; lists of numbers are packed or not. JSON: a sequence of the same objects, in
+// protobuf's own conversion, or a list "workload_graph" with other keys.
 //
 //   nodes            COMP_NODE, MEM_LOAD_NODE, MEM_STORE_NODE and others: computations; COMM_SEND_NODE, COMM_RECV_NODE,
-//                    COMM_COLL_NODE with attributes; one without any, as the host's part of a collective has none, is a
-//                    computation
-//   dependencies     data_deps and ctrl_deps; those on nodes that are not in the file are left out, and counted. Where
-//                    both together go round in a circle (a host's operation is the caller of what it waits for),
+//                    COMM_COLL_NODE with attributes; without any (the host's part of a collective), a computation
+//   dependencies     data_deps and ctrl_deps; those on nodes that are not in the file are left out, and counted. If all
+//                    together form a circle (a host's operation is the caller of the operation that it waits for),
 //                    ctrl_deps are left out
 //   attributes       comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_root, pg_name or comm_group,
-//   involved_dim,
-//                    is_cpu_op, of any type of number
-//   sizes            bytes that a rank gives: of an all-gather, the shard
+//                    involved_dim, is_cpu_op, of any type of number
+//   sizes            bytes that a rank contributes: the shard of an all-gather
 //   times            microseconds; nanoseconds in files that were converted from ASTRA-sim's text format, which has
-//   cycles
-//                    of a GHz: known by the text in their metadata, or by the names that the converter gives
-//   groups           ranks whose files name the same group; the whole job where there is one file only
+//                    cycles of a GHz: recognised by the text in their metadata, or by the converter's names
+//   groups           ranks whose files name the same group; the whole job if there is only one file
 //   ranks            by the file's name: NAME.3.et
 //
-// Operations of the host take no time where the trace has kernels of a GPU, beside which they run. Communication then
-// waits for the kernels that stand before it, as the streams of PyTorch's process groups do.
+// If the trace has kernels of a GPU, operations of the host take no time, as they run in parallel. Communication then
+// waits for the kernels before it, as the streams of PyTorch's process groups do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +47,7 @@ constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
 constexpr auto kMaxTime = static_cast<std::uint64_t>(kLongestTrace.count);
 constexpr std::string_view kRecordAgain = "record or convert it again";
 
-/// As the schema numbers them.
+/// Numbers of the schema.
 enum NodeType : std::int64_t {
   kInvalid = 0,
   kMetadata = 1,
@@ -65,7 +62,7 @@ constexpr std::array<std::string_view, 10> kCollectives{
     "all_reduce", "reduce",         "all_gather",           "gather", "scatter", "broadcast",
     "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
 
-/// A node of either form.
+/// A node, from either encoding.
 struct Entry {
   std::uint64_t id = 0;
   std::string_view name;
@@ -144,7 +141,7 @@ class ChakraReader {
       collective(entry, node, index);
     else if (entry.type < kInvalid || entry.type > kCollective)
       ++unknown_types_;
-    // A host's part of a communication is no computation of the device's.
+    // The host's part of a communication is no computation of the device.
     if (node.kind == GraphNode::Kind::compute && !entry.host && node.length.count > 0 && entry.type == kCompute)
       device_ = true;
     hosts_.push_back(entry.host && node.kind == GraphNode::Kind::compute);
@@ -153,7 +150,7 @@ class ChakraReader {
     counts_.emplace_back(entry.dependencies.size(), entry.control.size());
     const std::size_t dependencies = entry.dependencies.size() + entry.control.size();
     builder_.hold(sizeof(places_.front()) + sizeof(counts_.front()) + dependencies * sizeof(dependencies_.front()));
-    builder_.keep(dependencies * sizeof(std::uint32_t));  // what the node waits for, once all are there
+    builder_.keep(dependencies * sizeof(std::uint32_t));  // the node's waits, filled in by finish()
     builder_.add(rank_, node);
   }
 
@@ -165,13 +162,13 @@ class ChakraReader {
     if (own_rank_) take_own_rank();
     const bool nanoseconds = nanoseconds_ || converted_;
     if (nanoseconds && !nanoseconds_)
-      builder_.warn("times are taken for nanoseconds, as in traces converted from ASTRA-sim's text format");
+      builder_.warn("times are taken as nanoseconds, as in traces converted from ASTRA-sim's text format");
     std::size_t lost = 0;
     std::size_t host_operations = 0;
     std::int64_t host_time = 0;
     Nanos all_lengths;
     const std::int64_t unit = nanoseconds ? 1 : 1000;
-    std::vector<std::uint32_t> on_data;  // waits of each node on data, which come first
+    std::vector<std::uint32_t> on_data;  // by node: number of data dependencies, which come first
     std::size_t at = 0;
     rank.waits.reserve(dependencies_.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -217,13 +214,13 @@ class ChakraReader {
       builder_.warn(fmt::format("{} of the host, {} in all, take no time: they run beside the device's",
                                 plural(host_operations, "operation"), to_text(Nanos(host_time / 1000 * 1000))));
     builder_.warn(late_, "start", "after the year 2096: left out");
-    builder_.warn(unknown_types_, "node", "of an unknown type: taken for computations");
-    builder_.warn(dimensions_, "collective", "of some dimensions of the network: taken for those of the whole job");
+    builder_.warn(unknown_types_, "node", "of an unknown type: taken as computations");
+    builder_.warn(dimensions_, "collective", "of some dimensions of the network: taken as those of the whole job");
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     if (untold_ == 0 && !communicates_) untold_ = untold_of_host_;
-    builder_.warn(untold_, "communication", "whose size or kind is not told: left out");
-    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken for barriers, messages are left out");
+    builder_.warn(untold_, "communication", "without a size or kind: left out");
+    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken as barriers, messages are left out");
     if (!builder_.try_sort(rank_)) {
       builder_.warn("ctrl_deps are left out: with them nodes wait for each other");
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].waits = on_data[i];
@@ -236,7 +233,7 @@ class ChakraReader {
   }
 
  private:
-  /// Sorted rather than hashed: ids are the file's, and may be chosen to fall together.
+  /// Sorted, not hashed: a hostile file could choose ids that collide.
   void sort_places() {
     std::ranges::sort(places_);
     const auto none = static_cast<std::uint32_t>(places_.size());
@@ -245,16 +242,16 @@ class ChakraReader {
       if (places_[i].first == places_[i - 1].first) twice = std::min(twice, places_[i].second);
     if (twice == none) return;
     const auto same = std::ranges::find_if(places_, [&](const auto& at) { return at.second == twice; });
-    builder_.fail(fmt::format("node {}: id {} is there twice", twice + 1, same->first), kRecordAgain);
+    builder_.fail(fmt::format("node {}: id {} is given twice", twice + 1, same->first), kRecordAgain);
   }
 
-  /// The rank that messages come from and go to here is the file's.
+  /// The source of sends and the destination of receives is the file's rank.
   void take_own_rank() {
     std::uint32_t& rank = builder_.part().rank_of[rank_];
     const auto& [own, index] = *own_rank_;
     if (rank != kUnknownRank && rank != own)
       builder_.fail(fmt::format("node {} is of rank {}, the file's name says {}", index + 1, own, rank),
-                    "rename the file to end in the rank that it is of");
+                    "rename the file, so that its name ends with its rank");
     rank = own;
   }
   void find_own_rank(const Entry& entry, std::uint32_t index) {
@@ -269,8 +266,8 @@ class ChakraReader {
                     "give a file for each rank");
   }
 
-  /// A library's stream waits for what was launched before. In the trace, only the host's operations, which take no
-  /// time now, are between the two.
+  /// A library's stream waits for earlier kernels. In the trace this dependency is only by the host's operations, which
+  /// take no time now.
   void wait_for_device() {
     RankGraph& rank = builder_.part().graph.ranks[rank_];
     std::optional<std::uint32_t> computed;
@@ -291,7 +288,7 @@ class ChakraReader {
     }
   }
 
-  /// Names that the converter of the text format gives: "COMP_NODE_conv1_FWD".
+  /// Whether the converter of the text format made the name: "COMP_NODE_conv1_FWD".
   static bool from_text(std::string_view name) {
     return name.starts_with("COMP_NODE_") &&
            (name.ends_with("_FWD") || name.ends_with("_BWD_WG") || name.ends_with("_BWD_IG"));
@@ -311,7 +308,7 @@ class ChakraReader {
     return static_cast<std::uint32_t>(*rank);
   }
 
-  /// Only its time counts then.
+  /// Whether the communication has no size. Then only its time counts.
   bool left_out(const Entry& entry) {
     const bool untold = !entry.size;
     if (untold) ++(entry.host ? untold_of_host_ : untold_);
@@ -362,17 +359,17 @@ class ChakraReader {
   std::uint32_t rank_;
   std::vector<bool> hosts_;
   std::vector<std::uint64_t> dependencies_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;  ///< of each node's dependencies on data, of others
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; in finish() sorted
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;  ///< by node: numbers of data and other dependencies
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; sorted in finish()
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
   std::size_t late_ = 0;            ///< starts beyond kLatestStart
   std::size_t untold_ = 0;          ///< communications without a size or kind
-  std::size_t untold_of_host_ = 0;  ///< the same of the host, whose kernels tell as a rule
-  std::size_t empty_ = 0;           ///< of 0 bytes that are no barriers
+  std::size_t untold_of_host_ = 0;  ///< the same on the host, usually with kernels that have it
+  std::size_t empty_ = 0;           ///< communications of 0 bytes that are no barriers
   bool communicates_ = false;
   std::size_t dimensions_ = 0;
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< as messages tell, and the node that did
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< by messages, and the first such node
   bool nanoseconds_ = false;
   bool converted_ = false;
   bool device_ = false;
@@ -380,7 +377,7 @@ class ChakraReader {
 
 // ---- Protocol Buffers
 
-/// A varint at the beginning of `bytes`, and its length; 0 if it is not whole, or none.
+/// Reads a varint at the beginning of `bytes`; returns its length, or 0 if it is incomplete or invalid.
 std::size_t varint(std::string_view bytes, std::uint64_t& value) {
   constexpr std::size_t longest = 10;
   value = 0;
@@ -392,12 +389,12 @@ std::size_t varint(std::string_view bytes, std::uint64_t& value) {
   return 0;
 }
 
-/// Messages of an input, one after the other.
+/// Reads the messages of an input one by one.
 class Messages {
  public:
   explicit Messages(TraceInput& input) : input_(&input) {}
 
-  /// The next one, valid until the following call; false at the end.
+  /// Gets the next message, valid until the next call; false at the end.
   bool next(std::string_view& message) {
     std::uint64_t size = 0;
     std::size_t length = varint(rest(), size);
@@ -426,7 +423,7 @@ class Messages {
 
  private:
   [[nodiscard]] std::string_view rest() const { return std::string_view(buffer_).substr(at_, end_ - at_); }
-  /// Reads at least so many bytes more; false if there are fewer.
+  /// Reads at least `count` bytes more; false if there are fewer.
   bool more(std::size_t count) {
     constexpr std::size_t part = std::size_t{256} << 10;
     std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(at_), buffer_.begin() + static_cast<std::ptrdiff_t>(end_),
@@ -492,7 +489,7 @@ bool is_astra_text(std::string_view text) {
   return false;
 }
 
-/// Whether the bytes are metadata: nothing but its two fields, which a parser would not insist on.
+/// Whether the bytes are metadata, with no other fields; the parser alone would accept them.
 bool is_metadata(std::string_view bytes, chakra::GlobalMetadata& metadata) {
   if (!metadata.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
   while (!bytes.empty()) {
@@ -509,8 +506,8 @@ bool is_node(const chakra::Node& node) {
 }
 
 bool recognise_chakra(const std::string&, std::string_view beginning) {
-  // Any number may be the length of a message, such as the digit and the end of line that a table of numbers begins
-  // with. The tags of a node are control characters.
+  // Any bytes may be the length of a message, e.g. the digit and line end at the beginning of a table of numbers. The
+  // tags of a node are control characters.
   if (is_text(beginning)) return false;
   std::uint64_t size = 0;
   const std::size_t length = varint(beginning, size);
@@ -520,7 +517,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
   chakra::GlobalMetadata metadata;
   chakra::Node node;
   if (!whole(message)) {
-    // Metadata longer than what is seen: a list of attributes.
+    // Metadata longer than `beginning`: a list of attributes.
     std::uint64_t inner = 0;
     return beginning.size() > length && (message.starts_with('\x12') || message.starts_with('\x0a')) &&
            varint(message.substr(1), inner) > 0 && inner < size;
@@ -552,7 +549,7 @@ PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
         continue;
       }
     }
-    if (!node.ParseFromArray(message.data(), size)) messages.fail("it is no node");
+    if (!node.ParseFromArray(message.data(), size)) messages.fail("it is not a node");
     entry.clear();
     entry.id = node.id();
     entry.name = node.name();
@@ -588,7 +585,7 @@ bool recognise_json(const std::string&, std::string_view beginning) {
          text.find("\"durationMicros\"") != std::string_view::npos;
 }
 
-/// "ctrlDeps" and "ctrl_deps" are one.
+/// The common form of "ctrlDeps" and "ctrl_deps".
 std::string plain_key(const rapidjson::Value& name) {
   std::string key(name.GetString(), name.GetStringLength());
   std::erase(key, '_');
@@ -602,7 +599,7 @@ std::optional<std::int64_t> number_of(const rapidjson::Value& value) {
   return json::whole(&value, number) ? std::optional(number) : std::nullopt;
 }
 
-/// Rounded, as times with a fraction are; empty if it is none, or below 0.
+/// The number, rounded; empty if it is no number, or below 0.
 std::optional<std::uint64_t> time_of(const rapidjson::Value& value) {
   constexpr double most = 9e18;
   if (value.IsDouble() && value.GetDouble() >= 0 && value.GetDouble() < most)
@@ -641,14 +638,14 @@ PartialGraph read_json(TraceInput& input, const TraceOptions&) {
   };
   elements.read(
       [&](const rapidjson::Value& value) {
-        if (!value.IsObject()) fail("this is no node");
+        if (!value.IsObject()) fail("this is not a node");
         entry.clear();
         bool is_node = false;
         for (const auto& member : value.GetObject()) {
           const std::string key = plain_key(member.name);
           const std::optional<std::int64_t> number = number_of(member.value);
           if (key == "id") {
-            if (!number || *number < 0) fail("id is no number");
+            if (!number || *number < 0) fail("id is not a number");
             entry.id = static_cast<std::uint64_t>(*number);
             is_node = true;
           } else if (key == "name") {
@@ -658,19 +655,19 @@ PartialGraph read_json(TraceInput& input, const TraceOptions&) {
             entry.type = number ? *number : type_named(json::text(&member.value));
             is_node = true;
           } else if (key == "ctrldeps" || key == "datadeps") {
-            if (!member.value.IsArray()) fail(fmt::format("{} is no list", key));
+            if (!member.value.IsArray()) fail(fmt::format("{} is not a list", key));
             for (const auto& one : member.value.GetArray()) {
               const auto id = number_of(one);
-              if (!id || *id < 0) fail(fmt::format("{} has something that is no id", key));
+              if (!id || *id < 0) fail(fmt::format("{} has an element that is not an id", key));
               (key == "ctrldeps" ? entry.control : entry.dependencies).push_back(static_cast<std::uint64_t>(*id));
             }
           } else if (key == "runtime" || key == "durationmicros") {
             const auto time = time_of(member.value);
-            if (!time) fail(fmt::format("{} is no duration", key));
+            if (!time) fail(fmt::format("{} is not a duration", key));
             entry.duration = *time;
           } else if (key == "starttimemicros" || key == "starttime") {
             const auto time = time_of(member.value);
-            if (!time) fail(fmt::format("{} is no time", key));
+            if (!time) fail(fmt::format("{} is not a time", key));
             entry.start = *time;
           } else if (key == "attr" && member.value.IsArray()) {
             for (const auto& attribute : member.value.GetArray()) {

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxText = std::size_t{16} << 20;
 constexpr JsonLimits kLimits{2, 2'000'000};
-constexpr std::string_view kCure = "write names of groups and lists of their ranks, as in { \"1\": [0, 1] }";
+constexpr std::string_view kCure = "write names of groups and lists of their ranks, e.g. { \"1\": [0, 1] }";
 
 }  // namespace
 
@@ -49,13 +49,13 @@ void CommGroups::read(TraceInput& input) {
   }
   if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
   const Json root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) fail("it is no JSON object, or cut off");
+  if (!root.is_object()) fail("it is not a JSON object, or it is cut off");
   for (const auto& [name, list] : root.items()) {
-    if (!list.is_array() || list.empty()) fail(fmt::format("group {} is no list of ranks", in_quotes(name)));
+    if (!list.is_array() || list.empty()) fail(fmt::format("group {} is not a list of ranks", in_quotes(name)));
     std::vector<std::uint32_t> ranks;
     for (const Json& one : list) {
       const auto rank = whole_number<std::uint32_t>(one, 0, kMaxRank - 1);
-      if (!rank) fail(fmt::format("group {} has what is no rank", in_quotes(name)));
+      if (!rank) fail(fmt::format("group {} has an element that is not a rank", in_quotes(name)));
       ranks.push_back(*rank);
     }
     std::ranges::sort(ranks);

@@ -1,8 +1,8 @@
-// ASTRA-sim's file of communicator groups beside Chakra's traces, which name groups and do not list their ranks:
+// ASTRA-sim's file of communicator groups. Chakra's traces name groups, and this file lists their ranks:
 //
 //   { "1": [0, 1, 2, 3], "2": [4, 5, 6, 7] }
 //
-// A group without a name, or "0", is that of all ranks (astra-sim/workload/Workload.cc of ASTRA-sim 2).
+// A group without a name, or named "0", has all ranks (astra-sim/workload/Workload.cc of ASTRA-sim 2).
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace mltcp::workload {
 
-/// Whether a file begins as one of these.
+/// Whether `beginning` is that of such a file.
 bool is_comm_groups(std::string_view beginning);
 
 class CommGroups {
  public:
-  /// Throws InputError "NAME: cause; cure", also for a group that another file lists otherwise.
+  /// Throws InputError "NAME: cause; cure", also if another file lists other ranks for a group.
   void read(TraceInput& input);
   [[nodiscard]] bool empty() const { return ranks_.empty(); }
-  /// Lists the ranks of the part's groups that are among these.
+  /// Adds the ranks of groups that have been read to the part's groups of the same names.
   void apply(PartialGraph& part) const;
 
  private:

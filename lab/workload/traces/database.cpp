@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr int kMaxValue = 1 << 24;       // bytes of a text
-constexpr int kMaxDefinition = 1 << 14;  // bytes of what makes a table
+constexpr int kMaxDefinition = 1 << 14;  // bytes of a table's definition
 constexpr int kMaxInSchema = 10'000;     // instructions: seven for a table or an index
 constexpr int kAtOnce = 1000;            // instructions
-constexpr std::int64_t kPerByte = 16;    // instructions, and bytes of texts: rows of a few bytes take that many
-constexpr std::int64_t kPerPage = 32;    // takes as long as that many instructions
+constexpr std::int64_t kPerByte = 16;    // instructions and bytes of texts; enough for short rows
+constexpr std::int64_t kPerPage = 32;    // instructions that take as long as reading a page
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -43,8 +43,8 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
     bytes_.resize(size += count);
     if (count == 0) break;
   }
-  // The head tells how many pages there are; and of a file that was written with a log beside it (WAL) that there is
-  // one, without which it is read.
+  // The header has the number of pages. Its versions (bytes 18 and 19) are set to 1, so that a file with a separate log
+  // (WAL) is read without the log.
   constexpr std::size_t head = 100;
   if (bytes_.size() < head) fail("the file is cut off");
   const auto big = [&](std::size_t at, std::size_t size) {
@@ -60,7 +60,7 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
   const int result = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, nullptr);
   database_.reset(opened);
   if (result != SQLITE_OK) fail("there is no memory for a database");
-  sqlite3_drop_modules(opened, nullptr);  // no virtual table works
+  sqlite3_drop_modules(opened, nullptr);  // disables virtual tables
   auto* const bytes = reinterpret_cast<unsigned char*>(bytes_.data());
   const auto size = static_cast<sqlite3_int64>(bytes_.size());
   if (sqlite3_deserialize(opened, "main", bytes, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
@@ -79,7 +79,7 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
                                     {SQLITE_LIMIT_WORKER_THREADS, 0}})
     sqlite3_limit(opened, limit, most);
   sqlite3_set_authorizer(opened, only_reads, nullptr);
-  // The definitions are parsed at the first statement, as often as pages lead to them: what is counted there is rows.
+  // The first statement parses the definitions, once for each page that refers to them; their rows are counted.
   allow(kMaxInSchema, 1);
   query(R"(SELECT 1 FROM "sqlite_master" LIMIT 0)", [](const Row&) {});
   sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMaxValue);
@@ -103,10 +103,10 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
   if (result == SQLITE_OK) {
     const Row row(prepared);
     while ((result = sqlite3_step(prepared)) == SQLITE_ROW) {
-      // Rows may share what is long in them.
+      // Several rows may share the same long texts, so each is counted.
       for (int column = 0; column < sqlite3_column_count(prepared); ++column)
         left_ -= static_cast<std::int64_t>(row.text(column).size());
-      // Nor need the pages that lead to what is short be its own.
+      // Several rows may share the same pages, too.
       for (const int pages : {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS}) {
         int count = 0;
         int unused = 0;
@@ -122,13 +122,13 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
   }
   if (result == SQLITE_INTERRUPT) fail("to read it takes more work than its size is worth");
   if (result == SQLITE_TOOBIG)
-    fail(fmt::format("a row, or what makes a table, has more than {} bytes",
+    fail(fmt::format("a row, or the definition of a table, has more than {} bytes",
                      sqlite3_limit(database_.get(), SQLITE_LIMIT_LENGTH, -1)));
   if (result != SQLITE_DONE) fail(fmt::format("the database is damaged ({})", sqlite3_errmsg(database_.get())));
 }
 
 bool Database::has(std::string_view table) {
-  // Views, and virtual tables, which have no page, are none.
+  // Views and virtual tables (which have no page) do not count as tables.
   bool found = false;
   query("SELECT \"name\", \"type\", \"rootpage\" FROM \"sqlite_master\"", [&](const Row& row) {
     found = found || (row.text(0) == table && row.text(1) == "table" && row.whole(2).value_or(0) > 0);

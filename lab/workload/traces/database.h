@@ -1,6 +1,5 @@
-// Tables of an untrusted SQLite file in memory, row by row. Nothing else of it is used: views, triggers, virtual tables
-// and computed columns are refused, and a table is read from its first row to its last
-// (https://sqlite.org/security.html).
+// Reads tables of an untrusted SQLite file in memory, row by row, each from its first row to its last. Views, triggers,
+// virtual tables and computed columns are refused (https://sqlite.org/security.html).
 #pragma once
 
 #include <sqlite3.h>
@@ -19,14 +18,14 @@ namespace mltcp::workload {
 
 class Database {
  public:
-  /// Reads all of `input`; `hold` counts what is kept of it. Throws InputError "FILE: cause; cure".
+  /// Reads all of `input`; calls `hold` with the bytes that it keeps. Throws InputError "FILE: cause; cure".
   Database(TraceInput& input, const std::function<void(std::size_t)>& hold);
 
   class Row {
    public:
     explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
     [[nodiscard]] std::optional<std::int64_t> whole(int column) const;
-    /// Of a text or of bytes; empty for everything else. Valid while the row is.
+    /// A text or bytes; empty for other types. Valid as long as the row.
     [[nodiscard]] std::string_view text(int column) const;
 
    private:
@@ -34,7 +33,7 @@ class Database {
   };
 
   [[nodiscard]] bool has(std::string_view table);
-  /// Of columns that the table lacks there is nothing in a row; no rows of a table that is not there.
+  /// Calls `each` for every row. Missing columns are empty; a missing table has no rows.
   void each(std::string_view table, std::initializer_list<std::string_view> columns,
             const std::function<void(const Row&)>& each);
 
@@ -43,14 +42,14 @@ class Database {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  /// Work that statements may still take, counted every `at_once` instructions.
+  /// Sets the work that statements may still do, counted every `at_once` instructions.
   void allow(std::int64_t instructions, int at_once);
   void query(const std::string& sql, const std::function<void(const Row&)>& each);
   [[noreturn]] void fail(std::string_view cause) const;
 
   std::string name_;
   std::string bytes_;      ///< outlives the database
-  std::int64_t left_ = 0;  ///< instructions of its machine, and bytes of texts, that it may still take
+  std::int64_t left_ = 0;  ///< instructions of SQLite's machine, and bytes of texts, still allowed
   int at_once_ = 1;
   std::unique_ptr<sqlite3, Close> database_;
 };

@@ -8,13 +8,13 @@
 //      "input_sizes": [[3, 4]], "input_dtypes": ["Float"], "output_sizes": [[3, 4]], "output_dtypes": ["Float"],
 //      "state": "completed", "is_p2p": false}, ...]}
 //
-// An entry is a collective, or "nccl:send 0->1" or "nccl:recv 1<-0" with ranks of the group. "nccl:coalesced" ends the
-// entries that were launched together, and is no operation beside them.
+// An entry is a collective, or "nccl:send 0->1" or "nccl:recv 1<-0" with ranks of the group. "nccl:coalesced" follows
+// entries that were launched together, and is no operation itself.
 //
-// Times are of creation, on the host, in nanoseconds since 1970. With durations (TORCH_NCCL_ENABLE_TIMING=1) an
-// operation begins when it is created and the one before in its group has ended, and time in which none runs is
-// computation, which waits for those before it. Without, the time from one creation to the next is computation, and an
-// operation goes on beside the first computation that follows it; the second waits for it.
+// Times are of creation on the host, in nanoseconds since 1970. With durations (TORCH_NCCL_ENABLE_TIMING=1), an
+// operation begins when it has been created and the one before in its group has ended; time in which none runs is
+// computation, which waits for earlier operations. Without durations, the time from one creation to the next is
+// computation. An operation then runs in parallel with the next computation; the second one waits for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,23 +55,23 @@ struct Tensors {
 struct FlightEntry {
   Kind kind = Kind::collective;
   NamedCollective what;
-  bool gathers = false;  ///< a gather or a scatter, which `what` is taken as
+  bool gathers = false;  ///< a gather or scatter, taken as `what`
   std::uint32_t name = 0;
   std::size_t group = 0;  ///< in groups_
-  std::uint32_t own = 0;  ///< of a message, ranks in the group
+  std::uint32_t own = 0;  ///< message: ranks in the group
   std::uint32_t other = 0;
   Tensors in;
   Tensors out;
   std::int64_t created = 0;
   Nanos length;              ///< 0: not known
-  std::uint64_t number = 0;  ///< of collectives of the group, from 1; 0: none
+  std::uint64_t number = 0;  ///< number among the group's collectives, from 1; 0: none
 };
 
 struct ProcessGroup {
   std::string name;
-  std::vector<std::uint32_t> ranks;                   ///< as listed; empty if they are not
-  bool all = false;                                   ///< of the job, or taken for that
-  bool numbered = true;                               ///< numbers of collectives count nothing else
+  std::vector<std::uint32_t> ranks;                   ///< as listed; empty if not listed
+  bool all = false;                                   ///< all ranks of the job, or taken for that
+  bool numbered = true;                               ///< only collectives are counted by their numbers
   std::optional<std::pair<bool, std::int64_t>> last;  ///< whether the last entry was a message, and its number
   std::optional<std::size_t> newest;                  ///< the last operation with that number
   std::size_t open = 0;                               ///< entries with that number that may be parts of a coalesced one
@@ -79,12 +79,12 @@ struct ProcessGroup {
   std::string open_shown;
   // While nodes are written:
   bool used = false;
-  bool has_own = true;      ///< the rank of the dump is in it
+  bool has_own = true;      ///< the dump's rank is a member
   std::uint32_t root = 0;   ///< its lowest rank
   std::uint32_t index = 0;  ///< in the graph
   std::uint32_t lane = 0;
   Nanos ended;               ///< the last operation
-  std::uint64_t number = 0;  ///< of the last collective, and how many of each kind have it
+  std::uint64_t number = 0;  ///< number of the last collective, and how many of each kind have it
   std::map<Collective, std::uint64_t> equal;
 };
 
@@ -98,7 +98,7 @@ class FlightRecorderReader {
     const auto member = [this](std::string_view key, const rapidjson::Value& value) {
       if (key == "pg_config") add_groups(value);
     };
-    // Of JSON, large members are not handed over.
+    // In JSON, large members are not passed on.
     const bool pickled = is_pickle(input_.beginning());
     if (pickled) {
       const std::function<void(std::size_t)> hold = [this](std::size_t bytes) { builder_.hold(bytes); };
@@ -195,7 +195,7 @@ class FlightRecorderReader {
   }
 
   void add(const rapidjson::Value& entry) {
-    if (!entry.IsObject()) fail("this is no entry");
+    if (!entry.IsObject()) fail("this is not an entry");
     const std::string_view title = json::text(json::member(entry, "profiling_name"));
     if (title.empty()) fail("it has no \"profiling_name\"");
     ++entries_;
@@ -209,7 +209,7 @@ class FlightRecorderReader {
     FlightEntry one;
     one.group = group_of(entry);
     ProcessGroup& group = groups_[one.group];
-    // Since version 2.0 messages have numbers of their own; before, they counted among collectives.
+    // Since version 2.0 messages are numbered separately; before, with collectives.
     const auto collective = number(entry, "collective_seq_id");
     const auto any = collective ? collective : number(entry, "seq_id");
     const rapidjson::Value* p2p = json::member(entry, "is_p2p");
@@ -222,7 +222,7 @@ class FlightRecorderReader {
     if (before != place) settle(group);
     const std::optional<Nanos> length = length_of(entry);
     const bool coalesced = name == "coalesced";
-    // Parts are scheduled for ever: what they are launched together by, which comes last, tells whether they ended.
+    // The parts stay "scheduled" forever; the entry "coalesced", which comes last, says whether they ended.
     if (coalesced) group.open = 0;
     const std::string_view state = json::text(json::member(entry, "state"));
     if (!state.empty() && state != "completed") {
@@ -250,7 +250,7 @@ class FlightRecorderReader {
     one.out = tensors(entry, "output_sizes", "output_dtypes");
     if (message) {
       one.kind = send ? Kind::send : Kind::receive;
-      if (!ends(name, one)) fail(fmt::format("{} names no two ranks", in_quotes(title)));
+      if (!ends(name, one)) fail(fmt::format("{} does not name two ranks", in_quotes(title)));
     } else {
       const auto what = collective_named(name);
       if (!what) {
@@ -270,7 +270,7 @@ class FlightRecorderReader {
     one.created = number(entry, "time_created_ns").value_or(0);
     plausible_ = plausible_ && one.created >= kMinClock && one.created <= kLatestStart.count &&
                  (operations_.empty() || one.created - operations_.back().created <= kMaxGap);
-    // A clock that was set back stands still.
+    // If the clock was set back, time stands still.
     if (!operations_.empty()) one.created = std::max(one.created, operations_.back().created);
     one.length = length.value_or(Nanos(0));
     measured_ = measured_ || length;
@@ -288,7 +288,7 @@ class FlightRecorderReader {
     return std::nullopt;
   }
 
-  /// No more entries have the number of the last one.
+  /// The last number's entries are complete.
   void settle(ProcessGroup& group) {
     scheduled_ += group.open;
     if (group.open > 0) hangs(group.first_open, group.open_shown);
@@ -324,7 +324,7 @@ class FlightRecorderReader {
     return own && other;
   }
 
-  /// Of all tensors of an operation together.
+  /// All tensors of an operation together.
   Tensors tensors(const rapidjson::Value& entry, const char* sizes, const char* types) {
     Tensors all;
     const rapidjson::Value* shapes = json::member(entry, sizes);
@@ -333,7 +333,7 @@ class FlightRecorderReader {
     bool typed = true;
     for (rapidjson::SizeType i = 0; i < shapes->Size(); ++i) {
       const rapidjson::Value& shape = (*shapes)[i];
-      if (!shape.IsArray()) fail(fmt::format("\"{}\" has something that is no list of sizes", sizes));
+      if (!shape.IsArray()) fail(fmt::format("\"{}\" has an element that is not a list of sizes", sizes));
       const bool has_type = dtypes != nullptr && dtypes->IsArray() && i < dtypes->Size();
       const auto element = has_type ? element_bytes(json::text(&(*dtypes)[i])) : std::nullopt;
       typed = typed && element;
@@ -342,7 +342,7 @@ class FlightRecorderReader {
       for (const auto& dimension : shape.GetArray()) {
         std::int64_t size = 0;
         if (!json::whole(&dimension, size) || size < 0)
-          fail(fmt::format("\"{}\" has something that is no size", sizes));
+          fail(fmt::format("\"{}\" has an element that is not a size", sizes));
         bytes *= static_cast<std::uint64_t>(size);
         if (bytes > kMaxMessageBytes) break;
       }
@@ -357,7 +357,7 @@ class FlightRecorderReader {
 
   // ---- the graph ----
 
-  /// S of collective.h, from what a rank puts in and what comes out; `ranks` of the group, 0 if that is not known.
+  /// S of collective.h, from the sizes of a rank's input and output; `ranks` of the group, 0 if unknown.
   static Bytes size_of(const FlightEntry& one, Bytes ranks) {
     const Bytes in = one.in.bytes;
     const Bytes out = one.out.bytes;
@@ -458,7 +458,7 @@ class FlightRecorderReader {
     return true;
   }
 
-  /// Collectives that were launched together have one number: then their place among those of their kind counts, too.
+  /// Collectives that were launched together have one number; then their place among those of their kind counts, too.
   static std::uint64_t tag_of(const FlightEntry& one, ProcessGroup& group) {
     constexpr unsigned bits = 12;
     if (one.number == 0 || one.number >> (63U - bits) != 0) return 0;
@@ -488,35 +488,35 @@ class FlightRecorderReader {
   void tell() {
     if (records_ > 0) {
       const auto span = static_cast<std::uint64_t>(last_record_ - first_record_) + 1;
-      builder_.warn(
-          static_cast<std::size_t>(first_record_), "operation",
-          "before the first one: not in it, since the buffer keeps the last ones only (TORCH_FR_BUFFER_SIZE)");
+      builder_.warn(static_cast<std::size_t>(first_record_), "operation",
+                    "before the first one: missing, since the buffer keeps only the last ones (TORCH_FR_BUFFER_SIZE)");
       if (span > records_)
-        builder_.warn(span - records_, "operation", "in between: not in it, as in a dump of what has not ended");
+        builder_.warn(span - records_, "operation",
+                      "in between: missing, as in a dump of operations that have not ended");
     }
     if (started_ + scheduled_ > 0)
-      builder_.warn(fmt::format(
-          "{} had not ended when it was dumped ({} started, {} only scheduled; the first is {}): the job may "
-          "hang there, and what it would have done next is not in it",
-          plural(started_ + scheduled_, "operation"), started_, scheduled_, hanging_));
+      builder_.warn(
+          fmt::format("{} had not ended at the time of the dump ({} started, {} only scheduled; the first is {}): the "
+                      "job may hang there, and later operations are missing",
+                      plural(started_ + scheduled_, "operation"), started_, scheduled_, hanging_));
     for (const auto& [what, count] : unsized_)
       builder_.warn(fmt::format("{} of {} without sizes: left out; dumps of version 2.4 and later have them",
                                 plural(count, "call"), in_quotes(what)));
     builder_.warn(partless_, "coalesced operation",
-                  "without what was in it: left out; dumps of version 2.7 and later have that");
+                  "without its operations: left out; dumps of version 2.7 and later have them");
     builder_.warn(untyped_, "size", "of an unknown type: assuming four bytes an element");
     for (const auto& [what, count] : unknown_)
-      builder_.warn(fmt::format("{} is no operation that is known: {} left out", in_quotes(what), count));
+      builder_.warn(fmt::format("{} is not a known operation: {} left out", in_quotes(what), count));
     for (const auto& [instead, names] : taken_as_)
       for (const auto& [name, count] : names)
         builder_.warn(fmt::format("{}: taken as {}", plural(count, one_line(name)), instead));
     if (rootless_ > 0)
       builder_.warn(fmt::format("the trace does not name the root of {}: assuming the first rank of each group",
                                 plural(rootless_, "broadcast")));
-    builder_.warn(alone_, "communication", "of a rank with nobody else: left out");
+    builder_.warn(alone_, "communication", "with a group of one rank: left out");
     builder_.warn(empty_, "communication", "of no bytes: left out");
     builder_.warn(foreign_, "collective",
-                  "of a group that the rank is not in: left out; name the file by its rank, as in nccl_trace_rank_3");
+                  "of a group that the rank is not in: left out; name the file by its rank, e.g. nccl_trace_rank_3");
     builder_.warn(peerless_, "message", "whose ends are not known, or are not of this rank: left out");
     builder_.warn(unlisted_, "group", "without its ranks: assuming those whose dumps name it");
     builder_.warn(implausible_, "duration", "out of range: not used");
@@ -524,8 +524,8 @@ class FlightRecorderReader {
       builder_.warn("its times are missing or out of range: computation is left out");
     else if (!measured_)
       builder_.warn(
-          "it has no durations (TORCH_NCCL_ENABLE_TIMING=1 records them): the time between calls is taken for "
-          "computation, and each communication to go on beside the first computation that follows it");
+          "it has no durations (TORCH_NCCL_ENABLE_TIMING=1 records them): the time between calls is taken as "
+          "computation, and each communication is assumed to overlap with the first computation after it");
   }
 
   GraphBuilder builder_;
@@ -537,22 +537,22 @@ class FlightRecorderReader {
   std::vector<FlightEntry> operations_;
   std::uint32_t world_ = 0;
   std::size_t members_ = 0;
-  bool plausible_ = true;  ///< times of all operations
-  bool measured_ = false;  ///< durations are there
+  bool plausible_ = true;  ///< whether all times are
+  bool measured_ = false;  ///< there are durations
   // While nodes are written:
   std::optional<IssueOrder> order_;
   std::uint32_t compute_ = 0;
   std::uint32_t computing_ = 0;
   std::vector<std::int64_t> since_;   ///< operations since the last computation
-  std::vector<std::int64_t> before_;  ///< those that it went on beside
-  // What is told in the end:
+  std::vector<std::int64_t> before_;  ///< operations in parallel with the last computation
+  // For warnings at the end:
   std::size_t entries_ = 0;
   std::int64_t first_record_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_record_ = 0;
   std::uint64_t records_ = 0;
   std::size_t started_ = 0;
   std::size_t scheduled_ = 0;
-  std::string hanging_;  ///< the first
+  std::string hanging_;  ///< first operation that has not ended
   std::size_t hanging_at_ = 0;
   std::map<std::string, std::size_t, std::less<>> unsized_;
   std::map<std::string, std::size_t, std::less<>> unknown_;

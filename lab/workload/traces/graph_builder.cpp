@@ -41,13 +41,13 @@ GraphBuilder::GraphBuilder(std::string_view format, const std::string& source, s
 }
 
 std::uint32_t GraphBuilder::number(Texts& texts, std::string_view text) {
-  constexpr std::size_t place = 96;  // of a text, beside what it is long
+  constexpr std::size_t place = 96;  // bytes of a text in addition to its length
   if (!texts.has(text)) keep(place + text.size());
   return texts.at(text);
 }
 
 void GraphBuilder::fail_by_budget() const {
-  fail(fmt::format("what it and the traces before it hold takes more than {} MiB", budget_->most() >> 20U),
+  fail(fmt::format("this trace and those before it need more than {} MiB", budget_->most() >> 20U),
        "give traces of fewer steps, or of fewer ranks");
 }
 
@@ -138,7 +138,7 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < count; ++i)
     for (const std::uint32_t wait : waits_of(i)) followers[next[wait]++] = i;
-  // Of those that are ready, the one that was first in the file.
+  // Of the ready nodes, takes the first one of the file.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < count; ++i)
     if (blocked[i] == 0) ready.push(i);
@@ -152,14 +152,14 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
       if (--blocked[followers[i]] == 0) ready.push(followers[i]);
   }
   if (order.size() < count) {
-    // Every node that is left waits for one that is left: going on from any ends in a circle.
+    // Every remaining node waits for another remaining one, so following them from any node finds a circle.
     const auto left_of = [&](std::uint32_t index) {
       const auto waits = waits_of(index);
       return *std::ranges::find_if(waits, [&](std::uint32_t wait) { return blocked[wait] > 0; });
     };
     auto left = static_cast<std::uint32_t>(std::ranges::find_if(blocked, [](std::uint32_t n) { return n > 0; }) -
                                            blocked.begin());
-    std::vector<bool> seen(count, false);  // so that what a node waits for is looked through once
+    std::vector<bool> seen(count, false);  // so that each node's waits are searched once
     for (; !seen[left]; left = left_of(left)) seen[left] = true;
     return std::pair(left, left_of(left));
   }
@@ -191,7 +191,7 @@ std::vector<std::uint32_t> FlowStarts::at(std::uint32_t position, Nanos start) {
   GraphNode node;
   node.name = builder_.name("start");
   node.lane = builder_.lane("flows");
-  node.start = Nanos::never();  // nothing was recorded: it is a timer
+  node.start = Nanos::never();  // a timer, which was not recorded
   node.length = start - timer.at;
   timer = {start, builder_.add(position, node, waits)};
   return {*timer.node};

@@ -1,5 +1,5 @@
-// How a reader puts together what one input holds: texts are kept once, nodes counted, and nodes that stand in any
-// order brought into one in which they come after what they wait for.
+// Builds the graph of one input for a reader: keeps each text once, counts nodes against the budget, and sorts nodes so
+// that each comes after those that it waits for.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,29 +25,29 @@ namespace mltcp::workload {
 
 class GraphBuilder {
  public:
-  /// `source` is the input's name, `budget` what it shares with other inputs of the job.
+  /// `source` is the input's name; `budget` is shared with the other inputs of the job.
   GraphBuilder(std::string_view format, const std::string& source,
                std::shared_ptr<TraceBudget> budget = std::make_shared<TraceBudget>());
   GraphBuilder(std::string_view format, const TraceInput& input) : GraphBuilder(format, input.name(), input.budget()) {}
 
-  /// Indices in the graph's lists; equal ones are the same.
+  /// Indices in the graph's lists; equal texts have the same index.
   std::uint32_t name(std::string_view text) { return number(names_, text); }
   std::uint32_t lane(std::string_view text) { return number(lanes_, text); }
-  /// `ranks` as recorded, in any order; `what` if they are not all. No ranks and nothing else: the whole job.
+  /// `ranks` as recorded, in any order; `what` if they are not complete. Without ranks and `what`: the whole job.
   std::uint32_t group(std::vector<std::uint32_t> ranks, PartialGraph::Group what = {});
 
-  /// A rank of the input: its position.
+  /// Returns the position of a rank of the input.
   std::uint32_t rank(std::uint32_t recorded);
-  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws as keep() does, and
-  /// where lengths are negative or too long.
+  /// Appends a node to the rank at that position, with the nodes that it waits for. Returns its index. Throws as keep()
+  /// does, and for lengths that are negative or too long.
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
 
-  /// Counts what is kept of the input. Throws InputError if all of the job's take more than the budget.
+  /// Counts bytes kept of the input. Throws InputError if all inputs of the job together take more than the budget.
   void keep(std::size_t bytes) {
     if (!budget_->take(bytes)) fail_by_budget();
   }
-  /// The same of what its reader keeps for itself: until take(), or until it lets go of it.
+  /// The same for memory of the reader itself, until take() or let_go().
   void hold(std::size_t bytes) {
     held_ += bytes;
     keep(bytes);
@@ -57,34 +57,34 @@ class GraphBuilder {
     budget_->give_back(bytes);
   }
 
-  /// One line; the input's name is put before it. Beyond 20, warnings are counted.
+  /// Adds a warning of one line, after the input's name. After 20 warnings, further ones are only counted.
   void warn(std::string_view text);
-  /// Of `count` such things `what`, if there are any.
+  /// Warns "COUNT NOUN WHAT" if `count` is not 0.
   void warn(std::size_t count, std::string_view noun, std::string_view what) {
     if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
   }
   /// Throws InputError "SOURCE: cause; cure".
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;
 
-  /// Sorts the nodes of a rank, which may have been added before those that they wait for; otherwise they stay as they
-  /// are. Throws InputError that names two nodes if they wait in a circle.
+  /// Sorts the nodes of a rank if some were added before those that they wait for. Throws InputError that names two
+  /// nodes if they wait in a circle.
   void sort(std::uint32_t position);
-  /// The same; instead of throwing it leaves all as it is, and yields false.
+  /// The same, but if nodes wait in a circle it changes nothing and returns false.
   bool try_sort(std::uint32_t position);
 
   [[nodiscard]] const std::string& source() const { return part_.graph.sources.front(); }
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
-  /// What was built; the last that a reader does.
+  /// Returns the graph; the last call of a reader.
   PartialGraph take();
 
  private:
-  /// Indices of two nodes that wait in a circle, if there are any; else the nodes are sorted.
+  /// Sorts the nodes, unless some wait in a circle: then returns the indices of two of them.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> sort_or_circle(std::uint32_t position);
 
   [[noreturn]] void fail_by_budget() const;
 
-  /// Texts in the order in which they were first named.
+  /// Texts, by the order of their first use.
   class Texts {
    public:
     [[nodiscard]] bool has(std::string_view text) const { return found_.find(text) != found_.end(); }
@@ -103,24 +103,24 @@ class GraphBuilder {
   std::uint32_t number(Texts& texts, std::string_view text);
 
   std::shared_ptr<TraceBudget> budget_;
-  std::size_t held_ = 0;  ///< of what is kept, by the reader for itself
+  std::size_t held_ = 0;  ///< bytes kept by the reader itself
   PartialGraph part_;
   Texts names_;
   Texts lanes_;
   std::map<std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::string>, std::uint32_t> groups_;
-  std::vector<Nanos> lengths_;  ///< of all nodes of each rank
+  std::vector<Nanos> lengths_;  ///< sum over the nodes of each rank
   std::size_t warnings_ = 0;
 };
 
-/// The starts of flows, as computations of the ranks at both ends: what a rank sends or expects later waits for them.
+/// The starts of flows as computations on the ranks at both ends. Later sends and receives of a rank wait for them.
 class FlowStarts {
  public:
-  /// Of ranks at positions below `ranks`.
+  /// For ranks at positions below `ranks`.
   FlowStarts(GraphBuilder& builder, std::size_t ranks) : builder_(builder), timers_(ranks) {}
 
-  /// What a node of the rank waits for to begin at `start`; asked for in the order of starts.
+  /// Nodes for which a node of the rank must wait to begin at `start`. Call in the order of starts.
   std::vector<std::uint32_t> at(std::uint32_t position, Nanos start);
-  /// All ranks that have nodes go on until `start`, the last one.
+  /// Extends all ranks that have nodes until `start`, the last start.
   void finish(Nanos start);
 
  private:

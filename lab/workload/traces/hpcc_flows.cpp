@@ -4,8 +4,8 @@
 //   0 1 3 100 200000000 2.000000000    source, destination, priority group, port, bytes, start in seconds
 //   4 1 3 100 1000 2.000500000
 //
-// A flow is a message at its start; times count from the first one. Nodes are numbered as in the topology's file, from
-// 0 to the highest that has a flow. Priority groups and ports have no effect.
+// A flow is a message at its start; times count from the first start. Nodes are numbered as in the topology's file,
+// from 0 to the highest one with a flow. Priority groups and ports have no effect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::uint64_t kMaxFlows = 10'000'000;
 constexpr double kMaxSeconds = 1e9;  // 31 years
 constexpr std::size_t kColumns = 6;
 
-/// The words of a line, and how many there are: one too many counts, no more.
+/// The words of a line; `count` is at most one more than fit.
 struct Words {
   std::array<std::string_view, kColumns> word;
   std::size_t count = 0;
@@ -84,7 +84,7 @@ class HpccFlowsReader {
   std::uint64_t whole(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
     const auto value = number_from<std::uint64_t>(text);
     if (!value || *value < least || *value > most)
-      lines_.fail(fmt::format("{} of {} is no whole number from {} to {}", in_quotes(text), what, least, most),
+      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, least, most),
                   "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
     return *value;
   }
@@ -104,7 +104,7 @@ class HpccFlowsReader {
     flow.bytes = whole(bytes, "the bytes", 1, kMaxMessageBytes);
     const auto seconds = number_from<double>(start);
     if (!seconds || !(*seconds >= 0) || *seconds > kMaxSeconds)
-      lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMaxSeconds),
+      lines_.fail(fmt::format("{} of the start is not a number of seconds from 0 to {}", in_quotes(start), kMaxSeconds),
                   "write when the flow begins");
     flow.start = Nanos(std::llround(*seconds * 1e9));
     builder_.hold(sizeof(flow));
@@ -128,7 +128,7 @@ class HpccFlowsReader {
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      node.start = Nanos::never();  // how long it took is not told
+      node.start = Nanos::never();  // its duration is unknown
       builder_.add(flow.source, node, starts.at(flow.source, start));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
@@ -145,7 +145,7 @@ class HpccFlowsReader {
 };
 
 bool recognise_hpcc_flows(const std::string&, std::string_view beginning) {
-  // A line of one whole number, and one of six numbers, the last of them with a fraction or not.
+  // Recognised by a line of one whole number, and a line of six numbers, with or without a fraction.
   std::size_t lines = 0;
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());

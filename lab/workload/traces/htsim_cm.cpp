@@ -1,4 +1,4 @@
-// Reader of htsim's connection matrices (.cm): who sends how much to whom, and when, as a graph of messages.
+// Reader of htsim's connection matrices (.cm): flows between nodes with their sizes and starts, as a graph of messages.
 //
 //   Nodes 16
 //   Connections 2
@@ -7,11 +7,11 @@
 //   13->2 id 2 trigger 1 size 2000000                          starts when the trigger fires
 //   trigger id 1 oneshot                                       or: multishot; barrier count 2
 //
-// A flow is a message from its source to its destination. Its start is a computation before it on both (FlowStarts):
-// the flows of a node that have one begin in the order of their starts. A trigger fires when what names it has been
-// delivered (send_done_trigger and recv_done_trigger alike), a barrier when as many have as it counts, a multishot one
-// for one flow after the other, as they are listed. What starts on one node because of another's end waits for a
-// message of a byte from there. Priorities and failures have no effect.
+// A flow is a message from its source to its destination. Its start is a computation before it on both (FlowStarts): a
+// node's flows with a start begin in the order of their starts. A trigger fires when a flow that names it has been
+// delivered (send_done_trigger and recv_done_trigger alike). A barrier fires when `count` flows have been delivered; a
+// multishot trigger starts its flows one by one, in the order of the list. If the end of a flow on one node starts a
+// flow on another, that node waits for a message of one byte. Priorities and failures have no effect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,9 +30,9 @@ namespace {
 
 constexpr std::uint64_t kMaxNodes = 1'000'000;
 constexpr std::uint64_t kMaxFlows = 10'000'000;
-constexpr std::uint64_t kMaxSignals = 1'000'000;  // that a barrier sends
+constexpr std::uint64_t kMaxSignals = 1'000'000;  // messages sent for barriers
 constexpr auto kMaxPicos = static_cast<double>(kLongestTrace.count) * 1000;
-constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
+constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // tag of messages that signal a flow's end
 
 struct Flow {
   std::uint64_t line = 0;
@@ -41,8 +41,8 @@ struct Flow {
   Nanos start;
   bool has_start = false;
   Bytes bytes = 0;
-  std::uint64_t trigger = 0;  ///< that starts it; 0: none
-  std::uint64_t sent = 0;     ///< that it fires at its source
+  std::uint64_t trigger = 0;  ///< trigger that starts it; 0: none
+  std::uint64_t sent = 0;     ///< trigger that it fires at its source
   std::uint64_t received = 0;
   // Indices of nodes in their ranks:
   std::uint32_t send = 0;
@@ -54,10 +54,10 @@ struct Trigger {
   Type type = Type::unspecified;
   std::uint64_t line = 0;
   std::uint64_t count = 0;
-  std::size_t fired = 0;                               ///< of fired_by, how many are there
-  std::size_t started = 0;                             ///< of flows, the same
-  std::vector<std::size_t> flows;                      ///< that it starts
-  std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flow, and whether its receive does
+  std::size_t fired = 0;                               ///< how many of fired_by have been written
+  std::size_t started = 0;                             ///< how many of `flows` have been written
+  std::vector<std::size_t> flows;                      ///< flows that it starts
+  std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flow, and whether its receive fires
 };
 
 class HtsimCmReader {
@@ -103,7 +103,7 @@ class HtsimCmReader {
   std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
     const auto value = number_from<std::uint64_t>(text, least, most);
     if (!value)
-      lines_.fail(fmt::format("{} of {} is no whole number from {} to {}", in_quotes(text), what, least, most),
+      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, least, most),
                   "write digits only");
     return *value;
   }
@@ -165,13 +165,14 @@ class HtsimCmReader {
   Nanos picoseconds(std::string_view text) const {
     const auto picos = number_from<double>(text, 0, kMaxPicos);
     if (!picos)
-      lines_.fail(fmt::format("{} of the start is no number of picoseconds from 0 to {}", in_quotes(text), kMaxPicos),
-                  "write when the flow begins");
+      lines_.fail(
+          fmt::format("{} of the start is not a number of picoseconds from 0 to {}", in_quotes(text), kMaxPicos),
+          "write when the flow begins");
     return Nanos(std::llround(*picos / 1000));
   }
 
   Trigger& trigger_of(std::uint64_t id) {
-    constexpr std::size_t place = 64;  // of an entry of a map, beside what it holds
+    constexpr std::size_t place = 64;  // bytes of a map's entry in addition to its contents
     const auto [found, is_new] = triggers_.try_emplace(id);
     if (is_new) builder_.hold(sizeof(*found) + place);
     return found->second;
@@ -202,7 +203,7 @@ class HtsimCmReader {
     if (trigger.type == Type::barrier && trigger.count == 0)
       lines_.fail("the barrier has no count", "write \"count N\" after it");
     Trigger& known = trigger_of(id);
-    if (known.type != Type::unspecified) lines_.fail(fmt::format("trigger {} is there twice", id), "leave one out");
+    if (known.type != Type::unspecified) lines_.fail(fmt::format("trigger {} is given twice", id), "leave one out");
     known.type = trigger.type;
     known.count = trigger.count;
     known.line = lines_.number();
@@ -220,12 +221,13 @@ class HtsimCmReader {
     if (flows_.empty()) builder_.fail("there are no flows", "add lines \"SOURCE->DESTINATION start 0 size BYTES\"");
     for (const auto& [id, trigger] : triggers_) {
       if (trigger.type == Trigger::Type::unspecified)
-        builder_.fail(fmt::format("trigger {} is named and not described", id), "add a line \"trigger id ID oneshot\"");
+        builder_.fail(fmt::format("trigger {} is named, but not described", id),
+                      "add a line \"trigger id ID oneshot\"");
       const std::size_t needed = trigger.type == Trigger::Type::multishot ? trigger.flows.size()
                                  : trigger.type == Trigger::Type::barrier ? trigger.count
                                                                           : 1;
       if (!trigger.flows.empty() && trigger.fired_by.size() < needed)
-        builder_.fail(fmt::format("trigger {} is fired {} times and needs {}, so flows wait for it for ever", id,
+        builder_.fail(fmt::format("trigger {} is fired {} times and needs {}, so flows wait for it forever", id,
                                   trigger.fired_by.size(), needed),
                       "let more flows name it in send_done_trigger or recv_done_trigger");
       if (trigger.type == Trigger::Type::barrier && trigger.count * trigger.flows.size() > kMaxSignals)
@@ -241,7 +243,7 @@ class HtsimCmReader {
   void write() {
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.rank(rank);
     builder_.step({}, Nanos(0));
-    // The starts of each node in order of time.
+    // FlowStarts requires the order of starts.
     std::vector<std::size_t> order(flows_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
@@ -256,7 +258,7 @@ class HtsimCmReader {
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      // What it waits for is only known once all nodes are there: those that triggers start come after the others.
+      // Flows started by triggers are written after the others, when all nodes that they wait for exist.
       if (flow.trigger == 0) flow.send = builder_.add(flow.source, node, start(flow.source));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
@@ -267,10 +269,10 @@ class HtsimCmReader {
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.sort(rank);
   }
 
-  // The flows that triggers start, each after those that fire its trigger.
+  // Writes the flows started by triggers, each after those that fire its trigger.
   void write_triggered() {
     std::vector<bool> there(flows_.size());
-    std::vector<std::size_t> ready;  // flows that are there and whose triggers have not been looked at
+    std::vector<std::size_t> ready;  // written flows whose triggers have not been fired yet
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       there[i] = flows_[i].trigger == 0;
       if (there[i]) ready.push_back(i);
@@ -354,7 +356,7 @@ class HtsimCmReader {
 };
 
 bool recognise_htsim_cm(const std::string& /*name*/, std::string_view beginning) {
-  // "Nodes N" is the first that is neither blank nor a comment.
+  // Recognised by "Nodes N" in the first line that is neither blank nor a comment.
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());
     const auto all = words_of(trimmed(beginning.substr(0, end)), " \t");

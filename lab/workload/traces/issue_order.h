@@ -1,5 +1,5 @@
-// Communication as a program issues it, of traces that tell no dependencies: each one is posted when what was waited
-// for before is done, and goes on until it is waited for.
+// Dependencies for traces without any, from the order in which the program issued operations: a communication is posted
+// when all that the program waited for before has ended, and continues until the program waits for it.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class IssueOrder {
   /// Nodes are added to the rank at that position.
   IssueOrder(GraphBuilder& builder, std::uint32_t position) : builder_(&builder), position_(position) {}
 
-  /// All that follows comes after it.
+  /// Everything that follows depends on it.
   void compute(GraphNode node);
-  /// A communication, by the number that it is waited for with, if any.
+  /// Posts a communication; `request` is the number for wait(), if any.
   void post(GraphNode node, std::optional<std::int64_t> request = std::nullopt);
-  /// What follows comes after the communication of that number; nothing if there is none.
+  /// Everything that follows depends on the communication of that number. Does nothing if there is none.
   void wait(std::int64_t request);
-  /// What follows comes after all communications: the parameters that a step begins with are what the last one gave.
+  /// Everything that follows depends on all communications so far: a step begins with the parameters from the last one.
   void next_step(std::uint32_t step);
 
  private:
-  /// Of one stream, later ones end later: collectives of a group, messages of a direction.
+  /// Communications of one stream end in order: collectives of a group, or messages in one direction.
   using Stream = std::pair<std::uint32_t, std::uint32_t>;
   struct Posted {
     std::uint32_t node = 0;
@@ -42,7 +42,7 @@ class IssueOrder {
   std::map<Stream, std::uint32_t> required_;
   std::map<Stream, std::uint32_t> last_;
   std::map<std::int64_t, Posted> requests_;
-  /// Bytes of one of them, with its place.
+  /// Bytes of one entry of requests_.
   static constexpr std::size_t kOfRequest = sizeof(std::pair<std::int64_t, Posted>) + 24;
 };
 

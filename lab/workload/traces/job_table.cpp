@@ -25,10 +25,10 @@ constexpr std::uint32_t kMaxGpus = 1'000'000;
 constexpr std::size_t kLookedAt = 4096;
 constexpr int kFirstYear = 2000;
 constexpr int kLastYear = 2099;
-constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);  // of a job, or an attempt
-constexpr std::size_t kMaxAttempts = 100;                              // of which the sum fits in 64 bits
+constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);  // job or attempt
+constexpr std::size_t kMaxAttempts = 100;                              // per job, so that their sum fits in 64 bits
 
-/// How tables write that there is no value.
+/// Whether the text is one of those that tables write for a missing value.
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 9> words{"", "None", "none", "null", "NULL", "nan", "NaN", "NaT", "Unknown"};
   return std::ranges::find(words, text) != words.end();
@@ -71,14 +71,14 @@ constexpr std::array<std::string_view, 13> kReasons{"other virtual cluster",
                                                     "ran for more than a year",
                                                     "more than 100 attempts"};
 
-/// What the readers of both formats share: choosing, counting, and telling.
+/// Shared by the readers of both formats: selection, counts and warnings.
 class Rows {
  public:
-  /// `place` is "line" or "job", of which `number` counts.
+  /// `place` is "line" or "job", the unit of `number` in submission().
   Rows(const std::string& file, const JobTableOptions& options, std::string_view place, std::string_view completed)
       : file_(file), options_(options), place_(place), completed_(completed) {}
 
-  /// Whether a row is wanted, by what every row has. Then follows take() or leave_out().
+  /// The time of submission if the row is selected by its common columns. Call take() or leave_out() next.
   std::optional<Nanos> submission(std::uint64_t number, std::string_view vc, std::string_view submitted,
                                   std::string_view state) {
     ++rows_;
@@ -109,7 +109,7 @@ class Rows {
   }
   void warn(std::string warning) { table_.warnings.push_back(one_line(warning)); }
 
-  /// What both formats say of a period; the reason if it is none.
+  /// Reads a period of either format; returns the reason if it is not valid.
   static std::optional<Reason> period(std::string_view start, std::string_view end, Nanos& length) {
     if (is_missing(start)) return Reason::not_started;
     if (is_missing(end)) return Reason::not_ended;
@@ -209,7 +209,7 @@ std::uint64_t gpus_of(const rapidjson::Value& attempt) {
 JobTable parse_philly(std::string_view text, const std::string& file, const JobTableOptions& options) {
   Rows rows(file, options, "job", "Pass");
   std::uint64_t number = 0;
-  std::size_t without_period = 0;  // attempts of jobs that are kept
+  std::size_t without_period = 0;  // attempts, of jobs that are kept
   std::size_t differing = 0;       // jobs whose attempts had different numbers of GPUs
   const std::unique_ptr<TraceInput> input = memory_input(text, file);
   JsonElements elements(*input, "");
@@ -217,14 +217,14 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     const std::string_view state = json::text(json::member(entry, "status"));
     const rapidjson::Value* attempts = json::member(entry, "attempts");
     if (!entry.IsObject() || attempts == nullptr || !attempts->IsArray())
-      throw InputError(one_line(
-          fmt::format("{}: {}: this is no job with attempts; give Philly's cluster_job_log", file, elements.place())));
+      throw InputError(one_line(fmt::format("{}: {}: this is not a job with attempts; give Philly's cluster_job_log",
+                                            file, elements.place())));
     const std::optional<Nanos> submitted = rows.submission(++number, json::text(json::member(entry, "vc")),
                                                            json::text(json::member(entry, "submitted_time")), state);
     if (!submitted) return;
     JobTable::Row job{*submitted, {}, 0};
     Reason why = Reason::not_started;
-    Nanos most;  // of an attempt
+    Nanos most;  // longest attempt
     std::size_t wrong = 0;
     std::optional<std::uint64_t> first;
     bool differ = false;
@@ -261,9 +261,8 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
   JobTable table = rows.finished();
   if (without_period > 0)
     table.warnings.push_back(
-        one_line(fmt::format("{}: {} of jobs that are kept: no start or no end that can be, and no "
-                             "time added",
-                             file, plural(without_period, "attempt"))));
+        one_line(fmt::format("{}: {} of kept jobs without a possible start or end: they add no time", file,
+                             plural(without_period, "attempt"))));
   if (differing > 0)
     table.warnings.push_back(
         one_line(fmt::format("{}: {} with different numbers of GPUs in its attempts: that of the longest is taken",

@@ -1,9 +1,9 @@
-// The graph of a job, of what its inputs hold (join() of read_traces.h).
+// Joins the parts of a job to one graph (join() of read_traces.h).
 //
-// Ranks without a trace are made from one that has one, where the ranks do the same. With the usual numbering (tensor,
-// data, pipeline ranks are digits of a rank's number: Narayanan et al., SC 2021) the groups of a rank are arithmetic
-// progressions, and the group of another rank is the one that has the same step and its own other digits. Messages are
-// alike if what goes to the rank n further on is what comes from the rank n before: a ring, shifted by one.
+// Ranks without a trace are copied from a rank with one, if the ranks do the same. With the usual numbering (tensor,
+// data, pipeline ranks are digits of a rank's number: Narayanan et al., SC 2021), the groups of a rank are arithmetic
+// progressions. The corresponding group of another rank has the same step, and the other rank's other digits. Messages
+// are alike if a rank sends to rank + n what it receives from rank - n: a shifted ring.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Ranks = std::vector<std::uint32_t>;
 
 constexpr Bytes kMaxCollectiveBytes = std::uint64_t{1} << 60;  // of a collective
 constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
-constexpr Nanos kMaxApart(86'400'000'000'000);                 // beginnings of ranks, by one clock: a day
+constexpr Nanos kMaxApart(86'400'000'000'000);                 // between beginnings of ranks on a common clock: a day
 
 /// "rank 3", "ranks 1, 2, 5 and 40 more".
 std::string shown(const Ranks& ranks) {
@@ -113,7 +113,7 @@ class Join {
     if (apart)
       warn(fmt::format("its ranks begin {:.0f} days apart, so their clocks differ: each one's times are from its first",
                        days(latest - earliest)));
-    // Clocks that inputs share have one beginning, others each their own.
+    // Inputs with a common clock have one origin; others each have their own.
     for (PartialGraph& part : parts_) {
       const Nanos beginning = part.common_clock && !apart ? earliest : first_start(part);
       if (beginning.is_never()) continue;
@@ -130,7 +130,7 @@ class Join {
     }
   }
 
-  // What is said of several files is said once.
+  // Merges equal warnings of several files.
   void take_warnings() {
     struct Said {
       std::string source;
@@ -167,7 +167,7 @@ class Join {
     return first;
   }
 
-  // Whether it matters which trace is whose: for messages, and for groups that list their ranks.
+  // Whether the numbers of ranks matter: for messages, and for groups that list their ranks.
   [[nodiscard]] bool depends_on_numbers() const {
     const auto numbered = [](const GraphNode& node) {
       return node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast;
@@ -192,7 +192,7 @@ class Join {
         }
         const auto [at, added] = present_.emplace(rank, from);
         if (!added)
-          fail(source(from), fmt::format("rank {} is in {}, too", rank, source(at->second)),
+          fail(source(from), fmt::format("rank {} is also in {}", rank, source(at->second)),
                "give one trace of each rank, of one job");
       }
     const bool guessed = unnumbered.size() > 1 && depends_on_numbers();
@@ -201,8 +201,8 @@ class Join {
       while (present_.contains(next)) ++next;
       if (guessed && &from == &unnumbered.front())
         graph_.warnings.push_back(
-            fmt::format("{}: {} do not tell their rank; they are numbered in the order in which they were given, from "
-                        "{} on: end their names in it, as in trace.{}.json",
+            fmt::format("{}: {} do not state their rank; they are numbered in the given order, from {} on; end their "
+                        "names with the rank, e.g. trace.{}.json",
                         source(from), plural(unnumbered.size(), "trace"), next, next));
       present_.emplace(next, from);
       parts_[from.part].rank_of[from.position] = next;
@@ -210,7 +210,7 @@ class Join {
     if (present_.empty()) fail(source(), "it holds no ranks", "give a trace with at least one");
   }
 
-  // Groups of several inputs that have one id are one group, of the ranks that run collectives with it.
+  // Groups of several inputs with one id are one group, of all ranks that run collectives with it.
   void find_members() {
     std::map<std::string, std::set<std::uint32_t>> by_id;
     std::map<std::string, std::uint32_t> sizes;
@@ -261,7 +261,7 @@ class Join {
     std::uint32_t told = 0;
     std::uint32_t least = present_.rbegin()->first + 1;
     bool talks = false;
-    bool whole = false;  // whether something depends on how many ranks there are
+    bool whole = false;  // whether anything depends on the number of ranks
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const PartialGraph& part = parts_[p];
       if (told != 0 && part.world != 0 && part.world != told)
@@ -284,19 +284,19 @@ class Join {
     }
     if (told == 0 && options_.ranks != 0) {
       if (options_.ranks < least)
-        fail(source(), fmt::format("it needs {} ranks, {} are given", least, options_.ranks), "give at least as many");
+        fail(source(), fmt::format("it needs {} ranks, but {} are given", least, options_.ranks),
+             "give at least as many");
       told = options_.ranks;
     } else if (options_.ranks != 0 && options_.ranks != told) {
-      warn(fmt::format("the job has {} ranks, as the trace tells; {} are asked for, and that is not taken", told,
-                       options_.ranks));
+      warn(fmt::format("the trace states that the job has {} ranks; ignoring the given {}", told, options_.ranks));
     }
     world_ = std::max(told, least);
     if (world_ == 1 && talks && told == 0) world_ = 2;
     if (told == 0 && whole && world_ > present_.size())
-      warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
+      warn(fmt::format("the trace does not state the job's number of ranks; assuming {}, the smallest number that fits",
+                       world_));
     if (world_ > options_.max_ranks)
-      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, options_.max_ranks),
-           "give a trace of fewer");
+      fail(source(), fmt::format("it has {} ranks, more than {}", world_, options_.max_ranks), "give a trace of fewer");
   }
 
   void complete_members() {
@@ -312,14 +312,15 @@ class Join {
         Ranks known = std::exchange(members.ranks, {});
         std::uint32_t first = 0;
         if (members.size < world_) {
-          // Neighbours, as tensor ranks are.
+          // Adjacent ranks, like tensor-parallel ones.
           const std::uint32_t one = known.empty() ? parts_[p].rank_of.front() : known.front();
           first = std::min(one / members.size * members.size, world_ - members.size);
           if (told.insert(parts_[p].groups[g].id + fmt::format(" {}", members.size)).second)
-            graph_.warnings.push_back(fmt::format("{}: which {} ranks are in a group is not told; neighbours are taken",
-                                                  parts_[p].graph.sources.front(), members.size));
+            graph_.warnings.push_back(
+                fmt::format("{}: the trace does not state which {} ranks are in a group; assuming neighbours",
+                            parts_[p].graph.sources.front(), members.size));
         }
-        // The lowest from `first` on that are missing; both lists ascend.
+        // Adds the lowest missing ranks from `first` on; both lists ascend.
         Ranks& all = members.ranks;
         std::size_t lacking = members.size - known.size();
         auto next = known.begin();
@@ -349,7 +350,7 @@ class Join {
     }
   }
 
-  // Steps that have names are the same if their names are; others by their number.
+  // Steps are identified by their names; without names, by their numbers.
   void merge_steps() {
     bool named = true;
     for (const PartialGraph& part : parts_) {
@@ -381,7 +382,7 @@ class Join {
         at[p].push_back(index);
       }
     }
-    // A rank may have begun earlier than the first one: its steps come before.
+    // A rank may have begun before the first one; then its steps come earlier.
     std::vector<std::size_t> order(merged.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const bool timed = std::ranges::none_of(merged, [](const Merged& m) { return m.start.is_never(); });
@@ -403,7 +404,7 @@ class Join {
              "give traces of one run");
   }
 
-  // By how much the ranks of a group of `from` are apart if other ranks have the same group, moved: 0 if they have not.
+  // The distance between the ranks of a group of `from`, if other ranks have the same group, shifted; otherwise 0.
   [[nodiscard]] std::uint32_t stride_of(const Ranks& group, std::uint32_t from) const {
     const auto size = static_cast<std::uint32_t>(group.size());
     const std::uint32_t stride = size < 2 ? 1 : group[1] - group[0];
@@ -417,13 +418,13 @@ class Join {
     return rank - rank / stride % size * stride;
   }
 
-  // The first rank of the group of `rank` that is to it what `group` is to the rank with a trace.
+  // The first rank of the group of `rank` that corresponds to `group` of the rank with a trace.
   [[nodiscard]] static std::uint32_t first_of(const Ranks& group, std::uint32_t stride, std::uint32_t rank) {
     if (std::ranges::binary_search(group, rank)) return group.front();
     return first_for(rank, stride, static_cast<std::uint32_t>(group.size()));
   }
 
-  // By how far away the other rank is and by tag: the bytes of messages, in order.
+  // The bytes of messages in order, by distance of the other rank and by tag.
   using Messages = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<Bytes>>;
   [[nodiscard]] std::pair<Messages, Messages> messages(std::uint32_t rank, const From& from) const {
     std::pair<Messages, Messages> result;
@@ -435,9 +436,9 @@ class Join {
     return result;
   }
 
-  // Whether ranks that are missing could be made, and the job with them comes to an end. What passes messages in one
-  // direction, such as the middle stage of a pipeline, looks like a ring, in which each rank would wait for the one
-  // before it.
+  // Makes missing ranks; false if that is impossible, or if the job would not end with them. A rank that passes
+  // messages on in one direction, e.g. the middle stage of a pipeline, looks like part of a ring, in which each rank
+  // would wait for the one before.
   bool fill_and_check() {
     const std::vector<std::string> warnings = graph_.warnings;
     if (!fill()) return false;
@@ -449,10 +450,11 @@ class Join {
       const auto& all = rank_at(present_.begin()->second).nodes;
       if (std::ranges::none_of(all, [](const GraphNode& node) { return node.kind == Kind::send; })) throw;
     }
-    // Back to where fill() began.
+    // Restores the state before fill().
     graph_.warnings = warnings;
-    warn(fmt::format("if ranks without a trace were like rank {}, the job could not end: it stands for none of them",
-                     present_.begin()->first));
+    warn(
+        fmt::format("if ranks without a trace were like rank {}, the job could not end; it is not used for any of them",
+                    present_.begin()->first));
     graph_.ranks.clear();
     graph_.groups.clear();
     graph_.names.clear();
@@ -498,12 +500,12 @@ class Join {
     graph_.ranks.resize(world_);
     for (const auto& [rank, own] : present_) copy(own, rank, rank);
     for (const std::uint32_t rank : missing) copy(from, model, rank);
-    graph_.warnings.push_back(fmt::format("{}: rank {} stands for {} of {}, of which there is no trace", source(from),
-                                          model, shown(missing), world_));
+    graph_.warnings.push_back(fmt::format("{}: rank {} is used for {} of {}, which have no trace", source(from), model,
+                                          shown(missing), world_));
     return true;
   }
   static constexpr std::uint32_t kMaxRanksMade = 65'536;
-  static constexpr std::size_t kMaxMade = 32'000'000;  // nodes and what they wait for, of all ranks that are made
+  static constexpr std::size_t kMaxMade = 32'000'000;  // nodes and their waits, of all ranks made
 
   [[nodiscard]] std::set<std::uint32_t> groups_used(const From& from) const {
     std::set<std::uint32_t> used;
@@ -536,11 +538,12 @@ class Join {
   }
 
   struct CopiedGroup {
-    std::uint32_t index = kUnknownRank;  ///< in graph_.groups; kUnknownRank: fewer than two of its ranks are there
-    bool cut = false;                    ///< some are not
+    std::uint32_t index = kUnknownRank;  ///< in graph_.groups; kUnknownRank: fewer than two of its ranks are present
+    bool cut = false;                    ///< some of its ranks are missing
   };
 
-  // The nodes of `model`, as those of `rank`. `last`: nobody needs the part's any more, which may be most of memory.
+  // Copies the nodes of `model` to `rank`. `last`: moves them, since the part, which may take most of the memory, is no
+  // longer needed.
   void copy(const From& from, std::uint32_t model, std::uint32_t rank, bool last = false) {
     PartialGraph& part = parts_[from.part];
     const std::set<std::uint32_t> used = groups_used(from);
@@ -549,7 +552,7 @@ class Join {
       to = std::move(part.graph.ranks[from.position]);
     else
       to = rank_at(from);
-    // Of groups that are used; there may be many of others. Kept, as ranks are many, too.
+    // Only groups in use; there may be many others. Members, to reuse their memory for many ranks.
     std::vector<CopiedGroup>& groups = copied_of_;
     std::vector<std::int64_t>& moved = moved_;
     groups.resize(std::max(groups.size(), members_[from.part].size()));
@@ -578,7 +581,7 @@ class Join {
       const bool collective = node.kind == Kind::collective;
       const std::uint32_t peer = model == rank ? node.peer : (node.peer + world_ - model + rank) % world_;
       if (collective) {
-        if (options_.as_recorded) node.tag = 0;  // else when ranks agree
+        if (options_.as_recorded) node.tag = 0;  // otherwise agree() does it
         const std::uint32_t group = node.group;
         if (groups[group].index == kUnknownRank) {
           leave_out(node);
@@ -587,7 +590,7 @@ class Join {
         node.group = groups[group].index;
         if (groups[group].cut) ++smaller_;
         if (node.collective == Collective::broadcast) {
-          // If the root is not there, another one sends.
+          // If the root is missing, the first member sends.
           const auto at = place_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
           const Ranks& members = graph_.groups[node.group];
           node.peer =
@@ -607,7 +610,7 @@ class Join {
     }
   }
 
-  // A communication that can't be: others still wait for what it waited for.
+  // Replaces an impossible communication by an empty computation, which keeps the dependencies.
   void leave_out(GraphNode& node) {
     ++left_out_;
     node.kind = Kind::compute;
@@ -625,7 +628,7 @@ class Join {
     return at->second;
   }
 
-  // Collectives of a group have the bytes that the rank with most of them tells; what others lack is left out.
+  // Gives communications the largest bytes that any of their ranks has; leaves out those that other ranks lack.
   void agree() {
     agree_on_collectives();
     agree_on_messages();
@@ -635,8 +638,8 @@ class Join {
     std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< by rank, indices of nodes
   };
 
-  // Numbers tell what a rank lacks in the middle, without which all that follows would be paired wrongly. Where ranks
-  // have none, or none that fit together, order has to do.
+  // Leaves out collectives that other ranks lack, by their numbers; otherwise all later ones would be paired wrongly.
+  // If ranks have no consistent numbers, collectives are paired in order.
   void leave_out_unpaired(const Ranks& group, Lists& lists, std::size_t& lacking) {
     using Key = std::pair<Collective, std::uint64_t>;
     std::map<Key, std::size_t> having;  // ranks
@@ -698,11 +701,11 @@ class Join {
         if (!agree_on(lists, i)) ++uneven;
     }
     warn(lacking, "collective", "that other ranks of the group do not run in that step: left out");
-    warn(roots_, "broadcast", "whose ranks tell different roots: those of the lowest rank are taken");
-    warn(uneven, "collective", "whose ranks tell different bytes: the most of them are taken");
+    warn(roots_, "broadcast", "whose ranks state different roots: using those of the lowest rank");
+    warn(uneven, "collective", "whose ranks state different bytes: using the largest number");
   }
 
-  // Whether the ranks tell the same bytes.
+  // Sets bytes and root of the i-th collective on all ranks. False if the bytes differed.
   bool agree_on(const Lists& lists, std::size_t i) {
     const auto node_of = [&](const auto& entry) -> GraphNode& {
       return graph_.ranks[entry.first].nodes[entry.second[i]];
@@ -756,14 +759,14 @@ class Join {
       }
     }
     warn(lacking, "message", "without the other end of it: left out");
-    warn(uneven, "message", "of different bytes at both ends: the most of them are taken");
+    warn(uneven, "message", "of different bytes at both ends: using the larger number");
   }
 
   [[nodiscard]] std::uint32_t recorded(std::uint32_t rank) const {
     return graph_.recorded_ranks.empty() ? rank : graph_.recorded_ranks[rank];
   }
 
-  /// Indices of the parts' texts in the graph's.
+  /// Maps indices of the parts' texts to those of the graph.
   class Texts {
    public:
     std::uint32_t at(std::uint32_t part, std::uint32_t index, const std::vector<std::string>& from,
@@ -788,13 +791,13 @@ class Join {
   TraceOptions options_;
   ExecutionGraph graph_;
   std::map<std::uint32_t, From> present_;            ///< by recorded rank
-  std::vector<std::vector<Members>> members_;        ///< of the groups of each part
-  std::vector<std::vector<std::uint32_t>> steps_;    ///< of each part, in graph_.steps
-  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< of recorded ranks in graph_.ranks
+  std::vector<std::vector<Members>> members_;        ///< by part and group
+  std::vector<std::vector<std::uint32_t>> steps_;    ///< by part and step: index in graph_.steps
+  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< by recorded rank: index in graph_.ranks
   std::map<Ranks, std::uint32_t> group_;
-  std::vector<std::uint32_t> strides_;  ///< of the groups of the part that missing ranks are made from
+  std::vector<std::uint32_t> strides_;  ///< by group of the part from which missing ranks are copied
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;  ///< by part, group, first
-  std::vector<CopiedGroup> copied_of_;  ///< by group, of the rank that is copied
+  std::vector<CopiedGroup> copied_of_;  ///< by group of the copied rank
   std::vector<std::int64_t> moved_;
   Texts name_;
   Texts lane_;
@@ -802,7 +805,7 @@ class Join {
   std::size_t left_out_ = 0;
   std::size_t messages_out_ = 0;
   std::size_t smaller_ = 0;
-  std::size_t roots_ = 0;  ///< broadcasts whose ranks do not agree on it
+  std::size_t roots_ = 0;  ///< broadcasts whose ranks have different roots
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// See json_elements.h. Where an element ends is found by its brackets and quotation marks; what is in it, RapidJSON
-// parses in place.
+// See json_elements.h. The end of an element is found by its brackets and quotation marks; RapidJSON parses it in
+// place.
 #include "mltcp/lab/workload/traces/json_elements.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ void JsonElements::fail(std::string_view cause) const {
 std::string JsonElements::place() const { return fmt::format("element {}, byte {}", element_, element_at_); }
 
 bool JsonElements::fill() {
-  // What is read is forgotten, but for the value that is being read.
+  // Removes bytes that have been read, except those of the current value.
   const std::size_t from = keeping_ ? keep_ : at_;
   if (from > 0) {
     std::memmove(buffer_.data(), buffer_.data() + from, end_ - from);
@@ -81,7 +81,7 @@ std::size_t JsonElements::skip_value() {
     next = peek();
     if (next == kEnd) fail("the file is cut off");
     if (text) {
-      // The bulk of a file: until something happens in the text.
+      // Most of a file: skips to the next character with a meaning.
       const char* from = buffer_.data() + at_;
       const char* to = buffer_.data() + end_;
       const char* stop = std::find_if(from, to, [](char c) { return c == '"' || c == '\\'; });
@@ -117,7 +117,7 @@ std::size_t JsonElements::skip_value() {
 }
 
 const rapidjson::Value& JsonElements::parse(std::size_t from) {
-  // The parser wants a 0 behind the value, which may be where the next one begins.
+  // The parser needs a 0 after the value, where the next one may begin.
   if (at_ == buffer_.size()) buffer_.push_back('\0');
   const char behind = std::exchange(buffer_[at_], '\0');
   document_.SetNull();
@@ -127,7 +127,7 @@ const rapidjson::Value& JsonElements::parse(std::size_t from) {
   if (document_.HasParseError()) {
     std::string why = rapidjson::GetParseError_En(document_.GetParseError());
     std::erase(why, '.');
-    throw InputError(fmt::format("{}: byte {}: this is no JSON ({}); copy or record it again", input_.name(),
+    throw InputError(fmt::format("{}: byte {}: this is not JSON ({}); copy or record it again", input_.name(),
                                  before_ + from + document_.GetErrorOffset(), why));
   }
   return document_;
@@ -148,7 +148,7 @@ void JsonElements::elements(const std::function<void(const rapidjson::Value&)>& 
     if (next == kEnd) fail("the file is cut off");
     take();
     if (next == ']') return;
-    if (next != ',') fail("',' or ']' is missing behind an element");
+    if (next != ',') fail("',' or ']' is missing after an element");
   }
 }
 
@@ -177,7 +177,7 @@ void JsonElements::read(const std::function<void(const rapidjson::Value&)>& each
         if (peek_visible() != '"') fail("the name of a member is missing");
         const rapidjson::Value& name = parse(skip_value());
         const std::string key(name.GetString(), name.GetStringLength());
-        expect(':', "behind the name of a member");
+        expect(':', "after the name of a member");
         if (key == key_ && peek_visible() == '[') {
           found = true;
           elements(each);
@@ -189,12 +189,12 @@ void JsonElements::read(const std::function<void(const rapidjson::Value&)>& each
         if (next == kEnd) fail("the file is cut off");
         take();
         if (next == '}') break;
-        if (next != ',') fail("',' or '}' is missing behind a member");
+        if (next != ',') fail("',' or '}' is missing after a member");
       }
     }
     if (!found) fail(fmt::format("there is no list {}", in_quotes(key_)));
   }
-  if (peek_visible() != kEnd) fail("there is more behind the end");
+  if (peek_visible() != kEnd) fail("there is text after the end");
 }
 
 namespace json {

@@ -1,5 +1,5 @@
-// JSON of any length, element by element: the members of one array are parsed one at a time, so that memory is bounded
-// by the longest of them. What is around them is only looked at.
+// JSON of any length, element by element: the elements of one array are parsed one at a time, so that memory is bounded
+// by the longest of them. The text around them is skipped.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -17,8 +17,7 @@ namespace mltcp::workload {
 
 class JsonElements {
  public:
-  /// Elements are those of the array that is the member `key` of the file's object; or of the file's own array; or
-  /// objects one after the other.
+  /// The elements are those of the array `key` in the file's object; or of the file's array; or a sequence of objects.
   JsonElements(TraceInput& input, std::string_view key);
 
   /// Calls `each` with every element, and `member` with other members of the file's object, large ones excepted. Throws
@@ -26,7 +25,7 @@ class JsonElements {
   void read(const std::function<void(const rapidjson::Value&)>& each,
             const std::function<void(std::string_view key, const rapidjson::Value&)>& member = {});
 
-  /// For messages: "element 3, byte 190", of the element that is being read, from 1.
+  /// For messages, the place of the current element, from 1: "element 3, byte 190".
   [[nodiscard]] std::string place() const;
 
  private:
@@ -37,7 +36,7 @@ class JsonElements {
   void take() { ++at_; }
   void expect(char which, std::string_view where);
   bool fill();
-  std::size_t skip_value();  ///< to the end of a value; yields where it begins, in buffer_
+  std::size_t skip_value();  ///< goes to the end of a value; returns its beginning in buffer_
   const rapidjson::Value& parse(std::size_t from);
   void elements(const std::function<void(const rapidjson::Value&)>& each);
   [[noreturn]] void fail(std::string_view cause) const;
@@ -46,8 +45,8 @@ class JsonElements {
   std::string key_;
   std::vector<char> buffer_;
   std::size_t at_ = 0;    ///< in buffer_
-  std::size_t end_ = 0;   ///< of what is in buffer_
-  std::size_t keep_ = 0;  ///< beginning of what must stay in buffer_, if keeping_
+  std::size_t end_ = 0;   ///< end of the bytes in buffer_
+  std::size_t keep_ = 0;  ///< if keeping_: beginning of the bytes that must stay in buffer_
   bool keeping_ = false;
   std::uint64_t before_ = 0;  ///< bytes of the input before buffer_
   std::uint64_t element_at_ = 0;
@@ -55,11 +54,11 @@ class JsonElements {
   rapidjson::Document document_;
 };
 
-/// Numbers and texts of a JSON object, however they are spelt: with a default if there is none.
+/// Numbers and texts of a JSON object, with a default if there is none.
 namespace json {
 /// The member, or null.
 const rapidjson::Value* member(const rapidjson::Value& object, const char* key);
-/// A number that is whole, or a text of one.
+/// Reads a whole number, or a text of one. False if there is none.
 bool whole(const rapidjson::Value* value, std::int64_t& result);
 std::string_view text(const rapidjson::Value* value);
 }  // namespace json

@@ -30,18 +30,18 @@ using Kind = KinetoDetails::Kind;
 
 constexpr double kMaxStart = 3e15;  // microseconds since 1970: the year 2065
 constexpr double kMaxLength = 1e15;
-constexpr Nanos kMaxApart = 3600_s;  // between events: no profiler runs that long
-constexpr Nanos kMaxAlone = 60_s;    // that an event may take, however short the trace
+constexpr Nanos kMaxApart = 3600_s;  // between events; longer than any profiler runs
+constexpr Nanos kMaxAlone = 60_s;    // allowed length of an event, even in a short trace
 constexpr Nanos kTolerance = 1_us;   // of times: older profilers write whole microseconds
 constexpr std::int64_t kMaxWorkers = 10'000'000;
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxValues = 1'000'000;  // of an event
+constexpr std::size_t kMaxValues = 1'000'000;  // per event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
 constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // bytes in memory
-constexpr std::size_t kMaxElement = 64;                 // characters of an element of a list that is looked at
-constexpr std::size_t kMaxQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
+constexpr std::size_t kMaxElement = 64;                 // characters read of an element of a list
+constexpr std::size_t kMaxQuietChunks = 256;            // 16 MiB without a value; no profiler writes such a long text
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
-constexpr std::string_view kAnew = "export the trace anew";
+constexpr std::string_view kAnew = "export the trace again";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -49,7 +49,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// What kind of communication a name tells of.
+/// Sets the kind of communication that the name says.
 void name_kind(std::string_view name, KinetoDetails& of) {
   std::string plain = lower(name);
   std::erase_if(plain, [](char c) { return c < 'a' || c > 'z'; });
@@ -74,24 +74,25 @@ void name_kind(std::string_view name, KinetoDetails& of) {
   } else if (has("gather") || has("scatter")) {
     collective(Collective::all_to_all, "gathers and scatters are taken as all-to-alls, by the busiest rank");
   } else if (has("reduce")) {
-    collective(Collective::broadcast, "reductions to one rank are taken for broadcasts from it");
+    collective(Collective::broadcast, "reductions to one rank are taken as broadcasts from it");
   }
 }
 
-/// Whether a kernel is one of a library that communicates: NCCL, RCCL, MSCCL, oneCCL, HCCL and others.
+/// Whether a kernel is one of a communication library: NCCL, RCCL, MSCCL, oneCCL, HCCL and others.
 bool names_communication(std::string_view name) {
   static constexpr std::string_view kParts[] = {
       "allreduce", "all_reduce", "allgather", "all_gather", "alltoall",       "all_to_all",    "hccl",     "hcom_",
       "nccl",      "oneccl",     "rccl",      "sccl",       "reduce_scatter", "reducescatter", "sendrecv", "xccl"};
-  // Every kernel is looked at: few have any two letters that a part begins with. Capitals have the same 5 low bits.
+  // For speed, since every kernel is tested: few names contain the first two letters of a part. Capitals have the same
+  // 5 low bits.
   static constexpr auto kPair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
   static constexpr auto kBegins = [] {
     std::array<bool, 1024> all{};
     for (const std::string_view part : kParts) all[kPair(part[0], part[1])] = true;
     return all;
   }();
-  if (name.starts_with("triton_")) return false;  // named after what a compiler fused
-  // What follows is of what types it is.
+  if (name.starts_with("triton_")) return false;  // named after the operations that a compiler fused
+  // Types follow after the name.
   for (std::size_t at = 0; at + 1 < name.size() && name[at] != '<' && name[at] != '('; ++at) {
     if (!kBegins[kPair(name[at], name[at + 1])]) continue;
     const std::string rest = lower(name.substr(at, 14));
@@ -101,7 +102,7 @@ bool names_communication(std::string_view name) {
   return false;
 }
 
-/// Of an annotation, what follows the name of a library that communicates: "all_reduce" of "nccl:all_reduce".
+/// The part of an annotation after the name of a communication library: "all_reduce" of "nccl:all_reduce".
 std::string_view annotated(std::string_view name) {
   const std::size_t colon = name.substr(0, 5).find(':');
   if (colon == std::string_view::npos) return {};
@@ -111,7 +112,7 @@ std::string_view annotated(std::string_view name) {
              : name.substr(colon + 1);
 }
 
-/// Microseconds as nanoseconds. A double could not tell them apart: there are too many of them since 1970.
+/// Converts microseconds to nanoseconds. A double is not precise enough for nanoseconds since 1970.
 std::optional<Nanos> parse_micros(std::string_view text, double most) {
   const char* const end = text.data() + text.size();
   std::int64_t whole = 0;
@@ -156,7 +157,7 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// The text as RapidJSON wants it, in pieces.
+/// The text in pieces, as RapidJSON reads it.
 class Stream {
  public:
   using Ch = char;
@@ -168,7 +169,7 @@ class Stream {
     if (at_ == end_) refill();
   }
 
-  /// Found by RapidJSON in place of its own: what stands next is no text.
+  /// RapidJSON finds this one in place of its own. Called outside of texts.
   friend void SkipWhitespace(Stream& stream) { stream.skip(); }
 
   [[nodiscard]] Ch Peek() const { return *at_; }
@@ -179,13 +180,13 @@ class Stream {
   }
   [[nodiscard]] std::size_t Tell() const { return before_ + static_cast<std::size_t>(at_ - buffer_->data()); }
   [[nodiscard]] bool ended() const { return at_ == end_; }
-  /// Of what is read next, from 1.
+  /// The current line, from 1.
   [[nodiscard]] std::size_t line() const {
     return lines_ + static_cast<std::size_t>(std::count(buffer_->data(), at_, '\n')) + 1;
   }
   void value() { quiet_ = 0; }
 
-  // RapidJSON's readers want these to be there and never call them.
+  // RapidJSON's readers require these and never call them.
   Ch* PutBegin() { return nullptr; }
   void Put(Ch /*c*/) {}
   void Flush() {}
@@ -219,7 +220,7 @@ class Stream {
     if (kind() == kNumber) respell();
   }
 
-  /// A number that is none, as libkineto writes it, becomes what RapidJSON reads: Inf, NaN.
+  /// Replaces libkineto's spelling of infinite numbers and NaN by the one that RapidJSON reads: Inf, NaN.
   void respell() {
     constexpr std::ptrdiff_t most = 4;  // characters
     if (end_ - at_ < most) {
@@ -250,7 +251,7 @@ class Stream {
   std::size_t quiet_ = 0;   ///< pieces since the last value
 };
 
-/// What is kept of an event while it is read.
+/// Values kept of an event while it is read.
 enum Field : std::uint8_t {
   kPhase,
   kCategory,
@@ -321,7 +322,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return std::move(events_);
   }
 
-  // What RapidJSON calls; false would end the parsing.
+  // Called by RapidJSON; returning false would end the parsing.
   bool Default() { return other(); }
   bool Null() { return other(); }
   bool Bool(bool /*value*/) { return other(); }
@@ -411,7 +412,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     throw InputError(one_line(fmt::format("{}: {}; {}", events_.file, cause, advice)));
   }
   [[nodiscard]] std::string place() const { return fmt::format("event {} (byte {})", events_.count, stream_.Tell()); }
-  /// A trace that was not written to its end, or is no JSON.
+  /// Throws for a trace that is cut off, or is no JSON.
   [[noreturn]] void refuse(const rapidjson::ParseResult& result) const {
     if (result.Code() == rapidjson::kParseErrorNumberTooBig)
       fail(fmt::format("line {}, byte {}: a number is out of range", stream_.line(), result.Offset()), kCure);
@@ -423,7 +424,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     else
       cause = rapidjson::GetParseError_En(result.Code());
     if (cause.ends_with('.')) cause.pop_back();
-    fail(fmt::format("no JSON: parse error at line {}, byte {}: {}", stream_.line(), result.Offset(), cause), kCure);
+    fail(fmt::format("not JSON: parse error at line {}, byte {}: {}", stream_.line(), result.Offset(), cause), kCure);
   }
 
   /// An object or an array.
@@ -442,12 +443,11 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
            kCure);
   }
 
-  /// Counts what is kept from now on.
+  /// Counts bytes that are kept from now on.
   void keep(std::size_t bytes) {
     if (keep_) return keep_(bytes);
     kept_ += bytes;
-    if (kept_ > kMaxKept)
-      fail(fmt::format("what is kept of its events takes more than {} MiB", kMaxKept >> 20U), "record fewer steps");
+    if (kept_ > kMaxKept) fail(fmt::format("its events need more than {} MiB", kMaxKept >> 20U), "record fewer steps");
   }
 
   bool other() { return value({}, Value::Type::other); }
@@ -474,7 +474,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       set(field_, text, type);
     } else if (in_args_ && depth_ == 5) {
       if (field_ == kDims) shapes_.emplace_back();
-      // None is as long as that: what is longer is unknown, or no rank, without all of it.
+      // No valid element is that long; a longer one remains unknown, or no rank, when cut.
       text = text.substr(0, kMaxElement);
       if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
       if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
@@ -488,7 +488,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const auto parsed = type == Value::Type::number ? number_from<std::int64_t>(text) : std::nullopt;
     const bool is_whole = parsed.has_value();
     const std::int64_t size = parsed.value_or(-1);
-    // A list that does not begin with a number is none of sizes.
+    // A list of sizes begins with a number.
     if (!std::exchange(shape.begun, true) && is_whole) shape.state = Shape::State::sizes;
     if (shape.state != Shape::State::sizes || shape.elements > kMaxKinetoBytes) return;
     if (size < 0)
@@ -529,7 +529,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                        std::int64_t most) const {
     const auto number = type == Value::Type::number ? number_from<std::int64_t>(text, least, most) : std::nullopt;
     if (!number)
-      fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key,
+      fail(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key,
                        in_quotes(type == Value::Type::text ? fmt::format("\"{}\"", text) : std::string(text)), least,
                        most),
            kAnew);
@@ -592,12 +592,12 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       if (name.starts_with("ProfilerStep#")) return Sort::step;
       return annotated(name).empty() ? Sort::none : Sort::around;
     }
-    // NCCL launches its kernels by the driver from CUDA 11.8 on. Those of other devices have a prefix of their own.
+    // From CUDA 11.8 on, NCCL launches its kernels by the driver. Categories of other devices have a prefix.
     if (category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime") {
       const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
       if (has("Synchronize")) return Sort::synchronisation;
       if (has("StreamWaitEvent")) return Sort::wait_call;
-      // Most calls launch nothing. Those that this CUPTI had no name for may.
+      // Most calls launch nothing. Calls for which this CUPTI had no name may launch.
       return has("Event") || has("Capturing") || has("Get") || has("Attribute") || has("Occupancy") ? Sort::none
                                                                                                     : Sort::launch;
     }
@@ -605,15 +605,15 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (category == "cuda_sync" && name == "Stream Wait Event") return Sort::wait;
     return Sort::none;
   }
-  /// Whether the arguments matter of what is known so far; what is not known yet may make them.
+  /// Whether the arguments may be needed, from the values known so far.
   [[nodiscard]] bool wanted() const { return !has(kPhase) || !has(kCategory) || !has(kName) || sort() != Sort::none; }
 
-  /// Takes what is needed of an event.
+  /// Takes the needed values of an event.
   void take() {
     values_ = 0;
     Sort sort = this->sort();
     if (sort == Sort::none) return;
-    // The check for numbers that are none, which PyTorch launches beside a communication, has its arguments.
+    // PyTorch launches a check for NaN with a communication. It has the same arguments, and is no communication.
     if (sort == Sort::kernel && (names_communication(text(kName)) ||
                                  (has(kCollective) && text(kName).find("checkForNaN") == std::string_view::npos)))
       sort = Sort::communication;
@@ -622,7 +622,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     keep((detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel)) +
          (sort == Sort::step ? name.size() : 0));
     const Nanos start = time(kStart, "ts", kMaxStart);
-    // A profiler that was stopped in a call may leave it out.
+    // A profiler that was stopped during a call may leave the length out.
     const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMaxLength);
     if (start.count == 0 && length.count == 0 && sort != Sort::wait) {
       ++untimed_;
@@ -738,7 +738,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       const Shape& shape = shapes_[i];
       if (shape.state == Shape::State::none || types_[i].empty()) continue;
       if (shape.state == Shape::State::wrong)
-        fail(fmt::format("{}: \"Input Dims\" of {} are no sizes", place(), in_quotes(text(kName))), kCure);
+        fail(fmt::format("{}: \"Input Dims\" of {} are not sizes", place(), in_quotes(text(kName))), kCure);
       const auto bytes = product(shape.elements, types_[i]);
       if (!bytes) return result;
       sum += *bytes;
@@ -780,7 +780,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return found->second;
   }
 
-  /// Empty if the type is not known.
+  /// Empty if the type is unknown.
   std::optional<Bytes> product(Uint128 elements, std::string_view type) {
     const auto each = element_bytes(type);
     if (!each) {
@@ -798,9 +798,9 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     events_.workers = world_.value_or(0);
     events_.devices = static_cast<std::uint32_t>(devices_.size());
     if (untimed_ > 0)
-      warn(fmt::format("{} at 0 that took no time left out: nobody timed them", plural(untimed_, "event")));
+      warn(fmt::format("{} at time 0 without a duration left out: they were not timed", plural(untimed_, "event")));
     leave_out_steps();
-    constexpr std::size_t place = 64;  // of one in the map
+    constexpr std::size_t place = 64;  // bytes per entry of the map
     keep(configured_.size() * place);
     std::map<std::string_view, const Configured*> configured;
     for (const Configured& each : configured_) configured.try_emplace(each.name, &each);
@@ -822,7 +822,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     std::ranges::stable_sort(events_.waits, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     auto& launches = events_.launches;
     std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
-    // Of several, the last.
+    // Of several launches with one correlation, keeps the last.
     const auto kept = std::unique(launches.rbegin(), launches.rend(),
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
     launches.erase(launches.begin(), kept.base());
@@ -861,9 +861,9 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     });
   }
 
-  /// Where most kernels begin before their launch, or all but a few hours behind it, the clocks of host and GPU differ.
+  /// If most kernels begin before their launch, or nearly all begin hours after it, the clocks of host and GPU differ.
   void align_clocks() {
-    std::vector<Nanos> late;  // by how much kernels begin behind their launch
+    std::vector<Nanos> late;  // how long after its launch each kernel begins
     keep((events_.kernels.size() + events_.communications.size()) * sizeof(Nanos));
     std::size_t early = 0;
     each_on_gpu([&](const KinetoEvents::Kernel& kernel) {
@@ -884,7 +884,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                            : std::string()));
   }
 
-  /// Leaves out what lies an hour and more from the other events, or takes much longer than all of them.
+  /// Leaves out events an hour or more from the others, or much longer than all others together.
   void leave_out_far() {
     const auto each_list = [&](const auto& visit) {
       visit(events_.steps);
@@ -923,7 +923,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                      plural(far, "event")));
   }
 
-  /// The most events of which each begins within an hour of another; of as many, the later ones.
+  /// The largest set of events of which each begins within an hour of another; of equal sets, the later one.
   template <typename EachList>
   KinetoSpan largest_heap(const EachList& each_list, std::size_t count) {
     std::vector<Nanos> starts;
@@ -943,7 +943,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return largest;
   }
 
-  /// Where no kernel communicates, as on CPUs, what the host recorded stands for them.
+  /// If no kernel communicates, as on CPUs, the host's records are the communications.
   void take_from_host() {
     if (!events_.communications.empty()) return;
     const auto tells = [](const KinetoEvents::Around& around) {
@@ -981,17 +981,17 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   int depth_ = 0;
   bool has_events_ = false;
   const KinetoKeep& keep_;
-  std::size_t kept_ = 0;    ///< bytes, where nobody else counts them
-  std::size_t values_ = 0;  ///< of the event that is being read, or before it
-  // Of the event that is being read.
+  std::size_t kept_ = 0;    ///< bytes, if there is no keep_
+  std::size_t values_ = 0;  ///< values of the current event, or before it
+  // State of the current event.
   bool skipped_ = false;
   bool in_args_ = false;
   std::uint8_t field_ = kFields;
-  std::uint32_t present_ = 0;  ///< a bit a field
+  std::uint32_t present_ = 0;  ///< one bit per field
   std::array<Value, kFields> values_of_;
   std::vector<Shape> shapes_;
   std::vector<std::string> types_;  ///< empty: none
-  // Of "distributedInfo".
+  // State of "distributedInfo".
   std::string info_key_;
   std::string config_key_;
   std::vector<Configured> configured_;

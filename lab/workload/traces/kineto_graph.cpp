@@ -20,28 +20,28 @@ namespace {
 using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 
-constexpr Nanos kResume = 25_us;       // from the end of what was waited for to the beginning of what waited
-constexpr Nanos kReturn = 50_us;       // the same of a call of the host
-constexpr Nanos kShortestWait = 5_us;  // anything shorter is how times scatter
+constexpr Nanos kResume = 25_us;       // from the end of a communication to the beginning of the waiting kernel
+constexpr Nanos kReturn = 50_us;       // the same for a call of the host
+constexpr Nanos kShortestWait = 5_us;  // shorter ones are scatter
 constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
 constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
-constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
+constexpr std::size_t kLooked = 64;    // kernels or communications examined for one
 constexpr std::size_t kMaxLanes = 1000;
 constexpr std::size_t kMaxPending = 16;  // communications that others wait for as well
 constexpr Nanos kMaxClock(3'000'000'000'000'000'000);
-constexpr Nanos kMinClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
+constexpr Nanos kMinClock(1'000'000'000'000'000'000);  // in 2001; earlier times have no common origin
 
-/// What the GPU does but communicate.
+/// Work of the GPU other than communication.
 struct Kernel {
   Nanos start;
   Nanos end;
   Nanos launch;
-  Nanos possible;  ///< when it could have begun, as to launch and stream
+  Nanos possible;  ///< when it could have begun, given its launch and stream
   std::int64_t correlation = -1;
   std::uint32_t stream = 0;
 };
 
-/// A node of its own.
+/// A communication that becomes a node.
 struct Transfer {
   KinetoTransfer what;
   std::uint32_t group = 0;
@@ -53,16 +53,16 @@ struct Communication {
   Nanos start;
   Nanos end;
   Nanos launch;
-  Nanos ready;  ///< up to when it waits for computation
+  Nanos ready;  ///< it waits for computation up to this time
   std::size_t step = 0;
   std::size_t lane = 0;
   std::size_t in_lane = 0;  ///< its place there
-  std::size_t first = 0;    ///< of its transfers, which go on together
+  std::size_t first = 0;    ///< first of its transfers, which run together
   std::size_t count = 0;
-  std::uint32_t node = 0;  ///< of the first, once it is there; the others follow
+  std::uint32_t node = 0;  ///< node of the first transfer, once it exists; the others follow
 };
 
-/// From `from` to `to` the GPU waits for a communication; not at all if they are equal, but what follows depends on it.
+/// The GPU waits for a communication from `from` to `to`. If they are equal, there is only a dependency.
 struct Wait {
   Nanos from;
   Nanos to;
@@ -95,10 +95,10 @@ class KinetoReader {
     const bool usable = events_.clock >= Nanos(0) && events_.clock <= kMaxClock;
     clock_ = usable ? events_.clock : Nanos(0);
     if (events_.devices > 1)
-      builder_.warn(fmt::format("kernels of {} GPUs are taken for those of one", events_.devices));
+      builder_.warn(fmt::format("kernels of {} GPUs are taken as those of one", events_.devices));
   }
 
-  /// "worker3.json", "dir/rank-12_step.json": files whose trace doesn't tell.
+  /// For a trace without the rank: "worker3.json", "dir/rank-12_step.json".
   static std::uint32_t rank_of_name(const std::string& path) {
     std::string name = path.substr(path.find_last_of("/:") + 1);
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -123,7 +123,7 @@ class KinetoReader {
     if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
   }
 
-  /// Of a time, what goes into the graph.
+  /// A time as it is in the graph.
   [[nodiscard]] Nanos shown(Nanos time) const { return absolute_ ? clock_ + time : time - begin_; }
 
   void find_computation() {
@@ -136,7 +136,7 @@ class KinetoReader {
       if (launched > steps_.launched_until || each.end() <= begin_) continue;
       kernels_.push_back({each.start, each.end(), launched, launched, each.correlation, each.stream});
     }
-    // How long a kernel takes to begin that nothing holds up: what few stay below.
+    // The time that an unhindered kernel takes to begin: a low percentile.
     if (!latencies.empty()) {
       const auto few = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 50);
       std::nth_element(latencies.begin(), few, latencies.end());
@@ -157,7 +157,7 @@ class KinetoReader {
     for (std::size_t i = 1; i < ended_.size(); ++i) ended_[i].second = std::max(ended_[i].second, ended_[i - 1].second);
   }
 
-  /// The latest end of what was launched up to `when`; the beginning of the trace if nothing was.
+  /// The latest end of kernels launched up to `when`; the beginning of the trace if there are none.
   [[nodiscard]] Nanos end_of_launched(Nanos when) const {
     const auto after = std::ranges::partition_point(ended_, [&](const auto& e) { return e.first <= when; });
     return after == ended_.begin() ? begin_ : std::prev(after)->second;
@@ -187,10 +187,10 @@ class KinetoReader {
       if (one.count > 0) communications_.push_back(one);
     }
     if (broadcasts_ > 0)
-      builder_.warn(
-          fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
-    builder_.warn(peerless, "message", "whose other end or size is not told: left out");
-    builder_.warn(alone, "communication", "of a rank with nobody else: left out");
+      builder_.warn(fmt::format(
+          "the trace does not name the root of {} broadcasts: assuming the first rank of each group", broadcasts_));
+    builder_.warn(peerless, "message", "without the other end or a size: left out");
+    builder_.warn(alone, "communication", "with a group of one rank: left out");
     // A stream runs its kernels in the order in which they were launched.
     std::ranges::stable_sort(communications_, {}, &Communication::launch);
     std::map<std::uint32_t, std::size_t> lanes;
@@ -219,7 +219,7 @@ class KinetoReader {
     const KinetoEvents::Group* const group =
         one.what.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.what.group)] : nullptr;
     if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
-    one.peer = 0;  // a broadcast's root is not told: the first rank
+    one.peer = 0;  // the root of a broadcast is unknown: the first rank
     if (group != nullptr && !group->ranks.empty()) {
       if (rank_ == kUnknownRank || std::ranges::binary_search(group->ranks, rank_)) {
         one.group = builder_.group(group->ranks);
@@ -228,8 +228,7 @@ class KinetoReader {
       }
       if (!std::exchange(foreign_, true))
         builder_.warn(
-            fmt::format("event {}: rank {} is not in the group that it communicates in; the group's size is "
-                        "taken alone",
+            fmt::format("event {}: rank {} is not in the group that it communicates in; using only the group's size",
                         kernel.event, rank_));
     }
     if (!told || size == events_.workers) {
@@ -266,12 +265,12 @@ class KinetoReader {
       for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
            ++kernel, ++looked)
         if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
-      // Up to the end, the GPU was idle since `idle`.
+      // Before the end, the GPU was idle since `idle`.
       const auto after =
           std::ranges::partition_point(busy_, [&](const auto& b) { return b.first < one.end - kTolerance; });
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
-      // Nothing follows it, and the host is done.
+      // Nothing follows it, and the host has ended.
       if (since.is_never() && one.end == finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
       if (since.is_never()) continue;
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
@@ -291,7 +290,7 @@ class KinetoReader {
     Nanos since = Nanos::never();
     const auto& all = events_.synchronisations;
     auto at = std::ranges::partition_point(all, [&](const KinetoSpan& s) { return s.start <= end - kShortestWait; });
-    // Calls of a thread don't overlap: looking at a few is enough, unless there are as many threads that wait.
+    // Calls of a thread do not overlap, so a few are enough, unless as many threads wait.
     for (int looked = 0; at != all.begin() && looked < 16; ++looked) {
       --at;
       if (at->end() >= end - kTolerance && at->end() <= end + kReturn) since = std::min(since, at->start);
@@ -299,7 +298,7 @@ class KinetoReader {
     return since;
   }
 
-  /// What the profiler recorded of streams that wait for each other.
+  /// Uses the recorded waits of streams for each other.
   void find_stream_waits() {
     std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // by stream, by correlation
     for (const Kernel& kernel : kernels_) kernels[kernel.stream].push_back(&kernel);
@@ -326,10 +325,10 @@ class KinetoReader {
     }
   }
 
-  /// Calls that let a stream wait for another without telling which, matched with what there was to wait for.
+  /// Matches calls that let an unknown stream wait with communications for which they could wait.
   void match_wait_calls() {
     if (events_.wait_calls.empty() || communications_.empty()) return;
-    // By thread: what launched communications, and what was launched.
+    // By thread: calls that launched communications, and launched kernels.
     std::map<std::uint32_t, std::vector<KinetoSpan>> launching;
     for (const Communication& one : communications_) {
       const auto* const launch = events_.launch(one.kernel->correlation);
@@ -339,14 +338,14 @@ class KinetoReader {
       for (int looked = 0; at != around.begin() && looked < 4; ++looked)
         if ((--at)->end() >= launch->start) launching[launch->thread].push_back({at->start, at->length});
     }
-    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;  // when, and start of the kernel
+    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;  // time of launch, and start of the kernel
     for (const Kernel& kernel : kernels_)
       if (const auto* const launch = events_.launch(kernel.correlation))
         launched[launch->thread].emplace_back(kernel.launch, kernel.start);
     for (auto& [thread, all] : launched) std::ranges::sort(all);
     for (auto& [thread, all] : launching)
       std::ranges::sort(all, [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::deque<std::size_t> open;  // communications that nothing has waited for, by launch
+    std::deque<std::size_t> open;  // communications without a wait so far, by launch
     std::size_t next = 0;
     std::size_t last_step = 0;
     for (const auto& call : events_.wait_calls) {
@@ -417,9 +416,9 @@ class KinetoReader {
     compute_until(finish_);
   }
 
-  /// What is computed next comes after a communication.
+  /// The next computation depends on the communication.
   void depend(const Communication& one) {
-    if (joined_[one.lane] > one.in_lane) return;  // it has waited for a later one
+    if (joined_[one.lane] > one.in_lane) return;  // it already depends on a later one
     joined_[one.lane] = one.in_lane + 1;
     wait_for(one, pending_);
   }
@@ -430,7 +429,7 @@ class KinetoReader {
   void compute_until(Nanos end) {
     end = std::min(end, finish_);
     while (at_ < end) {
-      // What was waited for before is over.
+      // Skips waits that have ended.
       while (idle_at_ < idle_.size() && idle_[idle_at_].second <= at_) ++idle_at_;
       if (idle_at_ < idle_.size() && idle_[idle_at_].first <= at_) {
         at_ = std::min(idle_[idle_at_].second, end);
@@ -456,13 +455,13 @@ class KinetoReader {
   }
 
   void communicate(Communication& one) {
-    // Each of many communications would wait for each of many: once is enough, for all of them.
+    // Not each of many communications waits for each of many others: one computation of length 0 waits for all of them.
     if (pending_.size() > kMaxPending) compute(Nanos(0));
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
     if (before != nullptr && before->count > kMaxPending && one.count > 1) {
-      // Each of many would wait for each of many: one node waits for all of them.
+      // As above, one node waits for all of them.
       std::vector<std::uint32_t> all;
       wait_for(*before, all);
       GraphNode joint;
@@ -509,29 +508,29 @@ class KinetoReader {
   Nanos finish_;
   Nanos latency_;
   std::vector<Kernel> kernels_;
-  std::vector<std::pair<Nanos, Nanos>> busy_;   ///< from, to; apart from each other
+  std::vector<std::pair<Nanos, Nanos>> busy_;   ///< start and end of times with running kernels; disjoint, sorted
   std::vector<std::pair<Nanos, Nanos>> ended_;  ///< by launch: up to it, the latest end
   std::vector<Communication> communications_;   ///< by launch
   std::vector<Transfer> transfers_;
   std::size_t lanes_ = 0;
   std::vector<Wait> waits_;  ///< by end
   // While nodes are written:
-  std::vector<std::pair<Nanos, Nanos>> idle_;  ///< no computation but waiting
+  std::vector<std::pair<Nanos, Nanos>> idle_;  ///< times of waiting, not computation
   std::size_t idle_at_ = 0;
-  Nanos at_;  ///< up to where computation is written
+  Nanos at_;  ///< computation is written up to this time
   std::size_t step_ = 0;
   std::uint32_t lane_ = 0;
   std::uint32_t compute_ = 0;
   std::optional<std::uint32_t> computed_;
   std::vector<std::uint32_t> pending_;      ///< communications that the next computation waits for
-  std::vector<std::size_t> joined_;         ///< of each lane, how many computation has waited for
-  std::vector<const Communication*> last_;  ///< of each lane
+  std::vector<std::size_t> joined_;         ///< by lane: how many communications the computation depends on
+  std::vector<const Communication*> last_;  ///< by lane
 };
 
 bool recognise_kineto(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n");
   const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
-  // Lists of large jobs' groups stand before the events.
+  // In large jobs, long lists of groups precede the events.
   return at != std::string_view::npos && beginning[at] == '{' &&
          (has("\"traceEvents\"") || has("\"distributedInfo\"") || has("\"baseTimeNanoseconds\"") ||
           (has("\"schemaVersion\"") && has("\"deviceProperties\"")));

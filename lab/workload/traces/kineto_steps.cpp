@@ -18,7 +18,7 @@ using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 using KernelCall = KinetoEvents::Kernel::Call;
 
-constexpr int kLooked = 4;  // annotations and operations that enclose each other
+constexpr int kLooked = 4;  // nested annotations and operations
 
 bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
@@ -48,16 +48,16 @@ class StepFinder {
     const KinetoEvents::Launch* call;  ///< nullptr: not recorded
     Nanos at;
   };
-  /// When the GPU runs what was launched in a step.
+  /// When the GPU runs the kernels launched in a step.
   struct Run {
     Nanos begin = Nanos::never();
     Nanos end;
     Nanos communicates;  ///< when the last communication begins
   };
-  /// Where a thread is in what it recorded.
+  /// The position in a thread's records.
   struct Thread {
-    std::size_t next = 0;                        ///< index in KinetoEvents::around of what no launch came after
-    const KinetoEvents::Around* told = nullptr;  ///< of the last communication
+    std::size_t next = 0;                        ///< in KinetoEvents::around: first record without a later launch
+    const KinetoEvents::Around* told = nullptr;  ///< record of the last communication
     std::size_t last = 0;                        ///< that communication
     bool group = false;                          ///< it has several operations
   };
@@ -70,7 +70,7 @@ class StepFinder {
     if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
   }
 
-  /// Steps as the host has them.
+  /// Finds the steps of the host.
   void find_marks() {
     for (const auto& mark : events_.steps) {
       KinetoSteps::Step step;
@@ -106,12 +106,12 @@ class StepFinder {
       step.start = step.launched = first;
       step.length = last - first;
       result_.steps.push_back(std::move(step));
-      warn("there is no \"ProfilerStep#\": all of it is taken for one step");
+      warn("there is no \"ProfilerStep#\": the whole trace is taken as one step");
     }
     result_.launched_until = result_.steps.back().end();
   }
 
-  /// Of what runs on the GPU, when its step does.
+  /// Extends the run of the kernel's step by the kernel.
   void run(const KinetoEvents::Kernel& kernel) {
     const auto launch = kernel.launch();
     std::size_t at = 0;  // before the first step
@@ -147,13 +147,11 @@ class StepFinder {
       if (step) runs_[*step + 1].communicates = std::max(runs_[*step + 1].communicates, one.kernel->start);
     }
     if (events_.of_host)
-      warn(
-          fmt::format("no kernels communicate: {} that the host recorded count instead, and how long they took is not "
-                      "known",
-                      plural(events_.communications.size(), "communication")));
+      warn(fmt::format("no kernels communicate: using {} that the host recorded instead, whose durations are unknown",
+                       plural(events_.communications.size(), "communication")));
     warn(before, "communication", "launched before the recording: left out");
     warn(outside, "communication", "outside all steps: left out");
-    warn(unknown_, "communication", "whose size or kind is not told: left out");
+    warn(unknown_, "communication", "without a size or kind: left out");
     for (const auto& [count, instead] : {std::pair{unlaunched, "their start"}, {nearest, "the launch before each"}})
       if (count > 0)
         warn(
@@ -165,19 +163,20 @@ class StepFinder {
     if (!events_.of_host) warn(without_kernels(), "communication", "of the host without a kernel: left out");
   }
 
-  /// What a kernel communicates; it is used up, even if it is in no step.
+  /// Finds what a kernel communicates, and marks the records as used, even if the kernel is in no step.
   void resolve(const Launched& one, std::optional<std::size_t> step) {
     const std::size_t first = result_.transfers.size();
     std::optional<KinetoTransfer> transfer = complete(*one.kernel, one.kernel->details);
     Thread nobody;
     Thread& thread = one.call != nullptr && one.call->thread < threads_.size() ? threads_[one.call->thread] : nobody;
     const KinetoEvents::Around* told = nullptr;
-    bool goes_on = false;  // it is a further kernel of what the last one communicated
+    bool goes_on = false;  // a further kernel of the last operation
     if (&thread != &nobody) {
       auto& around = events_.around[one.call->thread];
       const auto after = std::upper_bound(around.begin(), around.end(), one.at,
                                           [](Nanos when, const auto& each) { return when < each.start; });
-      // The innermost that encloses the launch is the last that began before; what began before that may enclose it.
+      // The innermost record around the launch is the last one that began before it; earlier ones may be around it,
+      // too.
       auto at = after;
       for (int looked = 0; looked < kLooked && at != around.begin(); ++looked) {
         --at;
@@ -230,11 +229,11 @@ class StepFinder {
 
   using Place = std::vector<KinetoEvents::Around>::iterator;
 
-  /// What was recorded from `next` to `after` and is launched together; whether there is any.
+  /// Takes the records from `next` to `after` that are launched together. False if there are none.
   bool take_group(const KinetoEvents::Communication& kernel, Place next, Place after) {
     auto mark = after;
     while (mark != next && !std::prev(mark)->coalesced) --mark;
-    // Without a mark, messages alone: PyTorch before 2.0 launches them so.
+    // Without a mark, only messages: PyTorch before 2.0 launches them without.
     const bool marked = mark != next;
     if (marked) after = std::prev(mark);
     if (!marked && kernel.details.kind != Kind::unknown) return false;
@@ -251,7 +250,7 @@ class StepFinder {
     return result_.transfers.size() > first;
   }
 
-  /// What `details` make of a kernel; nothing if they don't tell enough.
+  /// The transfer of a kernel according to `details`; empty if they are not sufficient.
   [[nodiscard]] std::optional<KinetoTransfer> complete(const KinetoEvents::Communication& kernel,
                                                        const KinetoDetails& details) const {
     const KinetoDetails& kind = details.kind != Kind::unknown ? details : kernel.details;
@@ -266,11 +265,11 @@ class StepFinder {
     if (result.kind == Kind::unknown) return std::nullopt;
     if (result.kind == Kind::barrier) return result;
     if (result.kind == Kind::receive) {
-      // What comes in is what counts; a trace that tells no size counts for those who look at what is sent.
+      // The received bytes count. Without a size, the message is still kept, because its sender may have it.
       result.size = details.out.value_or(details.in.value_or(0));
       return result;
     }
-    // The size of an all-gather is that of the whole, which is what comes out.
+    // The size of an all-gather is the total, which is its output.
     if (result.collective == Collective::all_gather) {
       if (!details.in && !details.out) return std::nullopt;
       const Uint128 size = details.out ? Uint128{*details.out} : Uint128{*details.in} * result.workers;
@@ -279,12 +278,12 @@ class StepFinder {
     }
     if (!details.in) return std::nullopt;
     result.size = *details.in;
-    // A gather's whole is what comes out.
+    // The total of a gather is its output.
     if (kind.instead != nullptr) result.size = std::max(result.size, details.out.value_or(0));
     return result;
   }
 
-  /// Communications that the host recorded in a step and no kernel took.
+  /// Communications that the host recorded in a step and that no kernel used.
   [[nodiscard]] std::size_t without_kernels() const {
     bool operations = false;
     const KinetoEvents::Communication nothing;
@@ -303,10 +302,10 @@ class StepFinder {
 
   void find_bounds() {
     auto& steps = result_.steps;
-    Nanos ended;         // what was launched before a step
+    Nanos ended;         // end of kernels launched before a step
     Nanos communicates;  // when the last communication of those before begins
     Nanos next = Nanos::never();
-    Nanos behind;  // how far the GPU is, at the end
+    Nanos behind;  // lag of the GPU at the end
     for (std::size_t i = runs_.size(); i-- > 0;) {
       next = runs_[i].begin = std::min(runs_[i].begin, next);
       behind = std::max(behind, runs_[i].end - steps.back().end());
@@ -327,14 +326,14 @@ class StepFinder {
       }
       steps[i].length = std::max(end - start, Nanos(0));
     }
-    // What goes on beside the next step does so after the last one.
+    // The overlap with a next step continues after the last step.
     const Nanos beside = steps.size() > 1 ? std::max(ended - steps.back().start, Nanos(0)) : Nanos(0);
     ended = std::max(ended, runs_.back().end) - beside;
     steps.back().length =
         std::max({steps.back().end(), ended, communicates, runs_.back().communicates}) - steps.back().start;
   }
 
-  /// The last of the host's, of which the GPU has run nothing yet when the recording ends.
+  /// Leaves out the host's last steps if the GPU has run nothing of them when the recording ends.
   void leave_out_steps() {
     auto& steps = result_.steps;
     Nanos launched;  // the last call
@@ -351,7 +350,7 @@ class StepFinder {
 
   KinetoEvents& events_;
   KinetoSteps result_;
-  std::vector<Run> runs_;  ///< before the first step, then of each
+  std::vector<Run> runs_;  ///< before the first step, then of each step
   std::vector<Thread> threads_;
   std::size_t unknown_ = 0;
 };

@@ -1,19 +1,19 @@
-// What of a trace of PyTorch's profiler belongs to which of its steps, when these run on the GPU, and what its kernels
-// communicate: what all readers of such traces begin with.
+// Assigns the events of a trace of PyTorch's profiler to its steps, and finds when steps run on the GPU and what its
+// kernels communicate. All readers of such traces begin with this.
 //
-// The host runs ahead of the GPU: a step of the host is over when the GPU has hardly begun with it. So what the host
-// launched in a step belongs to it, whenever it runs. A kernel whose launch was not recorded was launched between the
-// calls of the numbers (`correlation`) next to its own; before the first of them, it belongs to no step.
+// The host runs ahead of the GPU: when a step of the host ends, the GPU has hardly begun it. So a kernel belongs to the
+// step in which the host launched it, whenever it runs. If its launch was not recorded, it lies between the calls with
+// the next lower and the next higher number (`correlation`); before the first of them, the kernel belongs to no step.
 //
-// On the GPU a step begins when what was launched before it has ended, or when the first kernel launched in it begins,
-// whichever is earlier; but not before the host's step begins, nor before the last communication of the step before.
-// It ends with what was launched in it and with the host's step, or where the next one begins; of the last, as much is
-// taken to go on beside a next one as of the step before. The first is behind the
-// host's by no more than the last one ends behind it: otherwise the GPU has caught up, and waits for the host.
+// On the GPU a step begins when all kernels launched before it have ended, or when its first kernel begins, whichever
+// is earlier; but not before the host's step begins, nor before the last communication of the step before begins. It
+// ends when its kernels and the host's step have ended, or when the next step begins. The last step is taken to overlap
+// with a next one by as much as the step before it does. The first step lags the host by at most as much as the last
+// one: otherwise the GPU has caught up, and waits for the host.
 //
-// What a kernel communicates stands in its own arguments, or in those of what encloses its launch on its thread. A
-// group of operations (PyTorch's batch_isend_irecv() and its kind) is launched after what tells of it: the kernel that
-// follows "nccl:coalesced" has what was recorded before that. Kernels of one operation communicate it together.
+// A kernel's communication is described by its own arguments, or by those of the operation around its launch on its
+// thread. A group of operations (e.g. PyTorch's batch_isend_irecv()) is launched after its description: the kernel
+// after "nccl:coalesced" has the operations recorded before it. Several kernels may carry out one operation.
 #pragma once
 
 #include <cstddef>
@@ -37,31 +37,31 @@ struct KinetoTransfer {
 };
 
 struct KinetoSteps {
-  /// On the GPU.
+  /// A step on the GPU.
   struct Step : KinetoSpan {
-    std::string name;  ///< in one line; empty if the trace marks none
-    Nanos launched;    ///< since when what the host launches belongs to it
+    std::string name;  ///< in one line; empty if the trace marks no steps
+    Nanos launched;    ///< kernels launched from this time on belong to it
   };
-  /// One kernel, or several of one operation.
+  /// One kernel, or several kernels of one operation.
   struct Communication : KinetoSpan {
     const KinetoEvents::Communication* kernel = nullptr;
     Nanos launch;           ///< in its step
     std::size_t step = 0;   ///< index in `steps`
     std::size_t first = 0;  ///< index in `transfers`
-    std::size_t count = 0;  ///< of transfers, which go on together; at least one
+    std::size_t count = 0;  ///< number of transfers, which run together; at least one
   };
 
   std::vector<Step> steps;                    ///< by start; at least one
-  Nanos launched_until;                       ///< what is launched later belongs to no step
+  Nanos launched_until;                       ///< kernels launched later belong to no step
   std::vector<Communication> communications;  ///< by launch
   std::vector<KinetoTransfer> transfers;
-  std::vector<std::string> warnings;  ///< what was left out or guessed
+  std::vector<std::string> warnings;  ///< on events left out or guessed
 
-  /// The step of a launch; nothing if there is none.
+  /// The step of a launch; empty if there is none.
   [[nodiscard]] std::optional<std::size_t> step_of(Nanos launch) const;
 };
 
-/// Marks in `events` what is used, and refers to them. Throws InputError "FILE: cause; cure".
+/// Marks the records that it uses in `events`. The result refers to `events`. Throws InputError "FILE: cause; cure".
 KinetoSteps find_kineto_steps(KinetoEvents& events, const KinetoKeep& keep = {});
 
 }  // namespace mltcp::workload

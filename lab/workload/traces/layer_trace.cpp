@@ -139,7 +139,8 @@ class Parser {
       ++number;
       for (const char c : line)
         if (std::iscntrl(static_cast<unsigned char>(c)) != 0 && std::isspace(static_cast<unsigned char>(c)) == 0)
-          fail(number, "text", fmt::format("a byte of value {} makes this no text", static_cast<unsigned char>(c)),
+          fail(number, "text",
+               fmt::format("a byte of value {} shows that this is not text", static_cast<unsigned char>(c)),
                "give a trace in the 12-column text format");
       auto tokens = words_of(line, kSpaces);
       if (!tokens.empty()) lines_.push_back({number, std::move(tokens)});
@@ -147,12 +148,12 @@ class Parser {
     if (lines_.empty()) fail(1, "text", "the file is empty", "give a trace with at least one layer");
   }
 
-  // The first line is no header of a known kind. Says what is wrong with the file as a whole rather than with the
-  // columns of a layer that it was never meant to have.
+  // The first line is no known header. If the file has another format, the message is about the file as a whole, not
+  // about columns of a layer.
   void refuse_foreign_format() const {
     const Line& line = lines_[0];
-    // What lies beside a trace (networks, cost models, communicators) is YAML, often behind comments, whose words would
-    // be counted as columns.
+    // Files next to a trace (networks, cost models, communicators) are YAML, often after comments, whose words would be
+    // counted as columns.
     const auto is_comment = [](const Line& each) { return each.tokens[0].starts_with('#'); };
     const auto content = std::ranges::find_if_not(lines_, is_comment);
     const auto is_yaml = [](std::string_view token) {
@@ -160,13 +161,13 @@ class Parser {
     };
     if (content != lines_.end() && is_yaml(content->tokens[0]))
       fail(content->number, "layer",
-           fmt::format("the line begins with {}, so this is YAML, as files about the network beside a trace are",
+           fmt::format("the line begins with {}, so this is YAML, like the network files that come with a trace",
                        in_quotes(content->tokens[0])),
            "give the trace itself, in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
     if (is_comment(line))
       fail(line.number, "layer", fmt::format("the line begins with {}, and a trace has no comments", in_quotes("#")),
            "remove the comments, or give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
-    if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a slip in it
+    if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a mistake
     const bool count_follows = lines_.size() > 1 && lines_[1].tokens.size() == 1 && all_digits(lines_[1].tokens[0]);
     if (count_follows) {
       // "DATA_REORDER" is some variant of DATA.
@@ -296,7 +297,7 @@ class Parser {
         parallelism == Parallelism::hybrid_data_model || parallelism == Parallelism::hybrid_model_data)
       return *parallelism;
     fail(line.number, kColumnNames[kColumns],
-         fmt::format("{} can't be that of a layer", in_quotes(line.tokens[kColumns])),
+         fmt::format("{} is not the parallelism of a layer", in_quotes(line.tokens[kColumns])),
          "write one of DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA");
   }
 
@@ -308,13 +309,13 @@ class Parser {
     const auto group = suffix.empty() ? default_group(pass) : find(kSuffixes, suffix);
     if (!collective || !group)
       fail(line.number, kColumnNames[index], fmt::format("{} is not a known collective", in_quotes(token)),
-           fmt::format("write one of {}, with one of {} behind it if need be", spellings(kCollectives),
+           fmt::format("write one of {}, followed by one of {} if needed", spellings(kCollectives),
                        spellings(kSuffixes)));
     target.collective = *collective;
     target.group = *group;
   }
 
-  // The embeddings of a DLRM are spread over all workers, whatever the pass.
+  // In every pass, the embeddings of a DLRM are spread over all workers.
   std::optional<Group> default_group(Pass pass) const {
     const bool dlrm =
         trace_.parallelism == Parallelism::hybrid_dlrm || trace_.parallelism == Parallelism::hybrid_dlrm_enhanced;
@@ -351,7 +352,7 @@ class Parser {
     check_recomputation();
   }
 
-  // What is recomputed grows with the square of the layers where checkpoints are too few.
+  // With too few checkpoints, recomputation grows with the square of the number of layers.
   void check_recomputation() const {
     std::uint64_t layers = 0;
     const auto& checkpoints = trace_.checkpoints;
@@ -368,11 +369,11 @@ class Parser {
   void report_ignored_sizes() {
     if (ignored_sizes_ > 0)
       warn(first_ignored_line_,
-           fmt::format("a size stands beside the collective NONE and has no effect ({} times)", ignored_sizes_));
+           fmt::format("a size with the collective NONE has no effect ({} times)", ignored_sizes_));
   }
 
   std::string_view text_;
-  std::vector<Line> lines_;  // those that aren't blank
+  std::vector<Line> lines_;  // lines that are not blank
   Trace trace_;
   bool has_bottom_ = false;
   std::size_t ignored_sizes_ = 0;

@@ -12,9 +12,9 @@
 // layer and the use of its result. Times are in cycles of a 1 GHz clock, so in nanoseconds; sizes are in bytes.
 // Under HYBRID_CUSTOMIZED a 13th column names the policy of the layer.
 //
-// The reader rejects what is ambiguous (InputError that names file, line and column) and tolerates what is not: white
-// space, CRLF, blank lines, a missing header, and a layer count that differs from the number of layers, as in files
-// published by AICB. What it tolerated, if it matters, is listed in `warnings`.
+// The reader rejects ambiguous input (InputError that names file, line and column) and tolerates other deviations:
+// white space, CRLF, blank lines, a missing header, and a layer count that differs from the number of layers, as in
+// files published by AICB. `warnings` lists what it tolerated, if it matters.
 #pragma once
 
 #include <array>

@@ -55,19 +55,19 @@ class LibraReader {
       fail(1, fmt::format("it has more than {} bytes", kMaxText), "give a file of LIBRA or ASTRA-sim");
     try {
       YAML::Node root = load_yaml(text);
-      if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA or ASTRA-sim");
+      if (!root.IsMap()) fail(1, "it is not a list of keys and values", "give a file of LIBRA or ASTRA-sim");
       return root;
     } catch (const YAML::Exception& error) {
       fail(error.mark.line + 1, fmt::format("no YAML: {}", error.msg), "give a file of LIBRA or ASTRA-sim");
     }
   }
 
-  /// Of the dimensions that are named; -1 stands for one rank.
+  /// The product over the listed dimensions; -1 counts as one rank.
   std::uint32_t product(const char* key) const {
     const YAML::Node list = root_[key];
-    if (!list) fail(1, fmt::format("there is no \"{}\"", key), "give a list of a number for each dimension");
+    if (!list) fail(1, fmt::format("there is no \"{}\"", key), "give a list with a number for each dimension");
     if (!list.IsSequence() || list.size() > kMaxDimensions)
-      fail(list, fmt::format("\"{}\" is no list of at most {} numbers", key, kMaxDimensions),
+      fail(list, fmt::format("\"{}\" is not a list of at most {} numbers", key, kMaxDimensions),
            "write one for each dimension of the network");
     std::uint64_t all = 1;
     for (const YAML::Node& each : list) {
@@ -75,7 +75,8 @@ class LibraReader {
       try {
         value = each.as<std::int64_t>();
       } catch (const YAML::Exception&) {
-        fail(each, fmt::format("\"{}\" has what is no whole number", key), "write numbers of ranks, or -1");
+        fail(each, fmt::format("\"{}\" has an element that is not a whole number", key),
+             "write numbers of ranks, or -1");
       }
       if (value == -1) continue;
       if (value < 1 || static_cast<std::uint64_t>(value) > kMaxRanks)
@@ -121,7 +122,7 @@ bool is_libra(std::string_view beginning) {
 LibraFile parse_libra(std::string_view text, const std::string& name) { return LibraReader(text, name).read(); }
 
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload) {
-  constexpr std::size_t most = 1000;  // entries that are looked at
+  constexpr std::size_t most = 1000;  // entries of the folder examined
   std::optional<std::string> found;
   std::error_code error;
   std::filesystem::directory_iterator entry(workload.has_parent_path() ? workload.parent_path() : ".", error);
@@ -137,7 +138,7 @@ std::optional<std::string> communicator_beside(const std::filesystem::path& work
           found = path.string();
       });
     } catch (const InputError&) {
-      continue;  // it is no communicator file
+      continue;  // not a communicator file
     }
   }
   return found;

@@ -1,4 +1,4 @@
-// LIBRA's files beside a workload (Won et al., ISPASS 2024): what network and communicators it is meant for, in YAML.
+// LIBRA's YAML files next to a workload (Won et al., ISPASS 2024), which describe its network and communicators.
 //
 //   communicator    Forward: [ 16, -1, -1 ]       of each pass, how many ranks of each dimension of the network run a
 //                   InputGrad: [ 16, -1, -1 ]     collective together; -1: one of that dimension
@@ -6,10 +6,10 @@
 //   network         Topology: [ Ring, FullyConnected, Switch ]      dimensions, innermost first, and their ranks
 //                   NpusCount: [ 16, 8, 32 ]
 //
-// Given together with a workload in 12 columns, the products of a communicator tell how large groups are that share
-// layers (Forward) and that reduce gradients (WeightGrad). A network tells how many ranks there are; its dimensions
-// have no rates in LIBRA, which searches for them, so it makes no topology. Costs ($ per GB/s) have no use. The network
-// of ASTRA-sim 2 is taken for the number of its ranks, too: topology, npus_count, bandwidth (GB/s), latency (ns).
+// For a workload in 12 columns, the products of a communicator are the sizes of groups that share layers (Forward) and
+// that reduce gradients (WeightGrad). A network gives only the number of ranks: LIBRA searches for the rates of its
+// dimensions, so there is no topology. Costs ($ per GB/s) are not used. Of ASTRA-sim 2's network files (topology,
+// npus_count, bandwidth in GB/s, latency in ns), too, only the number of ranks is used.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ struct LibraFile {
   std::uint32_t ranks = 0;  ///< network: of all dimensions
 };
 
-/// Whether a file begins as one of these.
+/// Whether `beginning` is that of such a file.
 bool is_libra(std::string_view beginning);
 /// Throws InputError "NAME:LINE: cause; cure".
 LibraFile parse_libra(std::string_view text, const std::string& name);
-/// A communicator file in the folder of `workload`, the first by its name.
+/// The first communicator file, by name, in the folder of `workload`.
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload);
-/// Reads an input, and puts what it tells into `options`.
+/// Reads an input, and sets the options that it describes.
 void read_libra(TraceInput& input, TraceOptions& options);
 
 }  // namespace mltcp::workload

@@ -11,8 +11,8 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMaxWaits = 8;           // of each of several messages
-constexpr std::string_view kChild = "split ";  // how an identifier of our own begins
+constexpr std::size_t kMaxWaits = 8;           // per message, if there are several
+constexpr std::string_view kChild = "split ";  // prefix of identifiers made here
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
     communicators_.back().owner = owner;
   }
   Communicator& one = communicators_[found->second];
-  // A pointer may be used again after its communicator has gone.
+  // A pointer may be reused after its communicator was destroyed.
   if (one.ranks != 0 && ranks != 0 && one.ranks != ranks) {
     builder_.hold(sizeof(Communicator) + kPlace);
     found->second = index;
@@ -79,7 +79,7 @@ void NcclCalls::describe_child(std::uint32_t communicator, std::uint32_t parent,
   Communicator& from = communicators_[parent];
   if (!one.split) one.split = from.children++;
   if (split) one.split = split;
-  // The parent's is not known where its beginning is not in the log.
+  // The parent's identifier is unknown if its creation is not in the log.
   if (from.id.empty() || !one.rank) return;
   if (!one.id.empty() && !one.id.starts_with(kChild)) return;
   const std::string place = fmt::format("{} {} {}", *one.split, color, from.id);
@@ -111,7 +111,7 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
 void NcclCalls::find_ranks() {
   world_ = 0;
   for (const Communicator& one : communicators_) world_ = std::max(world_, one.ranks);
-  // What the largest communicator of each says.
+  // The rank in each owner's largest communicator.
   std::vector<std::uint32_t> largest(owners_.size(), 0);
   for (const Communicator& one : communicators_) {
     Owner& owner = owners_[one.owner];
@@ -139,14 +139,13 @@ void NcclCalls::find_ranks() {
   std::ranges::stable_sort(order, [](const Owner* a, const Owner* b) { return a->order < b->order; });
   for (std::size_t i = 0; i < order.size(); ++i) order[i]->rank = static_cast<std::uint32_t>(i);
   builder_.warn(
-      fmt::format("it does not tell all ranks: its {} processes are numbered in the order in which they come, "
-                  "by GPU on each host (NCCL_DEBUG_SUBSYS=INIT,COLL tells them)",
+      fmt::format("the log does not name all ranks: its {} processes are numbered in order of appearance, by GPU on "
+                  "each host (to log ranks: NCCL_DEBUG_SUBSYS=INIT,COLL)",
                   owners_.size()));
 }
 
 void NcclCalls::find_groups() {
-  // Of those of one identifier and size, as a pointer's next communicator may have another size. Each list is made
-  // once.
+  // By identifier and size, since a reused pointer may have another size. Each list is made once.
   std::map<std::pair<std::string, std::uint32_t>, std::vector<Communicator*>> same;
   for (Communicator& one : communicators_) same[{one.id, one.ranks}].push_back(&one);
   for (const auto& [what, all] : same) {
@@ -174,7 +173,7 @@ void NcclCalls::finish(bool timed) {
   find_ranks();
   if (world_ < 2)
     builder_.fail("all communicators have one rank, so nothing crosses a network",
-                  "give what a job of several ranks wrote");
+                  "give the trace of a job with several ranks");
   find_groups();
   std::vector<Owner*> order;
   for (Owner& owner : owners_)
@@ -186,25 +185,25 @@ void NcclCalls::finish(bool timed) {
     owner->calls = {};
   }
   if (unknown_ > 0)
-    builder_.warn(fmt::format("{} of a kind that is not known ({}): left out", plural(unknown_, "call"),
-                              in_quotes(first_unknown_)));
+    builder_.warn(
+        fmt::format("{} of an unknown kind ({}): left out", plural(unknown_, "call"), in_quotes(first_unknown_)));
   if (exchanges_ > 0)
     builder_.warn(
         fmt::format("{}: taken as all-to-all, by the busiest rank",
                     exchanges_ == 1 ? "1 gather or scatter" : fmt::format("{} gathers or scatters", exchanges_)));
-  builder_.warn(reduces_, "reduction", "to one rank: taken for broadcasts from it");
+  builder_.warn(reduces_, "reduction", "to one rank: taken as broadcasts from it");
   builder_.warn(peerless_, "message", "to or from ranks that are not known: left out");
 }
 
 void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
   struct Stream {
-    std::vector<std::uint32_t> last;    ///< nodes of the group that is open, or the last node
-    std::vector<std::uint32_t> before;  ///< what the open group waits for
+    std::vector<std::uint32_t> last;    ///< nodes of the open group, or the last node
+    std::vector<std::uint32_t> before;  ///< nodes for which the open group waits
     std::uint32_t communicator = 0;
     std::uint64_t order = 0;
     bool group = false;
   };
-  // Several calls of a group may have one number: then their place among those counts, too.
+  // Several calls of a group may have one number; then their place among them counts, too.
   struct Numbers {
     bool usable = true;
     std::uint64_t order = 0;
@@ -219,7 +218,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     }
   };
   std::map<std::uint32_t, Numbers> numbers;  // by communicator
-  // Messages count, too, and not on all ranks alike.
+  // Messages are numbered, too, but differently on different ranks.
   for (const Call& call : owner.calls)
     if (call.operation == Operation::send || call.operation == Operation::receive)
       numbers[call.communicator].usable = false;
@@ -239,7 +238,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     node.group = communicator.group;
     Uint128 bytes = call.bytes;
     const bool message = call.operation == Operation::send || call.operation == Operation::receive;
-    std::uint32_t other = kUnknownRank;  // the root, or the other end, as a rank of the job
+    std::uint32_t other = kUnknownRank;  // the root or the other end; a rank of the job
     if (call.root < communicator.members->size())
       other = (*communicator.members)[call.root];
     else if (communicator.members->empty() && communicator.ranks == world_ && call.root < world_)
@@ -278,14 +277,14 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     if (message) {
       node.kind = call.operation == Operation::send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       if (other == kUnknownRank) ++peerless_;
-      // What a rank sends to itself crosses no network.
+      // Messages of a rank to itself do not cross the network.
       if (other == kUnknownRank || node.bytes == 0 || other == owner.rank) continue;
       node.peer = other;
     } else {
       if (communicator.ranks < 2) continue;
       node.kind = GraphNode::Kind::collective;
       if (numbered_) node.tag = numbers[call.communicator].next(call.operation, call.order);
-      // A root of a group whose ranks are not known is its first, as far as anybody can tell.
+      // If the ranks of the group are unknown, the root is taken as its first rank.
       node.peer = other == kUnknownRank ? 0 : other;
     }
     if (timed && !call.start.is_never()) {
@@ -306,7 +305,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
         message && stream.group && stream.communicator == call.communicator && stream.order == call.order;
     if (!joins) {
       stream.before = std::exchange(stream.last, {});
-      // Many after many would wait for each other one by one.
+      // Not each of many messages waits for each of many others: one node waits for all of them.
       if (message && stream.before.size() > kMaxWaits) {
         GraphNode joint;
         joint.name = builder_.name("group ends");

@@ -1,9 +1,9 @@
-// What logs of NCCL tell, put together: calls that name communicators by pointers or by identifiers, made into nodes of
-// ranks that run collectives in groups. For the readers of NCCL's debug logs and of its Inspector.
+// Turns the calls in logs of NCCL, which name communicators by pointers or identifiers, into nodes of ranks that run
+// collectives in groups. For the readers of NCCL's debug logs and of its Inspector.
 //
-// Who calls is an owner: a process with its GPU. Its rank in the job is what the log tells, or else its rank in the
-// largest communicator, or else its place among all owners of the log. The calls of an owner on a stream follow each
-// other; sends and receives of a group run at once.
+// An owner is a process with its GPU, which makes the calls. Its rank in the job is the one in the log, or else its
+// rank in the largest communicator, or else its place among all owners of the log. An owner's calls on one stream run
+// one after the other; sends and receives of a group run at once.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace mltcp::workload {
 
 struct NcclCall {
   std::string_view name;    ///< "AllReduce"
-  Bytes bytes = 0;          ///< count and type: what NCCL is called with, of one rank
-  std::uint32_t root = 0;   ///< in the communicator; of Send and Recv: the other rank
-  std::uint64_t order = 0;  ///< sends and receives in a row with equal ones run at once
-  std::string_view stream;  ///< calls on one follow each other
+  Bytes bytes = 0;          ///< of one rank: count * size of the type, as passed to NCCL
+  std::uint32_t root = 0;   ///< rank in the communicator; Send and Recv: the other rank
+  std::uint64_t order = 0;  ///< adjacent sends and receives of equal order run at once
+  std::string_view stream;  ///< calls on one stream run one after the other
   Nanos start = Nanos::never();
   Nanos length;
 };
@@ -32,30 +32,31 @@ class NcclCalls {
  public:
   explicit NcclCalls(GraphBuilder& builder) : builder_(builder) {}
 
-  /// The owner of that name; `order` numbers owners whose ranks nothing tells.
+  /// The owner of that name. Owners of unknown rank are ordered by `order`.
   std::uint32_t owner(std::string_view name, std::uint64_t order);
-  /// The communicator of an owner, by what the owner calls it. What is known of it may be told later.
+  /// The communicator that the owner calls `name`. Details may be added later.
   std::uint32_t communicator(std::uint32_t owner, std::string_view name, std::uint32_t ranks);
-  /// Its identifier, which is the same in all ranks, and the owner's rank in it. An empty one leaves what is known.
+  /// Sets its identifier, which is the same on all ranks, and the owner's rank in it. An empty identifier changes
+  /// nothing.
   void describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank);
-  /// Of one that ncclCommSplit made: `split` numbers the splits of `parent`, if that is told; else it is the owner's
-  /// how manieth. Ranks that gave the same `color` are together.
+  /// Describes a communicator made by ncclCommSplit. `split` is the number of the split of `parent`; if it is unknown,
+  /// the owner's splits are counted. Ranks with the same `color` are in one communicator.
   void describe_child(std::uint32_t communicator, std::uint32_t parent, std::optional<std::uint64_t> split,
                       std::string_view color);
-  /// What the owner calls by that name from here on is another communicator.
+  /// From now on the owner uses that name for another communicator.
   void forget(std::uint32_t owner, std::string_view name);
   /// The rank of an owner in the job.
   void set_rank(std::uint32_t owner, std::uint32_t rank);
 
-  /// What NCCL calls `name`; nothing if it is unknown.
+  /// Whether NCCL has an operation of that name.
   static bool known(std::string_view name);
   void call(std::uint32_t communicator, const NcclCall& call);
 
   [[nodiscard]] std::size_t calls() const { return calls_; }
-  /// The order of collectives is a number that counts calls of a communicator on each rank alike, so that ranks are
-  /// paired by it; not on communicators that carry messages, too.
+  /// Calls of a communicator are numbered alike on all ranks by NcclCall::order, so collectives are paired by it. Not
+  /// on communicators that also carry messages.
   void number_collectives() { numbered_ = true; }
-  /// Makes the nodes. `timed`: computation fills the time between calls.
+  /// Makes the nodes. `timed`: the time between calls is computation.
   void finish(bool timed);
   [[nodiscard]] std::uint32_t world() const { return world_; }
 
@@ -99,7 +100,7 @@ class NcclCalls {
     std::optional<std::uint64_t> split;  ///< of its parent
     std::uint64_t children = 0;
     std::uint32_t group = 0;
-    /// Ranks of the job by rank in it; empty if not all are known.
+    /// The job's ranks, by rank in the communicator; empty if not all are known.
     std::shared_ptr<const std::vector<std::uint32_t>> members;
   };
 
@@ -115,11 +116,11 @@ class NcclCalls {
   std::vector<Communicator> communicators_;
   std::size_t calls_ = 0;
   std::uint32_t world_ = 0;
-  std::size_t unknown_ = 0;  ///< calls of a kind that there is none of here
+  std::size_t unknown_ = 0;  ///< calls of an unsupported kind
   std::string first_unknown_;
   std::size_t exchanges_ = 0;
   std::size_t reduces_ = 0;   ///< taken for broadcasts
-  std::size_t peerless_ = 0;  ///< messages to a rank that is not known
+  std::size_t peerless_ = 0;  ///< messages to an unknown rank
   bool numbered_ = false;
 };
 

@@ -1,9 +1,8 @@
-// Reader of what NCCL's Inspector writes (a profiler plug-in that comes with NCCL): JSON objects one after the other, a
-// file a process. Of each, "coll_perf" or "p2p_perf": operation, size, sequence number and the time that it took; of
-// its "header", the communicator, the rank in it and its size, which from format 4.3 on stands once before many (in
-// "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 there is when each began, too, and the time between becomes
-// computation. Operations that the Inspector was set to leave out, or overwrote, are missed and counted by their
-// numbers.
+// Reader of files of NCCL's Inspector (a profiler plug-in that comes with NCCL): a sequence of JSON objects, one file
+// per process. Read are "coll_perf" or "p2p_perf" (operation, size, sequence number and duration) and "header"
+// (communicator, its size, and the rank in it), which from format 4.3 on is written once before many objects (in
+// "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 there are starts, too, and the time between operations becomes
+// computation. Operations that the Inspector left out or overwrote are counted by the gaps in their numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +21,13 @@ using Json = nlohmann::json;
 
 constexpr std::uint32_t kMaxRanks = 10'000'000;
 constexpr std::int64_t kLatestMicros = kLatestStart.count / 1000;
-constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // of an operation
+constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // duration of an operation
 constexpr JsonLimits kLimits{16, 20'000};
 constexpr std::size_t kMaxObject = std::size_t{1} << 20;
 constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to its end";
 
-/// With numbers in place of "inf" and "nan", which C's printf writes for the bandwidth of what took no time, and which
-/// are no JSON.
+/// Replaces "inf" and "nan", which are not JSON, by numbers. C's printf writes them for the bandwidth of operations of
+/// duration 0.
 std::string without_infinities(std::string text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -63,7 +62,7 @@ class NcclInspectorReader {
       call.bytes = one.bytes;
       call.root = one.peer;
       call.order = one.number;
-      // Communicators run at once; a process has one stream for each, as far as the file tells.
+      // Communicators run in parallel; one stream is assumed for each communicator of a process.
       const std::string stream = std::to_string(one.communicator);
       call.stream = stream;
       call.start = timed ? one.start : Nanos::never();
@@ -96,7 +95,7 @@ class NcclInspectorReader {
     builder_.fail(fmt::format("object {} (byte {}): {}", objects_, begin_, cause), kCure);
   }
 
-  /// Finds where objects end, and takes each.
+  /// Finds the ends of objects, and reads each object.
   void split() {
     std::array<char, std::size_t{1} << 16> buffer;
     std::string object;
@@ -111,7 +110,7 @@ class NcclInspectorReader {
           if (c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == '[' || c == ']') continue;
           begin_ = at;
           ++objects_;
-          if (c != '{') fail(fmt::format("{} is no beginning of an object", in_quotes(std::string_view(&c, 1))));
+          if (c != '{') fail(fmt::format("{} is not the beginning of an object", in_quotes(std::string_view(&c, 1))));
           object.clear();
         }
         object += c;
@@ -141,7 +140,7 @@ class NcclInspectorReader {
     if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
     Json object = Json::parse(text, nullptr, false);
     if (object.is_discarded()) object = Json::parse(without_infinities(text), nullptr, false);
-    if (object.is_discarded()) fail("it is no JSON");
+    if (object.is_discarded()) fail("it is not JSON");
     if (const auto header = object.find("header"); header != object.end()) take_header(*header, object);
     const auto collective = object.find("coll_perf");
     const auto message = object.find("p2p_perf");
@@ -150,14 +149,14 @@ class NcclInspectorReader {
   }
 
   void take_header(const Json& header, const Json& object) {
-    if (!header.is_object()) fail("its \"header\" is no object");
+    if (!header.is_object()) fail("its \"header\" is not an object");
     const auto ranks = whole<std::uint32_t>(header, "n_ranks", 1, kMaxRanks);
     const auto rank = whole<std::uint32_t>(header, "rank", 0, kMaxRanks);
     if (!ranks || !rank || *rank >= *ranks) fail("its \"header\" has no \"rank\" below \"n_ranks\"");
     std::string id;
     if (const auto told = header.find("id"); told != header.end())
       id = told->is_string() ? told->get<std::string>() : told->dump();
-    // A process has one GPU, as a rule: files are of processes.
+    // Usually a process has one GPU, and each file is of one process.
     std::string owner = "process";
     if (const auto metadata = object.find("metadata"); metadata != object.end() && metadata->is_object()) {
       if (const auto host = metadata->find("hostname"); host != metadata->end())
@@ -169,7 +168,7 @@ class NcclInspectorReader {
     calls_.describe(*communicator_, id, *rank);
   }
 
-  /// A process that has several ranks of a communicator has as many GPUs.
+  /// A process with several ranks of a communicator has as many GPUs.
   std::uint32_t owner_of(const std::string& process, const std::string& id, std::uint32_t rank) {
     const auto [found, is_new] = rank_of_.try_emplace({process, id}, rank);
     if (is_new) builder_.hold(sizeof(*found) + kPlace + process.size() + id.size());
@@ -179,7 +178,7 @@ class NcclInspectorReader {
 
   void take_call(const Json& perf, const std::string& prefix, bool message) {
     if (!communicator_) fail("there is no \"header\" before it");
-    if (!perf.is_object()) fail(fmt::format("its \"{}_perf\" is no object", prefix));
+    if (!perf.is_object()) fail(fmt::format("its \"{}_perf\" is not an object", prefix));
     Found one;
     const auto name = perf.find(prefix);
     if (name == perf.end() || !name->is_string()) fail(fmt::format("\"{}_perf\" has no \"{}\"", prefix, prefix));
@@ -202,7 +201,7 @@ class NcclInspectorReader {
     found_.push_back(std::move(one));
   }
 
-  /// When its kernels began; what the host did before that is not the network's.
+  /// Takes the start of its kernels; earlier work of the host is not of the network.
   void take_times(const Json& times, const std::string& prefix, Found& one) const {
     auto start = whole<std::int64_t>(times, prefix + "_start_ts", 0, kLatestMicros);
     std::optional<std::int64_t> kernel;
@@ -221,13 +220,13 @@ class NcclInspectorReader {
     if (value == object.end()) return std::nullopt;
     const auto number = whole_number<T>(*value, least, most);
     if (!number)
-      fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key, in_quotes(value->dump(-1, ' ', true)),
+      fail(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key, in_quotes(value->dump(-1, ' ', true)),
                        least, most));
     return number;
   }
 
-  /// Whether most have a start. Those without, or with one that is far from all others', then begin when the one before
-  /// them on their communicator ends.
+  /// Whether most operations have a start. Then those without, or with one far from all others, begin when the one
+  /// before on their communicator ends.
   bool find_times() {
     std::vector<Nanos> starts;
     for (const Found& one : found_)
@@ -255,7 +254,7 @@ class NcclInspectorReader {
     return true;
   }
 
-  /// Within each communicator; communicators stay where they are in the file.
+  /// Sorts within each communicator; the order of communicators in the file does not change.
   void sort_by_number() {
     std::map<std::pair<std::uint32_t, bool>, std::vector<std::size_t>> places;
     for (std::size_t i = 0; i < found_.size(); ++i) places[{found_[i].communicator, found_[i].message}].push_back(i);

@@ -1,14 +1,14 @@
-// Reader of what NCCL logs with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL (better INIT,COLL): the calls of collectives
-// with their sizes, in their order; several ranks in a file, or a file for each (NCCL_DEBUG_FILE=nccl.%h.%p).
+// Reader of NCCL's logs with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL (better INIT,COLL): calls of collectives with
+// their sizes, in order; several ranks in one file, or one file per rank (NCCL_DEBUG_FILE=nccl.%h.%p).
 //
-//   host:PID:TID [GPU] NCCL INFO ncclCommInitRank comm 0x55d0 rank 3 nranks 8 cudaDev 3 ... commId 0x7a41 - Init
-//   COMPLETE host:PID:TID [GPU] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f00 recvbuff 0x7f00 count 7382228 datatype
-//   7 op 0
+//   host:PID:TID [GPU] NCCL INFO ncclCommInitRank comm 0x55d0 rank 3 nranks 8 cudaDev 3 ... commId 0x7a41
+//                                - Init COMPLETE                                      (one line)
+//   host:PID:TID [GPU] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f00 recvbuff 0x7f00 count 7382228 datatype 7 op 0
 //                                root 0 comm 0x55d0 [nranks=8] stream 0x55e0          (one line)
 //
-// Whatever a launcher or a clock writes before the host is skipped. Newer versions add "task N globalrank N", older
-// ones have no commId. There are no times: nodes have no length, and nothing is computed between them. Sends and
-// receives in a row with the same opCount are of one group and run at once.
+// Text of a launcher or a clock before the host is skipped. Newer versions add "task N globalrank N"; older ones have
+// no commId. There are no times: nodes have no length, and there is no computation between them. Adjacent sends and
+// receives with the same opCount form a group and run at once.
 #include <fmt/format.h>
 
 #include <array>
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
   return value;
 }
 
-/// The word after `key`, a word of its own; empty if there is none.
+/// The word after the word `key`; empty if there is none.
 std::string_view after(std::string_view line, std::string_view key) {
   for (std::size_t at = 0; (at = line.find(key, at)) != std::string_view::npos; at += key.size()) {
     if (at > 0 && line[at - 1] != ' ') continue;
@@ -52,7 +52,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
   return number(after(line, key));
 }
 
-/// The digits that `text` ends with, and a colon before them: what is before that. Nothing if it ends otherwise.
+/// `text` without a colon and digits at its end; empty if it does not end so.
 std::optional<std::string_view> without_number(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || !number(text.substr(colon + 1))) return std::nullopt;
@@ -73,14 +73,14 @@ class NcclLogReader {
       const bool is_init =
           !is_call && said.find("comm 0x") != std::string_view::npos && said.find(" rank ") != std::string_view::npos;
       if (!is_call && !is_init) continue;
-      // Whose the parts of such a line are, nothing tells.
+      // The owners of the parts of a torn line are unknown.
       const bool is_torn = said.find(kMark) != std::string_view::npos;
       const auto owner = is_torn ? std::nullopt : owner_of(line.substr(0, mark));
       if (owner && (is_call ? take_call(*owner, said) : take_communicator(*owner, said))) continue;
       if (is_call) (is_torn ? torn_ : cut_).note(lines_.number());
     }
     if (torn_.count > 0)
-      builder_.warn(fmt::format("{} written into another, with what both tell left out ({})",
+      builder_.warn(fmt::format("{} mixed with another line, both left out ({})",
                                 torn_.count == 1 ? "1 line is" : fmt::format("{} lines are", torn_.count),
                                 torn_.shown()));
     if (cut_.count > 0)
@@ -98,7 +98,7 @@ class NcclLogReader {
   }
 
  private:
-  /// Lines that are left out.
+  /// Counts lines that are left out.
   struct Lines {
     std::size_t count = 0;
     std::uint64_t first = 0;
@@ -114,7 +114,7 @@ class NcclLogReader {
         fmt::format("{}: it has no times: nothing is computed between collectives", part.graph.sources.front()));
   }
 
-  /// Of "... host:PID:TID [GPU]".
+  /// The owner in "... host:PID:TID [GPU]".
   std::optional<std::uint32_t> owner_of(std::string_view prefix) {
     if (!prefix.ends_with(']')) return std::nullopt;
     const std::size_t bracket = prefix.rfind('[');

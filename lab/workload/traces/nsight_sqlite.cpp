@@ -1,16 +1,14 @@
-// Reader of what Nsight Systems exports as SQLite (nsys export --type sqlite): kernels of a GPU, the calls that
-// launched them, and NVTX ranges of the program and of NCCL, of which the graph is made as of a trace of PyTorch's
-// profiler (kineto_graph.h). Tables and columns are those of NVIDIA's "SQLite Schema Reference"; what a version lacks
-// is left out.
+// Reader of SQLite exports of Nsight Systems (nsys export --type sqlite): kernels of a GPU, the calls that launched
+// them, and NVTX ranges of the program and of NCCL. The graph is made as for PyTorch's profiler (kineto_graph.h).
+// Tables and columns are those of NVIDIA's "SQLite Schema Reference"; those missing in a version are left out.
 //
-//   steps           ranges of NVTX named "iteration 12", "step 3" and so on: of the names that differ in digits only,
-//                   those that cover most time
-//   communication   kernels of NCCL. Which call a kernel belongs to, NVTX tells: the calls of a thread since the
-//   kernels
-//                   before are those of the kernels that it launches next, by kind and in order
-//   sizes, groups   the payload of the range of the call: "Message size [bytes]", "NCCL communicator ID", "Peer rank",
-//                   as JSON (jsonText) or as bytes (binaryData) with their schema. What a communicator has of ranks,
-//                   and which rank is the own one, the payload of ncclCommInitRank tells
+//   steps           NVTX ranges named "iteration 12", "step 3" and so on: of the sets of names that differ only in
+//                   digits, the one that covers most time
+//   communication   kernels of NCCL. NVTX has ranges of the calls: a thread's calls since the kernels before belong to
+//                   the kernels that it launches next, by kind and in order
+//   sizes, groups   the payload of the call's range: "Message size [bytes]", "NCCL communicator ID", "Peer rank", as
+//                   JSON (jsonText) or as bytes (binaryData) with their schema. A communicator's ranks, and the rank
+//                   of the process, are in the payload of ncclCommInitRank
 //   one rank        of several processes or GPUs, the first with most kernels of NCCL
 //
 // A file is untrusted: it is opened from memory, read-only; views, triggers, virtual tables, computed columns,
@@ -45,11 +43,11 @@ using Kind = KinetoDetails::Kind;
 
 constexpr std::int64_t kMaxTime = 100'000'000'000'000'000;  // ns: three years
 constexpr std::int64_t kHighestRank = 10'000'000;
-constexpr std::int64_t kProcessOf = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
-constexpr std::size_t kMaxText = 4096;                        // NCCL's are below 1 KiB; each is gone through often
-constexpr std::size_t kMaxBeside = 256;                       // messages of a kernel: streams are bounded
+constexpr std::int64_t kProcessOf = ~std::int64_t{0xFFFFFF};  // the process's part of a thread's number
+constexpr std::size_t kMaxText = 4096;                        // NCCL's are below 1 KiB; each is read several times
+constexpr std::size_t kMaxBeside = 256;                       // messages per kernel, to bound streams
 
-/// What a range of NCCL tells: as far as it does.
+/// The payload of a range of NCCL; each value may be missing.
 struct Payload {
   std::optional<std::int64_t> communicator;
   std::optional<std::int64_t> bytes;
@@ -66,7 +64,7 @@ struct Payload {
   }
 };
 
-/// What calls and kernels are matched by. Kernels of sends and receives run what is made of them, too.
+/// Kinds by which calls and kernels are matched. Kernels of sends and receives also run collectives made of messages.
 enum class Sort : std::uint8_t { other, all_reduce, all_gather, reduce_scatter, broadcast, reduce, messages };
 
 Sort sort_of(std::string_view name) {
@@ -107,7 +105,7 @@ struct Range {
   std::string name;
 };
 
-/// "Iteration 12": "iteration #"; empty if a name is that of no iteration.
+/// "iteration #" for "Iteration 12"; empty if the name is that of no iteration.
 std::string stem_of(std::string_view name) {
   constexpr std::size_t most = 100;
   std::string stem;
@@ -144,7 +142,7 @@ class NsightReader {
   PartialGraph read() {
     if (!database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
       builder_.fail("it is an SQLite database without a table CUPTI_ACTIVITY_KIND_KERNEL",
-                    "give what nsys profile --trace=cuda,nvtx recorded and nsys export --type sqlite wrote");
+                    "record with nsys profile --trace=cuda,nvtx, and export with nsys export --type sqlite");
     read_texts();
     read_kernels();
     choose();
@@ -216,7 +214,7 @@ class NsightReader {
     return name.starts_with("nccl") && name.find("Kernel") != std::string_view::npos;
   }
 
-  /// One process with its GPU: the first of those with most kernels that communicate.
+  /// Chooses one process with its GPU: the first with most kernels that communicate.
   void choose() {
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> all;  // by GPU and process
     for (const Kernel& kernel : kernels_) {
@@ -370,7 +368,7 @@ class NsightReader {
       if (!document.HasParseError() && document.IsObject())
         for (const auto& [key, value] : document.GetObject()) {
           std::int64_t number = 0;
-          // Numbers of communicators take all 64 bits.
+          // Numbers of communicators use all 64 bits.
           if (value.IsUint64())
             payload.set(json::text(&key), static_cast<std::int64_t>(value.GetUint64()));
           else if (json::whole(&value, number))
@@ -421,12 +419,13 @@ class NsightReader {
     }
   }
 
-  /// What NVTX tells of a call, or of a kernel without one.
+  /// Details of a call from NVTX, or of a kernel without a call.
   KinetoDetails details_of(const Call& call) {
     KinetoDetails details;
     const std::string& name = events_.names[call.name];
     const Payload& payload = call.payload;
-    // Of a communicator that was made before the recording, or that a call does not name, the job's ranks are taken.
+    // If the communicator was made before the recording, or the call does not name it, it counts as having the job's
+    // ranks.
     const auto known = payload.communicator ? ranks_of_.find(*payload.communicator) : ranks_of_.end();
     const std::uint32_t ranks = known != ranks_of_.end()                       ? known->second
                                 : payload.communicator && ranks_of_.size() > 0 ? 0
@@ -439,7 +438,7 @@ class NsightReader {
     if (name == "Send" || name == "Recv") {
       details.kind = name == "Send" ? Kind::send : Kind::receive;
       (name == "Send" ? details.in : details.out) = bytes;
-      // A rank of a part of the job is no rank of the job.
+      // A rank in a smaller group is no rank of the job.
       if (payload.peer && *payload.peer >= 0 && *payload.peer < kHighestRank && ranks == events_.workers)
         details.peer = *payload.peer;
       return details;
@@ -448,7 +447,7 @@ class NsightReader {
     if (what.instead != nullptr) ++taken_as_[{name, what.instead}];
     details.kind = Kind::collective;
     details.collective = what.collective;
-    // What NCCL is called with is the part of one rank where ranks have parts.
+    // If ranks have parts, the size passed to NCCL is that of one part.
     const bool of_all = what.collective == Collective::all_gather || what.collective == Collective::reduce_scatter ||
                         what.collective == Collective::all_to_all;
     if (ranks == 0) ++rankless_;
@@ -483,7 +482,7 @@ class NsightReader {
       KinetoEvents::Step step;
       step.start = Nanos(range->start);
       step.length = Nanos(range->end - range->start);
-      // One name for all would make one step of them.
+      // Equal names would merge all steps into one.
       step.name = best->size() > 1 && best->front()->name == best->back()->name
                       ? fmt::format("{} {}", range->name, events_.steps.size())
                       : range->name;
@@ -532,7 +531,7 @@ class NsightReader {
     for (auto& [number, both] : threads) match_thread(both.first, both.second);
   }
 
-  /// The calls since the kernels before, and the kernels that were launched then.
+  /// Matches the calls since the kernels before with the kernels launched next.
   void match_thread(std::vector<std::size_t>& calls, std::vector<Launched>& launches) {
     std::ranges::stable_sort(calls, [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
     std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -555,7 +554,7 @@ class NsightReader {
     for (const Launched& launched : launches) all[launched.sort].second.push_back(launched.kernel);
     for (const std::size_t call : calls) {
       Sort sort = calls_[call].sort;
-      // Some kernels are for any operation.
+      // Some kernels run any operation.
       if (!all.contains(sort) && all.contains(Sort::other)) sort = Sort::other;
       const auto found = all.find(sort);
       if (found == all.end() || found->second.second.empty())
@@ -569,13 +568,13 @@ class NsightReader {
         const bool last = k + 1 == kernels.size();
         const std::size_t end = last ? made.size() : std::min(k + 1, made.size());
         if (k >= end) add(kernels_[kernels[k]], nullptr, 0);
-        // The last one has run what is left.
+        // The last kernel gets the remaining calls.
         for (std::size_t c = k; c < end; ++c) add(kernels_[kernels[k]], &calls_[made[c]], c - k);
       }
     }
   }
 
-  /// `place`: among the calls of a kernel. Messages of one kernel run beside each other, as on streams of their own.
+  /// `place`: of the call among those of the kernel. Messages of one kernel run in parallel, as on separate streams.
   void add(const Kernel& kernel, const Call* call, std::size_t place) {
     builder_.hold(sizeof(KinetoEvents::Communication));
     KinetoEvents::Communication one;
@@ -644,15 +643,15 @@ class NsightReader {
   std::function<void(std::size_t)> hold_;
   Database database_;
   KinetoEvents events_;
-  std::map<std::int64_t, std::string> texts_;  ///< of those that matter
+  std::map<std::int64_t, std::string> texts_;  ///< only those in use
   std::vector<Kernel> kernels_;
   std::vector<std::int64_t> launched_;  ///< correlations of kernels, ascending
-  std::vector<Range> ranges_;           ///< that may be iterations
-  std::vector<Call> calls_;             ///< of NCCL
+  std::vector<Range> ranges_;           ///< possible iterations
+  std::vector<Call> calls_;             ///< calls of NCCL
   std::int64_t device_ = 0;
   std::int64_t process_ = 0;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Field>> schemas_;  ///< by domain and schema
-  std::map<std::int64_t, std::uint32_t> ranks_of_;                               ///< communicators
+  std::map<std::int64_t, std::uint32_t> ranks_of_;                               ///< by communicator
   std::map<std::int64_t, std::int32_t> group_of_;
   std::map<std::int64_t, std::uint32_t> threads_;
   std::map<std::pair<std::int64_t, std::size_t>, std::uint32_t> streams_;

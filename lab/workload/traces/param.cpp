@@ -1,13 +1,13 @@
-// Reader of communication traces of PARAM (its basic form, JSON): a list of what a rank posted.
+// Reader of communication traces of PARAM (its basic form, JSON): a list of the operations that a rank posted.
 //
 //   {"comms": "all_reduce", "in_msg_size": 1000, "out_msg_size": 1000, "dtype": "float", "pg_id": 0, "world_size": 8,
 //    "global_ranks": [...], "root": 0, "req": 5, "startTime_ns": 1000, "markers": ["## step 3 ##"]}
 //
 //   sizes     elements of `dtype`
 //   groups    "init" entries and `global_ranks` by `pg_id`; else `world_size` ranks
-//   waiting   "wait" entries: what follows comes after the entry with the same `req`
-//   steps     a marker with the word step or iteration in it, where its text changes
-//   times     between `startTime_ns` of neighbours the rank computes; what follows a wait is taken for waiting
+//   waiting   "wait" entries: later entries wait for the entry with the same `req`
+//   steps     a new step at each change of a marker with the word step or iteration in it
+//   times     the rank computes between the `startTime_ns` of adjacent entries; after a wait, it waits
 //   compute   entries with "compute" instead of "comms" have no times: left out
 //   rank      by the file's name: rank3.json
 #include <fmt/format.h>
@@ -47,20 +47,20 @@ class ParamReader {
     if (entries_ == 0) builder_.fail("it has no entries", kRecordAgain);
     builder_.warn(computations_, "computation", "without times: left out");
     if (untyped_ > 0)
-      builder_.warn(fmt::format("{} of an unknown dtype: four bytes an element are taken",
+      builder_.warn(fmt::format("{} of an unknown dtype: assuming four bytes per element",
                                 untyped_ == 1 ? "1 size" : fmt::format("{} sizes", untyped_)));
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     for (const auto& [what, count] : unknown_)
-      builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
-    builder_.warn(untold_, "communication", "whose size or kind is not told: left out");
-    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken for barriers, messages are left out");
+      builder_.warn(fmt::format("{} is not a known collective: {} left out", in_quotes(what), count));
+    builder_.warn(untold_, "communication", "without a size or kind: left out");
+    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken as barriers, messages are left out");
     if (timeless_ > 0)
-      builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
+      builder_.warn(fmt::format("{} a startTime_ns that is not a time since 1970: ignored",
                                 timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));
     if (!timed_) builder_.warn("it has no times: computation is left out");
     if (behind_waits_.count > 0)
-      builder_.warn(fmt::format("{} behind waits count as computation: how much of it was waiting is not recorded",
+      builder_.warn(fmt::format("{} after waits are counted as computation: the waiting time is not recorded",
                                 to_text(behind_waits_)));
     PartialGraph part = builder_.take();
     part.world = world_;
@@ -71,7 +71,7 @@ class ParamReader {
   [[noreturn]] void fail(std::string_view cause) const {
     builder_.fail(fmt::format("{}: {}", elements_.place(), cause), kRecordAgain);
   }
-  /// A number of an entry, of a range; empty if it is not there or null.
+  /// A number of an entry, up to `most`; empty if it is missing or null.
   std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key, std::int64_t most) const {
     const rapidjson::Value* value = json::member(entry, key);
     if (value == nullptr || value->IsNull()) return std::nullopt;
@@ -82,7 +82,7 @@ class ParamReader {
   }
 
   void add(const rapidjson::Value& entry) {
-    if (!entry.IsObject()) fail("this is no entry");
+    if (!entry.IsObject()) fail("this is not an entry");
     ++entries_;
     markers(json::member(entry, "markers"));
     if (json::member(entry, "comms") == nullptr) {
@@ -104,7 +104,7 @@ class ParamReader {
     GraphNode node;
     node.name = builder_.name(name);
     node.lane = builder_.lane("communication");
-    node.start = Nanos::never();  // when it ended is not told
+    node.start = Nanos::never();  // its end is unknown
     const bool send = name == "send" || name == "isend";
     if (send || name == "recv" || name == "irecv") {
       const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMaxRank);
@@ -159,11 +159,11 @@ class ParamReader {
     std::vector<std::uint32_t> ranks;
     if (const auto* list = json::member(entry, "global_ranks"); list != nullptr && list->IsArray())
       for (const auto& rank : list->GetArray()) {
-        if (!rank.IsUint() || rank.GetUint() >= kMaxRank) fail("global_ranks has something that is no rank");
+        if (!rank.IsUint() || rank.GetUint() >= kMaxRank) fail("global_ranks has an element that is not a rank");
         ranks.push_back(rank.GetUint());
       }
     const std::string name = id ? std::to_string(*id) : "";
-    // The first group is that of all ranks.
+    // The first group has all ranks.
     if (id.value_or(0) == 0 && size && *size > 0) world_ = std::max(world_, static_cast<std::uint32_t>(*size));
     if (!ranks.empty()) {
       group_ = builder_.group(std::move(ranks));
@@ -233,8 +233,8 @@ class ParamReader {
   std::size_t untyped_ = 0;
   std::size_t untold_ = 0;    ///< communications without a size
   std::size_t empty_ = 0;     ///< those of 0 bytes
-  std::size_t timeless_ = 0;  ///< entries whose time is none
-  Nanos behind_waits_;        ///< between the beginning of a wait and the next entry
+  std::size_t timeless_ = 0;  ///< entries without a valid time
+  Nanos behind_waits_;        ///< total time between the beginning of a wait and the next entry
   bool after_wait_ = false;
   bool timed_ = false;
 };

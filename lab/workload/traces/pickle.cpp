@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr std::size_t kCounted = std::size_t{64} << 10;
 constexpr std::size_t kMaxDepth = 16;
-constexpr std::uint64_t kMaxOfOne = 2'000'000;  // values of an element
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // values per element
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
-// Values that every pickle has: None, False, True, and the numbers of a byte from kSmall on.
+// Values at fixed indices: None, False, True, and from kSmall on the numbers of one byte.
 constexpr std::uint32_t kNone = 0;
 constexpr std::uint32_t kFalse = 1;
 constexpr std::uint32_t kTrue = 2;
@@ -63,14 +63,14 @@ enum Operation : std::uint8_t {
   frame = 0x95,
 };
 
-/// Instructions that import, make or call something, or ask the program that loads it for an object.
+/// Instructions that import, make or call something, or that request an object from the loading program.
 constexpr std::string_view kRefused = "Rbcio\x81\x82\x83\x84\x92\x93PQ";
 
 }  // namespace
 
 bool is_pickle(std::string_view beginning) {
   constexpr char max_protocol = 5;
-  constexpr std::string_view first = "}](c\x95";  // none is a tag of what Protocol Buffers hold
+  constexpr std::string_view first = "}](c\x95";  // not among the tags in our Protocol Buffers
   return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= max_protocol &&
          first.find(beginning[2]) != std::string_view::npos;
 }
@@ -137,13 +137,13 @@ void Pickle::push(Index value) {
 }
 
 void Pickle::require(std::size_t size) const {
-  if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < size) fail("an instruction has nothing to work on");
+  if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < size) fail("an instruction has no operand");
 }
 
 void Pickle::push_text(std::size_t size) {
   if (size >= kNever) fail("a text is too long");
   const std::size_t begin = texts_.size();
-  // It grows as it is read, whatever its length is said to be.
+  // Memory grows with the bytes read, not with the stated length.
   for (std::size_t left = size; left > 0;) {
     if (at_ == end_ && !fill()) fail("the file is cut off");
     const std::size_t part = std::min(left, end_ - at_);
@@ -165,7 +165,7 @@ std::size_t Pickle::above_mark() {
 void Pickle::append(Kind kind, std::size_t size) {
   require(size + 1);
   Value& to = values_[stack_[stack_.size() - size - 1]];
-  if (to.kind != kind) fail("an item is for something that is no list or dict");
+  if (to.kind != kind) fail("an item is added to something that is not a list or dict");
   if (kind == Kind::dict && size % 2 != 0) fail("a key of a dict has no value");
   if (size > 0) {
     constexpr std::size_t head = 2;
@@ -196,7 +196,7 @@ void Pickle::collect(std::size_t size) {
 }
 
 void Pickle::remember(std::uint64_t place) {
-  // Nobody numbers more values than there are bytes before.
+  // A valid pickle has no more numbered values than bytes before.
   if (place > before_ + at_) fail("a number of a value is out of range");
   require(1);
   if (place >= memo_.size()) {
@@ -207,14 +207,14 @@ void Pickle::remember(std::uint64_t place) {
 }
 
 void Pickle::recall(std::uint64_t place) {
-  if (place >= memo_.size() || memo_[place] == kNever) fail("a value is used before it is there");
+  if (place >= memo_.size() || memo_[place] == kNever) fail("a value is used before it is defined");
   push(memo_[place]);
 }
 
 void Pickle::run() {
   while (step(byte())) {
   }
-  if (stack_.size() != 1 || values_[stack_[0]].kind != Kind::dict) fail("it is no dict");
+  if (stack_.size() != 1 || values_[stack_[0]].kind != Kind::dict) fail("it is not a dict");
 }
 
 bool Pickle::step(std::uint8_t operation) {
@@ -325,11 +325,10 @@ bool Pickle::step(std::uint8_t operation) {
     default:
       if (kRefused.find(static_cast<char>(operation)) != std::string_view::npos)
         throw CallInPickle(
-            fmt::format("{}: byte {}: the pickle imports or calls something (instruction 0x{:02x}), which is not done; "
-                        "give one that "
-                        "holds dicts, lists, texts and numbers only, as the recorder writes it",
+            fmt::format("{}: byte {}: the pickle imports or calls something (instruction 0x{:02x}), which is not "
+                        "allowed; give a file of dicts, lists, texts and numbers only, as the recorder writes it",
                         input_.name(), before_ + at_, operation));
-      fail(fmt::format("0x{:02x} is no instruction of a pickle of dicts, lists, texts and numbers", operation));
+      fail(fmt::format("0x{:02x} is not an instruction for dicts, lists, texts and numbers", operation));
   }
   return true;
 }
@@ -350,7 +349,7 @@ std::string_view Pickle::text_of(Index value) const {
 
 rapidjson::Value Pickle::json(Index index, std::string_view unread, std::size_t depth) {
   const Value& value = values_[index];
-  // Of what is there once only, no more can be shown than there are bytes; texts are there once, and named often.
+  // Values that occur once are no more than bytes. Texts are stored once but may be used often.
   shown_ += value.kind == Kind::text ? 1 + value.size / 4 : 1;
   if (shown_ > 4 * (before_ + at_) || ++shown_of_one_ > kMaxOfOne)
     fail("it unfolds to more than the file holds", "give one as the recorder writes it");
@@ -416,9 +415,9 @@ void Pickle::read(std::string_view key, std::string_view unread,
   Index last = 0;
   each_item(values_[list], [&](Index item) {
     ++element_;
-    if (values_[item].kind != Kind::dict) fail(fmt::format("{} is no dict", place()));
-    // What is made later has a higher number.
-    if (item <= last) fail(fmt::format("{} is there twice", place()), "give one as the recorder writes it");
+    if (values_[item].kind != Kind::dict) fail(fmt::format("{} is not a dict", place()));
+    // Later values have higher numbers.
+    if (item <= last) fail(fmt::format("{} is given twice", place()), "give one as the recorder writes it");
     last = item;
     each(shown(item));
   });

@@ -1,9 +1,9 @@
-// Plain data as Python's pickle writes it, protocols 2 to 5 (https://docs.python.org/3/library/pickletools.html):
-// dicts, lists, tuples, texts, numbers, booleans and None. A pickle is a program for a stack machine; the instructions
-// that import or call something are refused, so that nothing of it is ever run.
+// Reads plain data written by Python's pickle, protocols 2 to 5 (https://docs.python.org/3/library/pickletools.html):
+// dicts, lists, tuples, texts, numbers, booleans and None. A pickle is a program for a stack machine. Instructions that
+// import or call something are refused, so no code is ever run.
 //
-// Values that the program uses several times are kept once. They are handed over as JSON, element by element, so that a
-// small file can't unfold to a large one: in all, no more is handed over than a few times what the file holds.
+// Values that are used several times are stored once. They are passed on as JSON, element by element. The total is
+// limited to a few times the size of the file, so that a small file cannot expand without bound.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -23,18 +23,20 @@ namespace mltcp::workload {
 
 bool is_pickle(std::string_view beginning);
 
-/// What is thrown for a pickle that imports or calls something.
+/// Thrown for a pickle that imports or calls something.
 class CallInPickle : public InputError {
   using InputError::InputError;
 };
 
 class Pickle {
  public:
-  /// Reads it to its end. `hold` counts what is kept of it. Throws InputError "FILE: byte N: cause; cure".
+  /// Reads `input` to its end; calls `hold` with the bytes that it keeps. Throws InputError "FILE: byte N: cause;
+  /// cure".
   Pickle(TraceInput& input, const std::function<void(std::size_t)>& hold);
 
-  /// As JsonElements::read(): of the dict that it is, calls `member` with all members but the list `key`, then `each`
-  /// with the elements of that, which are dicts, each there once. Members of dicts named `unread` are left out.
+  /// Like JsonElements::read(). The pickle must be a dict: calls `member` with all its members except the list `key`,
+  /// then `each` with the elements of that list, which must be dicts and distinct. Members of dicts named `unread` are
+  /// left out.
   void read(std::string_view key, std::string_view unread, const std::function<void(const rapidjson::Value&)>& each,
             const std::function<void(std::string_view key, const rapidjson::Value&)>& member);
   /// For messages: "element 3".
@@ -45,9 +47,9 @@ class Pickle {
   using Index = std::uint32_t;
   struct Value {
     Kind kind = Kind::none;
-    std::uint32_t size = 0;  ///< bytes of a text; items of a list, tuple or dict, of which keys are items, too
-    /// A number, of a real one its bits; where a text begins in texts_; the first chunk in items_, and the last one in
-    /// the upper half.
+    std::uint32_t size = 0;  ///< bytes of a text; items of a list, tuple or dict, where keys count as items
+    /// A whole number; the bits of a real one; the beginning of a text in texts_; the first chunk in items_ and, in the
+    /// upper half, the last one.
     std::uint64_t bits = 0;
   };
 
@@ -56,10 +58,10 @@ class Pickle {
   void push(Index value);
   Index add(Kind kind, std::uint64_t bits = 0, std::uint32_t size = 0);
   void push_text(std::size_t size);
-  std::size_t above_mark();                  ///< how many values are; the mark goes
-  void require(std::size_t size) const;      ///< that as many may be taken
-  void append(Kind kind, std::size_t size);  ///< the topmost to what is below them
-  void collect(std::size_t size);            ///< a tuple of the topmost
+  std::size_t above_mark();                  ///< number of values above the mark, which is removed
+  void require(std::size_t size) const;      ///< throws if fewer values can be taken
+  void append(Kind kind, std::size_t size);  ///< appends the topmost values to the one below them
+  void collect(std::size_t size);            ///< makes a tuple of the topmost values
   void remember(std::uint64_t place);
   void recall(std::uint64_t place);
 
@@ -80,15 +82,15 @@ class Pickle {
   std::size_t at_ = 0;
   std::size_t end_ = 0;
   std::uint64_t before_ = 0;  ///< bytes of the input before buffer_
-  std::size_t counted_ = 0;   ///< bytes not yet told to hold_
+  std::size_t counted_ = 0;   ///< bytes not yet reported to hold_
   std::deque<Value> values_;
   std::string texts_;
   std::vector<Index> items_;  ///< chunks: number of items, place of the next chunk, items
   std::vector<Index> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Index> memo_;
-  std::uint64_t shown_ = 0;         ///< values handed over
-  std::uint64_t shown_of_one_ = 0;  ///< of one element
+  std::uint64_t shown_ = 0;         ///< values passed on
+  std::uint64_t shown_of_one_ = 0;  ///< values of the current element
   std::size_t element_ = 0;
   rapidjson::Document document_;
 };

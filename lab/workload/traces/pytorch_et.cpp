@@ -1,12 +1,12 @@
-// Reader of PyTorch's execution traces (ExecutionTraceObserver): the operators that a rank ran, with their tensors, as
-// JSON; schemas 1.0.x and 1.1.x.
+// Reader of PyTorch's execution traces (ExecutionTraceObserver): JSON of the operators that a rank ran, with their
+// tensors; schemas 1.0.x and 1.1.x.
 //
-//   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`; of
+//   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`; in
 //                  traces without such nodes, those called nccl:NAME
-//   waiting        record_param_comms of "wait": what follows comes after the collective that it waits for
+//   waiting        record_param_comms of "wait": later nodes wait for its collective
 //   groups         node "## process_group:init ##"; without one, all ranks of the job
-//   steps          nodes ProfilerStep#N; what is before the first belongs to it
-//   rank           as communication names it, or by the file's name: trace_3.json
+//   steps          nodes ProfilerStep#N; nodes before the first belong to it
+//   rank           as in communications, or by the file's name: trace_3.json
 //
 // There are no times in this format, so other operators are left out.
 #include <fmt/format.h>
@@ -32,13 +32,13 @@ constexpr std::string_view kRecordAgain = "record it again";
 constexpr std::size_t kMaxGroups = 100'000;
 constexpr int kMaxDepth = 8;
 
-/// A node of interest; the file has them in the order in which they ended.
+/// A node that is kept; the file has them in the order of their ends.
 struct Node {
   std::int64_t id = 0;
-  std::string step;       ///< "ProfilerStep#4", of a node that begins one
+  std::string step;       ///< "ProfilerStep#4", if the node begins a step
   std::string operation;  ///< of record_param_comms: "allreduce", "wait"
-  bool kernel = false;    ///< nccl:NAME, of which record_param_comms tells more
-  std::string group;      ///< what the trace calls it
+  bool kernel = false;    ///< nccl:NAME; record_param_comms has more details
+  std::string group;      ///< its name in the trace
   std::uint32_t group_size = 0;
   std::int64_t who = -1;  ///< rank of the caller in the group, root or peer
   std::optional<std::int64_t> request;
@@ -81,7 +81,7 @@ class PytorchEtReader {
   }
 
   void add(const rapidjson::Value& value) {
-    if (!value.IsObject()) fail("this is no node");
+    if (!value.IsObject()) fail("this is not a node");
     const std::string_view name = json::text(json::member(value, "name"));
     Node node;
     if (!json::whole(json::member(value, "id"), node.id)) fail("it has no id");
@@ -122,7 +122,7 @@ class PytorchEtReader {
   void communication(const rapidjson::Value& value, Node& node) {
     const auto* inputs = values(value, "inputs");
     if (inputs != nullptr) {
-      // The operation's name is behind the rank, the group and the request; a tensor may be before them.
+      // The operation's name follows the rank, the group and the request; a tensor may precede them.
       for (rapidjson::SizeType i = 3; i < inputs->Size() && i <= 4; ++i) {
         const rapidjson::Value& text = (*inputs)[i];
         if (!text.IsString()) continue;
@@ -171,7 +171,7 @@ class PytorchEtReader {
     return json::whole(&value, number) ? std::to_string(number) : std::string(json::text(&value));
   }
 
-  /// A text that is JSON itself: a list of groups.
+  /// Reads a text that is JSON itself: a list of groups.
   void add_groups(const rapidjson::Value& value) {
     const auto* inputs = values(value, "inputs");
     if (inputs == nullptr || inputs->Empty() || !(*inputs)[0].IsString()) return;
@@ -221,7 +221,7 @@ class PytorchEtReader {
       }
     }
     if (nameless_ + others > 0)
-      builder_.warn(fmt::format("{} that is no collective or message, or without a size: left out",
+      builder_.warn(fmt::format("{} that is not a collective or message, or has no size: left out",
                                 plural(nameless_ + others, "communication")));
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
@@ -231,7 +231,7 @@ class PytorchEtReader {
     return part;
   }
 
-  /// Ranks that the caller has in the group of all, where communication names them; else by the file's name.
+  /// The caller's rank in the group of all ranks, if communications have it; else by the file's name.
   [[nodiscard]] std::uint32_t own_rank() const {
     for (const Node& node : kept_) {
       const auto what = collective_named(node.operation);

@@ -22,8 +22,8 @@
 namespace mltcp::workload {
 namespace {
 
-/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller
-/// knows.
+/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: other formats of the
+/// caller.
 std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
   constexpr std::size_t shown = 32;
   if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
@@ -31,15 +31,15 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
   for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
   if (!more.empty()) known.push_back(more);
   const FileFormat format = file_format(beginning);
-  return fmt::format("{}: it {}begins with {}, which is no trace that is known; known are: {}{}{}", name,
+  return fmt::format("{}: it {}begins with {}, which is not a known trace format; known are: {}{}{}", name,
                      format.name.empty() ? "" : fmt::format("is {} and ", format.name),
                      in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "),
                      format.cure.empty() ? "" : "; ", format.cure);
 }
 
-/// The same, but of a pickle that calls something that it does, wherever that stands.
+/// The same; for a pickle that calls something, says so, wherever the call is.
 std::string unknown_input(TraceInput& input, std::string_view more) {
-  constexpr std::size_t most = std::size_t{16} << 20;  // that is kept of it
+  constexpr std::size_t most = std::size_t{16} << 20;  // bytes kept of it
   const std::string unknown = unknown_format(input.name(), input.beginning(), more);
   if (!is_pickle(input.beginning())) return unknown;
   std::size_t held = 0;
@@ -55,7 +55,7 @@ std::string unknown_input(TraceInput& input, std::string_view more) {
   return unknown;
 }
 
-/// Of small files, which packed may hold much, less is kept than of large ones.
+/// The budget is smaller for small files, since packed ones may have large contents.
 std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
   constexpr std::uint64_t anyway = std::uint64_t{160} << 20;
   constexpr std::uint64_t times = 8;
@@ -64,7 +64,7 @@ std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
       static_cast<std::size_t>(std::min<std::uint64_t>(TraceBudget::kMost, anyway + times * std::min(bytes, enough))));
 }
 
-/// Of pipes, whose size nobody knows, as of a large file.
+/// Size of the files. A pipe, whose size is unknown, counts as a large file.
 std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
   std::uint64_t bytes = 0;
   const auto add = [&](const std::filesystem::path& file) {
@@ -87,11 +87,11 @@ std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
 /// The parts of a job's inputs, one after the other.
 class Parts {
  public:
-  /// `bytes`: of all of them, as they lie.
+  /// `bytes`: size of all inputs as stored.
   Parts(const TraceOptions& options, std::uint64_t bytes)
       : given_(options), options_(options), budget_(budget_for(bytes)) {}
 
-  /// What other files of the job need to be read: before all of them.
+  /// Reads settings for the other files of the job. Call it first.
   void add_settings(TraceInput& input) {
     if (!is_libra(input.beginning())) return;
     const TraceOptions before = std::exchange(options_, given_);
@@ -100,10 +100,9 @@ class Parts {
       const std::uint32_t one = before.*which;
       std::uint32_t& other = options_.*which;
       if (one != given_.*which && other != given_.*which && one != other)
-        throw InputError(
-            fmt::format("{}: it tells {} ranks where another file of LIBRA tells {}; keep one of them "
-                        "beside the workload",
-                        input.name(), other, one));
+        throw InputError(fmt::format(
+            "{}: it states {} ranks, but another file of LIBRA states {}; keep one of them next to the workload",
+            input.name(), other, one));
       if (other == given_.*which) other = one;
     }
     settings_.push_back(input.name());
@@ -113,7 +112,7 @@ class Parts {
     input.share(budget_);
     const std::string_view beginning = input.beginning();
     if (is_libra(beginning)) {
-      // Alone it is no trace.
+      // Such a file alone is no trace.
       if (libra_.empty()) libra_ = input.name();
       if (std::ranges::find(settings_, input.name()) == settings_.end())
         unused_.push_back(
@@ -133,8 +132,8 @@ class Parts {
       return;
     }
     if (format_ != nullptr && format_ != format)
-      throw InputError(fmt::format("{}: {}, but {} is {}; traces of a job are of one format", input.name(),
-                                   format->name, first_, format_->name));
+      throw InputError(fmt::format("{}: {}, but {} is {}; give traces of one format", input.name(), format->name,
+                                   first_, format_->name));
     if (format_ == nullptr) first_ = input.name();
     format_ = format;
     parts_.push_back(format->read(input, options_));
@@ -143,7 +142,7 @@ class Parts {
   ExecutionGraph joined() {
     if (parts_.empty() && !libra_.empty())
       throw InputError(
-          fmt::format("{}: it is of LIBRA or ASTRA-sim and describes groups of ranks, a network or costs, but no "
+          fmt::format("{}: it is a file of LIBRA or ASTRA-sim about groups of ranks, a network or costs, and has no "
                       "work; give it together with the workload: text in 12 columns, or Chakra's traces",
                       libra_));
     if (parts_.empty())
@@ -156,7 +155,7 @@ class Parts {
     return join(std::move(parts_), options_);
   }
 
-  /// What no format was known for, since the last call: for a file that was named by itself, that is an error.
+  /// Throws for inputs of unknown format since the last call, if `alone`: the file was given by itself.
   void refuse_unknown(bool alone) {
     if (alone && unknown_.size() > told_) throw InputError(unknown_[told_]);
     told_ = unknown_.size();
@@ -164,21 +163,21 @@ class Parts {
 
  private:
   TraceOptions given_;
-  TraceOptions options_;  ///< with what settings tell
+  TraceOptions options_;  ///< with the job's settings
   std::shared_ptr<TraceBudget> budget_;
   std::vector<std::string> settings_;  ///< inputs
-  std::vector<std::string> unused_;    ///< a warning for each file of settings that was not among them
+  std::vector<std::string> unused_;    ///< a warning for each file of settings that was not used
   std::vector<PartialGraph> parts_;
   std::vector<std::string> unknown_;
   std::size_t told_ = 0;
   const TraceFormat* format_ = nullptr;
   std::string first_;
-  std::string libra_;  ///< the first file beside the traces that describes the job
+  std::string libra_;  ///< the first file of settings that describes the job
   CommGroups groups_;
 };
 
-/// Files that may hold settings: those given, and those of folders. In an archive they would be found only by unpacking
-/// all of it first.
+/// Files that may hold settings: those given, and those of folders. Archives are not searched, since that would need
+/// unpacking all of it first.
 std::vector<std::filesystem::path> settings_among(std::span<const std::filesystem::path> paths) {
   const auto may_be = [](const std::filesystem::path& path) {
     return path.extension() == ".yml" || path.extension() == ".yaml";
@@ -190,7 +189,7 @@ std::vector<std::filesystem::path> settings_among(std::span<const std::filesyste
       if (may_be(path)) found.push_back(path);
       continue;
     }
-    // What can't be opened is told when its traces are read.
+    // Errors are reported when the traces are read.
     const std::size_t first = found.size();
     std::filesystem::directory_iterator entry(path, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -206,7 +205,7 @@ std::vector<std::filesystem::path> settings_among(std::span<const std::filesyste
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
-  // Those that are recognised by little come last.
+  // Formats that are recognised by few bytes come last.
   static const std::array formats{kKinetoFormat,        kFlightRecorder,  kNsightSqlite, kPytorchEt,   kParam,
                                   kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat,   kHtsimFormat, kHpccFlows,
                                   kChakraJson,          kAstraTextFormat, kChakra};
@@ -223,7 +222,7 @@ const TraceFormat* format_of(const std::filesystem::path& path) {
   struct Seen {
     const TraceFormat* format;
   };
-  // The way out of a stream that need not be read to its end.
+  // An exception ends the reading early.
   try {
     for_each_input(path, [](TraceInput& input) { throw Seen{format_of(input.name(), input.beginning())}; });
   } catch (const Seen& seen) {

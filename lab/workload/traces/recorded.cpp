@@ -72,7 +72,7 @@ std::uint32_t rank_in_name(std::string_view name) {
 std::optional<NamedCollective> collective_named(std::string_view name) {
   static constexpr const char* kBackwards = "a broadcast, backwards";
   static constexpr const char* kAsExchange = "an all-to-all, by the busiest rank";
-  // The first that a name begins with, so longer ones come first.
+  // The first prefix of the name counts, so longer ones come first.
   static constexpr std::array<std::pair<std::string_view, NamedCollective>, 13> kKnown{{
       {"allreduce", {Collective::all_reduce, false, nullptr}},
       {"allgather", {Collective::all_gather, false, nullptr}},

@@ -1,4 +1,4 @@
-// The formats that have no more than a reader: what each holds is told where it is read.
+// Formats that only have a reader; each reader's .cpp describes its format.
 #pragma once
 
 #include "mltcp/lab/workload/traces/read_traces.h"

@@ -1,8 +1,8 @@
 // Inputs of traces (see trace_input.h), unpacked by libarchive:
 // https://github.com/libarchive/libarchive/wiki/ManualPages.
 //
-// Packed data are recognised by their first bytes, not by their name: a file, a tar archive, members of it. Nothing is
-// unpacked twice, and what comes out of a file is bounded by its size.
+// Packed files, tar archives and their packed members are recognised by their first bytes, not by their names. Nothing
+// deeper is unpacked, and the unpacked size is bounded by the size of the file.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::size_t kBeginning = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{256} << 10;
-constexpr std::size_t kMaxFiles = 100'000;  // of a folder, and members of an archive
-// What a file may unpack to: traces become 10 to 30 times as large.
+constexpr std::size_t kMaxFiles = 100'000;  // in a folder, and members of an archive
+// Maximum unpacked size, relative to the file: traces grow by a factor of 10 to 30.
 constexpr std::uint64_t kMaxTimes = 40;
 constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
@@ -40,7 +40,7 @@ constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
 /// The bytes of a file. Throws InputError.
 TraceSource file_source(const std::filesystem::path& path, const std::string& name) {
-  // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
+  // Without O_NONBLOCK, opening a pipe would wait until its other end is opened.
   const int number = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (number < 0)
     fail(name, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
@@ -69,7 +69,7 @@ struct CloseArchive {
   void operator()(archive* opened) const { archive_read_free(opened); }
 };
 
-/// Of libarchive, by the first bytes of what is packed.
+/// libarchive's filter for packed data, by the first bytes.
 int filter_of(std::string_view beginning) {
   using namespace std::literals;
   for (const auto& [magic, filter] : {std::pair("\x1f\x8b"sv, ARCHIVE_FILTER_GZIP),
@@ -81,10 +81,10 @@ int filter_of(std::string_view beginning) {
 }
 bool is_packed(std::string_view beginning) { return filter_of(beginning) != ARCHIVE_FILTER_NONE; }
 
-/// An archive, or something packed that is no archive: then it has one member without a name.
+/// An archive, or a packed file that is no archive and counts as one member without a name.
 class Unpacked {
  public:
-  /// `whole`: the archive whose member it is, if any.
+  /// `whole`: the archive that it is a member of, if any.
   Unpacked(TraceSource source, std::string name, Unpacked* whole = nullptr)
       : source_(std::move(source)),
         name_(std::move(name)),
@@ -97,14 +97,14 @@ class Unpacked {
       if (count == 0) break;
       begun_ += count;
     }
-    // One filter: left to look for them, libarchive unpacks what lies in each other to find the first byte.
+    // Only one filter is enabled: with automatic detection, libarchive would unpack any number of nested levels.
     if (const int filter = filter_of({block_.data(), begun_}); filter != ARCHIVE_FILTER_NONE)
       opened(archive_read_append_filter(archive_.get(), filter));
     archive_read_support_format_tar(archive_.get());
     archive_read_support_format_raw(archive_.get());
     archive_read_support_format_empty(archive_.get());
     opened(archive_read_open(archive_.get(), this, nullptr, &Unpacked::more, nullptr));
-    // What can't be unpacked at all looks empty.
+    // Data that cannot be unpacked at all look empty.
     if (archive_errno(archive_.get()) != 0) damaged();
   }
 
@@ -135,10 +135,10 @@ class Unpacked {
     }
   }
 
-  /// Name for messages of what next() went to.
+  /// Name of the current member, for messages.
   [[nodiscard]] std::string name() const { return is_archive_ ? fmt::format("{}:{}", name_, member_) : name_; }
   [[nodiscard]] bool is_archive() const { return is_archive_; }
-  [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< that came in
+  [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< packed bytes read
 
   std::size_t read(char* to, std::size_t most) {
     const la_ssize_t count = archive_read_data(archive_.get(), to, most);
@@ -151,7 +151,7 @@ class Unpacked {
  private:
   static constexpr std::size_t kLongestMagic = 6;
 
-  /// Not left to libarchive, which would not stop.
+  /// Skips members here: libarchive would have no limit.
   void pass_over_rest() {
     while (members_ > 0) {
       const void* block = nullptr;
@@ -165,7 +165,7 @@ class Unpacked {
     rethrow();
   }
 
-  /// Counts what was handed out, holes of sparse members too, or what had to be unpacked for that, whichever is more.
+  /// Counts the bytes returned (with holes of sparse members) or unpacked for that, whichever are more.
   void charge(std::size_t given) {
     given_ += given;
     const std::uint64_t now = std::max(given_, static_cast<std::uint64_t>(archive_filter_bytes(archive_.get(), 0)));
@@ -173,10 +173,10 @@ class Unpacked {
     if (whole_->unpacked_ > std::max(kAnyway, kMaxTimes * whole_->packed_))
       fail(whole_->name_,
            fmt::format("it unpacks to more than {} MiB, and more than {} times its size", kAnyway >> 20U, kMaxTimes),
-           "unpack it, and give what is in it");
+           "unpack it, and give its content");
   }
 
-  // An exception must not cross libarchive, which is C: it is kept until that has returned.
+  // An exception must not cross libarchive, which is C: it is stored until libarchive has returned.
   static la_ssize_t more(archive* opened, void* self, const void** block) {
     auto& unpacked = *static_cast<Unpacked*>(self);
     try {
@@ -198,13 +198,13 @@ class Unpacked {
 
   void opened(int result) {
     rethrow();
-    // A warning is about attributes of a member that don't matter here.
+    // Warnings are about attributes of a member, which do not matter here.
     if (result < ARCHIVE_WARN) damaged();
   }
 
   [[noreturn]] void damaged() {
     const char* why = archive_error_string(archive_.get());
-    fail(name(), fmt::format("what is packed in it is damaged or cut off ({})", one_line(why == nullptr ? "?" : why)),
+    fail(name(), fmt::format("its compressed content is damaged or cut off ({})", one_line(why == nullptr ? "?" : why)),
          "copy or record it again");
   }
 
@@ -217,18 +217,18 @@ class Unpacked {
   std::unique_ptr<archive, CloseArchive> archive_;
   std::exception_ptr failure_;
   std::size_t members_ = 0;
-  std::uint64_t packed_ = 0;    ///< bytes that came in
+  std::uint64_t packed_ = 0;    ///< bytes read
   std::uint64_t given_ = 0;     ///< bytes of members
-  std::uint64_t counted_ = 0;   ///< of given_, or of what was unpacked
-  std::uint64_t unpacked_ = 0;  ///< here and in members
+  std::uint64_t counted_ = 0;   ///< charged so far
+  std::uint64_t unpacked_ = 0;  ///< bytes unpacked here and in members
   bool is_archive_ = false;
 };
 
 [[noreturn]] void packed_twice(std::string_view name) {
-  fail(name, "what is packed in it is packed again", "unpack it once, and give what comes out");
+  fail(name, "its compressed content is compressed again", "unpack it once, and give the result");
 }
 
-/// The bytes of the member that next() went to; `unpacked` must outlive it.
+/// The bytes of the current member; `unpacked` must outlive it.
 TraceSource member_source(Unpacked& unpacked) {
   return [&unpacked](char* to, std::size_t most) { return unpacked.read(to, most); };
 }
@@ -244,7 +244,7 @@ void each_unpacked(TraceSource source, const std::string& name, const std::funct
       continue;
     }
     if (!unpacked.is_archive()) packed_twice(name);
-    // A packed member, which may not be an archive again: its one input is named like the member.
+    // A packed member must not be an archive; its only input is named like the member.
     const auto again = [&input](char* to, std::size_t most) { return input.read(to, most); };
     Unpacked inner(again, unpacked.name(), &unpacked);
     if (!inner.next()) continue;
@@ -295,7 +295,7 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    // Throws, and knows what may have been meant.
+    // Throws, with suggestions of similar names.
     read_text_file(path, name, TextFile{"a trace", 0});
     fail(name, "there is no such file", "give the path of a trace");
   }
@@ -303,7 +303,7 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
     fail(name, fmt::format("the file can't be opened ({})", error.message()), "check its path and permissions");
   if (std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status)) return each_of_file(path, each);
   if (!std::filesystem::is_directory(status))
-    fail(name, "this is no file but a device or socket", "give the path of a trace");
+    fail(name, "this is a device or socket, not a file", "give the path of a trace");
   std::vector<std::filesystem::path> files;
   std::filesystem::directory_iterator entry(path, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {

@@ -1,4 +1,4 @@
-// A recorded trace as a stream of bytes: a file as it is, or unpacked on the way from gzip, zstd or a tar archive's
+// A recorded trace as a stream of bytes: a plain file, or unpacked on the fly from gzip, zstd or a tar archive's
 // member, so that a trace of many gigabytes is read in bounded memory.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace mltcp::workload {
 
-/// Memory that what is kept of all inputs of a job may take, in which a small packed file would not be bounded.
+/// The memory for data kept of all inputs of a job together. Without it a small packed file could take any amount.
 class TraceBudget {
  public:
   explicit TraceBudget(std::size_t most = kMost) : max_(most) {}
   static constexpr std::size_t kMost = std::size_t{1} << 30;
 
-  /// False if there is no more of it.
+  /// Counts bytes; false if the budget is exceeded.
   [[nodiscard]] bool take(std::size_t bytes) {
     taken_ += bytes;
     return taken_ <= max_;
@@ -31,8 +31,8 @@ class TraceBudget {
   std::size_t taken_ = 0;
 };
 
-/// Gives up to `most` bytes, at least 1 unless it has ended (0). Throws InputError "NAME: cause; cure" if what is
-/// packed is damaged or cut off, or can't be read.
+/// Reads up to `most` bytes, at least 1; 0 at the end. Throws InputError "NAME: cause; cure" if the packed data are
+/// damaged or cut off, or cannot be read.
 using TraceSource = std::function<std::size_t(char* to, std::size_t most)>;
 
 class TraceInput {
@@ -43,11 +43,11 @@ class TraceInput {
   TraceInput& operator=(const TraceInput&) = delete;
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// The first bytes without taking them, at least 64 KiB unless the input is shorter. Formats are recognised by it.
+  /// The first bytes, without consuming them: at least 64 KiB unless the input is shorter. Used to recognise formats.
   std::string_view beginning();
-  /// As of a TraceSource.
+  /// Reads like a TraceSource.
   std::size_t read(char* to, std::size_t most);
-  /// What readers of this input share with those of others; one of its own if nobody has given it another.
+  /// The budget shared with other inputs; one of its own unless share() was called.
   [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }
   void share(std::shared_ptr<TraceBudget> budget) { budget_ = std::move(budget); }
 
@@ -60,14 +60,14 @@ class TraceInput {
   std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
 };
 
-/// Calls `each` with every input that a path stands for: a file, the members of an archive in their order, the files of
-/// a folder (not of folders in it) in the order of their names; not what a name that begins with a dot hides. An input
-/// is valid during the call only. Throws InputError.
+/// Calls `each` with every input of a path: a file, the members of an archive in their order, or the files of a folder
+/// (not of folders in it) in the order of their names. Names that begin with a dot are left out. An input is valid only
+/// during the call. Throws InputError.
 void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each);
 /// The same for a file in memory, packed or not.
 void for_each_input_in(std::string_view text, const std::string& name, const std::function<void(TraceInput&)>& each);
 
-/// An input of the bytes as they are, for tests and fuzzers; `text` must outlive it.
+/// An input of these bytes without unpacking, for tests and fuzzers; `text` must outlive it.
 std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name);
 
 }  // namespace mltcp::workload

@@ -39,7 +39,7 @@ bool TraceLines::next(std::string_view& line) {
     }
     if (buffer_.size() - at_ > kMaxLine) {
       ++number_;
-      fail("the line is longer than 1 MiB", "give a trace that is text");
+      fail("the line is longer than 1 MiB", "give a text trace");
     }
     const std::size_t offset = buffer_.size() - at_;
     if (fill()) {

@@ -1,4 +1,4 @@
-// Lines of an input, one after the other, in bounded memory.
+// Reads an input line by line in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ class TraceLines {
  public:
   explicit TraceLines(TraceInput& input);
 
-  /// The next line without its end; false after the last. It is valid until the next call. Throws InputError
+  /// Gets the next line without its end, valid until the next call; false after the last one. Throws InputError
   /// "NAME:LINE: cause; cure" for a line of more than a megabyte.
   bool next(std::string_view& line);
-  /// Of the line that was last given, from 1.
+  /// Number of the last line, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  /// "NAME:LINE: cause; cure"
+  /// Throws InputError "NAME:LINE: cause; cure".
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;
 
  private:

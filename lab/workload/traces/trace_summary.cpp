@@ -8,13 +8,13 @@
 namespace mltcp::workload {
 namespace {
 
-/// The rank of the graph that is wanted.
+/// The rank of the graph to summarise.
 std::uint32_t chosen_rank(const ExecutionGraph& graph, const TraceView& view) {
   std::uint32_t first = 0;
   while (first + 1 < graph.ranks.size() && graph.ranks[first].nodes.empty()) ++first;
   if (!view.rank) return first;
   if (*view.rank >= graph.ranks.size() || graph.ranks[*view.rank].nodes.empty())
-    throw InputError(fmt::format("--rank {}: there is no trace of it; one of rank {} is there", *view.rank, first));
+    throw InputError(fmt::format("--rank {}: there is no trace of it; give --rank {}", *view.rank, first));
   return *view.rank;
 }
 

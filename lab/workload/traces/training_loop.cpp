@@ -70,7 +70,7 @@ Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const LoopOpt
   return bytes_sent(what.collective, what.size, group_size(trace, what.group, options)).value();
 }
 
-// Runs the training loop once and writes down its steps.
+// Runs the training loop once and records its steps.
 class Loop {
  public:
   Loop(const Trace& trace, const LoopOptions& options) : trace_(trace), options_(options) {}
@@ -116,8 +116,8 @@ class Loop {
     }
   }
 
-  // Loops without input-gradient collectives but that of the embeddings, which nothing waits for before the end of
-  // the iteration.
+  // Loops whose only input-gradient collective, if any, is that of the embeddings, for which nothing waits before the
+  // end of the iteration.
   void backward_weight_first() {
     const bool dlrm = trace_.parallelism != Parallelism::data;
     for (std::size_t layer = trace_.layers.size(); layer-- > 0;) {
@@ -145,12 +145,12 @@ class Loop {
     if (bytes == 0) return;
     steps_.push_back({LoopStep::Kind::send, pass, overlap, static_cast<std::uint32_t>(layer), Nanos(), bytes});
     last_update_ = trace_.layers[layer].update;
-    // What waits for a blocking collective waits for the update of its result too.
+    // Steps that wait for a blocking collective also wait for the update of its result.
     if (!overlap) steps_.push_back(update());
   }
 
-  // A collective that ends the iteration delays the next one by its update. The updates of other overlapping
-  // collectives pass while there is still something to compute or to send.
+  // A collective at the end of the iteration delays the next iteration by its update. Updates of other overlapping
+  // collectives run during later computation or communication.
   void delay_next_iteration() {
     if (!steps_.empty() && steps_.back().kind == LoopStep::Kind::send && steps_.back().overlap)
       steps_.insert(steps_.begin(), update());

@@ -1,4 +1,4 @@
-// The training loop that a layer-by-layer description stands for: one iteration, as a worker runs it.
+// Runs the training loop of a layer-by-layer description: one iteration of one worker.
 //
 // The order of the passes is that of the training loops of ASTRA-sim 1.0 (Rashidi et al., ISPASS 2020):
 //
@@ -16,7 +16,7 @@
 //   MICRO         the weight-gradient collective of the first layer and nothing else
 //   no header     as HYBRID_TRANSFORMER: every collective that the file names
 //
-// What the loop leaves out is said in docs/reference/workload.md.
+// docs/reference/workload.md describes what the loop leaves out.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ std::string_view name(Network network);
 
 struct LoopOptions {
   /// Number of workers that reduce weight gradients, data-parallel and experts' alike; 0: by the header of the trace
-  /// (all_gpus / (model group * pp)), or 2 if that does not say. Model and expert groups have the header's sizes, or
-  /// else this one.
+  /// (all_gpus / (model group * pp)), or 2 if the header does not have it. Model and expert groups have the header's
+  /// sizes, or else this one.
   std::uint32_t workers = 0;
   Network network = Network::all;
 };
@@ -55,10 +55,10 @@ struct LoopStep {
   enum class Kind : std::uint8_t { compute, update, send };  ///< update: a delay, which no phase is named after
   Kind kind = Kind::compute;
   Pass pass = Pass::forward;
-  bool overlap = false;  ///< what is sent blocks nothing that follows
+  bool overlap = false;  ///< later steps do not wait for the bytes
   std::uint32_t layer = 0;
   Nanos time;
-  Bytes bytes = 0;  ///< that one worker sends; above 0
+  Bytes bytes = 0;  ///< sent by one worker; above 0
 };
 /// One iteration of the loop: computation, and the collectives of several workers that cross the network.
 std::vector<LoopStep> run_loop(const Trace& trace, const LoopOptions& options);

@@ -15,7 +15,7 @@ class PlainOnly final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
-    throw YAML::ParserException(mark, "it has an alias (*NAME) in place of what it stands for");
+    throw YAML::ParserException(mark, "it has an alias (*NAME) instead of the value");
   }
   void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
                 const std::string& /*value*/) override {}

@@ -1,4 +1,4 @@
-// YAML of others, which is read as far as its size is worth.
+// Reads untrusted YAML in bounded time and memory.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -7,8 +7,8 @@
 
 namespace mltcp::workload {
 
-/// The first document of `text`. Throws YAML::Exception; for aliases, too, by which a few bytes could stand for many,
-/// and for what is nested deeply, which takes the stack. The caller bounds the size: a node takes hundreds of bytes.
+/// The first document of `text`. Throws YAML::Exception, also for aliases, which could expand a few bytes to many, and
+/// for deep nesting, which could exhaust the stack. The caller bounds the size: a node takes hundreds of bytes.
 YAML::Node load_yaml(std::string_view text);
 
 }  // namespace mltcp::workload

@@ -10,13 +10,13 @@
 namespace gloo::transport::mltcp {
 namespace {
 
-/// Waits for `ready` as long as `timeout` says; kNoTimeout: for ever. `spin`: so long without sleeping.
+/// Waits for `ready` for at most `timeout`; kNoTimeout: for ever. Polls for the first `spin`, then sleeps.
 template <typename Ready>
 bool wait_for(std::condition_variable& changed, Context::Lock& lock, std::chrono::milliseconds timeout,
               std::chrono::nanoseconds spin, const Ready& ready) {
   const bool for_ever = timeout == kNoTimeout;
   const auto begin = std::chrono::steady_clock::now();
-  // Far enough, and no overflow of the clock.
+  // Long enough, without overflow of the clock.
   const auto end = begin + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(1000));
   const auto spins_until = begin + std::min<std::chrono::nanoseconds>(spin, std::chrono::hours(1000));
   while (spin.count() > 0 && !ready()) {
@@ -33,13 +33,13 @@ bool wait_for(std::condition_variable& changed, Context::Lock& lock, std::chrono
 
 std::string timed_out(const Context& context, const std::string& what, std::chrono::milliseconds timeout) {
   return context.who() + ": Timed out waiting " + std::to_string(timeout.count()) + " ms for a " + what +
-         "; see that the other ranks run and call the same operations, or raise the timeout" + context.noted();
+         "; check that the other ranks run and call the same operations, or raise the timeout" + context.noted();
 }
 
-/// Throws EnforceNotMet for what no message may have.
+/// Throws EnforceNotMet if a message cannot be this long.
 void enforce_length(std::size_t bytes) {
-  enforce(bytes <= kMaxBytes, std::to_string(bytes) + " bytes are more than the " + std::to_string(kMaxBytes) +
-                                  " (4 GiB) that one message may have; send and receive them in parts");
+  enforce(bytes <= kMaxBytes, std::to_string(bytes) + " bytes exceed the " + std::to_string(kMaxBytes) +
+                                  " (4 GiB) that one message can have; send and receive them in parts");
 }
 
 }  // namespace
@@ -87,11 +87,11 @@ void UnboundBuffer::abortWaitRecv() { abort(receive_); }
 void UnboundBuffer::abortWaitSend() { abort(send_); }
 
 std::size_t UnboundBuffer::range(std::size_t offset, std::size_t bytes) const {
-  if (bytes == 0) return 0;  // Gloo's collectives name such ranges behind the end
+  if (bytes == 0) return 0;  // Gloo's collectives pass empty ranges beyond the end
   enforce(offset <= size, "offset " + std::to_string(offset) + " is beyond the buffer of " + std::to_string(size) +
                               " bytes; give one within it");
   if (bytes == kUnspecifiedByteCount) bytes = size - offset;
-  enforce(bytes <= size - offset, std::to_string(bytes) + " bytes from offset " + std::to_string(offset) +
+  enforce(bytes <= size - offset, std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                                       " are more than the buffer of " + std::to_string(size) +
                                       " bytes has; give a range within it");
   enforce_length(bytes);
@@ -150,7 +150,7 @@ Buffer::~Buffer() {
 
 void Buffer::send(std::size_t offset, std::size_t length, std::size_t remote_offset) {
   enforce(offset <= size_ && length <= size_ - offset,
-          std::to_string(length) + " bytes from offset " + std::to_string(offset) + " are more than the buffer of " +
+          std::to_string(length) + " bytes at offset " + std::to_string(offset) + " are more than the buffer of " +
               std::to_string(size_) + " bytes has; give a range within it");
   enforce_length(length);
   Context::Lock lock(pair_.context().mutex());

@@ -1,4 +1,4 @@
-// Memory that is sent from and received into: bound to a pair, or not.
+// Memory to send from and receive into, bound to a pair or not.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// Ends of a buffer's operations in one direction, told in the order in which they were posted among those with one
-/// peer on one slot. The endpoint tells them as they come, while Gloo's collectives take the n-th end for that of the
-/// n-th operation, as it is on a TCP connection.
+/// Sorts the ends of a buffer's operations in one direction, so that those with one peer on one slot are reported in
+/// posting order. The endpoint reports them as they end, but Gloo's collectives expect the n-th end to be that of the
+/// n-th operation, as on a TCP connection.
 class OrderedEnds {
  public:
   /// Returns the operation's number.
@@ -26,7 +26,7 @@ class OrderedEnds {
     under_way_.push_back({++last_, slot, rank, false});
     return last_;
   }
-  /// Calls `tell()` for each end that may be told now: none, or several.
+  /// Marks an operation as ended and calls `tell()` once for each end that can be reported now: none or several.
   template <typename Tell>
   void end(std::uint64_t number, const Tell& tell) {
     const auto ended = std::find_if(under_way_.begin(), under_way_.end(),
@@ -56,11 +56,11 @@ class OrderedEnds {
   std::uint64_t last_ = 0;
 };
 
-/// Operations under way are counted: each wait takes one that has ended, oldest first.
+/// Counts operations in progress: each wait takes one that has ended, the oldest first.
 class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
  public:
   UnboundBuffer(std::shared_ptr<Context> context, void* memory, std::size_t bytes);
-  /// Operations that have not ended are taken back; a message that comes for one of its receives is dropped.
+  /// Withdraws operations that have not ended; a message that then arrives for one of its receives is dropped.
   ~UnboundBuffer() override;
 
   bool waitRecv(int* source, std::chrono::milliseconds timeout) override;
@@ -82,14 +82,14 @@ class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
   struct Side {
     const char* what;
     OrderedEnds ends;
-    std::deque<int> done;  ///< ranks, in the order of the ends
+    std::deque<int> done;  ///< ranks, in the order in which operations ended
     bool abort = false;
     std::condition_variable changed;
   };
   bool wait(Side& side, int* rank, std::chrono::milliseconds timeout);
   void abort(Side& side);
   void on_end(Side& side, int rank, std::uint64_t number);
-  /// Throws EnforceNotMet unless the range lies in the buffer.
+  /// Throws EnforceNotMet unless the range is inside the buffer.
   std::size_t range(std::size_t offset, std::size_t bytes) const;
 
   const std::shared_ptr<Context> context_;

@@ -5,18 +5,18 @@
 namespace gloo::transport::mltcp {
 namespace {
 
-// Of a slot as gloo/types.h builds it: 8 bits of the collective's kind, 32 of its number in its group, and what the
-// collective adds for its own operations.
+// A slot as gloo/types.h builds it: 8 bits for the kind of collective, 32 for its number in its group, and the rest for
+// the collective's own operations.
 constexpr int kKindShift = 56;
 constexpr int kNumberShift = 24;
-constexpr std::uint64_t kSmall = 256;     ///< collectives of less than this part of the largest do not count
-constexpr std::uint32_t kLately = 128;    ///< symbols whose silences are compared
-constexpr std::int64_t kSilences = 8;     ///< silences between iterations are alike by this factor
-constexpr std::uint64_t kSizeError = 32;  ///< a size that is off by more than this part is another
-constexpr std::uint32_t kShort = 3;       ///< iterations in a row behind a silence that does not separate them
-constexpr std::uint32_t kRivals = 3;      ///< iterations with a longer silence at one and the same place inside
+constexpr std::uint64_t kSmall = 256;     ///< collectives below this fraction of the largest are ignored
+constexpr std::uint32_t kLately = 128;    ///< number of latest symbols whose silences are compared
+constexpr std::int64_t kSilences = 8;     ///< silences between iterations differ by at most this factor
+constexpr std::uint64_t kSizeError = 32;  ///< a size that differs by more than this fraction is another size
+constexpr std::uint32_t kShort = 3;       ///< consecutive iterations after a silence too short to separate them
+constexpr std::uint32_t kRivals = 3;      ///< consecutive iterations with a longer silence at the same place inside
 
-/// A finaliser that spreads every bit over all (as in SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+/// A finaliser that spreads every bit over all bits (as in SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -37,21 +37,21 @@ CollectiveIterations::Advice CollectiveIterations::on_send(std::int64_t now, std
                                                            std::uint64_t buffer, std::uint64_t bytes) {
   Advice advice;
   const std::uint64_t kind = slot >> kKindShift;
-  // Which wraps around.
+  // Wraps around.
   const auto number = static_cast<std::uint32_t>(slot >> kNumberShift);
-  // Sends that are no part of a collective have a tag of the program's, which may be the same each time.
+  // Sends that are not part of a collective have the program's tag, which may be the same each time.
   const bool begins = kind == 0 || is_new(group, slot >> kNumberShift);
   const bool counts = begins && buffer > 0 && buffer >= largest_ / kSmall;
   if (counts) {
     largest_ = std::max(largest_ - largest_ / kSmall, buffer);
     const Seen seen{mixed(buffer) ^ mixed(kind << 32 | group), sent_, std::max<std::int64_t>(0, now - last_)};
     const bool was_sure = sure_;
-    // Of two neighbours that begin in the other order, the one before is compared first.
+    // If two neighbours begin in reverse order, the one with the lower number is compared first.
     if (held_.there && held_.group == group && kind != 0 && held_.number - number < kLately) {
       commit(seen);
     } else {
       if (held_.there) commit(held_.seen);
-      // What is no collective has no number, and stands in front of what comes.
+      // A send outside collectives has no number; it is placed before the next one.
       held_ = {seen, group, kind != 0 ? number : held_.number, true};
       if (!sure_ && period_ > 0) try_to_be_sure();
     }
@@ -83,13 +83,13 @@ void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
       return;
     }
     size_ = size;
-    // What has come to look like a part of an iteration.
+    // Detects a beginning that now looks like a part of an iteration.
     short_count_ = seen.silence < separating_silence() / kSilences ? short_count_ + 1 : 0;
     if (short_count_ == kShort) {
       fail();
       return;
     }
-    // Bursts that stalled while the phase was chosen may have misled it.
+    // The phase may have been chosen wrongly if bursts stalled at that time.
     if (longest_inside_ <= seen.silence) {
       rival_count_ = 0;
     } else {
@@ -112,7 +112,7 @@ void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
   advice.bytes = size_;
 }
 
-/// The next of the sequence.
+/// Appends the next symbol of the sequence.
 void CollectiveIterations::commit(const Seen& seen) {
   const std::uint64_t index = count_++;
   seen_[index % kMemory] = seen;
@@ -126,7 +126,8 @@ void CollectiveIterations::commit(const Seen& seen) {
   look_up();
 }
 
-/// Notes where the latest symbols stand, and, without a period, takes the distance to where they stood last.
+/// Records the position of the latest symbols. Without a period, takes the distance to their previous position as
+/// period.
 void CollectiveIterations::look_up() {
   if (count_ < kGram) return;
   std::uint64_t hash = 0;
@@ -145,7 +146,7 @@ void CollectiveIterations::look_up() {
   place = {hash, count_};
 }
 
-/// The fifth longest silence of late: a pause now and then, of an evaluation, says nothing about iterations.
+/// The fifth longest of the latest silences: a rare pause, e.g. for an evaluation, says nothing about iterations.
 std::int64_t CollectiveIterations::separating_silence() const {
   std::array<std::int64_t, 5> longest{};
   const std::uint64_t from = count_ > kLately ? count_ - kLately : 0;
@@ -160,7 +161,7 @@ std::int64_t CollectiveIterations::separating_silence() const {
 void CollectiveIterations::try_to_be_sure() {
   const std::uint64_t periods = period_ == proven_ ? 1 : 2;
   const std::uint64_t needed = std::max<std::uint64_t>(periods * period_, kLeast);
-  // Looked at once a period: that many symbols are gone through.
+  // Checked once per period, as it reads that many symbols.
   if (matched_ < needed || (matched_ - needed) % period_ != 0) return;
   if (count_ < 2 * period_) return;
   std::uint64_t first = count_;

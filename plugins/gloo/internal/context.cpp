@@ -42,7 +42,7 @@ Context::~Context() {
     for (int peer = 0; peer < size; ++peer)
       if (Pair* const pair = find(peer); pair != nullptr) pair->begin_close();
   }
-  for (auto& pair : pairs_) pair.reset();  // each is null while it goes: others look at who is there
+  for (auto& pair : pairs_) pair.reset();  // a pair is null during its destruction, since others may look it up
 }
 
 std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
@@ -75,8 +75,8 @@ Pair& Context::pair_to(int peer) {
 
 void Context::receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
                                std::size_t bytes) {
-  enforce(!ranks.empty(), who() + ": a receive from any rank names none; name those that it may come from");
-  // PyTorch names all ranks of the group, this one, too.
+  enforce(!ranks.empty(), who() + ": a receive from any rank names no ranks; name the possible senders");
+  // PyTorch names all ranks of the group, including this one.
   if (ranks.size() > 1) std::erase(ranks, rank);
   Pair* first = nullptr;
   bool any_is_usable = false;
@@ -169,13 +169,14 @@ void Context::release(UnboundBuffer& buffer, Lock& lock) {
     each([&](const Pair& pair) { in_use = in_use || pair.refers_to(buffer); });
     return !in_use;
   };
-  // What comes from the same peer before it may take its time; a peer that is silent ends by itself.
+  // Earlier data of the same peer may take time to arrive; a silent peer fails by itself.
   const std::chrono::nanoseconds grace(device_->endpoint().config().peer_timeout.count);
   if (changed_.wait_for(lock, grace, free)) return;
   each([&](Pair& pair) {
     if (!pair.refers_to(buffer)) return;
-    pair.fail("it did not end an operation whose buffer has gone; keep buffers until their operations have ended",
-              Pair::Ending::at_once, true);
+    pair.fail(
+        "an operation was outstanding when its buffer was destroyed; keep buffers until their operations are complete",
+        Pair::Ending::at_once, true);
     pair.abort();
   });
   changed_.wait(lock, free);

@@ -1,7 +1,7 @@
-// The pairs of one group, and what they share: the lock, receives from any rank, and which rank failed first.
+// The pairs of one group and their shared state: the lock, receives from any rank, and the rank that failed first.
 //
-// One mutex guards all of a context, its pairs' and buffers' state included: the endpoint has one thread that calls
-// back, and programs wait far more than they post. Lock order: the device's, then the context's.
+// One mutex guards a whole context, including its pairs and buffers: the endpoint calls back from one thread, and
+// programs wait far longer than they post. Lock order: the device's, then the context's.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class OpenDevice;
 class Pair;
 class UnboundBuffer;
 
-/// Throws EnforceNotMet with `text` unless `holds`: for what the caller has wrong.
+/// Throws EnforceNotMet with `text` unless `holds`; for errors of the caller.
 void enforce(bool holds, const std::string& text);
 
 class Context final : public ::gloo::transport::Context, public std::enable_shared_from_this<Context> {
@@ -32,25 +32,25 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   using Lock = std::unique_lock<std::mutex>;
 
   Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks);
-  /// Lets what was posted arrive, for a second at most, and waits until nothing refers to it.
+  /// Lets posted operations finish, for at most one second, and waits until nothing refers to the context.
   ~Context() override;
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int peer) override;
   std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory, std::size_t bytes) override;
 
   [[nodiscard]] OpenDevice& device() { return *device_; }
-  /// Its number among those of the device.
+  /// The context's number in the device.
   [[nodiscard]] std::uint32_t group() const { return group_; }
-  /// How long a wait looks before it sleeps.
+  /// How long a wait polls before it sleeps.
   [[nodiscard]] std::chrono::nanoseconds spin() const;
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// Told of whatever changes but for buffers, which have their own.
+  /// Notified of all changes except those of buffers, which have their own.
   [[nodiscard]] std::condition_variable& changed() { return changed_; }
 
   // With the lock held.
 
-  /// Has who waits look, at once or, while there are Wakes, as they go: just before the lock is given up. Who is woken
-  /// needs the lock, and would sleep again for as long as it is held.
+  /// Wakes waiting threads, at once or, while a Wakes object exists, when that is destroyed, just before the lock is
+  /// released. A thread that is woken earlier would sleep again until it gets the lock.
   void wake(std::condition_variable& waiting);
   class Wakes {
    public:
@@ -63,25 +63,25 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
     Context& context_;
   };
 
-  /// Throws EnforceNotMet where there is none.
+  /// Throws EnforceNotMet if there is none.
   Pair& pair_to(int peer);
   void receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
                         std::size_t bytes);
-  /// A send waits at `pair` on `slot`: a receive from any may take it.
+  /// A send is available at `pair` on `slot`; a receive from any rank may take it.
   void on_available(Pair& pair, std::uint64_t slot);
-  /// Numbers what comes, over all pairs.
+  /// Numbers arrivals over all pairs.
   std::uint64_t next_arrival() { return ++arrivals_; }
-  /// Receives that could only come from this pair fail; the others are told of its failure.
+  /// Fails the receives that only this pair could serve. `tell_others`: reports the failure to the other ranks.
   void on_pair_failed(Pair& pair, bool tell_others);
-  /// What another rank says.
+  /// Records a failure that another rank has reported.
   void note(const std::string& text);
-  /// "; before that ..." or nothing.
+  /// "; before that ...", or an empty text.
   [[nodiscard]] std::string noted() const;
-  /// " with rank 1 (10.0.0.1:62400) on slot 7", and so on: what `buffer` has under way.
+  /// " with rank 1 (10.0.0.1:62400) on slot 7" and so on: the operations of `buffer` in progress.
   [[nodiscard]] std::string awaited_by(const UnboundBuffer& buffer) const;
-  /// After a time that is over: all pairs end, as those of Gloo's TCP do.
+  /// After a timeout: fails all pairs, as Gloo's TCP does.
   void fail_all(const std::string& cause);
-  /// Nothing of this context refers to `buffer` when it returns.
+  /// When it returns, nothing of this context refers to `buffer`.
   void release(UnboundBuffer& buffer, Lock& lock);
   /// "MLTCP, rank 3".
   [[nodiscard]] std::string who() const;
@@ -100,9 +100,9 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   const std::uint32_t group_;
   std::mutex guard_;
   std::condition_variable changed_;
-  std::list<AnyReceive> any_;  ///< as they were posted
+  std::list<AnyReceive> any_;  ///< in posting order
   std::uint64_t arrivals_ = 0;
-  std::string note_;  ///< the first failure that is known
+  std::string note_;  ///< the first known failure
   bool wakes_late_ = false;
   std::vector<std::condition_variable*> woken_;
 };

@@ -1,14 +1,14 @@
-// Whether caller, library and the Gloo that is loaded agree on Gloo's types. Gloo has no version that a program could
-// ask for at run time, so the loaded one is asked to make a context, and what it has written is looked at.
+// Checks that caller, library and loaded Gloo agree on the layout of Gloo's types. Gloo has no version that can be read
+// at run time, so the loaded library creates a context, and its bytes are examined.
 #pragma once
 
 #include "mltcp/plugins/gloo/device.h"
 
 namespace gloo::transport::mltcp {
 
-/// Throws InvalidOperationException where `caller` is not GlooLayout{} of this library's build.
+/// Throws InvalidOperationException unless `caller` equals GlooLayout{} of this library's build.
 void check_layout(const GlooLayout& caller);
-/// Throws InvalidOperationException where the loaded Gloo writes a context in another way than the headers read it.
+/// Throws InvalidOperationException if the loaded Gloo lays out a context differently from the headers.
 void check_loaded_gloo();
 
 }  // namespace gloo::transport::mltcp

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kMaxConnections = 1024;
 constexpr std::uint32_t kMaxOperations = 32'768;
 
-/// The host's address as the settings say or imply it; throws InputError, RunError.
+/// The host's address, from the settings or derived from them. Throws InputError, RunError.
 ::mltcp::Address address_for(const attr& settings) {
   if (!settings.hostname.empty()) return ep::resolve_host(settings.hostname);
   const auto colon = settings.device.find(':');
@@ -31,9 +31,9 @@ constexpr std::uint32_t kMaxOperations = 32'768;
   }
   if (settings.device.starts_with("udp:") || settings.device.starts_with("af_packet:"))
     return ep::address_of_interface(place, ep::list_interfaces());
-  throw ::mltcp::InputError("port \"" + settings.device +
-                            "\" doesn't say which address this host has; write udp:IFACE or udp:IP, or set "
-                            "MLTCP_ADDRESS, too");
+  throw ::mltcp::InputError(
+      "port \"" + settings.device +
+      "\" does not give this host's address; write udp:IFACE or udp:IP, or also set MLTCP_ADDRESS");
 }
 
 ep::EndpointConfig config_for(const attr& settings) {
@@ -94,10 +94,10 @@ OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClock
   ep::EndpointConfig config = config_for(settings);
   config.event_callback = &OpenDevice::on_event;
   config.event_context = this;
-  // Before there is an endpoint, so that a wrong function opens nothing.
+  // Before the endpoint is opened, so that a wrong function opens nothing.
   const auto augmentation = ::mltcp::cc::Augmentation::read(settings.job_function);
   {
-    const std::lock_guard lock(guard_);  // events wait until the endpoint is here
+    const std::lock_guard lock(guard_);  // events wait until endpoint_ is set
     endpoint_ = std::make_unique<ep::Endpoint>(config);
   }
   ep::JobOptions job;
@@ -133,7 +133,7 @@ void OpenDevice::beginIterationByHook(std::uint64_t expected) {
   iterations_by_ = IterationsBy::hook;
   hook_began_ = true;
   posted_at_begin_ = posted_;
-  // It is called within a backward pass, which an iteration that goes by must not end: as in on_send().
+  // A full queue is ignored, as in on_send(): missing an iteration must not end the backward pass that calls this.
   const ep::Code code = endpoint_->begin_iteration(job_, hook_bytes_ > 0 ? hook_bytes_ : expected);
   if (code != ep::Code::queue_full) check(code, "beginIterationByHook");
 }
@@ -152,10 +152,11 @@ void OpenDevice::on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t 
   if (iterations_by_ != IterationsBy::traffic && iterations_by_ != IterationsBy::collectives) return;
   using Advice = CollectiveIterations::Advice;
   const Advice advice = collectives_.on_send(endpoint_->now().count, group, slot, buffer, bytes);
-  // An endpoint that has no room for a command has none for the send either, and an iteration that goes by is no loss.
+  // Errors are ignored: an endpoint without room for a command has none for the send either, and missing an iteration
+  // is harmless.
   if (advice.kind == Advice::Kind::begin) {
     iterations_by_ = IterationsBy::collectives;
-    // Each rank takes the longest of its own silences for the beginning: no place for a plan that all ranks keep to.
+    // Each rank takes the longest of its own silences as the beginning, so ranks may differ: unsuitable for a plan.
     (void)endpoint_->begin_iteration(job_, advice.bytes, ep::Beginning::guessed);
   } else if (advice.kind == Advice::Kind::learn && iterations_by_ == IterationsBy::collectives) {
     iterations_by_ = IterationsBy::traffic;
@@ -191,7 +192,7 @@ void OpenDevice::remove_pair(Pair& pair, ep::ConnectionHandle connection) {
 }
 
 void OpenDevice::attach(ep::ConnectionHandle connection) {
-  // Of a connection that has ended meanwhile its operations tell.
+  // If the connection has ended meanwhile, its operations report it.
   (void)endpoint_->attach(connection, job_);
 }
 
@@ -209,29 +210,30 @@ void OpenDevice::on_event(void* context, const ep::Completion& event) noexcept {
 }
 
 void OpenDevice::accept(ep::ConnectionHandle connection) {
-  auto stranger = std::make_unique<Stranger>();
-  stranger->device = this;
-  stranger->connection = connection;
+  auto introduction = std::make_unique<Introduction>();
+  introduction->device = this;
+  introduction->connection = connection;
   ep::PostOptions options;
   options.callback = &OpenDevice::on_hello;
-  options.context = stranger.get();
+  options.context = introduction.get();
   options.time_limit = endpoint_->config().peer_timeout;
   ep::OperationHandle operation = 0;
-  if (endpoint_->receive_tagged(connection, stranger->bytes, kHelloTag, ep::kWholeTag, options, operation) ==
+  if (endpoint_->receive_tagged(connection, introduction->bytes, kHelloTag, ep::kWholeTag, options, operation) ==
       ep::Code::ok) {
-    strangers_[connection] = std::move(stranger);
+    introductions_[connection] = std::move(introduction);
   } else {
     endpoint_->abort(connection);
   }
 }
 
 void OpenDevice::on_hello(void* context, const ep::Completion& completion) noexcept {
-  auto& stranger = *static_cast<Stranger*>(context);
-  OpenDevice& device = *stranger.device;
+  auto& introduction = *static_cast<Introduction*>(context);
+  OpenDevice& device = *introduction.device;
   const std::lock_guard lock(device.guard_);
-  const ep::ConnectionHandle connection = stranger.connection;
-  const auto hello = parse_hello(std::span(stranger.bytes).first(std::min<std::size_t>(completion.bytes, kHelloBytes)));
-  device.strangers_.erase(connection);  // the stranger is gone
+  const ep::ConnectionHandle connection = introduction.connection;
+  const auto hello =
+      parse_hello(std::span(introduction.bytes).first(std::min<std::size_t>(completion.bytes, kHelloBytes)));
+  device.introductions_.erase(connection);  // `introduction` is destroyed here
   const auto found = completion.code == ep::Code::ok && hello ? device.pairs_.find(hello->to) : device.pairs_.end();
   if (found != device.pairs_.end()) {
     const std::lock_guard context_lock(found->second->context().mutex());

@@ -1,4 +1,4 @@
-// The device: an endpoint, its job, and which pair each of its connections belongs to.
+// The device: an endpoint, its job, and the map from connections to pairs.
 #pragma once
 
 #include <array>
@@ -21,12 +21,13 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// attr with what the environment says, and without what is left to choose. Throws mltcp::InputError.
+/// `given` with empty members filled from the environment; members that are still empty get their defaults later.
+/// Throws mltcp::InputError.
 attr with_environment(attr given, const ::mltcp::endpoint::Environment& environment);
 
 class OpenDevice final : public Device, public std::enable_shared_from_this<OpenDevice> {
  public:
-  /// `plan`: for iterations whose beginnings are known. Throws mltcp::InputError, RunError.
+  /// `plan`: for iterations with known beginnings. Throws mltcp::InputError, RunError.
   OpenDevice(const attr& settings, const std::optional<::mltcp::endpoint::SharedClockPlan>& plan);
   ~OpenDevice() override;
 
@@ -41,23 +42,24 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   [[nodiscard]] JobState jobState() const override;
 
   [[nodiscard]] ::mltcp::endpoint::Endpoint& endpoint() { return *endpoint_; }
-  /// Of the maps below. Before a context's.
+  /// Guards the maps below. Lock it before a context's.
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// With the lock held.
+  /// Call with the lock held.
   void add_pair(Pair& pair);
   void add_connection(::mltcp::endpoint::ConnectionHandle connection, Pair& pair) { connections_[connection] = &pair; }
-  /// Takes the lock.
+  /// Takes the lock itself.
   void remove_pair(Pair& pair, ::mltcp::endpoint::ConnectionHandle connection);
-  /// A number for each context.
+  /// A new number for a context.
   [[nodiscard]] std::uint32_t next_group() { return groups_.fetch_add(1); }
-  /// A context is about to send `bytes` from a buffer of `buffer` bytes on `slot`. With or without locks of contexts.
+  /// Call when a context is about to send `bytes` from a buffer of `buffer` bytes on `slot`, with or without contexts'
+  /// locks.
   void on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t buffer, std::uint64_t bytes) noexcept;
-  /// What is sent on it is the job's. Without a lock.
+  /// Attaches the connection to the device's job. Call without a lock.
   void attach(::mltcp::endpoint::ConnectionHandle connection);
 
  private:
-  /// A connection of which no hello has come yet.
-  struct Stranger {
+  /// A connection whose hello has not arrived.
+  struct Introduction {
     OpenDevice* device;
     ::mltcp::endpoint::ConnectionHandle connection;
     std::array<std::byte, kHelloBytes> bytes;
@@ -71,16 +73,16 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   std::mutex guard_;
   std::unordered_map<std::uint64_t, Pair*> pairs_;
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, Pair*> connections_;
-  std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Stranger>> strangers_;
+  std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Introduction>> introductions_;
   ::mltcp::endpoint::JobHandle job_ = 0;
   std::atomic<std::uint32_t> groups_{0};
-  /// Of what is below, and that the endpoint is told in the order in which it is decided. The last of locks.
+  /// Guards the members below, and keeps calls to the endpoint in the order of decisions. Locked last.
   mutable std::mutex iterations_guard_;
   IterationsBy iterations_by_ = IterationsBy::none;
   CollectiveIterations collectives_;
   std::uint64_t posted_ = 0;
-  std::uint64_t posted_at_begin_ = 0;  ///< of a hook's iteration
-  std::uint64_t hook_bytes_ = 0;       ///< of a hook's last iteration
+  std::uint64_t posted_at_begin_ = 0;  ///< at the beginning of a hook's iteration
+  std::uint64_t hook_bytes_ = 0;       ///< of the hook's last iteration
   bool hook_began_ = false;
   std::unique_ptr<::mltcp::endpoint::Endpoint> endpoint_;
 };

@@ -1,4 +1,4 @@
-// Set-up and the end of a pair, and what is matched. How operations are posted and end is in pair_ops.cpp.
+// Set-up and end of a pair, and matching. Posting and ends of operations are in pair_ops.cpp.
 #include "mltcp/plugins/gloo/internal/pair.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace gloo::transport::mltcp {
 namespace ep = ::mltcp::endpoint;
 namespace {
 
-/// So long a pair that is closed lets what was posted arrive.
+/// How long a closed pair lets posted operations finish.
 constexpr std::chrono::seconds kGrace{1};
 
 std::uint64_t random_id() {
@@ -36,8 +36,8 @@ std::string text_of(std::span<const std::byte> blob) {
 }  // namespace
 
 std::string cause_of(ep::Code code) {
-  if (code == ep::Code::closed) return "it has ended, or left the group; its own log says why";
-  if (code == ep::Code::aborted) return "it has ended the connection at once; its own log says why";
+  if (code == ep::Code::closed) return "it has ended, or left the group; for the reason, see its own log";
+  if (code == ep::Code::aborted) return "it has aborted the connection; for the reason, see its own log";
   return std::string(to_text(code));
 }
 
@@ -63,7 +63,7 @@ Pair::~Pair() {
     finish_close(lock);
   }
   context_.device().remove_pair(*this, connection_);
-  // What has begun before it was removed has the lock of the device, and so has ended.
+  // A callback that began before the removal held the device's lock, so it has ended.
   Context::Lock lock(context_.mutex());
   finish_close(lock);
 }
@@ -144,8 +144,8 @@ void Pair::accept_peer(const PairAddress& peer) {
     return;
   }
   if (caller_ != peer.id) {
-    fail("another pair than that of the given address has connected; hand each address to one peer", Ending::at_once,
-         false);
+    fail("a pair other than that of the given address has connected; give each address to one peer only",
+         Ending::at_once, false);
     return;
   }
   state_ = State::connected;
@@ -175,7 +175,7 @@ void Pair::wait_until_connected(Context::Lock& lock) {
     context_.changed().wait(lock, ready);
   } else if (!context_.changed().wait_for(lock, timeout, ready)) {
     fail("Timed out waiting " + std::to_string(timeout.count()) +
-             " ms for a connection; see that the rank runs and that packets can pass between the two, or raise the "
+             " ms for a connection; check that the rank runs and that packets can pass between the two, or raise the "
              "timeout",
          Ending::at_once, false);
   }
@@ -229,16 +229,16 @@ void Pair::finish_close(Context::Lock& lock) {
 void Pair::on_closed(const ep::Completion& event) {
   if (ended_) return;
   ended_ = true;
-  // A peer that closes has done with this one, which is a failure to those who wait only.
+  // A peer that closes has finished with this one: a failure only for operations that wait here.
   const bool was_asked_to = event.code == ep::Code::closed;
   fail(cause_of(event.code), Ending::at_once, !was_asked_to);
-  context_.device().endpoint().close(connection_);  // drops what may be held of it
+  context_.device().endpoint().close(connection_);  // drops messages that may be stored for it
   context_.changed().notify_all();
 }
 
 void Pair::fail(const std::string& cause, Ending ending, bool tell_others) {
   if (!failed()) {
-    // Causes that come from a wait begin as this does.
+    // Causes that come from a wait already begin with this prefix.
     const bool is_whole = cause.starts_with(context_.who());
     error_ = is_whole ? cause : context_.who() + ": " + name() + ": " + cause + context_.noted();
     fail_waiters();
@@ -351,7 +351,7 @@ void Pair::count_waiting(std::uint64_t number, int by) {
   Slot& here = slot(number);
   const bool was_waiting = here.waiting > 0;
   here.waiting += by;
-  // Whoever has been taken from goes behind the others.
+  // A rank from which a receive was taken queues behind the others.
   if (by < 0 || !was_waiting) here.since = context_.next_arrival();
   drop_if_empty(number);
 }
@@ -472,15 +472,15 @@ void Pair::advance_writes() {
     if (first.buffer != nullptr) first.buffer->on_received();
     incoming_.pop_front();
   }
-  // Long ones begin while others before them are under way; short ones wait, so that none overtakes what it may
-  // overwrite.
+  // A long write begins while earlier ones are in progress. A short one waits for them, so that it cannot be
+  // overwritten by an earlier one.
   for (Incoming& write : incoming_)
     if (write.state == Incoming::State::waits && !write.is_inline && !start_write(write)) return;
 }
 
 void Pair::on_write_ready(std::uint64_t id) {
   const auto found = outgoing_.find(id);
-  if (found == outgoing_.end()) return;  // its buffer has gone
+  if (found == outgoing_.end()) return;  // its buffer was destroyed
   Op& op = take_op(Op::Kind::write_send);
   op.bound = found->second.buffer;
   op.data = found->second.data;

@@ -1,5 +1,5 @@
-// One peer of a context: the connection, the matching of sends and receives, and bound buffers' writes. What is said on
-// the connection is in protocol.h. The context's lock guards everything here that is not constant.
+// One peer of a context: the connection, the matching of sends and receives, and the writes of bound buffers. The
+// messages on the connection are described in protocol.h. The context's lock guards all members that are not constant.
 #pragma once
 
 #include <array>
@@ -32,10 +32,10 @@ class Address final : public ::gloo::transport::Address {
   std::string text_;
 };
 
-/// Why a peer is lost, for people who can't make a new connection, but can look at the other rank.
+/// Why a peer was lost. The text is for people, who cannot reconnect but can inspect the other rank.
 std::string cause_of(::mltcp::endpoint::Code code);
 
-/// An operation of the endpoint's that a pair has posted. Kept and used again.
+/// An operation of the endpoint that a pair has posted. Objects are reused.
 struct Op {
   enum class Kind : std::uint8_t {
     connect,
@@ -44,7 +44,7 @@ struct Op {
     control_receive,
     send,
     receive,
-    orphan,  ///< a receive whose buffer has gone: its message is dropped
+    orphan,  ///< a receive whose buffer was destroyed: its message is dropped
     write_send,
     write_receive,
   };
@@ -57,8 +57,8 @@ struct Op {
   std::uint64_t slot = 0;
   std::uint64_t id = 0;
   std::uint64_t tag = 0;
-  std::uint64_t order = 0;  ///< its number among those of its buffer
-  std::size_t place = 0;    ///< among the active ones
+  std::uint64_t order = 0;  ///< its number in its buffer
+  std::size_t place = 0;    ///< index among the active ones
   ::mltcp::endpoint::OperationHandle handle = 0;
 };
 
@@ -70,7 +70,8 @@ class Pair final : public ::gloo::transport::Pair {
   [[nodiscard]] const ::gloo::transport::Address& address() const override { return address_; }
   void connect(const std::vector<char>& bytes) override;
   void close() override;
-  /// The endpoint's thread moves bytes in either mode. With both, waits for bound buffers poll instead of sleeping.
+  /// The endpoint's thread moves the data in either mode. If both are true, waits of bound buffers poll instead of
+  /// sleeping.
   void setSync(bool enable, bool busy_poll) override;
   std::unique_ptr<::gloo::transport::Buffer> createSendBuffer(int slot, void* memory, std::size_t bytes) override;
   std::unique_ptr<::gloo::transport::Buffer> createRecvBuffer(int slot, void* memory, std::size_t bytes) override;
@@ -94,35 +95,35 @@ class Pair final : public ::gloo::transport::Pair {
   void check_usable() const;
   void start_send(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
   void start_receive(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
-  /// When a send came to wait on `slot`, by a count of such events; 0: none does.
+  /// Number of the event by which a send became available on `slot`, to compare pairs; 0: none is available.
   [[nodiscard]] std::uint64_t waiting_since(std::uint64_t slot) const;
   void write(Buffer& buffer, std::uint64_t slot, std::byte* data, std::size_t bytes, std::size_t offset);
-  /// Bound writes that waited for a buffer may go on.
+  /// Continues bound writes that waited for a buffer.
   void advance_writes();
-  /// Nothing refers to it when it returns.
+  /// When it returns, nothing refers to `buffer`.
   void release(Buffer& buffer, Context::Lock& lock);
 
   void queue(const Record& record, std::span<const std::byte> data = {});
   void flush();
-  /// Posts what found no place in the endpoint before, and waits while there is none. By the program's threads.
+  /// Posts operations for which the endpoint had no room, and waits until there is. For the program's threads.
   void settle(Context::Lock& lock);
   enum class Ending : std::uint8_t {
-    graceful,  ///< what is under way may arrive
+    graceful,  ///< operations in progress may finish
     at_once,
   };
   void fail(const std::string& cause, Ending ending, bool tell_others);
   void begin_close();
   void finish_close(Context::Lock& lock);
-  /// Queued ones are dropped, posted ones are asked to end.
+  /// Drops queued operations of `buffer` and cancels posted ones.
   void cancel_of(const UnboundBuffer& buffer);
   [[nodiscard]] bool refers_to(const UnboundBuffer& buffer) const;
-  /// A slot of which `buffer` has something under way; none: false.
+  /// Sets `slot` to one on which `buffer` has an operation in progress; false if there is none.
   bool awaited_by(const UnboundBuffer& buffer, std::uint64_t& slot) const;
   void abort();
 
-  /// A caller said hello: the device's and the context's locks are held. False: it can't be.
+  /// A peer's hello has arrived; the device's and the context's locks are held. False: the connection is refused.
   bool adopt(::mltcp::endpoint::ConnectionHandle connection, const Hello& hello);
-  /// Event: the connection is over.
+  /// Event: the connection has ended.
   void on_closed(const ::mltcp::endpoint::Completion& event);
 
  private:
@@ -132,10 +133,10 @@ class Pair final : public ::gloo::transport::Pair {
     std::size_t bytes;
     std::uint64_t order;
   };
-  /// Of one slot; see protocol.h.
+  /// The state of one slot; see protocol.h.
   struct Slot {
-    std::deque<PendingSend> sends;      ///< announced, and no receive known
-    std::deque<std::uint64_t> granted;  ///< receives of the peer's without a send: their ids
+    std::deque<PendingSend> sends;      ///< announced, but no receive is known
+    std::deque<std::uint64_t> granted;  ///< ids of the peer's receives that have no send
     std::int64_t waiting = 0;
     std::uint64_t since = 0;
     [[nodiscard]] bool empty() const { return sends.empty() && granted.empty() && waiting == 0; }
@@ -160,7 +161,7 @@ class Pair final : public ::gloo::transport::Pair {
   struct Frame {
     alignas(64) std::array<std::byte, kFrameBytes> bytes;
     std::size_t used = 0;
-    bool busy = false;  ///< out: under way. In: has come
+    bool busy = false;  ///< outgoing: in progress; incoming: has arrived
   };
 
   // Operations (pair_ops.cpp).
@@ -205,19 +206,19 @@ class Pair final : public ::gloo::transport::Pair {
   enum class State : std::uint8_t { fresh, connecting, connected };
   State state_ = State::fresh;
   bool told_ = false;     ///< connect() was called
-  bool adopted_ = false;  ///< the peer has called
-  bool ended_ = true;     ///< there is no connection, or it is over
+  bool adopted_ = false;  ///< the peer has connected
+  bool ended_ = true;     ///< there is no connection, or it has ended
   bool closing_ = false;
   bool close_asked_ = false;
   bool polls_ = false;
-  std::uint64_t caller_ = 0;  ///< the peer's pair, as it said hello
+  std::uint64_t caller_ = 0;  ///< id of the peer's pair, from its hello
   ::mltcp::endpoint::ConnectionHandle connection_ = 0;
   std::string error_;
 
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<Op*> spare_;
   std::vector<Op*> active_;
-  std::deque<Op*> backlog_;  ///< active, and not posted
+  std::deque<Op*> backlog_;  ///< active, but not posted
 
   Slots slots_;
   std::vector<Slots::node_type> spare_slots_;
@@ -226,10 +227,10 @@ class Pair final : public ::gloo::transport::Pair {
   std::vector<Buffer*> buffers_;
   std::map<std::uint64_t, Buffer*> receive_buffers_;
   std::unordered_map<std::uint64_t, Outgoing> outgoing_;
-  std::deque<Incoming> incoming_;  ///< in the order in which they were sent, which is that of their completions
+  std::deque<Incoming> incoming_;  ///< in the order in which they were sent, in which they complete
 
   std::vector<std::byte> outbox_;
-  bool is_urgent_ = false;  ///< some of it waits for nothing
+  bool is_urgent_ = false;  ///< part of it must be sent without waiting
   std::array<std::byte, kHelloBytes> hello_{};
   std::unique_ptr<std::array<Frame, kControlFrames>> out_;
   std::unique_ptr<std::array<Frame, kControlFrames>> in_;

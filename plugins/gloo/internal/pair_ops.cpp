@@ -1,4 +1,4 @@
-// How a pair posts operations at the endpoint, and what their ends bring about; control messages; buffers that go.
+// How a pair posts operations to the endpoint and handles their ends; control messages; destroyed buffers.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -148,7 +148,7 @@ void Pair::on_connected(const ep::Completion& completion) {
   context_.changed().notify_all();
 }
 
-/// Of a receive; `op` is given back, or goes on without its buffer.
+/// End of a receive; `op` is freed, or continues without its buffer.
 void Pair::on_received(Op& op, const ep::Completion& completion) {
   const std::uint64_t number = op.slot;
   const std::uint64_t order = op.order;
@@ -167,7 +167,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
       break;
     }
     case ep::Code::cancelled:
-      // The peer has been told of this receive: what it sends for it is dropped.
+      // The peer knows of this receive; the message that it sends for it is dropped.
       op.kind = Op::Kind::orphan;
       op.unbound = nullptr;
       op.data = nullptr;
@@ -182,7 +182,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
   }
 }
 
-/// Of a send; `op` is given back.
+/// End of a send; frees `op`.
 void Pair::on_sent(Op& op, const ep::Completion& completion) {
   UnboundBuffer* const buffer = op.unbound;
   if (completion.code == ep::Code::ok) {
@@ -197,7 +197,7 @@ void Pair::on_sent(Op& op, const ep::Completion& completion) {
     give_op(op);
     return;
   }
-  // The peer's receive still waits: the next send of the slot is for it.
+  // The peer's receive still waits, so it is matched with the next send of the slot.
   const Op was = op;
   give_op(op);
   context_.changed().notify_all();
@@ -277,7 +277,7 @@ void Pair::take_frames() {
       Record record;
       std::span<const std::byte> data;
       if (take_record(records, record, data) && take(record, data)) continue;
-      fail("it sent a control message that can't be; install the same MLTCP on all hosts", Ending::at_once, true);
+      fail("it sent a malformed control message; install the same MLTCP on all hosts", Ending::at_once, true);
       return;
     }
     post_control_receive(kControlFrames + next_in_++);
@@ -315,7 +315,7 @@ bool Pair::take(const Record& record, std::span<const std::byte> data) {
   return false;
 }
 
-// ---- buffers that go ------------------------------------------------------------------------------------------------
+// ---- destroyed buffers ----------------------------------------------------------------------------------------------
 
 bool Pair::refers_to(const UnboundBuffer& buffer) const {
   return std::any_of(active_.begin(), active_.end(), [&](const Op* op) { return op->unbound == &buffer; });

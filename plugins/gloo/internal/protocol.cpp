@@ -31,7 +31,7 @@ class Writer {
   std::size_t at_ = 0;
 };
 
-/// Of as many bytes as the caller has seen to be there.
+/// Reads bytes whose number the caller has checked.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}
@@ -137,7 +137,7 @@ PairAddress parse_pair_address(std::span<const char> in) {
   Reader reader(bytes);
   if (bytes.size() != kPairAddressBytes || reader.u32() != kAddressMagic)
     throw InvalidOperationException(
-        "the address of a pair is none of the MLTCP transport's; give all ranks the same transport");
+        "the address of a pair is not from the MLTCP transport; give all ranks the same transport");
   if (const std::uint32_t format = reader.u32(); format != kFormat)
     throw InvalidOperationException("the address of a pair has format " + std::to_string(format) + " and not " +
                                     std::to_string(kFormat) + "; install the same MLTCP on all hosts");
@@ -147,7 +147,7 @@ PairAddress parse_pair_address(std::span<const char> in) {
   out.gloo_version = reader.u32();
   const std::uint32_t size = reader.u32();
   if (size > kMaxEndpointBytes)
-    throw InvalidOperationException("the address of a pair is damaged; hand it on as it is, byte by byte");
+    throw InvalidOperationException("the address of a pair is damaged; pass all its bytes unchanged");
   if (out.gloo_version != GLOO_VERSION)
     throw InvalidOperationException("rank " + std::to_string(out.rank) + " has Gloo " +
                                     std::to_string(out.gloo_version) + " and this one " + std::to_string(GLOO_VERSION) +

@@ -2,13 +2,13 @@
 /*
  * MLTCP for the kernel's congestion controls (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878).
  *
- * A congestion control of struct_ops calls the kernel's own functions for all that it does, and hands the increase
- * step more or fewer acknowledged packets than there were: their number times the gain of the connection's job. With
- * gain 1 it is the kernel's algorithm, call by call. Slow start is not scaled.
+ * Each congestion control (struct_ops) calls the kernel's own functions for all that it does, but passes another
+ * number of acknowledged packets to the increase step: the real number times the gain of the connection's job. With
+ * gain 1 it is exactly the kernel's algorithm. Slow start is not scaled.
  *
- * What is counted: pkts_acked() is called for every acknowledgement, in recovery too, and before cong_avoid(), so a
- * job's bytes are told there and the gain is that of the bytes of the same acknowledgement. CA_EVENT_TX_START comes
- * with the first packet after none was in flight.
+ * Counting: the kernel calls pkts_acked() for every acknowledgement, including those in recovery, and before
+ * cong_avoid(). So the job's bytes are counted there, and the gain includes the bytes of the same acknowledgement.
+ * CA_EVENT_TX_START comes with the first packet after none was in flight.
  */
 #ifndef MLTCP_KERNEL_BPF_AUGMENT_H
 #define MLTCP_KERNEL_BPF_AUGMENT_H
@@ -23,7 +23,7 @@
 
 #include "../iterations.h"
 
-/* Shared by the algorithms, which are objects of their own: pinned by these names. */
+/* Shared by the algorithms, which are separate objects: pinned by these names. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MLTCP_MOST_JOBS);
@@ -48,7 +48,7 @@ struct {
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } mltcp_common SEC(".maps");
 
-/* Of this algorithm: connections that use it. */
+/* Connections that use this algorithm. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -58,17 +58,17 @@ struct {
 
 struct mltcp_flow {
   struct mltcp_job_key job; /* kind 0: none */
-  u64 counted;              /* acknowledged bytes that the job was told */
+  u64 counted;              /* acknowledged bytes already added to the job */
   u64 gain;
-  u64 carry; /* share of a packet that the increase step is still to get */
+  u64 carry; /* fraction of a packet not yet passed to the increase step */
   u32 mark;
   u32 generation;
   __u8 user;        /* counted in mltcp_users */
   __u8 sending;     /* data is in flight */
-  __u8 without_ecn; /* DCTCP that has to do as Reno */
-  __u8 no_room;     /* for its job; `retry_ns`: when to try again */
-  __u8 timeouts;    /* in a row, nothing having been acknowledged */
-  __u8 ignored;     /* too many: what it has in flight does not count */
+  __u8 without_ecn; /* DCTCP that must act as Reno */
+  __u8 no_room;     /* no room for its job; `retry_ns`: when to try again */
+  __u8 timeouts;    /* consecutive ones without an acknowledgement */
+  __u8 ignored;     /* had too many timeouts: its data in flight does not count */
   __u8 zero[2];
   u64 retry_ns;
   /* CUBIC's clock */
@@ -92,11 +92,11 @@ MLTCP_INLINE struct mltcp_common* mltcp_find_common(void) {
 
 MLTCP_INLINE struct mltcp_flow* mltcp_find_flow(struct sock* sk) { return bpf_sk_storage_get(&mltcp_flows, sk, 0, 0); }
 
-/* Reads a member of what `pointer` points to: by copying it, so that `pointer` may be computed. */
+/* Reads a member of what `pointer` points to, by a copy, so that `pointer` may be computed. */
 #define MLTCP_READ(to, type, member, pointer) \
   (bpf_probe_read_kernel(to, sizeof(*(to)), (char*)(pointer) + bpf_core_field_offset(type, member)) == 0)
 
-/* The job that a socket is of. A socket in the root of cgroups has none unless its mark names one. */
+/* The job of a socket. A socket in the root cgroup has none unless its mark names one. */
 MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* common, struct mltcp_job_key* key) {
   const u32 mark = sk->sk_mark & common->mark_mask;
   u64 own = 0;
@@ -117,7 +117,7 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
       !MLTCP_READ(&node, struct cgroup, kn, own) || !MLTCP_READ(&own_id, struct kernfs_node, id, node))
     return;
   key->kind = MLTCP_JOB_CGROUP;
-  /* The nearest that has settings, from the socket's own upwards. */
+  /* The nearest cgroup that has settings, from the socket's own upwards. */
   for (level = MLTCP_MOST_LEVELS; level > 0; --level) {
     u64 above = 0;
     if (level > own_level || !MLTCP_READ(&above, struct cgroup, ancestors, own + level * sizeof(above)) ||
@@ -130,9 +130,9 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 
 #define MLTCP_EVICT_AFTER_NS 60000000000ULL
 #define MLTCP_RETRY_NS 1000000000ULL
-/* As the number of a job's connections: it is being evicted, and none may join any more. */
+/* Value of a job's number of connections while it is evicted: no connection may join any more. */
 #define MLTCP_EVICTED 0xffffffffU
-/* A connection that has so many timeouts in a row, its peer being gone, does not keep its job from new iterations. */
+/* A connection with this many consecutive timeouts (its peer is gone) no longer blocks new iterations of its job. */
 #define MLTCP_TIMEOUTS_TO_IGNORE 3
 
 struct bpf_map;
@@ -146,12 +146,13 @@ MLTCP_INLINE int mltcp_is_old(const struct mltcp_job* job, const struct mltcp_ev
          job->iterations.joined_ns <= eviction->before_ns;
 }
 
-/* Deletes a job without connections that has been silent for long. One that joins meanwhile keeps it, or is refused. */
+/* Deletes a job that has no connections and was silent for long. A connection that joins meanwhile keeps it, or is
+ * refused. */
 static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* seen, struct mltcp_eviction* eviction) {
   struct mltcp_job* job;
   int old;
   if (!mltcp_is_old(seen, eviction)) return 0;
-  job = bpf_map_lookup_elem(&mltcp_jobs, key); /* it is that: but Linux 6.1 lets only what was looked up be locked */
+  job = bpf_map_lookup_elem(&mltcp_jobs, key); /* equals `seen`, but Linux 6.1 can only lock what was looked up */
   if (!job) return 0;
   bpf_spin_lock(&job->lock);
   old = mltcp_is_old(job, eviction);
@@ -168,7 +169,7 @@ static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* 
   return 0;
 }
 
-/* Adds the connection to its job. A job for which there is no room is none: its connections have gain 1. */
+/* Adds the connection to its job. Without room for the job the connection has none, and gain 1. */
 MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   struct mltcp_job_key key = {};
@@ -189,8 +190,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   if (!job) {
     struct mltcp_job fresh = {};
-    fresh.iterations.joined_ns = now; /* not to be evicted before there is a connection */
-    /* As an int: before Linux 6.4 errors of inlined calls come without their sign in the upper half. */
+    fresh.iterations.joined_ns = now; /* prevents eviction before it has a connection */
+    /* As an int: before Linux 6.4, errors of inlined calls lack their sign in the upper half. */
     if ((int)bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
       struct mltcp_eviction eviction = {now > MLTCP_EVICT_AFTER_NS ? now - MLTCP_EVICT_AFTER_NS : 0, 0};
       bpf_for_each_map_elem(&mltcp_jobs, mltcp_evict, &eviction, 0);
@@ -207,7 +208,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
     }
     bpf_spin_unlock(&job->lock);
     if (!evicted) {
-      /* Evicted on another processor before that, its room may be another job's by now, which has been counted up. */
+      /* If the job was evicted on another processor before that, another job may be in its place, and was counted
+       * up. */
       if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
       bpf_spin_lock(&job->lock);
       --job->iterations.connections;
@@ -241,7 +243,7 @@ MLTCP_INLINE const struct mltcp_settings* mltcp_settings_of(const struct mltcp_f
   return common ? &common->settings : 0;
 }
 
-/* Data is sent after the connection had none in flight. */
+/* The connection sends data after it had none in flight. */
 MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
   const struct mltcp_settings* settings;
   struct mltcp_job* job;
@@ -258,7 +260,7 @@ MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
   bpf_spin_unlock(&job->lock);
 }
 
-/* What it has in flight does not count any more. */
+/* The connection's data in flight no longer counts. */
 MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
   struct mltcp_job* const job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   flow->sending = 0;
@@ -317,7 +319,7 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
     return;
   }
   flow->ignored = 0;
-  /* What names the job may have changed, or there may be room for it now. */
+  /* The name of its job may have changed, or there may be room for the job now. */
   if (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation ||
       (flow->no_room && bpf_ktime_get_ns() > flow->retry_ns)) {
     mltcp_leave(flow);
@@ -348,8 +350,8 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  /* One that was ignored had its data in flight all along: it goes on where it was, and begins no burst. What else is
-   * acknowledged while nothing is sent is a FIN, which ends no silence. */
+  /* An ignored connection had its data in flight all the time: it continues its iteration and begins no burst. Any
+   * other acknowledgement while nothing is sent is for a FIN, which ends no silence. */
   returns = flow->ignored && bytes > 0;
   counts = returns || (flow->sending && bytes > 0);
   ended = flow->sending && tp->packets_out == 0;
@@ -370,7 +372,7 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
 }
 
 /*
- * Splits `acked` packets into those that slow start takes and those that congestion avoidance gets, which are scaled.
+ * Splits `acked` into the packets that slow start takes and the rest for congestion avoidance, which is scaled.
  * `increase` is the kernel's cong_avoid().
  */
 #define MLTCP_INCREASE(sk, ack, acked, flow, increase)                                           \

@@ -2,11 +2,11 @@
 /*
  * mltcp_dctcp: the kernel's DCTCP whose congestion avoidance adds F packets per window instead of one.
  *
- * Where the peer does not take part in ECN, the kernel's dctcp_init() would exchange the congestion control under the
- * connection for a Reno of its own, and the count of this one's users would never be right again. So it is not called
- * then: the connection is given mltcp_reno, or the kernel's Reno where that is not loaded, which has it send packets
- * that do not claim to be capable of ECN, too. Only if the kernel refuses that, as to a BPF program that chose this
- * one, Reno's functions are called from here, and packets claim ECN nonetheless.
+ * If the peer does not use ECN, the kernel's dctcp_init() would replace the connection's congestion control by its
+ * own Reno, and the number of users of this one would stay wrong. So dctcp_init() is not called then. The connection
+ * is given mltcp_reno, or the kernel's Reno if that is not loaded; packets then do not claim ECN. If the kernel
+ * refuses the change, as for a BPF program that has chosen this algorithm, Reno's functions are called from here,
+ * and packets still claim ECN.
  */
 #include "augment.h"
 
@@ -29,7 +29,7 @@ MLTCP_INLINE int becomes_reno(struct sock* sk) {
          bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, own, sizeof(own) - 1) == 0;
 }
 
-/* Whether the connection's ECN is DCTCP's. One without state is not: dctcp_init() was not called for it. */
+/* Whether the connection uses ECN for DCTCP. One without state does not: dctcp_init() was not called for it. */
 MLTCP_INLINE int uses_ecn(struct sock* sk) {
   const struct mltcp_flow* const flow = mltcp_find_flow(sk);
   return flow && !flow->without_ecn;

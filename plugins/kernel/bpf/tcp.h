@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Of the kernel's types, the members that are used here. Their places are filled in when a program is loaded (CO-RE,
- * by the type information of the kernel that runs), so that a build needs no kernel's.
+ * The members of the kernel's types that are used here. Their offsets are set when a program is loaded (CO-RE, from
+ * the type information of the running kernel), so a build needs no kernel headers.
  */
 #ifndef MLTCP_KERNEL_BPF_TCP_H
 #define MLTCP_KERNEL_BPF_TCP_H
@@ -61,7 +61,7 @@ enum { TCP_CLOSE = 7, TCP_LISTEN = 10 };
 enum { TCP_ECN_OK = 1 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 
-/* Not looked into, but libbpf compares the kinds of what functions take. */
+/* Only a declaration: libbpf compares the types of function arguments. */
 struct ack_sample {
   u32 pkts_acked;
 } OF_THE_KERNEL;

@@ -1,4 +1,4 @@
-// The compiled BPF programs, made of bpf/ by the build.
+// The compiled BPF programs, built from bpf/.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace mltcp::kernel::internal {
 
-/// The ELF object of an algorithm; empty if there is none of that name.
+/// The ELF object of an algorithm; empty if there is none of this name.
 std::span<const unsigned char> object_of(std::string_view algorithm);
 
 }  // namespace mltcp::kernel::internal

@@ -1,4 +1,4 @@
-// Advice: what is predicted and recommended of jobs whose answer is known.
+// Tests advice: predictions and recommendations for jobs with known answers.
 #include "mltcp/lab/experiment/advice/advice.h"
 
 #include <nlohmann/json.hpp>
@@ -36,8 +36,8 @@ std::string refusal(const Experiment& of, const AdviceOptions& options) {
 }
 
 TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
-  // Bursts of 43.2 ms and a period of 103.2 ms. The fluid limit over starts that are even in the period: those within a
-  // burst of each other, 84% of all, overlap for ever, by half a burst on average.
+  // Bursts of 43.2 ms and a period of 103.2 ms. The fluid limit with starts uniform in the period: jobs that start
+  // within a burst of each other, 84% of all cases, always overlap, by half a burst on average.
   const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB")), by_flows());
   ASSERT_EQ(advice.policies.size(), 4U);
   const Advice::Policy& fair = policy(advice, "fair");
@@ -50,7 +50,7 @@ TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
   EXPECT_LT(policy(advice, "mltcp").mean(), 1.02);
   EXPECT_LT(policy(advice, "schedule").mean(), 1.02);
   EXPECT_EQ(advice.recommended, "mltcp");
-  EXPECT_NE(advice.sentence.find("Take mltcp: 1.0"), std::string::npos) << advice.sentence;
+  EXPECT_NE(advice.sentence.find("Use mltcp: 1.0"), std::string::npos) << advice.sentence;
   EXPECT_EQ(advice.score, 1);
   EXPECT_TRUE(advice.proven);
   EXPECT_TRUE(advice.pairs.empty()) << "both are the pair";
@@ -59,23 +59,23 @@ TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
 TEST(Advice, jobs_that_need_little__are_told_that_nothing_is_needed) {
   const Advice advice = advise(experiment(job("a", "95 ms", "100 kB") + job("b", "95 ms", "100 kB")), by_flows());
   EXPECT_EQ(advice.recommended, "fair");
-  EXPECT_NE(advice.sentence.find("nothing is needed"), std::string::npos) << advice.sentence;
+  EXPECT_NE(advice.sentence.find("nothing needs to change"), std::string::npos) << advice.sentence;
 }
 
 TEST(Advice, those_that_suffer__are_not_lost_in_the_mean) {
-  // Two that collide, beside four that hardly send.
+  // Two jobs that collide, and four that hardly send.
   std::string jobs = job("a", "60 ms", "1.9 MB") + job("b", "60 ms", "1.9 MB");
   for (const char* name : {"c", "d", "e", "f"}) jobs += job(name, "75.2 ms", "10 kB");
   const Advice advice = advise(experiment(jobs), by_flows());
   const Advice::Policy& fair = policy(advice, "fair");
   ASSERT_GT(fair.jobs[0].mean, 1.025);
   ASSERT_LT(fair.mean(), 1.02);
-  EXPECT_EQ(advice.sentence.find("don't get in each other's way"), std::string::npos) << advice.sentence;
+  EXPECT_EQ(advice.sentence.find("do not slow each other down"), std::string::npos) << advice.sentence;
   EXPECT_NE(advice.sentence.find("(\"a\" 1.0"), std::string::npos) << advice.sentence;
 }
 
 TEST(Advice, jobs_that_do_not_fit__are_told_whom_to_move) {
-  // The two small ones go with each other; the third sends nearly always.
+  // The two small jobs fit together; the third sends nearly always.
   const Advice advice = advise(
       experiment(job("small", "90 ms", "1.2 MB") + job("large", "1 ms", "12 MB") + job("tiny", "90 ms", "1.2 MB")),
       by_flows());
@@ -119,10 +119,9 @@ TEST(Advice, an_iteration_of_very_many_phases__is_run_as_fewer) {
   options.iterations = 2;
   const Advice advice = advise(one, options);
   ASSERT_FALSE(advice.warnings.empty());
-  EXPECT_EQ(
-      advice.warnings[0],
-      "job \"a\": its iteration has 12000 phases, and is run as 6000, each of which stands for several; for all of "
-      "them use mltcp run");
+  EXPECT_EQ(advice.warnings[0],
+            "job \"a\": its iteration has 12000 phases and is simulated with 6000, each of which combines several; to "
+            "simulate all phases, use mltcp run");
   EXPECT_NEAR(advice.jobs[0].busy, 43.2 / 103.2, 0.001) << "as much is computed and sent";
 }
 
@@ -175,7 +174,7 @@ TEST(Advice, levels__are_as_asked_for_and_agree) {
   EXPECT_TRUE(policy(packets, "schedule").packets);
   EXPECT_NEAR(policy(packets, "schedule").mean(), policy(automatic, "schedule").mean(), 0.01);
   EXPECT_EQ(policy(packets, "mltcp").mean(), policy(automatic, "mltcp").mean());
-  // So many that packets would take hours.
+  // With this many jobs, simulating packets would take hours.
   const Experiment large = experiment(job("a", "20 s", "1 TB") + job("b", "20 s", "1 TB"), "rate = \"400 Gbps\"");
   EXPECT_GT(packets_of(large, 1), 1'000'000'000U);
   EXPECT_FALSE(policy(advise(large, AdviceOptions{}), "fair").packets);

@@ -1,4 +1,4 @@
-// Tests of experiment/flow_level.cpp: datapath flow against datapath sim, and jobs that come and go.
+// Tests flow_level.cpp: datapath flow compared with datapath sim, and jobs that come and go.
 #include "mltcp/lab/experiment/backends/flow_level.h"
 
 #include <cmath>
@@ -98,13 +98,13 @@ TEST(FlowLevel, mltcp__comes_to_rest_where_packets_do) {
       EXPECT_NEAR(later_slowdown(flows.jobs[i]) / later_slowdown(packets.jobs[i]), 1, 0.005);
       EXPECT_TRUE(flows.jobs[i].interleaved_from.has_value());
     }
-    // Under fair sharing packets part by noise and flows don't: the order of the policies is the same.
+    // Under fair sharing noise separates jobs of packets, but not of flows; the order of the policies is the same.
     EXPECT_GT(later_slowdown(both.packets.runs[0]), later_slowdown(packets) * 1.01);
     EXPECT_GT(later_slowdown(both.flows.runs[0]), later_slowdown(both.packets.runs[0]));
   }
 }
 
-// Before noise has added up they agree, but for the luck of the first losses, which is evened out over starts.
+// Before noise has added up, both agree, except for the chance of the first losses, which averages out over starts.
 TEST(FlowLevel, fair__first_iterations_agree_with_packets) {
   double flows = 0;
   double packets = 0;
@@ -120,7 +120,7 @@ TEST(FlowLevel, fair__first_iterations_agree_with_packets) {
   EXPECT_NEAR(flows / packets, 1, 0.05);
 }
 
-// The host of one job stands still once: slots are moved for it in both worlds.
+// The host of one job stops once: slots are moved for it on both datapaths.
 TEST(FlowLevel, schedule__slots_hold_as_they_do_for_packets) {
   const Both both = run_both(
       "iterations = 20\npolicies = [\"schedule\"]\n" + kLink +
@@ -183,7 +183,7 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   const Results results = parse_json(first, "r.json");
   const Bottleneck& fair = results.runs[0].bottleneck;
   EXPECT_EQ(results.runs[0].datapath, "flow");
-  // Both send all the time at once: 17 ms a time for 2 MB.
+  // Both always send at the same time: 17 ms per iteration for 2 MB.
   EXPECT_NEAR(fair.contended.millis(), 5 * 17.0, 0.5);
   EXPECT_NEAR(static_cast<double>(fair.contended_bytes), 5 * 2e6 * 1514 / 1424, 1e3);
   EXPECT_NEAR(fair.utilization, 17.0 / 37.0, 0.01);
@@ -204,10 +204,9 @@ TEST(FlowLevel, file__refuses_what_flows_lack) {
     });
   };
   EXPECT_EQ(refusal("", "", ""), "no error");
-  EXPECT_EQ(
-      refusal("", "faults = { loss = 0.1 }\n", ""),
-      "e.toml:4: bottleneck.faults: datapath flow has no packets that a fault could hit; leave the key out, or use "
-      "datapath sim");
+  EXPECT_EQ(refusal("", "faults = { loss = 0.1 }\n", ""),
+            "e.toml:4: bottleneck.faults: datapath flow has no packets for faults to act on; leave the key out, or use "
+            "datapath sim");
   EXPECT_THAT(refusal("", "", "[mltcp]\ndecrease = true\n"),
               HasSubstr("e.toml:5: mltcp.decrease: datapath flow has no"));
   EXPECT_THAT(refusal("", "", "[mltcp]\niterations = \"learned\"\n"), HasSubstr("e.toml:5: mltcp.iterations: "));
@@ -264,7 +263,7 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
   EXPECT_EQ(cluster.now(), 25_ms);
   const auto second = cluster.add_job(small_job("second"));  // sends from 35 ms on, with the first from 30 ms
   cluster.run(101_ms);
-  // The first has sent half alone, the rest at half the rate: 5 ms late. Then they share all but 5 ms.
+  // The first job sent half alone, the rest at half the rate: it is 5 ms late. Then they share all but 5 ms.
   EXPECT_THAT(millis(cluster.job(first).result().iterations), ElementsAre(20, 25, 25, 25));
   EXPECT_THAT(millis(cluster.job(second).result().starts), ElementsAre(25, 50, 75));
   EXPECT_THAT(millis(cluster.job(second).result().iterations), ElementsAre(25, 25, 25));
@@ -351,7 +350,7 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   EXPECT_EQ(cluster.job(b).plan_state(), PlanState::removed);
 }
 
-// A plan for another job, set while both have ended an iteration at the same moment, must not lose the other's end.
+// Setting a plan for one job when both end an iteration at the same moment must not lose the other job's end.
 TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_nobody) {
   FlowLevelOptions options;
   options.burst_latency = Nanos(0);
@@ -382,7 +381,7 @@ TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
   EXPECT_EQ(length(Nanos(0), true), 20);
   EXPECT_EQ(length(3_ms, true), 23);
   EXPECT_EQ(length({}, false), 21);
-  // Windows of 10, 20, 40 and 80 packets of 12.112 us: the round trips of 1 ms that they leave empty.
+  // Windows of 10, 20, 40 and 80 packets of 12.112 us: the idle rest of each round trip of 1 ms.
   EXPECT_NEAR(length({}, true), 21 + 4 - 150 * 0.012112, 0.01);
 }
 
@@ -404,7 +403,7 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   EXPECT_EQ(cluster.jobs(), 0U);
 }
 
-// ---- jobs that nothing parts ----------------------------------------------------------------------------------------
+// ---- jobs that nothing separates ------------------------------------------------------------------------------------
 
 std::vector<std::string> warnings(const std::string& more_of_b, const std::string& policies = "[\"fair\", \"mltcp\"]") {
   const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
@@ -420,7 +419,7 @@ TEST(FlowLevel, warnings__name_jobs_that_are_alike_and_start_together) {
                              "pause = { iteration = 1, time = \"1 ms\" }", "rate = \"500 Mbps\""})
     EXPECT_THAT(warnings(std::string(parted) + "\n"), IsEmpty()) << parted;
   EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), IsEmpty()) << "nobody expects them to part";
-  // It is so: what is warned of collides for ever, and a millisecond is enough to part them.
+  // The warning is right: these jobs always collide, and a shift of a millisecond is enough to separate them.
   const auto slowdown = [](const std::string& start) {
     const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
     return later_slowdown(

@@ -1,4 +1,4 @@
-// Cluster files: what is read, the defaults, and every error with its line and key.
+// Tests cluster files: the values read, the defaults, and every error with its line and key.
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 #include "../../temporary_folder.h"
 
@@ -106,7 +106,7 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_EQ(cluster.types[2].jobs.at({2, 0}).phases.size(), 3U);
 }
 
-// Jobs that ran alone would keep the share `load` of the hosts busy.
+// If jobs ran alone, they would keep the fraction `load` of the hosts busy.
 TEST(ClusterFile, arrivals_of__keeps_the_load) {
   const ClusterExperiment cluster =
       parse_cluster("time_scale = 0.01\n" + kTopology + "[arrivals]\njobs = 20000\nload = 0.7\n" + kType +
@@ -150,9 +150,9 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
     return refusal_of([&] { return parse_cluster(text, folder / "c.toml"); });
   };
   EXPECT_THAT(refused("1 s,VGG13,2,10,"), HasSubstr("a.csv:2: job: \"VGG13\" is not a known model; "));
-  EXPECT_THAT(refused("1 s,VGG11,25,10,"), HasSubstr("a.csv:2: workers: 25 workers don't fit on 24 hosts; "));
+  EXPECT_THAT(refused("1 s,VGG11,25,10,"), HasSubstr("a.csv:2: workers: 25 workers do not fit on 24 hosts; "));
   EXPECT_THAT(refused("1 s,mine,2,10,5"), HasSubstr("a.csv:2: batch: only a model has a batch; "));
-  // One place after the other, and then one cause and one cure.
+  // Errors are found in order, and each message has one cause and one cure.
   const std::string csv = (folder.path() / "a.csv").string();
   const std::string trace = (folder.path() / "t.txt").string();
   EXPECT_THAT(refused("1 s,none.txt,2,10,"),
@@ -202,12 +202,13 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   const ClusterExperiment cluster =
       parse_cluster(top + "gpus_per_host = 8\nlength_scale = 0.01\n" + types, folder / "c.toml");
   EXPECT_EQ(cluster.gpus_per_host, 8U);
-  EXPECT_THAT(cluster.warnings,
-              ElementsAre(HasSubstr("t.csv: 1 of 6 jobs are left out: no GPU (1, first line 5)"),
-                          HasSubstr("t.csv: 1 of 5 jobs are left out: larger than the 24 hosts of the topology")));
+  EXPECT_THAT(
+      cluster.warnings,
+      ElementsAre(HasSubstr("t.csv: 1 of 6 jobs are left out: no GPU (1, first line 5)"),
+                  HasSubstr("t.csv: 1 of 5 jobs are left out: they need more than the 24 hosts of the topology")));
   const auto arrivals = arrivals_of(cluster, 1);
   ASSERT_THAT(arrivals, SizeIs(4));
-  // By time of submission, of which a thousandth is left. A job on one host has no iterations.
+  // Sorted by time of submission, scaled to 1/1000. A job on one host has no iterations.
   EXPECT_EQ(arrivals[0].at, Nanos());
   EXPECT_EQ(arrivals[0].workers, 1U);
   EXPECT_EQ(arrivals[0].gpus_per_worker(), 4U);
@@ -238,29 +239,29 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   const std::string given = top + "gpus_per_host = 8\n";
   EXPECT_THAT(refused(top + types), HasSubstr("arrivals.gpus_per_host: the key is missing; write gpus_per_host = 8"));
   EXPECT_THAT(refused(given + "workers = 4\n" + types),
-              HasSubstr("type \"a\" has workers or iterations, which follow from the table"));
+              HasSubstr("type \"a\" has workers or iterations, but they follow from the table"));
   EXPECT_THAT(refused(given), HasSubstr("c.toml:11: arrivals.file: the table does not say what jobs compute and send"));
   EXPECT_THAT(refused(given + "from = \"1 June\"\n" + types),
-              HasSubstr("arrivals.from: \"1 June\" is no time of the years 2000 to 2099"));
+              HasSubstr("arrivals.from: \"1 June\" is not a time in the years 2000 to 2099"));
   EXPECT_THAT(refused(given + "from = \"2020-06-02\"\nto = \"2020-06-01\"\n" + types),
-              HasSubstr("arrivals.to: it is not after from"));
+              HasSubstr("arrivals.to: the time is not after from"));
   EXPECT_THAT(refused(given + "from = \"2020-06-02\"\n" + types),
               HasSubstr("t.csv: no job is left of 6: submitted outside from and to (6, "));
   EXPECT_THAT(refused(given + "vc = [\"b\"]\n" + types),
               HasSubstr("t.csv: no job is left of 6: other virtual cluster (6, "));
-  EXPECT_THAT(refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
-              HasAll("a job of 2 hosts runs for ", "lower length_scale, for at most 1000000 iterations"));
-  folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 4) + "2020-12-01,2020-12-01,2020-12-02,8,COMPLETED,a\n");
   EXPECT_THAT(
-      refused("[topology]" + given.substr(given.find("\nkind")) + types),
-      HasSubstr("arrivals.file: the table is of more than 104 days; choose by from and to, or lower length_scale"));
+      refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
+      HasAll("a job of 2 hosts runs for ", "lower length_scale so that the job has at most 1000000 iterations"));
+  folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 4) + "2020-12-01,2020-12-01,2020-12-02,8,COMPLETED,a\n");
+  EXPECT_THAT(refused("[topology]" + given.substr(given.find("\nkind")) + types),
+              HasSubstr("arrivals.file: the table covers more than 104 days; set from and to, or lower length_scale"));
   folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 1000));
   EXPECT_THAT(refused(given + types),
-              HasSubstr("arrivals.file: 0 of 1 jobs fit into the topology; choose 1 to 20000 by"));
+              HasSubstr("arrivals.file: 0 of 1 jobs fit into the topology; set from, to and vc so that 1 to 20000 do"));
   folder.write("t.csv", "arrival,job,workers,iterations\n0 s,a,2,10\n");
-  EXPECT_THAT(refused(given + types), HasSubstr("arrivals.gpus_per_host: it is about a table of jobs"));
+  EXPECT_THAT(refused(given + types), HasSubstr("arrivals.gpus_per_host: the key belongs to a table of jobs"));
   EXPECT_THAT(refusal(kTopology + kArrivals + "vc = \"a\"\n" + kType),
-              HasSubstr("c.toml:11: arrivals.vc: it is about a table"));
+              HasSubstr("c.toml:11: arrivals.vc: the key belongs to a table"));
 }
 
 TEST(ClusterFile, parse__a_listed_model_in_small_letters_is_the_type_of_that_name) {
@@ -298,7 +299,7 @@ TEST(ClusterFile, parse__options_in_place_of_the_file) {
   EXPECT_EQ(cluster.seed, 9U);
   EXPECT_EQ(cluster.seeds, 2U);
   options.schemes = {"nearest"};
-  EXPECT_THAT(refusal(kTopology + kArrivals + kType, options), StartsWith("--scheme: \"nearest\" is no scheme; "));
+  EXPECT_THAT(refusal(kTopology + kArrivals + kType, options), StartsWith("--scheme: \"nearest\" is not a scheme; "));
 }
 
 TEST(ClusterFile, scheme__is_driven_by_the_policy_of_the_table) {
@@ -311,9 +312,10 @@ TEST(ClusterFile, scheme__is_driven_by_the_policy_of_the_table) {
   }
   for (const char* text : {"", "+mltcp", "random+", "random+mltcp+schedule", "random+static", "random+mltcp+mltcp",
                            "randomschedule", "random+schedulemltcp", "ideal+schedule"})
-    EXPECT_EQ(objection_to_scheme(text), "\"" + std::string(text) +
-                                             "\" is no scheme; write random, locality or compatible, then +schedule, "
-                                             "+mltcp or +schedule+mltcp as wanted, or ideal");
+    EXPECT_EQ(objection_to_scheme(text),
+              "\"" + std::string(text) +
+                  "\" is not a scheme; write random, locality or compatible, with +schedule, +mltcp or +schedule+mltcp "
+                  "after it if you like, or write ideal");
   for (const std::string& name : default_schemes()) EXPECT_EQ(objection_to_scheme(name), "");
 }
 
@@ -347,16 +349,16 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {kTopology + kType, "c.toml:1: arrivals: the table is missing"},
       {kTopology + kArrivals, "c.toml:8: type: there is no type of job"},
       {top("levle = \"flow\""), "c.toml:1: levle: unknown key; did you mean \"level\"?"},
-      {top("job = 1"), "c.toml:1: job: unknown key; it is one of an experiment"},
+      {top("job = 1"), "c.toml:1: job: unknown key; the key belongs to an experiment file"},
       {top("level = \"fluid\""), "c.toml:1: level: \"fluid\" is not known"},
       {top("time_scale = 2"), "c.toml:1: time_scale: 2 is out of range"},
       {top("rate_scale = 0"), "c.toml:1: rate_scale: 0 is out of range"},
       {top("seeds = 0"), "c.toml:1: seeds: 0 is out of range"},
       {top("cc = \"bbr\""), "c.toml:1: cc: there is no congestion control \"bbr\""},
       {top("schemes = []"), "c.toml:1: schemes: the array is empty"},
-      {top("schemes = [\"locality+schedul\"]"), "c.toml:1: schemes: \"locality+schedul\" is no scheme"},
-      {top("schemes = [\"ideal+mltcp\"]"), "c.toml:1: schemes: \"ideal+mltcp\" is no scheme"},
-      {top("schemes = [\"random\", \"random\"]"), "c.toml:1: schemes: \"random\" stands there twice"},
+      {top("schemes = [\"locality+schedul\"]"), "c.toml:1: schemes: \"locality+schedul\" is not a scheme"},
+      {top("schemes = [\"ideal+mltcp\"]"), "c.toml:1: schemes: \"ideal+mltcp\" is not a scheme"},
+      {top("schemes = [\"random\", \"random\"]"), "c.toml:1: schemes: \"random\" appears twice"},
       {"cc = \"dctcp\"\n" + std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType,
        "c.toml:1: cc: dctcp needs ECN"},
       {std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType,
@@ -365,16 +367,17 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {top("min_score = 1.5"), "c.toml:1: min_score: 1.5 is out of range"},
       {top("max_slot_stretch = 1.5"), "c.toml:1: max_slot_stretch: 1.5 is out of range"},
       {top("schedule = { slack = -0.1 }"), "c.toml:1: schedule.slack: -0.1 is out of range"},
-      {"level = \"flow\"\nmltcp = { decrease = true }\n" + all, "c.toml:2: mltcp.decrease: level flow has no windows"},
+      {"level = \"flow\"\nmltcp = { decrease = true }\n" + all,
+       "c.toml:2: mltcp.decrease: level flow has no congestion windows"},
       {"level = \"flow\"\nschemes = [\"random\"]\nmltcp = { iterations = \"learned\" }\n" + all,
        "c.toml:3: mltcp.iterations: level flow has no packets"},
-      {top("mltcp = { iterations = \"learned\" }"), "c.toml:1: mltcp.iterations: a schedule is for iterations"},
+      {top("mltcp = { iterations = \"learned\" }"), "c.toml:1: mltcp.iterations: a schedule needs jobs that announce"},
       {top("gpu = { tflops = 0 }"), "c.toml:1: gpu.tflops: 0 is out of range"},
       {top("gpu = { utilisation = 1.5 }"), "c.toml:1: gpu.utilisation: 1.5 is out of range"},
       {arrivals("load = 1"), "c.toml:8: arrivals.jobs: the key is missing"},
       {arrivals("jobs = 5"), "c.toml:8: arrivals.load: the key is missing"},
-      {arrivals("jobs = 5\nload = 1\nevery = \"1 s\""), "c.toml:11: arrivals.every: there is a load too"},
-      {arrivals("jobs = 5\nat_start = 5\nload = 1"), "c.toml:11: arrivals.load: all jobs are there at the start"},
+      {arrivals("jobs = 5\nload = 1\nevery = \"1 s\""), "c.toml:11: arrivals.every: load is given too"},
+      {arrivals("jobs = 5\nat_start = 5\nload = 1"), "c.toml:11: arrivals.load: all jobs arrive at the start"},
       {arrivals("jobs = 5\nat_start = 6"), "c.toml:10: arrivals.at_start: 6 is out of range"},
       {arrivals("jobs = 5\nevery = \"0 s\""), "c.toml:10: arrivals.every: it is 0"},
       {arrivals("jobs = 20000\nevery = \"1440 min\""),
@@ -429,8 +432,8 @@ TEST(ClusterFile, topology__of_links_is_scaled_and_its_hosts_are_alike) {
   EXPECT_EQ(cluster.types[0].jobs.begin()->second.rate, Rate::from_gbps(1));
   EXPECT_THAT(
       refusal_of([&] { return parse_with("h1,a,10 Gbps\nh2,a,10 Gbps\nh3,b,10 Gbps\nh4,b,25 Gbps\na,b,40 Gbps\n"); }),
-      HasSubstr("c.toml:2: topology: link \"h1 -> a\" is not as fast as the link of another "
-                "host; give the hosts of a cluster links of one rate"));
+      HasSubstr("c.toml:2: topology: link \"h1 -> a\" is slower than the link of another host; give all hosts of the "
+                "cluster links of the same rate"));
 }
 
 }  // namespace

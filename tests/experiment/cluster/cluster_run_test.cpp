@@ -1,4 +1,4 @@
-// Runs of clusters: what must hold under every scheme, at packet level and at flow level.
+// Tests runs of clusters: properties of all schemes, at packet level and at flow level.
 #include "mltcp/lab/experiment/cluster/cluster_run.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ ClusterExperiment mixed(const std::string& level, const std::string& top = kAll)
                        "c.toml");
 }
 
-/// Two jobs of three workers on three racks: they meet in the middle one. They send for 40% of their iterations.
+/// Two jobs of three workers on three racks, which meet in the middle one. They send for 40% of their iterations.
 ClusterExperiment pair(const std::string& level, const std::string& schemes, double jitter = 0) {
   return parse_cluster(
       "level = \"" + level + "\"\nschemes = [" + schemes + "]\n" + topology() +
@@ -77,7 +77,7 @@ TEST_P(Levels, run_cluster__every_job_ends_with_all_its_iterations) {
       EXPECT_EQ(job.number, i);
       EXPECT_EQ(job.hosts.size(), arrivals[i].workers);
       EXPECT_GE(job.start, job.arrival);
-      // The time it ran is its iterations, and up to a few round trips to connect.
+      // The job's run time is that of its iterations, plus a few round trips to connect.
       const double ran = (job.end - job.start).seconds();
       const double sum = job.mean.seconds() * job.iterations;
       EXPECT_GE(ran, sum * 0.999) << run.scheme << " " << i;
@@ -139,7 +139,7 @@ TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
   EXPECT_EQ(json["runs"][0]["jobs"][0]["iterations"], 0);
 }
 
-// Nothing then depends on the network, and no number is one of none.
+// Then nothing depends on the network, and no value is computed from an empty set.
 TEST_P(Levels, run_cluster__a_table_of_jobs_on_one_host_each) {
   const TemporaryFolder folder;
   folder.write("t.csv",
@@ -172,7 +172,7 @@ TEST_P(Levels, run_cluster__schemes_see_the_same_jobs) {
     }
 }
 
-// A job that is alone computes for as long in each iteration, wherever it is placed.
+// A job alone has the same compute time in each iteration, wherever it is placed.
 TEST_P(Levels, run_cluster__compute_times_are_the_same_under_every_scheme) {
   const ClusterExperiment experiment = parse_cluster(
       "level = \"" + GetParam() +
@@ -202,7 +202,7 @@ TEST_P(Levels, run_cluster__no_host_runs_two_jobs_and_the_queue_is_first_come_fi
       for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second) << run.scheme;
     }
     for (std::size_t i = 1; i < run.jobs.size(); ++i) EXPECT_GE(run.jobs[i].start, run.jobs[i - 1].start);
-    // Somebody had to wait, or this shows nothing.
+    // Some job had to wait, otherwise this proves nothing.
     EXPECT_TRUE(std::any_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.start > job.arrival; }));
   }
 }
@@ -235,7 +235,7 @@ TEST_P(Levels, run_cluster__slots_keep_compatible_jobs_apart) {
   }
 }
 
-// Only what an iteration sends first waits for its slot.
+// Only the first bytes of an iteration wait for its slot.
 TEST_P(Levels, run_cluster__slots_are_for_iterations_of_several_phases) {
   const ClusterExperiment experiment =
       parse_cluster("level = \"" + GetParam() + "\"\nschemes = [\"locality+schedule\"]\n" + topology() +
@@ -266,7 +266,7 @@ TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
 
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
   ClusterExperiment experiment = pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005);
-  // Two that begin at the same moment are parted by their jitter, some by iteration 10 and some after 40: these soon.
+  // Jitter separates two jobs that begin at the same moment, in iteration 10 to over 40; with this seed, early.
   experiment.seed = 4;
   const ClusterResults results = run_cluster(experiment);
   EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.1);
@@ -291,7 +291,7 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
   EXPECT_NEAR(last, 1, 1e-6);
   EXPECT_THAT(what.front(), MatchesRegex("0 of [0-9]+ kinds of jobs measured alone"));
   EXPECT_EQ(what.back(), "4 of 4 runs");
-  // While jobs run, too, and not only as they come and go.
+  // Also while jobs run, not only when they come and go.
   std::size_t events = 0;
   for (const ClusterRun& run : results.runs) events += 2 * run.jobs.size();
   if (GetParam() == std::string("packet")) {
@@ -305,7 +305,7 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
 }
 
 TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
-  // Where a job parts from the other one by chance, packets have another chance than a fluid: not under "random".
+  // Not under "random": there jobs separate by chance, which differs between packets and a fluid.
   for (const char* schemes : {"\"locality\"", "\"locality+schedule\""}) {
     const double packet = mean(run_cluster(pair("packet", schemes, 0.01)).runs[0].slowdowns);
     const double flow = mean(run_cluster(pair("flow", schemes, 0.01)).runs[0].slowdowns);
@@ -313,7 +313,7 @@ TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
   }
 }
 
-// Two jobs whose periods differ by 6%: slots that both can keep cost one of them these, and collisions cost more.
+// Two jobs whose periods differ by 6%: common slots cost one of them 6%, collisions cost more.
 TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
   const auto with = [&](const std::string& top) {
     ClusterExperiment experiment =
@@ -344,7 +344,7 @@ TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
   EXPECT_EQ(results.runs[0].slowdowns.size(), 80U);
 }
 
-// Jobs run on every kind of network, at both levels alike, and alone on it as if it were theirs.
+// Jobs run on every kind of network, with equal results at both levels; a job alone is not slowed down.
 TEST(ClusterRun, run_cluster__every_kind_of_topology) {
   const TemporaryFolder folder;
   std::ofstream(folder / "net.csv") << "from,to,rate,delay\n"
@@ -390,7 +390,7 @@ TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {
   EXPECT_THAT(refusal_of([&] { return run_cluster(experiment); }), AllOf(StartsWith("c.toml: "), HasSubstr("years")));
 }
 
-// ---- what the scheduler is told -----------------------------------------------------------------------------------
+// ---- input of the scheduler ---------------------------------------------------------------------------------------
 
 TEST(ClusterRun, demand_of__phases_become_bursts) {
   workload::Job job;
@@ -475,7 +475,7 @@ TEST(ClusterRun, interrupted__keeps_the_runs_that_are_complete) {
   EXPECT_EQ(json["runs"].size(), 1U);
 
   EXPECT_EQ(message_of<RunError>([&] { run_cluster(experiment, settings); }),
-            "ended by a test; no run was complete, so there is nothing to keep");
+            "ended by a test; no run was complete, so no results are written");
 }
 
 TEST(ClusterResults, summarize__pools_the_seeds) {

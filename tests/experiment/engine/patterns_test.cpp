@@ -1,4 +1,4 @@
-// Patterns of communication: what the experiment file says of them, and whole runs.
+// Tests patterns of communication: their keys in experiment files, and whole runs.
 
 #include <string>
 
@@ -94,27 +94,26 @@ TEST(Patterns, parse__refuses_contradictions) {
   const auto expect = [](const std::string& text, const std::string& line) { EXPECT_EQ(refusal(text), line) << text; };
   EXPECT_EQ(refusal(ring), "no error");
   EXPECT_EQ(refusal(training), "no error");
-  expect(
-      pattern,
-      "e.toml:8: job[1].pattern: each rank is on a host of a topology, and the job names none; add hosts = [0, 1, 2, "
-      "3]");
+  expect(pattern,
+         "e.toml:8: job[1].pattern: each rank runs on a host of a topology, but the job names no hosts; add hosts = "
+         "[0, 1, 2, 3]");
   expect(ring + "communicate = \"1 MB\"\n",
          "e.toml:11: job[1].communicate: the job has a pattern too; keep one of the two");
   expect(ring + "parallel = { data = 3 }\n",
          "e.toml:11: job[1].parallel: the job has a pattern too; keep one of the two");
   expect(training + "trace = \"t\"\n", "e.toml:11: job[1].trace: the job has parallel ranks too; keep one of the two");
   expect(ring + "micro_batches = 2\n",
-         "e.toml:11: job[1].micro_batches: the key belongs to parallel ranks and the job has a pattern; leave it out");
+         "e.toml:11: job[1].micro_batches: the key belongs to parallel ranks, but the job has a pattern; leave it out");
   expect(training + "size = \"1 MB\"\n",
-         "e.toml:11: job[1].size: the key belongs to a pattern and the job has parallel ranks; leave it out");
+         "e.toml:11: job[1].size: the key belongs to a pattern, but the job has parallel ranks; leave it out");
   expect("communicate = \"1 MB\"\nbuckets = 2\n",
-         "e.toml:9: job[1].buckets: the key belongs to a pattern of communication and the job has none; add pattern = "
+         "e.toml:9: job[1].buckets: the key belongs to a pattern of communication, but the job has none; add pattern = "
          "\"all-reduce\" or parallel = { data = 4 }, or leave the key out");
   expect(training + "accumulate = 4\n",
-         "e.toml:11: job[1].accumulate: unknown key; write micro_batches: their gradients are accumulated, and reduced "
-         "once");
+         "e.toml:11: job[1].accumulate: unknown key; write micro_batches instead: their gradients are accumulated and "
+         "reduced once");
   expect(ring + "collective = \"halving-doubling\"\n",
-         "e.toml:9: job[1].pattern: halving-doubling is for powers of two, and there are 3 ranks; take another number, "
+         "e.toml:9: job[1].pattern: halving-doubling needs a power of two, but there are 3 ranks; give another number, "
          "or ring or tree");
   expect(ring + "collective = \"rings\"\n",
          "e.toml:11: job[1].collective: \"rings\" is not known; write \"ring\", \"tree\" or \"halving-doubling\"");
@@ -122,26 +121,25 @@ TEST(Patterns, parse__refuses_contradictions) {
          "e.toml:9: job[1].pattern: \"all-to-al\" is not known; did you mean \"all-to-all\"?");
   expect("hosts = [0, 1]\npattern = \"all-to-all\"\n",
          "e.toml:6: job[1].size: the key is missing; write size = \"100 MB\"");
-  expect(
-      ring + "chunk = \"1 MB\"\n",
-      "e.toml:11: job[1].chunk: only trees and broadcasts send in chunks; add collective = \"tree\", or leave it out");
+  expect(ring + "chunk = \"1 MB\"\n",
+         "e.toml:11: job[1].chunk: only trees and broadcasts send chunks; add collective = \"tree\", or leave it out");
   expect(ring + "servers = 1\n",
          "e.toml:11: job[1].servers: pattern all-reduce has no servers; leave it out, or use \"parameter-server\"");
-  expect("hosts = [0, 1, 2]\nparallel = { data = 2 }\ngradients = \"1 MB\"\n",
-         "e.toml:9: job[1].parallel: data times tensor times pipeline is 2, and the job has 3 hosts; write as many "
-         "hosts");
+  expect(
+      "hosts = [0, 1, 2]\nparallel = { data = 2 }\ngradients = \"1 MB\"\n",
+      "e.toml:9: job[1].parallel: data times tensor times pipeline is 2, but the job has 3 hosts; write as many hosts");
   expect("hosts = [0, 1]\nparallel = { data = 2 }\n",
-         "e.toml:6: job[1].gradients: the key is missing, and data-parallel ranks exchange them; write gradients = "
-         "\"100 MB\"");
+         "e.toml:6: job[1].gradients: the key is missing, but data-parallel ranks exchange gradients; write gradients "
+         "= \"100 MB\"");
   expect("hosts = [0, 1]\nparallel = { tensor = 2 }\n",
-         "e.toml:6: job[1].activations: the key is missing, and tensor ranks and stages exchange them; write "
-         "activations = \"4 MB\"");
+         "e.toml:6: job[1].activations: the key is missing, but tensor ranks and pipeline stages exchange activations; "
+         "write activations = \"4 MB\"");
   expect("hosts = [0, 1]\nparallel = { tensor = 2 }\nactivations = \"1 MB\"\nbuckets = 2\n",
-         "e.toml:11: job[1].buckets: there is one data-parallel rank, which exchanges no gradients; leave it out, or "
-         "raise data");
+         "e.toml:11: job[1].buckets: there is only one data-parallel rank, so no gradients are exchanged; leave it "
+         "out, or raise data");
   expect(training + "activations = \"1 MB\"\n",
-         "e.toml:11: job[1].activations: neither tensor ranks nor stages of a pipeline exchange them; leave it out, or "
-         "raise one of them");
+         "e.toml:11: job[1].activations: there are no tensor ranks or pipeline stages to exchange them; leave it out, "
+         "or raise tensor or pipeline");
   expect(training + "layers = 2\nbuckets = 3\n",
          "e.toml:12: job[1].buckets: 3 buckets are more than the 2 layers; write at most as many");
 }
@@ -161,7 +159,7 @@ std::string pipelines(const std::string& name, const std::string& hosts, const s
          "\"\nactivations = \"" + activations + "\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" + more + "\n";
 }
 
-// Rings whose ranks all send first: together they keep out of the other job's way, on every link.
+// Rings in which all ranks send first: the ranks of a job avoid the other job together, on every link.
 TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
     return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
@@ -187,7 +185,8 @@ TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   }
 }
 
-// Its first bytes cross no link that both use: it is held before those, and late by less or more than they take.
+// The late job's first bytes cross no shared link. Its gate holds it before these bytes, and it is late by less or by
+// more than they take.
 TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
   for (const std::string pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
     const std::string a = "pause = { iteration = 10, time = \"" + pause + "\" }";
@@ -202,8 +201,7 @@ TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
   }
 }
 
-// Activations pass while the other job reduces its gradients: no slots keep the jobs apart, and each is late again and
-// again.
+// Activations pass while the other job reduces its gradients: no slots keep the jobs apart, both are late repeatedly.
 TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
   const Experiment experiment =
       parse_experiment("name = \"pipelines\"\niterations = 24\npolicies = [\"fair\", \"schedule\"]\n" + leaves(4, 2) +
@@ -264,11 +262,10 @@ TEST(Patterns, parse__refuses_where_they_cannot_run) {
   options.policy = {"schedule", "mltcp+schedule"};
   EXPECT_EQ(refusal(ring, options), "no error");
   EXPECT_EQ(refusal_of([&] { make_schedule(parse(ring), {}); }),
-            "e.toml: job \"a\": what a pattern of communication asks of the links has to be measured; add "
-            "--measure");
+            "e.toml: job \"a\": the link use of a pattern of communication must be measured; add --measure");
 }
 
-// The outline that the rest of the program goes by, where it knows nothing of patterns.
+// The outline of phases, for those parts of the program that do not know patterns.
 TEST(Patterns, parse__outlines_the_busiest_rank) {
   const workload::Job job =
       parse("hosts = [0, 1, 2, 3]\npattern = \"parameter-server\"\nsize = \"1 MB\"\ncompute = \"3 ms\"\n").jobs[0];
@@ -307,7 +304,7 @@ micro_batches = 4
   EXPECT_NEAR(results.runs[0].jobs[1].isolated.millis(), 12 * 1.25 + 4.8 * 1.07, 0.8);
 }
 
-// Rings of two jobs that meet on the links between leaves, message by message, part as bursts do.
+// Rings of two jobs that meet on the links between leaves, message by message, separate like bursts.
 TEST(Patterns, run__mltcp_parts_the_rings_of_two_jobs) {
   FileOptions options;
   options.iterations = 16;

@@ -1,4 +1,4 @@
-// After a warm-up, ranks allocate nothing: operator new is counted while they run a lossy job whose bytes are verified.
+// Tests that ranks allocate nothing after a warm-up: counts operator new during a lossy job with verified bytes.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -72,7 +72,7 @@ TEST(RankDriver, allocation__none_after_warm_up) {
     drivers[rank]->start(network.now());
     network.wake(*hosts[rank]);
   }
-  // The warm-up sees worse than what follows, so that no structure of the transport has reason to grow further.
+  // The warm-up is the worst case, so that no structure of the transport grows afterwards.
   for (const auto& io : ios) io->loss = 0.02;
   ASSERT_TRUE(network.run(100_s, [&] { return all([](const RankDriver& d) { return d.recorded() >= 100; }); }));
   for (const auto& io : ios) io->loss = 0.002;

@@ -1,4 +1,4 @@
-// Ranks in virtual time, over a network of switches.
+// Tests ranks in virtual time, over a network of switches.
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ JobSpec settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
   return settings;
 }
 
-/// A packet in which the last byte of a long payload is flipped, once, below the transport: no checksum sees it.
+/// Flips the last byte of one long payload, below the transport's checksum, which therefore does not detect it.
 class FlippingIo final : public PacketIo {
  public:
   explicit FlippingIo(PacketIo& io) : io_(io) {}
@@ -69,7 +69,7 @@ class FlippingIo final : public PacketIo {
   std::vector<std::byte> copy_;
 };
 
-/// One switch, with a rank on each of its hosts; with the bytes of one of them flipped, if wanted.
+/// One switch, with a rank on each of its hosts; optionally flips bytes of one of them.
 class OneSwitch final : public JobNetwork {
  public:
   OneSwitch(const Network& network, std::uint32_t hosts, bool real_payload, std::optional<std::uint32_t> flipped = {})
@@ -174,7 +174,7 @@ TEST(RankDriver, halving_doubling__takes_as_long_as_theory_says) {
   EXPECT_NEAR(ratio(ran.result.iterations.back(), theory), 1, 0.02);
 }
 
-// nccl-tests' factors make the bus bandwidth of a collective the rate of the links, where the algorithm fills them.
+// With nccl-tests' factors, the bus bandwidth of a collective is the rate of the links, if the algorithm fills them.
 TEST(RankDriver, bus_bandwidth__is_what_links_carry) {
   struct Case {
     Kind kind;
@@ -228,7 +228,7 @@ TEST(RankDriver, ranks__have_times_of_their_own) {
   EXPECT_NE(ran.result.ranks[0].communication, ran.result.ranks[1].communication);
 }
 
-// Both trees together use each link in both directions: 2 S in all, and what the depth of the pipeline costs.
+// Both trees together use each link in both directions: 2 S in total, plus the time to fill the pipeline.
 TEST(RankDriver, tree__takes_about_twice_the_transfer) {
   constexpr Bytes size = 80'000'000;
   const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size, Algorithm::tree)));
@@ -250,13 +250,13 @@ TEST(RankDriver, pipeline__has_the_bubble_of_theory) {
 
 TEST(RankDriver, buckets__hide_behind_the_backward_pass) {
   Pattern of = training(4, 1, 1, 60_ms);
-  of.size = 20'000'000;  // 24 ms in a ring of four, as long as half of the backward pass
+  of.size = 20'000'000;  // takes 24 ms in a ring of four, less than the backward pass
   of.training.layers = of.training.buckets = 10;
   const Nanos together = run(settings_of(of)).result.iterations.back();
   of.training.overlap = false;
   const Nanos apart = run(settings_of(of)).result.iterations.back();
   EXPECT_NEAR(apart.millis(), 60 + 24.6, 1.5);
-  EXPECT_NEAR(together.millis(), 60 + 2.46, 1);  // the last bucket has nothing to hide behind
+  EXPECT_NEAR(together.millis(), 60 + 2.46, 1);  // the last bucket overlaps with nothing
 }
 
 TEST(RankDriver, every_pattern__brings_every_byte) {
@@ -370,7 +370,7 @@ TEST(RankDriver, credit__lets_no_rank_run_away) {
       EXPECT_GE(ahead + 1, behind);
     }
   });
-  EXPECT_EQ(widest, 2U);  // it has begun the one after the next, whose sends wait
+  EXPECT_EQ(widest, 2U);  // it has begun the iteration after the next one, whose sends wait
 }
 
 TEST(RankDriver, progress__counts) {
@@ -429,7 +429,7 @@ TEST(RankDriver, plan__holds_iterations_to_slots) {
   EXPECT_EQ(job.plan_state(), PlanState::removed);
 }
 
-// The peer runs another pattern: told, not waited for.
+// The peer runs another pattern: this is reported, without waiting.
 TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   const auto with_sizes = [](Bytes first, Bytes second) {
     OneSwitch testbed({}, 2, false);
@@ -450,12 +450,12 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   };
   EXPECT_EQ(with_sizes(1000, 1000), "no error");
   EXPECT_EQ(with_sizes(2000, 1000),
-            "job \"a\": rank 1: a message is longer than the pattern says, which has to be the same on all hosts, from "
+            "job \"a\": rank 1: a message is longer than the pattern defines; use the same pattern on all hosts, from "
             "rank 0");
-  EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("which has to be the same on all hosts, from rank"));
+  EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("use the same pattern on all hosts, from rank"));
 }
 
-// What a peer sends before this rank begins counts: of the first iteration, and of the second.
+// Messages that a peer sends before this rank begins count for the first and the second iteration.
 TEST(RankDriver, late_start__loses_nothing) {
   OneSwitch testbed({}, 2, false);
   const JobSpec settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
@@ -496,10 +496,10 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   }
 }
 
-// ---- Strangers ------------------------------------------------------------------------------------------------------
+// ---- Unknown peers --------------------------------------------------------------------------------------------------
 
-/// Several datapaths on one host: what one sends has the host's address, and what comes is for
-/// whoever's connection it is, and else for all.
+/// Several datapaths on one host: all send from the host's address; a received packet goes to the datapath with its
+/// connection, or to all if there is none.
 class SharedHost {
  public:
   SharedHost(PacketIo& io, std::size_t count) : io_(io) {
@@ -538,7 +538,7 @@ class SharedHost {
     while (const std::size_t count = io_.receive(in))
       for (std::size_t i = 0; i < count; ++i) {
         const auto owner = owners_.find(tag_of(in[i].bytes));
-        // Nobody else hears of a packet: one of a connection that it doesn't know would be answered by RESET.
+        // Only one datapath gets the packet: another would answer an unknown connection with RESET.
         for (const auto& end : ends_)
           if (owner == owners_.end() || owner->second == end.get())
             end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});
@@ -549,7 +549,7 @@ class SharedHost {
     if (packet.size() >= wire::kHeaderBytes) std::memcpy(&tag, packet.data() + 8, sizeof tag);
     return tag;
   }
-  /// Whose connection it is, by the tag that its CONNECT or ACCEPT tells.
+  /// The datapath with the connection, by the tag in its CONNECT or ACCEPT.
   void learn(std::span<const std::byte> packet, End& end) {
     wire::Reader reader;
     wire::Header header;
@@ -564,7 +564,7 @@ class SharedHost {
   std::map<std::uint64_t, End*> owners_;
 };
 
-/// All that live on a host, polled together.
+/// All shards of a host, polled together.
 class All final : public Pollable {
  public:
   explicit All(std::vector<Pollable*> all) : all_(std::move(all)) {}
@@ -578,20 +578,20 @@ class All final : public Pollable {
   std::vector<Pollable*> all_;
 };
 
-/// Rank 0 sends to rank 1. Strangers share the host of rank 0, and have one of their own.
-class Strangers : public testing::Test {
+/// Rank 0 sends to rank 1. Unknown peers are on the host of rank 0, and on a host of their own.
+class UnknownPeers : public testing::Test {
  protected:
-  Strangers() {
+  UnknownPeers() {
     settings_.iterations = 20;
     for (std::uint32_t host = 0; host < 3; ++host) {
       ends_.push_back({JobNetwork::Side::sender, 0, host});
       addresses_.push_back(testbed_.address(ends_.back()));
     }
-    stranger_config_.max_connections = 2048;
-    stranger_config_.seed = 77;
+    unknown_peer_config_.max_connections = 2048;
+    unknown_peer_config_.seed = 77;
     shared_.emplace(testbed_.host(ends_[0]), 2);
-    near_.emplace(shared_->end(1), stranger_config_);
-    far_.emplace(testbed_.host(ends_[2]), stranger_config_);
+    near_.emplace(shared_->end(1), unknown_peer_config_);
+    far_.emplace(testbed_.host(ends_[2]), unknown_peer_config_);
     testbed_.attach(ends_[2], *far_);
   }
   void make_listener() {
@@ -605,8 +605,8 @@ class Strangers : public testing::Test {
     host0_.emplace(std::vector<Pollable*>{&*ranks_[0], &*near_});
     testbed_.attach(ends_[0], *host0_);
   }
-  ConnectionId connect(Shard& stranger) {
-    const ConnectionId connection = stranger.connect(addresses_[1], {}, now());
+  ConnectionId connect(Shard& unknown_peer) {
+    const ConnectionId connection = unknown_peer.connect(addresses_[1], {}, now());
     wake();
     return connection;
   }
@@ -632,15 +632,15 @@ class Strangers : public testing::Test {
   JobSpec settings_ = settings_of(pattern(Kind::point_to_point, 2, 20'000'000));
   std::vector<JobNetwork::End> ends_;
   std::vector<Address> addresses_;
-  ShardConfig stranger_config_;
+  ShardConfig unknown_peer_config_;
   std::optional<SharedHost> shared_;
-  std::optional<Shard> near_;  ///< whose address is a rank's
+  std::optional<Shard> near_;  ///< with the address of a rank
   std::optional<Shard> far_;
   std::array<std::unique_ptr<RankDriver>, 2> ranks_;
   std::optional<All> host0_;
 };
 
-TEST_F(Strangers, whatever_they_do__the_job_goes_on) {
+TEST_F(UnknownPeers, whatever_they_do__the_job_goes_on) {
   make_listener();
   make_connector();
   ASSERT_TRUE(connected(1_s));
@@ -652,7 +652,7 @@ TEST_F(Strangers, whatever_they_do__the_job_goes_on) {
   const ConnectionId says_nothing = connect(*near_);
   const ConnectionId says_what_another_said = connect(*near_);
   const ConnectionId says_two_things = connect(*near_);
-  connect(*near_);  // and is silent
+  connect(*near_);  // and sends nothing
   connect(*far_);
   near_->send_virtual(says_too_much, 1'000'000, 0);
   near_->send_virtual(says_nothing, 0, 0);
@@ -664,16 +664,16 @@ TEST_F(Strangers, whatever_they_do__the_job_goes_on) {
   near_->close(closes);
   wake();
   run_for(20_ms);
-  EXPECT_EQ(ranks_[1]->strangers(), 7U) << "all but the silent one";
+  EXPECT_EQ(ranks_[1]->unknown_peers(), 7U) << "all but the silent one";
   ASSERT_TRUE(done());
   EXPECT_EQ(ranks_[0]->result().times.size(), 20U);
-  EXPECT_EQ(ranks_[0]->strangers(), 0U);
+  EXPECT_EQ(ranks_[0]->unknown_peers(), 0U);
   for (const ConnectionId gone : {aborts, closes, says_too_much, says_nothing, says_what_another_said, says_two_things})
     EXPECT_FALSE(near_->exists(gone));
 }
 
-// One whose process dies without a word, of which the transport learns after 30 s.
-TEST_F(Strangers, one_that_falls_silent_in_the_middle__does_not_end_the_job) {
+// A peer whose process dies without closing, which the transport detects after 30 s.
+TEST_F(UnknownPeers, one_that_falls_silent_in_the_middle__does_not_end_the_job) {
   Pattern of = pattern(Kind::point_to_point, 2, 1000);
   of.compute = 2_s;
   settings_ = settings_of(of, 20);
@@ -686,11 +686,11 @@ TEST_F(Strangers, one_that_falls_silent_in_the_middle__does_not_end_the_job) {
   host0_.emplace(std::vector<Pollable*>{&*ranks_[0]});
   testbed_.attach(ends_[0], *host0_);
   run_for(35_s);
-  EXPECT_EQ(ranks_[1]->strangers(), 1U);
+  EXPECT_EQ(ranks_[1]->unknown_peers(), 1U);
   EXPECT_TRUE(done());
 }
 
-TEST_F(Strangers, a_crowd_from_everywhere__leaves_room_for_ranks) {
+TEST_F(UnknownPeers, a_crowd_from_everywhere__leaves_room_for_ranks) {
   settings_.job.flows = 3;
   make_listener();
   for (int i = 0; i < 200; ++i) {
@@ -699,15 +699,15 @@ TEST_F(Strangers, a_crowd_from_everywhere__leaves_room_for_ranks) {
     if (i % 8 == 0) run_for(10_us);
   }
   run_for(1_ms);
-  EXPECT_GT(ranks_[1]->strangers(), 380U);
+  EXPECT_GT(ranks_[1]->unknown_peers(), 380U);
   make_connector();
   EXPECT_TRUE(connected(1_s));
   start();
   EXPECT_TRUE(done());
 }
 
-// Though they come from a rank's address, before it, and say hello as it does.
-TEST_F(Strangers, without_the_job_s_key__take_no_place) {
+// Even if they connect from a rank's address, before the rank, with the same greeting.
+TEST_F(UnknownPeers, without_the_job_s_key__take_no_place) {
   settings_.connection.keys = {security::packet_key(security::JobKey::generate())};
   ConnectionConfig other;
   other.keys = {security::packet_key(security::JobKey::generate())};
@@ -722,11 +722,11 @@ TEST_F(Strangers, without_the_job_s_key__take_no_place) {
   ASSERT_TRUE(connected(1_s));
   start();
   EXPECT_TRUE(done());
-  EXPECT_EQ(ranks_[1]->strangers(), 0U);
+  EXPECT_EQ(ranks_[1]->unknown_peers(), 0U);
   EXPECT_GE(ranks_[1]->shard_stats().refused_connects, 100U);
 }
 
-/// Keeps the first packet that is sent through it.
+/// Stores the first packet that is sent through it.
 class FirstPacket final : public PacketIo {
  public:
   explicit FirstPacket(PacketIo& io) : io_(io) {}
@@ -742,8 +742,8 @@ class FirstPacket final : public PacketIo {
   PacketIo& io_;
 };
 
-// The first packet tells both the number of the connection and its tag.
-TEST_F(Strangers, who_know_the_seed__know_no_tag_of_what_is_unpredictable) {
+// The first packet contains the number of the connection and its tag.
+TEST_F(UnknownPeers, who_know_the_seed__know_no_tag_of_what_is_unpredictable) {
   const auto connect_packet = [&](bool unpredictable) {
     settings_.unpredictable = unpredictable;
     FirstPacket io(testbed_.host(ends_[0]));
@@ -756,7 +756,7 @@ TEST_F(Strangers, who_know_the_seed__know_no_tag_of_what_is_unpredictable) {
   EXPECT_NE(connect_packet(true), connect_packet(true));
 }
 
-TEST_F(Strangers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
+TEST_F(UnknownPeers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
   settings_.job.flows = 3;
   make_listener();
   bool in = false;
@@ -772,8 +772,8 @@ TEST_F(Strangers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
   EXPECT_TRUE(in);
 }
 
-/// Rank 0, and whoever is at the address of rank 1.
-class Alone : public Strangers {
+/// Rank 0, and a peer at the address of rank 1.
+class Alone : public UnknownPeers {
  protected:
   explicit Alone(std::uint32_t room = 1) {
     ShardConfig config;
@@ -786,7 +786,7 @@ class Alone : public Strangers {
     peer_->listen({});
     make_connector();
   }
-  /// Of the next connection that the peer accepts.
+  /// The number of the next connection that the peer accepts.
   ConnectionId accepted(Nanos limit) {
     std::array<Completion, 1> completion;
     ConnectionId connection = 0;

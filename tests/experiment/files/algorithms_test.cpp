@@ -1,5 +1,5 @@
-// An algorithm that a program registers is one like those of the build: its name and its parameters are in experiment
-// and sweep files, help, lists, results and the hosts' protocol, although nothing there knows of it.
+// Tests that an algorithm registered by a program works like a built-in one: its name and parameters appear in
+// experiment and sweep files, help, lists, results and the hosts' protocol.
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -26,7 +26,7 @@ struct PushyParameters {
   Nanos rest{70'000};
 };
 
-/// Reno that grows `push` times as fast.
+/// Reno with `push` times the growth.
 class Pushy : public cc::Reno {
  public:
   static constexpr std::string_view name = "pushy";
@@ -108,7 +108,7 @@ TEST_F(Algorithms, help_and_lists__name_it) {
   const std::string text = tools::algorithms_text(cc::algorithms());
   EXPECT_THAT(text, HasAll("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
                            "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n",
-                           "dcqcn: needs links that mark (ecn) and the sender's rate\n"));
+                           "dcqcn: needs links that mark packets (ecn) and the sender's rate\n"));
   EXPECT_THAT(tools::algorithms_markdown(cc::algorithms()),
               HasSubstr("| `pushy.rest` | `\"70 us\"` | of 1 us or more | between two pushes |\n"));
   std::ostringstream out;
@@ -146,7 +146,7 @@ protocol::RunSetup setup_of(const Experiment& experiment) {
   for (const JobSpec& settings : job_specs(experiment, plan, true, true)) {
     protocol::JobSetup& job = setup.jobs.emplace_back();
     job.spec = settings;
-    const auto first = static_cast<std::uint16_t>(2 * setup.jobs.size());  // no two ranks of a host on one port
+    const auto first = static_cast<std::uint16_t>(2 * setup.jobs.size());  // each rank of a host has its own port
     job.ports = {first, static_cast<std::uint16_t>(first + 1)};
     job.addresses = {Address::v4(0x0A000001, static_cast<std::uint16_t>(62400 + job.ports[0])),
                      Address::v4(0x0A000002, static_cast<std::uint16_t>(62400 + job.ports[1]))};
@@ -164,7 +164,8 @@ TEST_F(Algorithms, hosts__get_all_its_parameters) {
 
   protocol::Json bad = json;
   bad["parameters"]["pushy"]["more"] = 1;
-  EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }), HasSubstr("has other parameters there"));
+  EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }),
+              HasSubstr("has other parameters than on this host"));
   bad = json;
   bad["parameters"]["pushy"]["push"] = 100;
   EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }),
@@ -185,7 +186,7 @@ TEST_F(Algorithms, hosts__get_those_of_every_job) {
   EXPECT_FALSE(json["parameters"].contains("cubic"));
 }
 
-// The gain reaches it as it does those of the build.
+// It gets the gain like built-in algorithms.
 TEST_F(Algorithms, mltcp__slides_its_jobs_apart) {
   Experiment experiment = read(file("cc = \"pushy\"\npolicies = [\"fair\", \"mltcp\"]", "[pushy]\npush = 1"));
   experiment.iterations = 40;

@@ -1,4 +1,4 @@
-// Experiment files: what is read, the defaults, and every error with its line and key.
+// Tests experiment files: the values read, the defaults, and every error with its line and key.
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "../../temporary_folder.h"
 
@@ -27,7 +27,7 @@ TEST(ExperimentFile, parse__keys_of_endless_parts_are_refused) {
   EXPECT_THAT(refusal("[" + path + "]\n"), HasSubstr(cause));
   EXPECT_THAT(refusal("name = \"\"\"a\nb\"\"\"\" # '\nx = { " + path + " = 1 }\n"),
               AllOf(StartsWith("e.toml:3: "), HasSubstr(cause)));
-  // Dots elsewhere are no parts.
+  // Dots elsewhere do not separate parts of a key.
   const std::string dots(40, '.');
   EXPECT_EQ(refusal(top("name = \"\\\"" + dots + "\" # " + dots + "'\"")), "no error");
   EXPECT_THAT(refusal(top("name = '''" + dots + "\n" + dots + "'''")), HasSubstr("control characters"));
@@ -115,7 +115,7 @@ TEST(ExperimentFile, load__every_key) {
   EXPECT_THAT(phases_of(simple.phases), ElementsAre("compute 150 ms", "send 13500000 B"));
   EXPECT_THAT(phases_of(experiment.jobs[1].phases),
               ElementsAre("compute 20 ms", "send 5000000 B beside", "compute 60 ms", "send 9000000 B at 500 Mbps"));
-  // Among two of the model group, a shard of 400 bytes is sent once; among four workers 1.5 times the gradients.
+  // In a model group of two, a shard of 400 bytes is sent once; with four workers, 1.5 times the gradients.
   EXPECT_THAT(phases_of(experiment.jobs[2].phases), ElementsAre("compute 2 ms", "send 200 B", "compute 14 ms",
                                                                 "send 12000 B beside", "compute 4 ms", "send 6000 B"));
   EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow"),
@@ -135,7 +135,7 @@ TEST(ExperimentFile, load__examples) {
     EXPECT_LT(duty, 0.95) << file << ": the jobs can't interleave";
   }
   const Experiment two = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "two-vgg19.toml");
-  // These fit together only as long as their iterations are about equally long.
+  // These fit together only while their iterations have about the same length.
   const Experiment traces = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "three-jobs-traces.toml");
   for (const workload::Job& each : traces.jobs) {
     EXPECT_GE(workload::ideal_iteration(each, traces.bottleneck.rate).length, Nanos(290'000'000)) << each.name;
@@ -147,7 +147,7 @@ TEST(ExperimentFile, load__examples) {
 }
 
 TEST(ExperimentFile, parse__top_level_errors) {
-  EXPECT_THAT(refusal(top("name = 5")), error_at(1, "name", "a text is expected and this is a whole number"));
+  EXPECT_THAT(refusal(top("name = 5")), error_at(1, "name", "a text is expected, but this is a whole number"));
   EXPECT_THAT(refusal(top("name = \"\"")), error_at(1, "name", "the name is empty"));
   EXPECT_THAT(refusal(top("name = \"a\\nb\"")), error_at(1, "name", "control characters"));
   EXPECT_THAT(refusal(top("name = \"" + std::string(101, 'x') + "\"")), error_at(1, "name", "101 bytes"));
@@ -174,7 +174,7 @@ TEST(ExperimentFile, parse__choices) {
   EXPECT_THAT(refusal(top("policies = []")), error_at(1, "policies", "the array is empty"));
   EXPECT_THAT(refusal(top("policies = [1]")), error_at(1, "policies", "a text is expected"));
   EXPECT_THAT(refusal(top("policies = [\"fair\",\n \"mltpc\"]")), error_at(2, "policies", "did you mean \"mltcp\"?"));
-  EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "stands there twice"));
+  EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "appears twice"));
 }
 
 TEST(ExperimentFile, parse__an_algorithm_that_needs_marks_wants_a_link_that_marks) {
@@ -248,7 +248,7 @@ TEST(ExperimentFile, parse__options_override_the_file) {
   EXPECT_THAT(refusal(top("cc = \"sswift\""), options), error_at(1, "cc", "did you mean \"swift\"?"));
 
   options.policy = {"static", "mltcp", "static"};
-  EXPECT_EQ(refusal(top(""), options), "--policy: \"static\" stands there twice; write it once");
+  EXPECT_EQ(refusal(top(""), options), "--policy: \"static\" appears twice; write it once");
   options.policy.clear();
 
   options.cc = "cubbic";
@@ -297,11 +297,11 @@ TEST(ExperimentFile, parse__values_without_quotes_are_told_of_them) {
               missing("6: bottleneck.ecn", none, "ecn = { kmin = \"60 kB\", pmax = 1.0 }"));
   EXPECT_THAT(refusal(kLink + kJob + "[[job]]\nname = \"b\"\ncompute = 1 ms\n"),
               HasSubstr(": job[2].compute: a text has no quotes; put it in quotes: compute = \"1 ms\""));
-  // Where more than that is wrong, or nobody knows where the quote should be, the parser's words stand.
+  // If more is wrong, or the place of the quote is unknown, the message is the parser's.
   EXPECT_THAT(refusal(top("policies = [\"fair, \"mltcp\"]")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("a b = 10 ms")), HasSubstr("e.toml:1: TOML: "));
-  EXPECT_THAT(refusal(top("cc = " + std::string(300, 'x'))), HasSubstr("in quotes, as in \"150 ms\""));
-  // What stands in a text of several lines is no table and no key.
+  EXPECT_THAT(refusal(top("cc = " + std::string(300, 'x'))), HasSubstr("in quotes, such as \"150 ms\""));
+  // The content of a multi-line text is neither a table nor a key.
   for (const std::string quotes : {"\"\"\"", "'''"}) {
     const std::string text = "[mltcp]\nnote = " + quotes + "\n[[job]]\n[topology]\ncc = reno\n" + quotes;
     EXPECT_THAT(refusal(text + "\nrate = 5 Gbps\n"), HasSubstr("e.toml:7: mltcp.rate: " + none));
@@ -334,22 +334,22 @@ TEST(ExperimentFile, parse__bottleneck_errors) {
   EXPECT_THAT(refusal(link("buffer = \"1513 B\"")), EndsWith("write at least 1514 B"));
   EXPECT_THAT(refusal(link("buffer = \"0 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
   EXPECT_EQ(refusal(link("buffer = \"1514 B\"")), "no error");
-  EXPECT_THAT(refusal(link("buffer = \"2 TB\"")), error_at(6, "bottleneck.buffer", "is too much"));
+  EXPECT_THAT(refusal(link("buffer = \"2 TB\"")), error_at(6, "bottleneck.buffer", "is too large"));
   EXPECT_THAT(refusal(link("ecn = true")), error_at(6, "bottleneck.ecn", "a table is expected"));
   EXPECT_THAT(refusal(link("ecn = { kmax = \"1 kB\" }")), error_at(6, "bottleneck.ecn.kmin", "the key is missing"));
   EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", kmax = \"1 kB\" }")),
               error_at(6, "bottleneck.ecn.kmax", "1 kB is less than kmin"));
   EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = 1.01 }")),
-              error_at(6, "bottleneck.ecn.pmax", "no probability"));
+              error_at(6, "bottleneck.ecn.pmax", "not a probability"));
   EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = -0.1 }")),
-              error_at(6, "bottleneck.ecn.pmax", "no probability"));
+              error_at(6, "bottleneck.ecn.pmax", "not a probability"));
   EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = nan }")), error_at(6, "bottleneck.ecn.pmax", "not finite"));
   EXPECT_EQ(refusal(link("ecn = { kmin = \"2 kB\", pmax = 1 }")), "no error");
   for (const std::string key : {"loss", "duplication", "corruption", "reordering"}) {
     EXPECT_THAT(refusal(link("faults = { " + key + " = 1.5 }")),
-                error_at(6, "bottleneck.faults." + key, "no probability"));
+                error_at(6, "bottleneck.faults." + key, "not a probability"));
     EXPECT_THAT(refusal(link("faults = { " + key + " = -1 }")),
-                error_at(6, "bottleneck.faults." + key, "no probability"));
+                error_at(6, "bottleneck.faults." + key, "not a probability"));
     EXPECT_THAT(refusal(link("faults = { " + key + " = \"1%\" }")),
                 error_at(6, "bottleneck.faults." + key, "a number is"));
   }
@@ -400,7 +400,7 @@ TEST(ExperimentFile, parse__syntax_errors) {
   EXPECT_THAT(refusal("# nothing but this\n"), error_at(1, "experiment", "the file is empty"));
   EXPECT_THAT(refusal("name = \"a\"\n[bottleneck\n"), error_at(2, "TOML", "correct the line"));
   EXPECT_THAT(refusal("name = \"a\"\nname = \"b\"\n"), error_at(2, "TOML", ""));
-  // Those that the parser does not check by itself.
+  // Errors that the parser does not detect by itself.
   EXPECT_THAT(refusal(kLink + "[=]\n" + kJob), error_at(3, "TOML", "a key or value is expected"));
   EXPECT_THAT(refusal(kLink + "\n[[/job]]"), error_at(4, "TOML", "a key or value is expected"));
   EXPECT_THAT(refusal("name = \"a\nb\"\n"), StartsWith("e.toml:1: name: the quote at the end is missing"));
@@ -421,11 +421,11 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
   const auto locked = folder / "mltcp_locked.toml";
   std::ofstream(locked) << kLink << kJob;
   std::filesystem::permissions(locked, std::filesystem::perms::none);
-  // Root may read whatever it likes.
+  // Root may read any file.
   if (!std::ifstream(locked)) {
     EXPECT_THAT(message(locked), HasSubstr(": the file can't be opened (Permission denied); "));
   }
-  EXPECT_THAT(message("/dev/zero"), HasSubstr(": this is no file but a device or socket; "));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr(": this is a device or socket, not a file; "));
 }
 
 TEST(ExperimentFile, parse__name_of_the_file_is_one_line) {
@@ -454,7 +454,7 @@ TEST(ExperimentFile, overrides__take_the_place_of_values_and_name_their_origin) 
   EXPECT_THAT(
       refusal(kLink + "[[job]]\nname = \"a\"\nphases = [{ compute = \"1 ms\" }, { communicate = \"1 B\" }]\n", options),
       StartsWith("there: job[1].phases[2].communicate: the phase sends nothing; "));
-  // What is wrong in the file itself stays there.
+  // Errors in the file itself are still reported for the file.
   options.overrides[1] = {"cc", "\"reno\"", "there"};
   EXPECT_THAT(refusal(link("buffer = 3"), options), error_at(6, "bottleneck.buffer", "has no unit"));
 }
@@ -489,7 +489,7 @@ TEST(ExperimentFile, host_model__names_what_is_wrong) {
   const std::string look = "look = \"50 us\"\n";  // what follows is in line 8
   EXPECT_THAT(model(look + "late = { mean = \"70 us\" }"), error_at(8, "host_model.late.least", "the key is missing"));
   EXPECT_THAT(model(look + "late = { least = \"70 us\", mean = \"20 us\" }"),
-              error_at(8, "host_model.late.mean", "a mean of 20 us below the least, 70 us"));
+              error_at(8, "host_model.late.mean", "the mean, 20 us, is below the least, 70 us"));
   EXPECT_THAT(model(look + "stalls = { every = \"0 s\", mean = \"2 ms\" }"),
               error_at(8, "host_model.stalls.every", "0 is out of range"));
   EXPECT_THAT(model("look = \"999 ns\"\n"), error_at(7, "host_model.look", "write 1 us or more"));
@@ -510,7 +510,7 @@ TEST(ExperimentFile, host_model__is_refused_where_it_would_do_nothing) {
   EXPECT_THAT(refusal("policies = [\"fair\", \"priority\"]\n" + model + kLink + kJob),
               error_at(2, "host_model", "no priorities"));
   EXPECT_THAT(refusal(model + "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\n" + kJob),
-              error_at(1, "host_model", "around a bottleneck only"));
+              error_at(1, "host_model", "only around a bottleneck"));
 }
 
 TEST(ExperimentFile, virtual_time_only__refuses_the_ring) {

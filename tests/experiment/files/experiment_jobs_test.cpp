@@ -1,4 +1,4 @@
-// Jobs of experiment files: what is read of them, written as TOML and read back, and every error with its line and key.
+// Tests jobs of experiment files: values read, written as TOML and read back; every error with its line and key.
 
 #include <cstdlib>
 #include <filesystem>
@@ -25,7 +25,7 @@ using namespace testing_texts;
 TEST(ExperimentFile, iterations__of_a_job_that_take_too_long_are_named) {
   EXPECT_THAT(refusal(kLink + kJob + "iterations = 900000\ncompute = \"20 s\"\n"),
               error_at(6, "job[1].iterations", "900000 iterations of job[1] take "));
-  // Those that straggle, too.
+  // Also jobs with stragglers.
   EXPECT_THAT(refusal(kLink + kJob + "compute = \"3600 s\"\nstraggler = { probability = 1, factor = 1000 }\n"),
               HasSubstr("50 iterations of job[1] take 2083"));
 }
@@ -37,7 +37,7 @@ TEST(ExperimentFile, parse__mtu_and_stragglers) {
   EXPECT_THAT(refusal(link("mtu = 9000\nbuffer = \"9 kB\"")), error_at(7, "bottleneck.buffer", "9014"));
   EXPECT_THAT(refusal(job("straggler = { probability = 0.1 }")), error_at(6, "job[1].straggler.factor", "missing"));
   EXPECT_THAT(refusal(job("straggler = { probability = 2, factor = 2 }")),
-              error_at(6, "job[1].straggler.probability", "no probability"));
+              error_at(6, "job[1].straggler.probability", "not a probability"));
   EXPECT_THAT(refusal(job("straggler = { probability = 0.1, factor = 0.5 }")),
               error_at(6, "job[1].straggler.factor", "write 1 to"));
 }
@@ -64,7 +64,7 @@ TEST(ExperimentFile, parse__pause_and_change) {
               error_at(7, "job[1].change.compute_scale", "write"));
   EXPECT_THAT(refusal(job("pause = { iteration = 1, time = \"1 ms\" }")),
               error_at(6, "job[1].pause", "the job computes nothing"));
-  // What the inspected job says reads back.
+  // The text of the inspected job can be read back.
   EXPECT_EQ(parse_experiment(kLink + workload::to_toml(experiment.jobs[0]), "e.toml", {}).jobs[0].change.compute_scale,
             1.5);
 }
@@ -94,7 +94,7 @@ TEST(ExperimentFile, parse__job_errors) {
   EXPECT_THAT(refusal(bare_job("communicate = 5")), error_at(5, "job[1].communicate", "such as \"13.5 MB\""));
   EXPECT_THAT(refusal(bare_job("communicate = \"5 Gbps\"")),
               error_at(5, "job[1].communicate", "unknown unit \"Gbps\""));
-  EXPECT_THAT(refusal(bare_job("communicate = \"1001 TB\"")), error_at(5, "job[1].communicate", "too much"));
+  EXPECT_THAT(refusal(bare_job("communicate = \"1001 TB\"")), error_at(5, "job[1].communicate", "too large"));
   EXPECT_THAT(refusal(job("compute = 150")), error_at(6, "job[1].compute", "such as \"150 ms\""));
   EXPECT_THAT(refusal(job("compute = \"-1 ms\"")), error_at(6, "job[1].compute", "it is negative"));
   EXPECT_THAT(refusal(job("compute = \"90000 s\"")), error_at(6, "job[1].compute", "too long"));
@@ -129,7 +129,7 @@ TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
   FileOptions options;
   options.datapaths = {"sim", "ring"};
   options.max_ring_jobs = 2;
-  EXPECT_THAT(refusal(text, options), error_at(10, "job", "there are 3 jobs and datapath ring has ports for 2"));
+  EXPECT_THAT(refusal(text, options), error_at(10, "job", "there are 3 jobs, but datapath ring has ports for 2"));
   options.datapath = "sim";
   EXPECT_EQ(refusal(text, options), "no error");
   text.erase(0, text.find('\n') + 1);
@@ -149,7 +149,7 @@ TEST(ExperimentFile, parse__iterations_that_take_too_long) {
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"3 min\"\nrate = \"1 Mbps\"\n"),
               error_at(1, "iterations", "7500 iterations of job[1]"));
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"1440 min\"\n"), error_at(1, "iterations", "105.16"));
-  // The file doesn't say how many; and what 64 bits of nanoseconds don't hold.
+  // A file without the number; and times beyond 64 bits of nanoseconds.
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"")), error_at(1, "iterations", "50 iterations of job[1]"));
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"\nrate = \"1 kbps\"")), error_at(1, "iterations", "days"));
   EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 GB\", rate = \"1 kbps\" }]")),
@@ -158,7 +158,7 @@ TEST(ExperimentFile, parse__iterations_that_take_too_long) {
   options.iterations = 8000;
   EXPECT_EQ(refusal("iterations = 2\n" + compute, options),
             "--iterations: 8000 iterations of job[1] take 111.112 days or more; lower them, or what an iteration "
-            "computes and sends, to 104 days");
+            "computes and sends, for at most 104 days");
   options.iterations = 3;
   options.seed = 12;
   const Experiment experiment = parse_experiment("iterations = 8000\nseed = 5\n" + compute, "e.toml", options);
@@ -176,8 +176,8 @@ TEST(ExperimentFile, parse__sums_of_an_iteration) {
   EXPECT_EQ(phases(2, "{ compute = \"720 min\" }"), "no error");
   EXPECT_THAT(phases(3, "{ compute = \"720 min\" }"), error_at(6, "job[1].phases", "computes for 129600 s and sends"));
   EXPECT_THAT(phases(10, "{ communicate = \"100 TB\" }"), error_at(6, "job[1].phases", "sends 1e+15 B; write at most"));
-  // Sums that 64 bits don't hold: 2^64 B in all look like none.
-  EXPECT_THAT(phases(16384, "{ communicate = \"1024 TiB\" }"), HasSubstr("too much"));
+  // Sums beyond 64 bits: a total of 2^64 B would look like 0.
+  EXPECT_THAT(phases(16384, "{ communicate = \"1024 TiB\" }"), HasSubstr("too large"));
   EXPECT_THAT(phases(32768, "{ communicate = \"512 TiB\" }"), error_at(6, "job[1].phases", "sends 1.84467e+19 B"));
 }
 
@@ -190,7 +190,7 @@ TEST(ExperimentFile, parse__phases_errors) {
   EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", communicate = \"1 MB\" }]")),
               error_at(5, "job[1].phases[1]", "computes and communicates"));
   EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", overlap = true }]")),
-              error_at(5, "job[1].phases[1].overlap", "can't overlap"));
+              error_at(5, "job[1].phases[1].overlap", "cannot overlap"));
   EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", rate = \"1 Gbps\" }]")),
               error_at(5, "job[1].phases[1].rate", "has no rate"));
   EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 MB\", overlap = \"yes\" }]")),
@@ -214,7 +214,7 @@ TEST(ExperimentFile, parse__trace_of_the_profiler) {
       << "nothing waited for it";
   EXPECT_EQ(traced("workers = 4").jobs[0].bytes_per_iteration(), 1'500'000U) << "2 (n-1)/n";
   for (const char* key : {"network = \"all\"", "gather_size = \"shard\""}) {
-    EXPECT_THAT(refusal_of([&] { traced(key); }), HasSubstr("this trace tells what was sent; leave the key out"));
+    EXPECT_THAT(refusal_of([&] { traced(key); }), HasSubstr("the trace records what was sent; leave the key out"));
   }
 }
 
@@ -237,7 +237,7 @@ TEST(ExperimentFile, parse__trace_that_is_a_recording) {
   EXPECT_EQ(computed, Nanos(10'000'000));
   EXPECT_EQ(traced("workers = 4").jobs[0].bytes_per_iteration(), 6000U + 6006U);
   for (const char* key : {"network = \"all\"", "gather_size = \"shard\""}) {
-    EXPECT_THAT(refusal_of([&] { traced(key); }), HasSubstr("this trace tells what was sent; leave the key out"));
+    EXPECT_THAT(refusal_of([&] { traced(key); }), HasSubstr("the trace records what was sent; leave the key out"));
   }
 }
 
@@ -394,7 +394,7 @@ TEST(ExperimentFile, count__refused) {
   ring.datapaths = {"sim", "ring"};
   ring.max_ring_jobs = 2;
   EXPECT_THAT(refusal("datapath = \"ring\"\n" + job("count = 3"), ring),
-              error_at(4, "job", "there are 3 jobs and datapath ring has ports for 2"));
+              error_at(4, "job", "there are 3 jobs, but datapath ring has ports for 2"));
 }
 
 }  // namespace

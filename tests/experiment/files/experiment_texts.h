@@ -1,4 +1,4 @@
-// Texts of experiment files for tests, and what is said of one that is refused.
+// Texts of experiment files for tests, and checks of the messages that refuse them.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ inline ::testing::Matcher<std::string> error_at(int line, const std::string& key
                Not(HasSubstr("\n")));
 }
 
-// The key in the table of its kind, with everything else in order: lines 1, 4 and 4.
+// A file with the key in the table of its kind, otherwise valid: the key is in lines 1, 4 and 4.
 inline std::string top(const std::string& line) { return line + "\n" + kLink + kJob; }
 inline std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }  // line 6
 inline std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }   // line 6

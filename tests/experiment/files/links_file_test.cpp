@@ -1,4 +1,4 @@
-// Networks as lists of links.
+// Tests networks given as lists of links.
 #include "mltcp/lab/experiment/files/links_file.h"
 
 #include "../../message_of.h"
@@ -54,7 +54,7 @@ TEST(LinksFile, parse__names_file_line_and_column) {
   EXPECT_EQ(refusal(head), "net.csv:1: from: there is no link; add a line such as host-1,switch-1,100 Gbps");
   EXPECT_EQ(refusal("from,to,speed\n"),
             "net.csv:1: columns: \"speed\" is not known; the columns are from, to, rate, delay and direction");
-  EXPECT_EQ(refusal("from,to,to\n"), "net.csv:1: columns: \"to\" stands there twice; keep one of them");
+  EXPECT_EQ(refusal("from,to,to\n"), "net.csv:1: columns: \"to\" appears twice; keep one of them");
   EXPECT_EQ(refusal("\n\nfrom,to\n"), "net.csv:3: columns: \"rate\" is missing; add the column");
   EXPECT_EQ(
       refusal(head + "h1,s,1 Gbps\n"),
@@ -72,20 +72,20 @@ TEST(LinksFile, parse__names_file_line_and_column) {
   EXPECT_EQ(refusal(head + "h1," + std::string(101, 's') + ",1 Gbps,,\n"),
             "net.csv:2: to: the name has 101 bytes; write at most 100");
   EXPECT_THAT(refusal(head + "h\x01,s,1 Gbps,,\n"), StartsWith("net.csv:2: from: the name has control characters"));
-  EXPECT_EQ(refusal(head + "s,s,1 Gbps,,\n"), "net.csv:2: to: a link leads from \"s\" to itself; leave it out");
+  EXPECT_EQ(refusal(head + "s,s,1 Gbps,,\n"), "net.csv:2: to: the link leads from \"s\" to itself; leave it out");
 }
 
 TEST(LinksFile, parse__refuses_links_that_are_there_twice_and_hosts_with_several) {
   const std::string head = "from,to,rate,direction\n";
   const std::string twice =
-      "net.csv:3: from: the link from \"t\" to \"s\" stands in line 2 too; keep one; several cables side by side are "
-      "one link of their rate";
+      "net.csv:3: from: the link from \"t\" to \"s\" is in line 2 too; keep one; write parallel cables as one link "
+      "with their total rate";
   EXPECT_EQ(refusal(head + "s,t,1 Gbps,\nt,s,1 Gbps,\n"), twice);
   EXPECT_EQ(refusal(head + "s,t,1 Gbps,\nt,s,1 Gbps,one-way\n"), twice);
   EXPECT_EQ(refusal(head + "s,t,1 Gbps,one-way\nt,s,1 Gbps,one-way\n"), "no error");
   const std::string several =
-      "net.csv:3: from: host \"h1\" has a link in line 2 already; a host has one: join its links into one of their "
-      "rate, or make it several hosts";
+      "net.csv:3: from: host \"h1\" has a link in line 2 already; a host has one link: write one link with the total "
+      "rate, or several hosts";
   EXPECT_EQ(refusal(head + "h1,s,1 Gbps,\nh1,t,1 Gbps,\n"), several);
   EXPECT_EQ(refusal(head + "s,h1,1 Gbps,one-way\nt,h1,1 Gbps,one-way\n"), several);
   EXPECT_EQ(refusal(head + "s,h1,1 Gbps,one-way\nh1,t,1 Gbps,one-way\n"), "no error");

@@ -1,4 +1,4 @@
-// Plan files: what is read, every refusal with its field, and what a watcher makes of a file that changes.
+// Tests plan files: the values read, every refusal with its field, and how a watcher handles a file that changes.
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "../../temporary_folder.h"
 
@@ -93,7 +93,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal("{\"serial\": 1e999}"), error_at("not JSON, number overflow", "1e999"));
   EXPECT_THAT(refusal("{} {}"), Not(HasSubstr("json.exception")));
   EXPECT_THAT(refusal(changed("{\n      \"name\": \"a\"", "5, {\n      \"name\": \"a\"")),
-              error_at("jobs[0] is not an object", "docs/explanation/plans.md"));
+              error_at("jobs[0] is not an object", "docs/reference/plan-file.md"));
   EXPECT_THAT(refusal("[]"), error_at("it", "is not an object"));
   EXPECT_THAT(refusal(changed("mltcp.plan/1", "mltcp.plan/2")), error_at("schema", "write \"mltcp.plan/1\""));
   EXPECT_THAT(refusal(changed("\"serial\": 1", "\"serial\": -1")), error_at("serial", "whole number from 0 to"));
@@ -112,7 +112,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(changed("\"period_ns\"", "\"perod_ns\"")),
               error_at("jobs[0].perod_ns", "did you mean \"period_ns\"?"));
   EXPECT_THAT(refusal(changed("\"tolerance\"", "\"tolerence\"")), error_at("tolerence", "is not known"));
-  EXPECT_THAT(refusal(changed("\"b \\\"ü\\\"\"", "\"a\"")), error_at("jobs[1].name", "that of a job before"));
+  EXPECT_THAT(refusal(changed("\"b \\\"ü\\\"\"", "\"a\"")), error_at("jobs[1].name", "the name of an earlier job"));
   EXPECT_THAT(refusal(changed("\"name\": \"a\"", "\"name\": 5")), error_at("jobs[0].name", "is not a text"));
   EXPECT_THAT(refusal(changed("\"serial\": 1,", "\"serial\": 1, \"serial\": 2,")),
               error_at("an object", "twice; give each key once"));
@@ -124,7 +124,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(many), error_at("has more", "has more than 1000000 values"));
 }
 
-// Whatever happens to the bytes: a plan or one clear line.
+// With any damage, the result is a plan or one clear line.
 TEST(PlanFile, parse__takes_or_refuses_damaged_text) {
   const std::string good = to_json(some_plan());
   Random random(7);
@@ -166,14 +166,14 @@ TEST_F(PlanFiles, watcher__takes_newer_serials_and_keeps_the_last_good_plan) {
   std::ofstream(file) << "{ broken";
   EXPECT_EQ(watcher.poll(Nanos(300'000'000)), PlanWatcher::News::none);
   EXPECT_EQ(watcher.poll(Nanos(400'000'000)), PlanWatcher::News::none);
-  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("the plan with serial 4 stays"))) << "said once";
+  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("the plan with serial 4 still applies"))) << "said once";
   EXPECT_EQ(watcher.plan()->serial, 4U);
 
   PlanFile other = some_plan(4);
   other.jobs[0].offset = Nanos(1);
   write_plan(other, file);
   EXPECT_EQ(watcher.poll(Nanos(500'000'000)), PlanWatcher::News::none);
-  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("count it up")));
+  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("increase serial")));
   other.serial = 5;
   write_plan(other, file);
   EXPECT_EQ(watcher.poll(Nanos(600'000'000)), PlanWatcher::News::plan);
@@ -183,7 +183,7 @@ TEST_F(PlanFiles, watcher__takes_newer_serials_and_keeps_the_last_good_plan) {
   EXPECT_EQ(watcher.poll(Nanos(700'000'000)), PlanWatcher::News::gone);
   EXPECT_FALSE(watcher.plan().has_value());
   EXPECT_EQ(watcher.poll(Nanos(800'000'000)), PlanWatcher::News::none);
-  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("the file is gone")));
+  EXPECT_THAT(watcher.take_problems(), ElementsAre(HasSubstr("the file was removed")));
   write_plan(some_plan(2), file);
   EXPECT_EQ(watcher.poll(Nanos(900'000'000)), PlanWatcher::News::plan) << "a new beginning";
 }

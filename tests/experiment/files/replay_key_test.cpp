@@ -1,4 +1,4 @@
-// Jobs of experiment files that replay traces.
+// Tests jobs of experiment files that replay traces.
 
 #include <filesystem>
 #include <fstream>
@@ -74,7 +74,8 @@ TEST(ReplayKey, bottleneck__has_a_rank_at_each_side) {
   const std::string text =
       "[bottleneck]\nrate = \"10 Gbps\"\n[[job]]\nname = \"a\"\nreplay = " + std::string(kFiles) + "\n";
   EXPECT_EQ(refusal(text), "no error");
-  EXPECT_THAT(refusal(text, "flow"), HasSubstr("e.toml:5: job[1].replay: datapath flow replays traces on a topology"));
+  EXPECT_THAT(refusal(text, "flow"),
+              HasSubstr("e.toml:5: job[1].replay: datapath flow can replay traces only on a topology"));
 }
 
 TEST(ReplayKey, what_does_not_go_together__is_refused_by_line_and_key) {
@@ -87,11 +88,11 @@ TEST(ReplayKey, what_does_not_go_together__is_refused_by_line_and_key) {
   EXPECT_THAT(refusal(replay("\"none.et\"")), HasSubstr("e.toml:8: job[1].replay: "));
   EXPECT_THAT(refusal(replay("{ steps = \"all\" }")), HasSubstr("job[1].replay.files"));
   EXPECT_THAT(refusal(replay("{ files = " + files + ", steps = \"some\" }")),
-              HasSubstr("job[1].replay.steps: \"some\" are no steps"));
+              HasSubstr("job[1].replay.steps: \"some\" are not steps"));
   EXPECT_THAT(refusal(replay("{ files = " + files + ", algorithm = \"star\" }")), HasSubstr("job[1].replay.algorithm"));
   EXPECT_THAT(refusal(replay("{ files = " + files + ", step = \"all\" }")), HasSubstr("job[1].replay.step"));
   EXPECT_THAT(refusal(kSwitch + "[[job]]\nname = \"a\"\nhosts = [0, 1, 2]\nreplay = " + files + "\n"),
-              HasSubstr("2 ranks are replayed, and the job has 3 hosts"));
+              HasSubstr("2 ranks are replayed, but the job has 3 hosts"));
 }
 
 }  // namespace

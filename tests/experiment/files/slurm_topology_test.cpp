@@ -1,4 +1,4 @@
-// Lists of hosts and topologies as Slurm has them.
+// Tests Slurm's lists of hosts and topologies.
 #include "mltcp/lab/experiment/files/slurm_topology.h"
 
 #include <utility>
@@ -63,17 +63,17 @@ TEST(host_list, expand_hosts__refuses_what_is_no_list_or_too_long_before_it_make
                                                         {"n[1-3][1-4]", "more than 10 names"},
                                                         {"n[0-999999999]", "more than 10 names"},
                                                         {"n[0-999999999][0-999999999]", "more than 10 names"},
-                                                        {"n[1-3", "the bracket is not closed"},
-                                                        {"n1-3]", "the bracket is not closed"},
-                                                        {"n[1[2-3]]", "the bracket is not closed"},
-                                                        {"n[[0]]", "the bracket is not closed"},
+                                                        {"n[1-3", "a bracket is not opened or not closed"},
+                                                        {"n1-3]", "a bracket is not opened or not closed"},
+                                                        {"n[1[2-3]]", "a bracket is not opened or not closed"},
+                                                        {"n[[0]]", "a bracket is not opened or not closed"},
                                                         {"n[]", "there is no number"},
                                                         {"n[a]", "there is no number"},
                                                         {"n[1-]", "there is no number"},
                                                         {"n[1,]", "there is no number"},
                                                         {"n[-1]", "there is no number"},
                                                         {"n[99999999999]", "there is no number"},
-                                                        {"n[3-1]", "runs backwards"},
+                                                        {"n[3-1]", "ends below its start"},
                                                         {"", "an empty name"},
                                                         {"a,,b", "an empty name"},
                                                         {longest + "x", "more than 128 bytes"},
@@ -110,7 +110,7 @@ TEST(slurm_topology, tree__may_be_of_any_depth_in_any_order) {
   EXPECT_EQ(topology.hosts(), 12U);
   EXPECT_EQ(topology.racks(), 3U);
   EXPECT_EQ(topology.path(0, 11, 0).size(), 6U);
-  // A chain of switches is no deeper recursion.
+  // A chain of switches does not cause a deep recursion.
   std::string chain = "SwitchName=s0 Nodes=n[1-2]\n";
   for (int i = 1; i < 20'000; ++i)
     chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";
@@ -147,25 +147,27 @@ TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
   EXPECT_THAT(links(parse(tree + blocks)), SizeIs(6));
   EXPECT_THAT(links(parse(blocks)), Contains("b2 above the blocks 200"));
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
-           {"- topology: a\n  flat: true\n", "t.conf:1: topology: it is neither of kind tree nor of kind block"},
+           {"- topology: a\n  flat: true\n", "t.conf:1: topology: the topology has neither tree nor block"},
            {blocks + blocks, "t.conf:1: cluster_default: none of 2 topologies is the cluster's default"},
            {"- a\n", "t.conf:1: topology: a topology is a map"},
            {"- topology: a\n  tree:\n    switches: 3\n", "t.conf:3: switch: a list is expected"},
-           {"- topology: a\n  tree:\n    switches:\n      - switch: a\n        nodes: [1, 2]\n", "no topology.yaml"},
+           {"- topology: a\n  tree:\n    switches:\n      - switch: a\n        nodes: [1, 2]\n",
+            "not a valid topology.yaml"},
            {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        node: n1\n",
             "t.conf:4: node: the key is not known"},
            {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        children: s2\n",
             "t.conf:4: Switches: there is no switch \"s2\""},
            {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        nodes: n1\n        nodes: n2\n",
-            "t.conf:6: nodes: the key stands twice; keep one"},
+            "t.conf:6: nodes: the key appears twice; keep one"},
            {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        nodes:\n",
-            "t.conf:4: SwitchName: nothing is below \"s1\""},
+            "t.conf:4: SwitchName: \"s1\" has nothing below it"},
            {"- topology: a\n  tree:\n    switches:\n      - switch:\n        nodes: n1\n",
             "t.conf:4: SwitchName: there is an empty name"},
-           {"- [", "no topology.yaml"},
-           {"- &t\n  topology: a\n- *t\n", "t.conf:3: topology: no topology.yaml: it has an alias (*NAME) in place of"},
+           {"- [", "not a valid topology.yaml"},
+           {"- &t\n  topology: a\n- *t\n",
+            "t.conf:3: topology: not a valid topology.yaml: it has an alias (*NAME) instead of"},
            {std::string(1U << 20U, '-'), "t.conf:1: topology: a list of topologies is expected"},
-           {"- " + std::string(1U << 19U, '['), "no topology.yaml"},
+           {"- " + std::string(1U << 19U, '['), "not a valid topology.yaml"},
            {"-" + std::string(2U << 20U, ' '), "more than 1048576 bytes"}})
     EXPECT_THAT(refusal(text), HasSubstr(says)) << text.substr(0, 80);
   std::string nested;
@@ -178,53 +180,50 @@ TEST(slurm_topology, bad_input__is_refused_with_line_and_key) {
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"", "t.conf:1: SwitchName: there is no switch and no block; give Slurm's topology.conf or topology.yaml"},
            {"# nothing\n", "t.conf:1: SwitchName: there is no switch"},
-           {"SwitchName=a Nodes=n1\n", "t.conf:1: Nodes: there are not two hosts"},
+           {"SwitchName=a Nodes=n1\n", "t.conf:1: Nodes: there are fewer than two hosts"},
            {two + "SwitchName=b Nodes=n2,n3\n", "t.conf:2: Nodes: \"n2\" is on the switch of line 1 already"},
            {two + "SwitchName=b Nodes=n3,n3\n", "t.conf:2: Nodes: \"n3\" is on the switch of line 2 already"},
-           {two + "SwitchName=a Nodes=n3\n", "t.conf:2: SwitchName: \"a\" stands in line 1 too"},
+           {two + "SwitchName=a Nodes=n3\n", "t.conf:2: SwitchName: \"a\" is in line 1 too"},
            {two + "SwitchName=n1 Nodes=n3\n", "t.conf:2: SwitchName: \"n1\" is the name of a host in line 1 too"},
            {two + "\nSwitchName=b Nodes=n[3-4]\n",
-            "t.conf:3: SwitchName: no switch joins \"a\" and \"b\", so jobs can't span them; add the switch that does, "
-            "as "
-            "in SwitchName=top Switches=a,b, or give each part a file"},
+            "t.conf:3: SwitchName: no switch connects \"a\" and \"b\", so no job can use both; add one, such as "
+            "SwitchName=top Switches=a,b, or write a file for each part"},
            {two + "SwitchName=b Switches=a,c\n", "t.conf:2: Switches: there is no switch \"c\""},
-           {two + "SwitchName=b Switches=a,a\n", "t.conf:2: Switches: \"a\" stands there twice"},
+           {two + "SwitchName=b Switches=a,a\n", "t.conf:2: Switches: \"a\" appears twice"},
            {two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n",
-            " is above itself; leave out the switches that are above it"},
+            " is above itself; leave out the switches above it"},
            {two + "SwitchName=b Switches=a,b\n", "t.conf:2: Switches: \"b\" is above itself"},
            {"SwitchName=a Switches=a Nodes=n[1-2]\n", "t.conf:1: Switches: \"a\" is above itself"},
-           {two + "SwitchName=b\n", "t.conf:2: SwitchName: nothing is below \"b\""},
+           {two + "SwitchName=b\n", "t.conf:2: SwitchName: \"b\" has nothing below it"},
            {two + "SwitchName=b Nodes=\n", "t.conf:2: Nodes: there is an empty name"},
-           {two + "SwitchName=b[1-2] Nodes=n3\n", "t.conf:2: SwitchName: it names 2; write a line for each"},
-           {"SwitchName=a Nodes=n[0-999999999]\n",
-            "t.conf:1: Nodes: \"n[0-999999999]\" stands for more than 65536 names"},
-           {"SwitchName=a Nodes=n[0-9\n", "t.conf:1: Nodes: the bracket is not closed"},
+           {two + "SwitchName=b[1-2] Nodes=n3\n", "t.conf:2: SwitchName: the line names 2; write one line for each"},
+           {"SwitchName=a Nodes=n[0-999999999]\n", "t.conf:1: Nodes: \"n[0-999999999]\" means more than 65536 names"},
+           {"SwitchName=a Nodes=n[0-9\n", "t.conf:1: Nodes: a bracket is not opened or not closed"},
            {"SwitchName=a Nodes=\"n1\n", "t.conf:1: Nodes: the quotation mark is not closed"},
-           {"SwitchName=a Nodes=n1 nodes=n2\n", "t.conf:1: nodes: the key stands twice"},
-           {"SwitchName=a Nodes=n[1-2] Speed=3\n", "t.conf:1: speed: the key is not known; read are SwitchName,"},
-           {"SwitchName=a Nodes=n1 n2\n", "t.conf:1: line: \"n2\" is no KEY=VALUE"},
+           {"SwitchName=a Nodes=n1 nodes=n2\n", "t.conf:1: nodes: the key appears twice"},
+           {"SwitchName=a Nodes=n[1-2] Speed=3\n", "t.conf:1: speed: the key is not known; use SwitchName,"},
+           {"SwitchName=a Nodes=n1 n2\n", "t.conf:1: line: \"n2\" is not KEY=VALUE"},
            {"Include other.conf\n", "t.conf:1: Include: other files are not read"},
            {"RingName=r Nodes=n[1-4]\n", "t.conf:1: ringname: a ring has no switches"},
            {"Nodes=n[1-2]\n", "t.conf:1: SwitchName: the key is missing"},
            {two + "BlockName=b Nodes=n3\n", "t.conf:2: BlockName: the file has switches and blocks"},
-           {"BlockName=b Nodes=n[1-2] Switches=a\n", "t.conf:1: Switches: a block has nodes only"},
-           {"BlockName=b Nodes=n[1-2]\nBlockSizes=x\n", "t.conf:2: BlockSizes: \"x\" is no list of sizes"},
+           {"BlockName=b Nodes=n[1-2] Switches=a\n", "t.conf:1: Switches: a block has only nodes"},
+           {"BlockName=b Nodes=n[1-2]\nBlockSizes=x\n", "t.conf:2: BlockSizes: \"x\" is not a list of sizes"},
            {"SwitchName=\x1b[1m Nodes=n[1-2]\n", "t.conf:1: SwitchName: "}})
     EXPECT_THAT(refusal(text), HasSubstr(says)) << text;
   // A cycle is named by one of its members, not by what is above it.
   EXPECT_THAT(refusal(two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n"),
               AnyOf(StartsWith("t.conf:3: "), StartsWith("t.conf:4: ")));
-  // Many short lines that each stand for much.
+  // Many short lines, each of which expands to a lot.
   std::string large = "SwitchName=a Nodes=n[1-60000]\n";
   for (int i = 0; i < 6; ++i) large += "SwitchName=b" + std::to_string(i) + " Switches=s[1-60000]\n";
   EXPECT_THAT(
       refusal(large),
       HasSubstr("t.conf:5: Switches: more than 262144 hosts and switches are named up to here; give a smaller"));
-  // Rates beyond what a link may have.
-  EXPECT_THAT(
-      refusal("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
-      HasSubstr("t.conf:1: SwitchName: the link from \"a\" to \"b\" would have 200 Tbps; lower host_rate or raise "
-                "oversubscription, for at most 100 Tbps"));
+  // Rates above the maximum of a link.
+  EXPECT_THAT(refusal("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
+              HasSubstr("t.conf:1: SwitchName: the link from \"a\" to \"b\" would have 200 Tbps; lower host_rate or "
+                        "raise oversubscription so that it has at most 100 Tbps"));
 }
 
 TEST(slurm_topology, kind_of__knows_its_files) {

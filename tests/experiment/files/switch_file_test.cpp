@@ -1,4 +1,4 @@
-// Tests of experiment/switch_file.cpp: what files and words mean, how defaults and ports join, and each refusal.
+// Tests switch_file.cpp: the meaning of files and arguments, the defaults of ports, and each refusal.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #include "../../message_of.h"
@@ -81,19 +81,19 @@ TEST(SwitchFile, words__say_the_same_and_stand_for_the_files) {
 }
 
 TEST(SwitchFile, refusals__name_place_cause_and_cure) {
-  EXPECT_EQ(refusal(""), "s.toml:1: port: a switch without ports; write [[port]] or --port for each, two at least");
-  EXPECT_EQ(refusal("[[port]]\ndevice = \"ring:a\"\n"), "s.toml:1: port: a switch with 1 port; write 2 to 64");
+  EXPECT_EQ(refusal(""), "s.toml:1: port: the switch has no ports; write [[port]] or --port for each, at least two");
+  EXPECT_EQ(refusal("[[port]]\ndevice = \"ring:a\"\n"), "s.toml:1: port: the switch has 1 port; write 2 to 64");
   EXPECT_EQ(refusal("rat = \"1 Gbps\"\n"), "s.toml:1: rat: unknown key; did you mean \"rate\"?");
   EXPECT_THAT(refusal("port = 3\n"), StartsWith("s.toml:1: port: an array of tables is expected"));
   EXPECT_THAT(refusal("[[port]]\nrate = \"1 Gbps\"\n"), StartsWith("s.toml:1: port[1].device: the key is missing"));
   EXPECT_THAT(refusal("[[port]]\ndevice = \"a\"\n[[port]]\ndevice = \"a\"\n"),
-              StartsWith("s.toml:4: port[2].device: \"a\" is named twice"));
+              StartsWith("s.toml:4: port[2].device: \"a\" appears twice"));
   EXPECT_THAT(refusal("rate = \"0 Gbps\"\n"), StartsWith("s.toml:1: rate: 0 bps is out of range"));
   EXPECT_THAT(refusal("rate = 5\n"), StartsWith("s.toml:1: rate: the number 5 has no unit"));
   EXPECT_THAT(refusal("idle = \"nap\"\n"), StartsWith("s.toml:1: idle: \"nap\" is not known"));
   EXPECT_THAT(refusal("ageing = \"1 ms\"\n"), HasSubstr("too short; write at least 1 s"));
   EXPECT_THAT(refusal("classes = 9\n"), HasSubstr("write 1 to 8"));
-  EXPECT_THAT(refusal("faults = { loss = 2.0 }\n"), HasSubstr("faults.loss: 2 is no probability"));
+  EXPECT_THAT(refusal("faults = { loss = 2.0 }\n"), HasSubstr("faults.loss: 2 is not a probability"));
   EXPECT_THAT(refusal("buffer = \"1 MB\"\necn = { kmin = \"500 kB\" }\n[[port]]\ndevice = \"a\"\nbuffer = \"75 kB\"\n"),
               StartsWith("s.toml:4: port[1].device: no frame is marked"));
 }
@@ -101,15 +101,15 @@ TEST(SwitchFile, refusals__name_place_cause_and_cure) {
 TEST(SwitchFile, refusals_of_words__name_the_option) {
   const auto of = [](const std::string& port) { return refusal(kTwo, {{}, {port}}); };
   EXPECT_EQ(of("ring:c,rat=1Gbps"),
-            "--port ring:c,rat=1Gbps: \"rat=1Gbps\" is no setting of a port; did you mean \"rate=...\"?");
+            "--port ring:c,rat=1Gbps: \"rat=1Gbps\" is not a setting of a port; did you mean \"rate=...\"?");
   EXPECT_THAT(of("ring:c,frobnicate"), HasSubstr("write KEY=VALUE with one of rate, delay"));
   EXPECT_THAT(of("ring:c,rate=fast"), StartsWith("--port ring:c,rate=fast: port[3].rate: "));
   EXPECT_THAT(of("ring:c,ecn=1kB,2kB,0.5,7"), HasSubstr("has more than three parts"));
   EXPECT_THAT(of("ring:c,ecn=3kB,2kB"), HasSubstr("port[3].ecn.kmax: 2 kB is less than kmin"));
-  EXPECT_THAT(of("ring:a"), HasSubstr("port[3].device: \"ring:a\" is named twice"));
+  EXPECT_THAT(of("ring:a"), HasSubstr("port[3].device: \"ring:a\" appears twice"));
   EXPECT_THAT(of(""), HasSubstr("--port "));
   EXPECT_EQ(refusal(kTwo, {{{"loss", "1.5"}}, {}}),
-            "--loss: faults.loss: 1.5 is no probability; write a number from 0 to 1");
+            "--loss: faults.loss: 1.5 is not a probability; write a number from 0 to 1");
   EXPECT_THAT(refusal(kTwo, {{{"buffer", "75"}}, {}}), StartsWith("--buffer: the number 75 has no unit"));
 }
 

@@ -1,4 +1,4 @@
-// Networks with the names of their hosts.
+// Tests networks with named hosts.
 #include "mltcp/lab/experiment/files/topology_file.h"
 #include "../../temporary_folder.h"
 
@@ -28,7 +28,7 @@ TEST(topology_file, slurm__gives_hosts_and_switches_and_the_file_their_rates) {
   EXPECT_EQ(read.topology->capacity(read.topology->find_link("s3 -> s2")), Rate::from_gbps(100));
   EXPECT_EQ(read.topology->oversubscription(), 2);
   EXPECT_THAT(refusal_of([&] { load_topology(folder / "topology.conf"); }),
-              HasAll("this is Slurm's description of a network, and a topology file is expected", "kind = \"slurm\""));
+              HasAll("this is Slurm's description of a network, but a topology file is expected", "kind = \"slurm\""));
 }
 
 TEST(topology_file, hosts__have_the_names_that_the_file_gives_or_the_topologys) {
@@ -46,16 +46,17 @@ TEST(topology_file, bad_input__is_refused_with_line_and_key) {
       {"host = 1\n" + switched, "t.toml:1: host: unknown key; did you mean \"hosts\"?"},
       {"hosts = 1\n" + switched, "t.toml:1: hosts: an array of names is expected"},
       {"hosts = [1]\n" + switched, "t.toml:1: hosts: "},
-      {"hosts = [\"a\", \"b\"]\n" + switched, "there are 2 names and the topology has 3 hosts"},
-      {"hosts = [\"a\", \"b\", \"a\"]\n" + switched, "\"a\" stands there twice"},
-      {"hosts = [\"a\", \"b\", \"\"]\n" + switched, "there is an empty name in the list"},
-      {"hosts = [\"a\", \"b\", \"c\\n\"]\n" + switched, "is no name of a host"},
-      {"hosts = [\"a\", \"n[1-\"]\n" + switched, "t.toml:1: hosts: the bracket is not closed"},
-      {"hosts = [\"a,b,\"]\n" + switched, "t.toml:1: hosts: there is an empty name in the list"},
-      {"[bottleneck]\nrate = \"1 Gbps\"\n", "it is one of an experiment"},
+      {"hosts = [\"a\", \"b\"]\n" + switched, "there are 2 names, but the topology has 3 hosts"},
+      {"hosts = [\"a\", \"b\", \"a\"]\n" + switched, "\"a\" appears twice"},
+      {"hosts = [\"a\", \"b\", \"\"]\n" + switched, "there is an empty name"},
+      {"hosts = [\"a\", \"b\", \"c\\n\"]\n" + switched, "is not a name of a host"},
+      {"hosts = [\"a\", \"n[1-\"]\n" + switched, "t.toml:1: hosts: a bracket is not opened or not closed"},
+      {"hosts = [\"a,b,\"]\n" + switched, "t.toml:1: hosts: there is an empty name"},
+      {"[bottleneck]\nrate = \"1 Gbps\"\n", "the key belongs to an experiment"},
       {"[topology]\nkind = \"moon\"\n", "\"moon\" is not known"},
       {slurm, "t.toml:1: topology.oversubscription: Slurm's file has no rates of links; write oversubscription = 1"},
-      {slurm + "uplink_rate = \"1 Gbps\"\noversubscription = 2\n", "t.toml:6: topology.oversubscription: the links"},
+      {slurm + "uplink_rate = \"1 Gbps\"\noversubscription = 2\n",
+       "t.toml:6: topology.oversubscription: uplink_rate is given too"},
       {slurm + "oversubscription = 0\n", "t.toml:5: topology.oversubscription: 0 is out of range"},
       {slurm + "oversubscription = 2\n", "t.toml:3: topology.file: none.conf: there is no such file"},
   };

@@ -1,4 +1,4 @@
-// Schedules of experiments: what becomes of jobs, links and paths, the JSON, and the page.
+// Tests schedules of experiments: their jobs, links and paths, the JSON, and the page.
 #include "mltcp/lab/experiment/fit/compatibility.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/run/demand.h"
@@ -44,7 +44,7 @@ ScheduleResult schedule(const std::string& text, const ScheduleOptions& options 
   return make_schedule(parse_experiment(text, "e.toml"), options);
 }
 
-// The score of shifts, millisecond by millisecond, for demands whose times are whole milliseconds.
+// Computes the score of shifts millisecond by millisecond, for demands whose times are whole milliseconds.
 double score_by_hand(const ScheduleResult& result, const ScheduleResult::Link& link) {
   const std::int64_t perimeter = link.solution.perimeter.count / 1'000'000;
   double excess = 0;
@@ -101,8 +101,8 @@ TEST(Schedule, dumbbell__says_who_should_go) {
   EXPECT_EQ(link.removals[0].score, 1);
   const std::string text = verdict(result, link);
   EXPECT_THAT(text, StartsWith("not compatible: at best "));
-  EXPECT_THAT(text,
-              HasAll("; without job \"" + result.jobs[link.removals[0].job].name + "\"", "the rest scores 1.000"));
+  EXPECT_THAT(text, HasAll("; without job \"" + result.jobs[link.removals[0].job].name + "\"",
+                           "the score of the others is 1.000"));
   ASSERT_EQ(link.pair_scores.size(), 3U);
   EXPECT_EQ(link.pair_scores[0][1], link.pair_scores[1][0]);
 }
@@ -118,7 +118,7 @@ TEST(Schedule, dumbbell__unaware_jobs_have_no_slot) {
 TEST(Schedule, dumbbell__job_that_exceeds_the_link_alone) {
   const ScheduleResult result = schedule(kLink + job("wide", "75 ms", "6.25 MB", "rate = \"2 Gbps\""));
   EXPECT_EQ(result.jobs[0].period, 100_ms);
-  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("\"wide\" alone asks for 2 Gbps")));
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("\"wide\" alone needs 2 Gbps")));
   EXPECT_NEAR(result.links[0].solution.score, 0.75, 1e-12);
 }
 
@@ -129,7 +129,7 @@ TEST(Schedule, dumbbell__jobs_that_never_compete_are_left_alone) {
   EXPECT_EQ(result.score, 1);
   for (const auto& each : result.jobs) EXPECT_EQ(each.slot_period, each.period);
   EXPECT_EQ(result.components.size(), 2U);
-  EXPECT_THAT(verdict(result, result.links[0]), StartsWith("any time shifts do"));
+  EXPECT_THAT(verdict(result, result.links[0]), StartsWith("any time shifts work"));
 }
 
 TEST(Schedule, dumbbell__options_reach_the_solver) {
@@ -158,7 +158,7 @@ TEST(Schedule, periods__that_are_too_different_are_refused) {
        {network(2, 4, 1) + jobs, kLink + job("tick", "10 us", "1 kB") + job("epoch", "74 s", "1 MB")})
     EXPECT_THAT(refusal_of([&] { schedule(text); }),
                 ContainsRegex("^e.toml:[0-9]+: job\\[1\\]: its iterations of 18 us and those of job \"epoch\" "
-                              "\\(74.008 s\\) meet on link.*; set unaware = true"));
+                              "\\(74.008 s\\) share link.*; set unaware = true"));
 }
 
 TEST(Schedule, errors__name_the_file) {
@@ -172,7 +172,7 @@ TEST(Schedule, errors__name_the_file) {
   EXPECT_EQ(refusal(k4060 + job("more", "0 ms", "5 MB"), options), "e.toml: slack is 2; give a share from 0 to 1");
 }
 
-// What the verdict proposes does help when it is tried.
+// The cure that the verdict proposes does help.
 TEST(Schedule, help__is_true_when_it_is_tried) {
   // 40 ms and 44 ms fit if both run in one rhythm; three jobs that send for 105% of a period need longer slots.
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
@@ -202,7 +202,7 @@ TEST(Schedule, help__is_true_when_it_is_tried) {
   EXPECT_FALSE(fits.enough_slack || fits.enough_stretch || fits.enough_together);
 }
 
-// One rhythm needs the longer slots, and in it the jobs still send for more than a period.
+// A common rhythm needs the longer slots, and in it the jobs still send for more than a period.
 TEST(Schedule, help__both_where_neither_does_alone) {
   const std::string jobs =
       kLink + job("a", "26 ms", "1.75 MB") + job("b", "26 ms", "1.75 MB") + job("c", "27.2 ms", "1.75 MB");
@@ -215,7 +215,7 @@ TEST(Schedule, help__both_where_neither_does_alone) {
   options.solve.max_stretch = result.enough_together->max_stretch;
   EXPECT_EQ(schedule(jobs, options).score, 1);
 
-  // In that rhythm a little slack does, and much of it stretches slots beyond the limit.
+  // In that rhythm a little slack is enough, and much slack stretches slots beyond the limit.
   options = {};
   options.solve.max_stretch = 0.035;
   const ScheduleResult in_rhythm = schedule(jobs, options);
@@ -228,7 +228,7 @@ TEST(Schedule, help__both_where_neither_does_alone) {
 TEST(Schedule, help__of_ideal_demand_says_so) {
   ScheduleResult result = schedule(kThree);
   result.enough_slack = 0.1;
-  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("by ideal demand; --measure tells"));
+  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("by ideal demand; add --measure"));
   result.measured = true;
   EXPECT_THAT(verdict(result, result.links[0]), Not(HasSubstr("ideal")));
 }
@@ -247,7 +247,7 @@ TEST(Schedule, verdict__rates_are_readable) {
   EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("more than 999.8 Mbps of 1 Gbps"));
 }
 
-// Whatever the limit comes from, automatic slack is what fits within it.
+// Automatic slack fits within the limit, whatever sets the limit.
 TEST(Schedule, make_room__takes_the_limit_of_the_options) {
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   ScheduleOptions options;
@@ -271,7 +271,7 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   EXPECT_EQ(demand.bursts.size(), kMaxBursts);
   EXPECT_NO_THROW(scheduler::check(demand));
   EXPECT_NEAR(scheduler::bits(demand), 1000 * 1250 * 8, 10);
-  // The long gaps are those that stay.
+  // The long gaps remain.
   EXPECT_LT(scheduler::busy_time(demand), 13_ms);
   EXPECT_EQ(demand_of(many, Rate(1'000'000'000)).period, demand.period);
 }
@@ -304,11 +304,11 @@ TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
   EXPECT_EQ(plan.jobs[0].offset, Nanos((result.jobs[0].time_shift + 32_ms).count % 40'000'000));
   EXPECT_EQ(plan.jobs[1].offset, Nanos((result.jobs[1].time_shift + 52_ms).count % 60'000'000));
   EXPECT_EQ(parse_plan(to_json(plan), "p").jobs, plan.jobs);
-  // Who competes with nobody keeps to nothing.
+  // A job without competitors has no slots.
   EXPECT_THAT(plan_of(schedule(kLink + job("a", "1 ms", "1 MB")), {}).jobs, IsEmpty());
 }
 
-// As in a run: slack works against the step, and a smaller one would never get a job back on its slots.
+// As in a run: slack moves slots away from the job, so with a smaller step it would never reach its slots again.
 TEST(Schedule, plan_of__gradual_steps_outrun_the_slack) {
   ScheduleOptions options;
   options.solve.slack = 0.1;
@@ -365,8 +365,10 @@ TEST(Schedule, topology__own_flows_that_meet_slow_a_job) {
   const std::size_t at = text.find("host_rate");
   const ScheduleResult result = schedule(text.substr(0, at) + "uplink_rate = \"500 Mbps\"\n" + text.substr(at));
   ASSERT_FALSE(result.warnings.empty());
-  EXPECT_THAT(result.warnings[0], HasSubstr("link \"leaf 0 -> spine 0\", on the way of job \"wide\", lets a worker "
-                                            "send at 500 Mbps and not 1 Gbps"));
+  EXPECT_THAT(
+      result.warnings[0],
+      HasSubstr(
+          "link \"leaf 0 -> spine 0\" on the path of job \"wide\" lets a worker send at only 500 Mbps, not 1 Gbps"));
   // 8 Mbit at 500 Mbps or less, not at the 1 Gbps of a host.
   EXPECT_GE(result.jobs[0].period, 36_ms);
   EXPECT_GE(result.jobs[1].period, 36_ms);
@@ -379,7 +381,7 @@ TEST(Schedule, topology__own_flows_that_meet_are_named) {
   const ScheduleResult result =
       schedule("seed = 2\n" + network(2, 4) + job("wide", "20 ms", "1 MB", "hosts = [0, 4, 1, 5]\nflows = 3"));
   ASSERT_FALSE(result.warnings.empty());
-  EXPECT_THAT(result.warnings[0], HasSubstr("of job \"wide\"'s own flows meet on link"));
+  EXPECT_THAT(result.warnings[0], HasSubstr("flows of job \"wide\" share link"));
   EXPECT_GT(result.jobs[0].period, 28_ms);
 }
 
@@ -492,8 +494,8 @@ TEST(ScheduleReport, page__says_the_numbers_without_javascript) {
   for (const char* number : {"1.0000, proven best", "0.9333", "120.000 ms", "1.000 ms", ">40.000<", ">3<", ">0.00%<"})
     EXPECT_TRUE(has(text, number)) << number;
   EXPECT_TRUE(
-      has(render_schedule(schedule(k4060 + job("bulk", "0 ms", "5 MB", "unaware = true"))), "keeps to no plan</td>"));
-  EXPECT_TRUE(has(render_schedule(schedule(kThree)), "What the rest would score without one of the jobs"));
+      has(render_schedule(schedule(k4060 + job("bulk", "0 ms", "5 MB", "unaware = true"))), "keeps no plan</td>"));
+  EXPECT_TRUE(has(render_schedule(schedule(kThree)), "Score of the other jobs if one is removed"));
 }
 
 TEST(ScheduleReport, page__of_a_thousand_links_stays_small) {
@@ -507,7 +509,7 @@ TEST(ScheduleReport, page__of_a_thousand_links_stays_small) {
   const std::string page = render_schedule(result);
   EXPECT_LT(page.size(), 2'000'000U);
   EXPECT_TRUE(has(page, "data-link=\"999\""));
-  // Demands stand there once.
+  // Demands are in the page only once.
   const auto at = page.find("\"demands\":");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LT(page.find("\"first\":", at) - at, 2000U);

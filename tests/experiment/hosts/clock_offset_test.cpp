@@ -1,4 +1,4 @@
-// Offsets of other hosts' clocks.
+// Tests offsets of other hosts' clocks.
 #include "mltcp/lab/experiment/hosts/clock_offset.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using namespace literals;
 
 constexpr Nanos kAhead{123'456'789'012};
 
-/// Exchanges from `at` on whose ways take `least` and a random more of each.
+/// Exchanges from `at` on, whose one-way delays are `least` plus a random part.
 ClockOffset measured(Nanos at, Nanos least, Nanos offset, std::uint64_t seed, int count = 16) {
   ClockOffset clock;
   Random random(seed);
@@ -54,7 +54,7 @@ TEST(clock_map, one_estimate__shifts) {
 }
 
 TEST(clock_map, two_estimates__follow_a_clock_that_is_faster) {
-  // 20 parts in a million: 2 ms in 100 s.
+  // 20 ppm: 2 ms in 100 s.
   const auto other = [](Nanos ours) { return ours + kAhead + ours / 50'000; };
   const auto exchange = [&](Nanos at) {
     ClockOffset clock;

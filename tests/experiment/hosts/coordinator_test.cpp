@@ -1,4 +1,4 @@
-// A coordinator whose hosts say what can't be: each is named, and nothing of it becomes a result.
+// Tests a coordinator whose hosts send impossible values: each is refused by name, and none becomes a result.
 
 #include <chrono>
 #include <functional>
@@ -28,10 +28,10 @@ using protocol::Json;
 constexpr Nanos kIteration = 4_ms;
 
 class FakeHost;
-/// Changes a message before it is sent, or sends something else: false.
+/// Changes a message before it is sent; or sends something else and returns false.
 using Lie = std::function<bool(FakeHost&, Json&)>;
 
-/// Says what a host says whose ranks take `kIteration` for each of theirs. A thread of its own.
+/// A thread that sends the messages of a host whose ranks take `kIteration` per iteration.
 class FakeHost {
  public:
   FakeHost(std::string address, std::uint32_t number, Lie lie = {}, StreamKey key = {})
@@ -125,7 +125,7 @@ class FakeHost {
     say(message);
   }
 
-  /// Rows enough for two pieces, in which what was sent grows by 10 bytes.
+  /// Enough rows for two pieces; sent bytes grow by 10 per row.
   void tell_series() {
     RunSeries series;
     series.interval = series.sampled_every = order_.interval;
@@ -140,7 +140,7 @@ class FakeHost {
         state.sent_bytes = static_cast<Bytes>(row) * 10;
       }
     }
-    if (series.connections.empty()) series = {};  // as of a host where nobody sends
+    if (series.connections.empty()) series = {};  // as from a host without senders
     const auto tell = [&](Json message) {
       message["run"] = run_;
       message["job"] = 0;
@@ -164,7 +164,7 @@ class FakeHost {
   std::thread thread_;
 };
 
-/// Two hosts, of which the first may lie.
+/// Two hosts; the first may send false messages.
 class Coordinated : public testing::Test {
  protected:
   experiment::Run run_with(const Lie& lie, Nanos join_limit = 10_s) {
@@ -193,7 +193,7 @@ class Coordinated : public testing::Test {
   std::string refusal(const Lie& lie, Nanos join_limit = 10_s) {
     return message_of<RunError>([&] { return run_with(lie, join_limit); });
   }
-  /// Each message of the type.
+  /// Applies the change to each message of the type.
   static Lie in(const std::string& type, const std::function<void(FakeHost&, Json&)>& change) {
     return [=](FakeHost& host, Json& message) {
       if (message.at("type") == type) change(host, message);
@@ -206,7 +206,7 @@ class Coordinated : public testing::Test {
 
   TemporaryFolder folder_;
   SeriesRecorder* recorder_ = nullptr;
-  Nanos alive_every_;  ///< 0: as it is by default, like the next
+  Nanos alive_every_;  ///< 0: the default, also for the next one
   Nanos stop_limit_;
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
@@ -262,14 +262,15 @@ TEST_F(Coordinated, hosts_without_its_key__are_told_and_the_others_go_on) {
     if (key != nullptr) {
       ASSERT_EQ(refused.size(), 2U);
       EXPECT_THAT(refused[0], AllOf(StartsWith(who + " has another key, "), HasSubstr(": give both the same")));
-      EXPECT_EQ(refused[1],
-                who + " has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
+      EXPECT_EQ(refused[1], who +
+                                " has a key, but this end has none: start this end with --key FILE too, or start the "
+                                "other end without a key");
       EXPECT_THAT(told, testing::IsSupersetOf({StartsWith("refused a host: it has another key, "),
-                                               StartsWith("refused a host: it speaks without a key: ")}));
+                                               StartsWith("refused a host: it uses no key: ")}));
     } else {
       ASSERT_EQ(refused.size(), 1U);
-      EXPECT_EQ(refused[0], who + " speaks without a key: give it the key, too (--key FILE), or leave it out here");
-      EXPECT_THAT(told, Contains(StartsWith("refused a host: it has a key, and this end has none: ")));
+      EXPECT_EQ(refused[0], who + " uses no key: give it the key, too (--key FILE), or leave the key out here");
+      EXPECT_THAT(told, Contains(StartsWith("refused a host: it has a key, but this end has none: ")));
     }
   }
 }
@@ -295,49 +296,50 @@ TEST_F(Coordinated, series_that_can_not_be__are_refused) {
     return [=](FakeHost& /*host*/, Json& message) { message[Json::json_pointer(key)] = value; };
   };
   for (const auto& [type, key, value, why] :
-       {std::tuple<std::string, std::string, Json, std::string>{"rows", "/rows", 20'000, "no whole number"},
-        {"rows", "/connections", 2, "no whole number"},
-        {"rows", "/interval", 15'000, "that nobody has asked for"},
-        {"rows", "/interval", 0, "that nobody has asked for"},
-        {"rows", "/interval", 80'000, "that nobody has asked for"},
-        {"rows", "/interval", std::int64_t{5'000} << 33U, "that nobody has asked for"},
-        {"rows", "/interval", 10'000, "further apart than so few have to be"},
-        {"rows", "/sampled_every", -5'000, "that nobody has asked for"},
+       {std::tuple<std::string, std::string, Json, std::string>{"rows", "/rows", 20'000, "not a whole number"},
+        {"rows", "/connections", 2, "not a whole number"},
+        {"rows", "/interval", 15'000, "that was not requested"},
+        {"rows", "/interval", 0, "that was not requested"},
+        {"rows", "/interval", 80'000, "that was not requested"},
+        {"rows", "/interval", std::int64_t{5'000} << 33U, "that was not requested"},
+        {"rows", "/interval", 10'000, "too few rows of series for their interval"},
+        {"rows", "/sampled_every", -5'000, "that was not requested"},
         {"rows", "/last", 7'490'000, "before the others"},
-        {"rows", "/last", std::int64_t{1} << 59U, "the run has lasted"},
-        {"rows", "/rows", 1025, "without a value a row"},
-        {"rows", "/rows", 1024, "more series than it has told of"},
+        {"rows", "/last", std::int64_t{1} << 59U, "but the run has lasted"},
+        {"rows", "/rows", 1025, "without a value for each row"},
+        {"rows", "/rows", 1024, "more series than announced"},
         {"rows", "/rows", 5000, "before the others"},
-        {"rows", "/run", 7, "nobody has asked for"},
-        {"series", "/worker", 1, "not its own"},
-        {"series", "/peer", 2, "not its own"},
-        {"series", "/flow", 1, "not its own"},
-        {"series", "/job", 1, "a job that is not there"},
-        {"series", "/columns/rtt_ns/5", -1, "no whole number"},
+        {"rows", "/run", 7, "were not requested"},
+        {"series", "/worker", 1, "of another host"},
+        {"series", "/peer", 2, "of another host"},
+        {"series", "/flow", 1, "of another host"},
+        {"series", "/job", 1, "an unknown job"},
+        {"series", "/columns/rtt_ns/5", -1, "not a whole number"},
         {"series", "/columns/gain/5", nullptr, "null"},
-        {"series", "/columns/gain/5", -1e308, "no number from 0 to 2^53"},
-        {"series", "/columns/cwnd_bytes/5", 1e308, "no number from 0 to 2^53"},
-        {"series", "/columns/bytes_ratio/5", 1.5, "at most 1"},
-        {"series", "/columns/iteration/5", std::numeric_limits<std::int64_t>::max(), "no whole number"},
-        {"series", "/columns/pacing_bps/5", std::numeric_limits<std::uint64_t>::max(), "no whole number"},
-        {"series", "/columns/sent_bytes/5", std::numeric_limits<std::uint64_t>::max(), "no whole number"},
-        {"series", "/columns/sent_bytes/5", 39, "\"sent_bytes\" of series falls"},
-        {"series", "/columns/sent_bytes/0", 0, "\"sent_bytes\" of series falls"},  // behind those of the first piece
-        {"series", "/columns/sent_bytes", Json::array(), "without a value a row"}})
+        {"series", "/columns/gain/5", -1e308, "not a number from 0 to 2^53"},
+        {"series", "/columns/cwnd_bytes/5", 1e308, "not a number from 0 to 2^53"},
+        {"series", "/columns/bytes_ratio/5", 1.5, "above 1"},
+        {"series", "/columns/iteration/5", std::numeric_limits<std::int64_t>::max(), "not a whole number"},
+        {"series", "/columns/pacing_bps/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
+        {"series", "/columns/sent_bytes/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
+        {"series", "/columns/sent_bytes/5", 39, "\"sent_bytes\" of series decreases"},
+        {"series", "/columns/sent_bytes/0", 0,
+         "\"sent_bytes\" of series decreases"},  // behind those of the first piece
+        {"series", "/columns/sent_bytes", Json::array(), "without a value for each row"}})
     EXPECT_THAT(refusal(in(type, set(key, value))),
                 AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"), HasSubstr(why)))
         << key << " " << value;
   EXPECT_THAT(refusal([](FakeHost& /*host*/, Json& message) { return message.at("type") != "series"; }),
-              HasSubstr("of which a part is missing"));
+              HasSubstr("incomplete series"));
   EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
                 if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
                 return true;
               }),
-              HasSubstr("rows of series again"));
+              HasSubstr("rows of series twice"));
 }
 
 TEST_F(Coordinated, connections_that_come_and_go__are_refused_while_series_are_recorded) {
-  // The last progress is told when the jobs are done.
+  // The last progress is reported when the jobs are done.
   const auto later = [](FakeHost& /*host*/, Json& message) {
     if (message["ranks"][0]["done"] == true) message["ranks"][0]["connections"] = 2;
   };
@@ -349,7 +351,7 @@ TEST_F(Coordinated, connections_that_come_and_go__are_refused_while_series_are_r
                     HasSubstr("2 connections of a rank that had 1 when its series began")));
   EXPECT_THAT(refusal(in("progress",
                          [](FakeHost& /*host*/, Json& message) { message["ranks"][0]["connections"] = 1U << 24U; })),
-              HasSubstr("no whole number from 0 to 2"));
+              HasSubstr("not a whole number from 0 to 2"));
 }
 
 TEST_F(Coordinated, series_that_take_long__are_waited_for_while_they_come) {
@@ -371,7 +373,7 @@ TEST_F(Coordinated, series_that_nobody_wants__are_refused) {
                 if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
                 return true;
               }),
-              HasSubstr("series that nobody has asked for"));
+              HasSubstr("series that were not requested"));
 }
 
 TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
@@ -382,32 +384,31 @@ TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
                                    {"/starts/0", 0},
                                    {"/starts/2", far}})
     EXPECT_THAT(refusal(in_result(key, value)),
-                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("can't have been when it says")))
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("has an impossible time or duration")))
         << key << " " << value;
   EXPECT_THAT(
       refusal(in("result", [](FakeHost& /*host*/, Json& message) { message["starts"][1] = message["starts"][0]; })),
-      HasSubstr("iteration 1 can't have been when it says"));
+      HasSubstr("iteration 1 has an impossible time or duration"));
   EXPECT_THAT(refusal(in("result",
                          [](FakeHost& /*host*/, Json& message) {
                            if (message["rank"] == 0) message["times"][1] = 0;
                          })),
               AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("iteration 1 of 0 ns, in which 20000 bytes")));
   EXPECT_THAT(refusal(in_result("/computes", {1, 1, kIteration.count + 1})), HasSubstr("a part of iteration 2"));
-  EXPECT_THAT(refusal(in_result("/gate/waited", far)), HasSubstr("it has waited for longer than the run"));
+  EXPECT_THAT(refusal(in_result("/gate/waited", far)), HasSubstr("a waiting time that is longer than the run"));
   EXPECT_THAT(refusal(in_result("/bytes_per_iteration", 19'999)), HasSubstr("it sends 19999 bytes"));
-  EXPECT_THAT(refusal(in_result("/retransmitted_packets", std::uint64_t{1} << 60U)), HasSubstr("more than can be"));
+  EXPECT_THAT(refusal(in_result("/retransmitted_packets", std::uint64_t{1} << 60U)), HasSubstr("above the maximum"));
 }
 
 TEST_F(Coordinated, clock_that_runs_away_in_a_run__is_named) {
   int pongs = 0;
-  EXPECT_THAT(
-      refusal(in("pong",
-                 [&](FakeHost& /*host*/, Json& message) {
-                   if (++pongs > 16) message["time"] = message["time"].get<std::int64_t>() + 1'000'000'000;
-                 })),
-      // A second, give or take what exchanges by busy processes take.
-      AllOf(ContainsRegex("^host 0 \\(10\\.0\\.0\\.1, fake\\): its clock has gained (9|10)[0-9][0-9]\\.[0-9]+ ms"),
-            HasSubstr("see what sets that clock")));
+  EXPECT_THAT(refusal(in("pong",
+                         [&](FakeHost& /*host*/, Json& message) {
+                           if (++pongs > 16) message["time"] = message["time"].get<std::int64_t>() + 1'000'000'000;
+                         })),
+              // A second, plus or minus the time of exchanges between busy processes.
+              AllOf(ContainsRegex("^host 0 \\(10\\.0\\.0\\.1, fake\\): its clock gained (9|10)[0-9][0-9]\\.[0-9]+ ms"),
+                    HasSubstr("find what sets that clock")));
   EXPECT_EQ(refusal(in("pong",
                        [&](FakeHost& /*host*/, Json& message) {
                          message["time"] = message["time"].get<std::int64_t>() - (std::int64_t{1} << 59U);
@@ -420,7 +421,7 @@ TEST_F(Coordinated, durations_beyond_the_run__are_refused) {
   for (const auto& [key, value] :
        {std::pair<std::string, std::int64_t>("longest_gap", -5), {"stalled", kMaxTime.count}})
     EXPECT_THAT(refusal(in("stopped", [&](FakeHost& /*host*/, Json& message) { message[key] = value; })),
-                HasSubstr("\"" + key + "\" is " + std::to_string(value) + " ns, and the run has lasted "));
+                HasSubstr("\"" + key + "\" is " + std::to_string(value) + " ns, but the run has lasted "));
   const auto link = [](std::int64_t since, const Json& lasted) {
     return in("stopped", [=](FakeHost& host, Json& /*message*/) {
       protocol::send(host.stream(), {{"type", "link"},
@@ -433,7 +434,7 @@ TEST_F(Coordinated, durations_beyond_the_run__are_refused) {
   EXPECT_EQ(run_with(link(-1'000'000, 900'000)).link_outages.size(), 1U);
   EXPECT_THAT(refusal(link(-1'000'000, kMaxTime.count)), HasSubstr("\"lasted\" is "));
   EXPECT_THAT(refusal(link(-1'000'000, -1)), HasSubstr("\"lasted\" is -1 ns"));
-  EXPECT_THAT(refusal(link(3'600'000'000'000, nullptr)), HasSubstr("not of this run"));
+  EXPECT_THAT(refusal(link(3'600'000'000'000, nullptr)), HasSubstr("outside this run"));
 }
 
 TEST_F(Coordinated, words_out_of_turn__are_refused) {
@@ -444,11 +445,11 @@ TEST_F(Coordinated, words_out_of_turn__are_refused) {
                                                           {"stalled", 0},
                                                           {"losses", protocol::to_json(HostLosses())}});
                          })),
-              HasSubstr("\"stopped\" before it was asked for"));
+              HasSubstr("\"stopped\" before \"stop\""));
   EXPECT_THAT(refusal(in("ready", [](FakeHost& host, Json& message) { protocol::send(host.stream(), message); })),
-              HasSubstr("\"ready\" again"));
+              HasSubstr("a second \"ready\""));
   EXPECT_THAT(refusal(in("progress", [](FakeHost& /*host*/, Json& message) { message["ranks"][0]["recorded"] = 4; })),
-              HasSubstr("\"recorded\" is \"4\" and no whole number from 0 to 3"));
+              HasSubstr("\"recorded\" is \"4\", not a whole number from 0 to 3"));
   EXPECT_THAT(refusal(in("progress", [](FakeHost& /*host*/, Json& message) { message["ranks"][0].erase("done"); })),
               HasSubstr("sends a malformed message (key 'done' not found)"));
 }
@@ -460,11 +461,11 @@ TEST_F(Coordinated, what_is_told_meanwhile__is_within_bounds) {
         AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("\"last\" is " + std::to_string(last) + " ns")));
   for (const int mtu : {0, 65536})
     EXPECT_THAT(refusal(in("ready", [=](FakeHost& /*host*/, Json& message) { message["mtu"] = mtu; })),
-                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("no whole number from 68 to 65535")));
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("not a whole number from 68 to 65535")));
 }
 
 TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
-  // Until they have heard it twice, the last one isn't ready.
+  // The last host is not ready until the others have received two signs of life.
   alive_every_ = 1_ms;
   int heard = 0;
   const Lie late = [&](FakeHost& host, Json& message) {
@@ -498,7 +499,7 @@ TEST_F(Coordinated, host_that_sends_without_end__holds_nobody_up) {
 TEST_F(Coordinated, message_longer_than_the_experiment_needs__is_not_waited_for) {
   EXPECT_THAT(
       refusal(in("result", [](FakeHost& /*host*/, Json& message) { message["more"] = std::string(100'000, 'x'); })),
-      AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a message of 100"), HasSubstr("are the most")));
+      AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a message of 100"), HasSubstr("but the maximum is")));
 }
 
 TEST_F(Coordinated, long_words__are_cut) {

@@ -1,4 +1,4 @@
-// Hosts of an experiment and the ranks on them.
+// Tests the hosts of an experiment and the ranks on them.
 #include "mltcp/lab/experiment/hosts/host_layout.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A host whose coordinator is not there yet, falls silent, or ends.
+// Tests a host whose coordinator does not exist yet, stops sending, or ends.
 
 #include <chrono>
 #include <functional>
@@ -24,7 +24,7 @@ namespace {
 using namespace literals;
 using protocol::Json;
 
-/// The next message of the host, or nothing where it doesn't come.
+/// The next message of the host, or nothing if none arrives.
 std::optional<Json> next(MessageStream& stream) {
   for (const Nanos give_up = wall_now() + 30_s; wall_now() < give_up;) {
     if (auto message = protocol::receive(stream)) return message;
@@ -33,8 +33,8 @@ std::optional<Json> next(MessageStream& stream) {
   return std::nullopt;
 }
 
-/// Welcomes a host, says for `words` that it is alive, and then nothing; returns what the host says in the end. Below
-/// 0: it ends at once.
+/// Welcomes a host, sends signs of life for `words` (below 0: ends at once), and then nothing. Returns the host's last
+/// message.
 std::string fall_silent(const std::string& address, Nanos words) {
   StreamListener listener(parse_stream_address(address));
   std::unique_ptr<MessageStream> stream;
@@ -110,11 +110,11 @@ TEST(host_process, coordinator_that_asks_for_more_than_a_host_has_memory_for__is
     return failure;
   };
   EXPECT_THAT(refusal(2, [](protocol::JobSetup& job) { job.spec.job.flows = 1000; }),
-              HasSubstr("asks for 199000 connections on this host, and 131072 are the most; "));
+              HasSubstr("requests 199000 connections on this host, but the maximum is 131072; "));
   EXPECT_THAT(refusal(20, [](protocol::JobSetup& job) { job.spec.iterations = 1'000'000; }),
-              HasSubstr("asks for 17000000 recorded iterations on this host, and 16000000 are the most; "));
+              HasSubstr("requests 17000000 recorded iterations on this host, but the maximum is 16000000; "));
   EXPECT_THAT(refusal(1, [](protocol::JobSetup& job) { job.spec.iterations = 4'294'967'295; }),
-              HasSubstr("\"iterations\" is \"4294967295\", beyond what a job may have"));
+              HasSubstr("\"iterations\" is \"4294967295\", which is out of range for a job"));
 }
 
 TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_is_named) {
@@ -125,16 +125,16 @@ TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_
   std::thread coordinator;
   options.tell = [&](const std::string& line) {
     told.push_back(line);
-    // Now that it waits, it comes.
+    // Now that the host waits, the coordinator starts.
     if (told.size() == 1) coordinator = std::thread([&] { fall_silent(options.coordinator, Nanos(-1)); });
   };
   const std::string failure = message_of<RunError>([&] { run_host(options); });
   coordinator.join();
   ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0], "waiting for a coordinator at " + options.coordinator + ", for 60 s at most");
+  EXPECT_EQ(told[0], "waiting for a coordinator at " + options.coordinator + ", for at most 60 s");
   EXPECT_THAT(told[1], HasSubstr("joined the experiment"));
-  EXPECT_EQ(failure,
-            "the coordinator at " + options.coordinator + " has gone before the experiment was over; see what it said");
+  EXPECT_EQ(failure, "the coordinator at " + options.coordinator +
+                         " closed the connection before the experiment ended; read its output");
 }
 
 TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_long) {
@@ -153,7 +153,7 @@ TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_l
   const std::string failure = message_of<RunError>([&] { run_host(options); });
   EXPECT_GE(wall_now() - began, 5_s) << "while it hears something, it waits";
   coordinator.join();
-  EXPECT_THAT(failure, HasAll("the coordinator at " + options.coordinator, "has said nothing for 2 s"));
+  EXPECT_THAT(failure, HasAll("the coordinator at " + options.coordinator, "has sent nothing for 2 s"));
   EXPECT_EQ(told, failure);
 }
 

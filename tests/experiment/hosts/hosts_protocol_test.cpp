@@ -1,4 +1,4 @@
-// Messages between coordinator and hosts.
+// Tests messages between coordinator and hosts.
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 
 #include <sys/socket.h>
@@ -84,7 +84,7 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
 
 TEST(hosts_protocol, connection__arrives_as_it_was_sent) {
   RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
-  sent.jobs[0].spec.connection.max_sends = 17;  // of what job_specs() leaves as it is
+  sent.jobs[0].spec.connection.max_sends = 17;  // one of the values that job_specs() does not change
   const RunSetup got = setup_from(to_json(sent));
   ConnectionConfig connection = got.jobs[0].spec.connection;
   connection.parameters = sent.jobs[0].spec.connection.parameters;
@@ -117,7 +117,7 @@ TEST(hosts_protocol, pattern__arrives_as_it_was_sent) {
 
 TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another_type) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
-  // Every value in turn becomes something else, or goes.
+  // Each value in turn is changed, or removed.
   std::size_t changed = 0;
   const Json flat = good.flatten();
   for (const auto& item : flat.items()) {
@@ -149,7 +149,7 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   Json bad = good;
   bad["jobs"][0]["hosts"] = {3, 3};
   bad["jobs"][0]["ports"] = {1, 1};
-  EXPECT_THROW(setup_from(bad), InputError) << "two ranks in one place, of which one would never be polled";
+  EXPECT_THROW(setup_from(bad), InputError) << "two ranks on one port of a host, of which one would never be polled";
   bad = good;
   bad["jobs"].push_back(bad["jobs"][0]);
   EXPECT_THROW(setup_from(bad), InputError) << "the same of two jobs";
@@ -207,7 +207,7 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   EXPECT_THROW(losses_from(bad), InputError) << "sums would overflow";
 }
 
-// Conversions of the library would be undefined behaviour, or another number.
+// The library's conversions would be undefined behaviour, or give another number.
 TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& value) {
@@ -217,14 +217,15 @@ TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   };
   for (const char* value : {"1e300", "-1e300", "-1", "1.5", "2.0", "4294967296", "9223372036854775808",
                             "18446744073709551615", "18446744073709551616", "-9223372036854775808", "null", "true"})
-    EXPECT_THAT(refusal(value), AllOf(StartsWith("\"flows\" is \""), HasSubstr("no whole number from 0 to 4294967295")))
+    EXPECT_THAT(refusal(value),
+                AllOf(StartsWith("\"flows\" is \""), HasSubstr("not a whole number from 0 to 4294967295")))
         << value;
-  EXPECT_EQ(refusal("\"1\""), "\"flows\" is \"\"1\"\" and no whole number from 0 to 4294967295");
-  EXPECT_EQ(refusal("[1]"), "\"flows\" is array and no whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("\"1\""), "\"flows\" is \"\"1\"\", not a whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("[1]"), "\"flows\" is array, not a whole number from 0 to 4294967295");
   EXPECT_EQ(refusal("1000"), "no error");
 }
 
-// A list of fields bounds what files give, and what others send, too.
+// A list of fields checks the ranges of values from files and from other processes.
 TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& path, const Json& value) {
@@ -232,7 +233,7 @@ TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
     bad[Json::json_pointer("/jobs/0/spec/job" + path)] = value;
     return message_of<InputError>([&] { return setup_from(bad); });
   };
-  EXPECT_EQ(refusal("/straggler/factor", 1e308), "\"factor\" is \"1e+308\", beyond what a job may have");
+  EXPECT_EQ(refusal("/straggler/factor", 1e308), "\"factor\" is \"1e+308\", which is out of range for a job");
   EXPECT_THAT(refusal("/straggler/factor", 0.5), StartsWith("\"factor\" is "));
   EXPECT_THAT(refusal("/straggler/probability", -0.5), StartsWith("\"probability\" is "));
   EXPECT_THAT(refusal("/change/compute_scale", -1e308), StartsWith("\"compute_scale\" is "));
@@ -250,7 +251,7 @@ TEST(hosts_protocol, number_for_which_no_host_has_memory__is_refused_by_name) {
   for (const std::uint32_t iterations : {1'000'001U, 4'294'967'295U}) {
     bad["jobs"][0]["spec"]["iterations"] = iterations;
     EXPECT_THAT(message_of<InputError>([&] { return setup_from(bad); }),
-                AllOf(StartsWith("\"iterations\" is "), HasSubstr("beyond what a job may have")));
+                AllOf(StartsWith("\"iterations\" is "), HasSubstr("which is out of range for a job")));
   }
   bad["jobs"][0]["spec"]["iterations"] = 1'000'000;
   EXPECT_EQ(message_of<InputError>([&] { return setup_from(bad); }), "no error");
@@ -259,7 +260,7 @@ TEST(hosts_protocol, number_for_which_no_host_has_memory__is_refused_by_name) {
     for (int rank = 2; rank < 1025; ++rank) list.push_back(list[0].is_number() ? Json(rank + 5) : list[0]);
   }
   bad["jobs"][0]["programmed"] = true;
-  EXPECT_EQ(message_of<InputError>([&] { return setup_from(bad); }), "a job that can't be");
+  EXPECT_EQ(message_of<InputError>([&] { return setup_from(bad); }), "an invalid job");
   for (const char* const key : {"addresses", "ports", "hosts"}) bad["jobs"][0][key].erase(1024);
   EXPECT_EQ(message_of<InputError>([&] { return setup_from(bad); }), "no error");
 }
@@ -305,7 +306,7 @@ TEST(hosts_protocol, text_that_is_no_message__ends_the_stream) {
   }
 }
 
-/// What receive() says to a message.
+/// The error of receive() for a message.
 std::string refusal(const std::string& text) {
   std::array<int, 2> files{};
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()) != 0) return "no socket";
@@ -320,13 +321,13 @@ std::string refusal(const std::string& text) {
   return what;
 }
 
-// The parser would take a gigabyte for it.
+// The parser would need a gigabyte for it.
 TEST(hosts_protocol, bomb__is_refused_before_it_is_parsed) {
   EXPECT_EQ(refusal("{\"type\":\"x\",\"y\":" + std::string(20'000'000, '[')),
-            "sends what is no message of mltcp gen: it nests more than 16 levels deep");
+            "sends a message that is not from mltcp gen: it nests more than 16 levels deep");
   std::string many = "{\"type\":\"x\",\"y\":[0";
   for (int i = 0; i < 8'000'000; ++i) many += ",0";
-  EXPECT_EQ(refusal(many + "]}"), "sends what is no message of mltcp gen: it has more than 8000000 values");
+  EXPECT_EQ(refusal(many + "]}"), "sends a message that is not from mltcp gen: it has more than 8000000 values");
   EXPECT_EQ(refusal(R"({"type":"x","y":"[[[[[[[[[[[[[[[[[[[[[["})"), "no error");
 }
 

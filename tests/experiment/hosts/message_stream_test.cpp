@@ -1,4 +1,4 @@
-// Messages over stream sockets.
+// Tests messages over stream sockets.
 #include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "../../temporary_folder.h"
 
@@ -72,7 +72,7 @@ TEST(message_stream, too_long_a_message__is_refused_before_it_is_read) {
   const Pair pair;
   pair.write(std::string_view("\0\1\0\1", 4));
   EXPECT_THAT(message_of<StreamError>([&] { pair.stream->receive(); }),
-              HasSubstr("sends a message of 65537 bytes where 65536 are the most"));
+              HasSubstr("sends a message of 65537 bytes, but the maximum is 65536"));
   const Pair larger;
   larger.stream->set_longest(65537);
   larger.write(std::string_view("\0\1\0\1", 4));
@@ -84,8 +84,8 @@ TEST(message_stream, end_of_the_other__is_an_error_after_its_last_message) {
   pair.write(std::string_view("\0\0\0\3one\0\0", 9));
   close(std::exchange(pair.raw, -1));
   EXPECT_EQ(pair.stream->receive(), "one");
-  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->receive(); }), "has gone");
-  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->send("x"); }), "has gone");
+  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->receive(); }), "closed the connection");
+  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->send("x"); }), "closed the connection");
 }
 
 TEST(message_stream, listener__is_found_over_tcp_and_unix) {
@@ -115,7 +115,7 @@ TEST(message_stream, listener__is_found_over_tcp_and_unix) {
 TEST(message_stream, address_in_use__is_an_error_that_says_so) {
   const StreamListener first(parse_stream_address("127.0.0.1:0"));
   EXPECT_THAT(message_of<RunError>([&] { const StreamListener second(first.address()); }),
-              HasSubstr("end who listens there, or choose another address"));
+              HasSubstr("end the program that listens there, or choose another address"));
 }
 
 TEST(message_stream, listener_at_a_path__is_not_made_where_another_user_leads) {
@@ -127,7 +127,7 @@ TEST(message_stream, listener_at_a_path__is_not_made_where_another_user_leads) {
   std::filesystem::permissions(folder / ".", std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
   EXPECT_THAT(message_of<InputError>(
                   [&] { const StreamListener listener(parse_stream_address("unix:" + (folder / "way/s").string())); }),
-              HasSubstr("way: the link is another user's"));
+              HasSubstr("way: the link belongs to another user"));
   EXPECT_TRUE(std::filesystem::is_empty(folder / "victim"));
 }
 

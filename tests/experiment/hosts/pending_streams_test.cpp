@@ -1,4 +1,4 @@
-// Connections of strangers: they keep nobody out, and fill neither the listener nor what it tells.
+// Tests connections of unknown peers: they neither keep out others nor fill the listener's tables and messages.
 #include "mltcp/lab/experiment/hosts/pending_streams.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST_F(PendingStreamsTest, who_sends_no_message__is_told_of_in_few_lines) {
     EXPECT_EQ(next_message(), "");
   }
   EXPECT_EQ(told_.size(), BoundedLines::kMax);
-  EXPECT_EQ(told_.front(), "somebody who is no client has gone");
+  EXPECT_EQ(told_.front(), "a peer that is not a client closed the connection");
 }
 
 TEST_F(PendingStreamsTest, messages_of_several__come_one_at_a_time_and_the_first_first) {

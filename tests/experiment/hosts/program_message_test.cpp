@@ -1,4 +1,4 @@
-// Programs of ranks as messages: arrive as they were sent, and what is none is refused.
+// Tests programs of ranks as messages: they arrive as sent, and invalid ones are refused.
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
 
 #include <functional>
@@ -73,15 +73,16 @@ TEST(program_message, what_is_no_program__is_refused) {
   for (const char* const key : {"times", "peers", "bytes", "tags", "counts", "waits"}) {
     EXPECT_THAT(refusal([&](Json& json) { json[key].push_back(0U); }), HasSubstr("is too long")) << key;
     EXPECT_THAT(refusal([&](Json& json) { json[key].erase(json[key].size() - 1); }), HasSubstr("too short")) << key;
-    EXPECT_THAT(refusal([&](Json& json) { json[key][0] = -1; }), HasSubstr("a value that can't be")) << key;
+    EXPECT_THAT(refusal([&](Json& json) { json[key][0] = -1; }), HasSubstr("an invalid value")) << key;
   }
   EXPECT_THAT(refusal([](Json& json) { json["kinds"].get_ref<std::string&>()[0] = 'x'; }),
-              HasSubstr("there is none of"));
-  EXPECT_THAT(refusal([](Json& json) { json["peers"][0] = 3U; }), HasSubstr("\"peers\" of a program has a value"));
+              HasSubstr("an unknown operation"));
+  EXPECT_THAT(refusal([](Json& json) { json["peers"][0] = 3U; }),
+              HasSubstr("\"peers\" of a program has an invalid value"));
   EXPECT_THAT(refusal([](Json& json) { json["peers"][0] = 1U; }), HasSubstr("its own rank"));
   EXPECT_THAT(refusal([](Json& json) { json["bytes"][0] = 0U; }), HasSubstr("no bytes"));
-  EXPECT_THAT(refusal([](Json& json) { json["bytes"][0] = UINT64_MAX; }), HasSubstr("a value that can't be"));
-  EXPECT_THAT(refusal([](Json& json) { json["times"][0] = UINT64_MAX; }), HasSubstr("a value that can't be"));
+  EXPECT_THAT(refusal([](Json& json) { json["bytes"][0] = UINT64_MAX; }), HasSubstr("an invalid value"));
+  EXPECT_THAT(refusal([](Json& json) { json["times"][0] = UINT64_MAX; }), HasSubstr("an invalid value"));
   EXPECT_THAT(refusal([](Json& json) { json["waits"][0] = 499'999U; }), HasSubstr("waits for a later one"));
   EXPECT_THAT(refusal([](Json& json) { json["rank"] = 3; }), HasSubstr("\"rank\""));
 }

@@ -1,4 +1,4 @@
-// Streams whose ends have a job's key: who has it talks to who has it, and the others are told why not.
+// Tests streams whose ends have a job's key: ends with the same key connect, others get the reason for the refusal.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ StreamKey new_key() { return std::make_shared<const security::JobKey>(security::
 
 class SealedStreamTest : public testing::Test {
  protected:
-  /// Connects with the key, and has the listener's end look at what comes until it has the client's greeting.
+  /// Connects with the key; the listener's end reads until it has the client's greeting.
   void meet(const StreamKey& listeners, const StreamKey& clients) {
     listener_ = std::make_unique<StreamListener>(parse_stream_address("unix:" + (folder_ / "s").string()),
                                                  kCoordinatorRole, listeners);
@@ -97,8 +97,8 @@ TEST_F(SealedStreamTest, other_key__is_told_at_both_ends) {
 
 TEST_F(SealedStreamTest, key_at_one_end_only__is_told_at_both) {
   meet(nullptr, new_key());
-  EXPECT_THAT(client_problem_, HasSubstr("speaks without a key: give it the key, too (--key FILE)"));
-  EXPECT_THAT(server_problem_, HasSubstr("has a key, and this end has none"));
+  EXPECT_THAT(client_problem_, HasSubstr("uses no key: give it the key, too (--key FILE)"));
+  EXPECT_THAT(server_problem_, HasSubstr("has a key, but this end has none"));
 }
 
 TEST_F(SealedStreamTest, client_without_a_key__is_told_when_it_speaks) {
@@ -107,7 +107,7 @@ TEST_F(SealedStreamTest, client_without_a_key__is_told_when_it_speaks) {
   client_->send("{}");
   const auto speak = [&] { return next(*server_); };
   EXPECT_THROW(speak(), StreamError);
-  // And is told why itself.
+  // The client gets the reason, too.
   EXPECT_THROW(next(*client_), StreamError);
 }
 
@@ -122,17 +122,17 @@ TEST_F(SealedStreamTest, what_is_sent_before_the_greeting__waits_for_it) {
   security::SealedMessages client(key, true);
   raw.send(client.greeting());
   EXPECT_EQ(server.receive(), std::nullopt);
-  // It is a stream without a key for its reader, which takes a greeting for a mistake.
+  // For its reader, this stream has no key, so the greeting is an error.
   std::string greeting;
   try {
     static_cast<void>(raw.receive());
   } catch (const StreamError& error) {
     greeting = error.what();
   }
-  EXPECT_THAT(greeting, HasSubstr("has a key, and this end has none"));
+  EXPECT_THAT(greeting, HasSubstr("has a key, but this end has none"));
 }
 
-/// Who is on the way between both ends of a stream: passes on what it sees, and keeps a copy.
+/// A man in the middle of a stream: forwards all bytes, and keeps a copy.
 class OnTheWay {
  public:
   OnTheWay() {
@@ -146,7 +146,7 @@ class OnTheWay {
   OnTheWay(const OnTheWay&) = delete;
   OnTheWay& operator=(const OnTheWay&) = delete;
 
-  // Each of them is its owner's.
+  // The users of these files own them.
   [[nodiscard]] int client() const { return clients_[0]; }
   [[nodiscard]] int server() const { return servers_[0]; }
 
@@ -175,7 +175,7 @@ class OnTheWay {
   std::array<int, 2> servers_{};
 };
 
-/// A client of the protocol alone, a stream at the other end, and somebody between.
+/// A bare client of the protocol, a stream at the other end, and a man in the middle.
 class StreamOnTheWay : public testing::Test {
  protected:
   void say(const std::string& bytes) {

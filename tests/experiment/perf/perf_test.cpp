@@ -1,4 +1,4 @@
-// Both ends of `mltcp perf` in one process, over a network that loses what the test wants lost.
+// Tests both ends of `mltcp perf` in one process, over a network that loses the packets that the test selects.
 #include "mltcp/lab/experiment/perf/perf.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Of the packet's ACK: messages that have come whole; 0 if there is none.
+/// From the ACK in the packet: the number of completely received messages; 0 without an ACK.
 std::uint32_t whole_in(std::span<const std::byte> header) {
   wire::Reader reader;
   wire::Header parsed;
@@ -54,7 +54,7 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
     std::thread serving([&] {
       try {
         serve_perf(address, server, true, callbacks, "1");
-      } catch (const std::exception&) {  // the client has said why
+      } catch (const std::exception&) {  // the client reports the reason
       }
     });
     const auto join = [&] {
@@ -63,7 +63,7 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
     };
     try {
       std::vector<std::unique_ptr<MessageStream>> silent;
-      while (silent.size() < strangers)
+      while (silent.size() < unknown_peers)
         silent.push_back(
             MessageStream::connect(parse_stream_address(address), Nanos::from_seconds(10), [] { return ""; }));
       PerfResults results = run_perf(address, Nanos::from_seconds(10), client, settings, callbacks, "1");
@@ -79,10 +79,10 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
   std::shared_ptr<loop_network::Network> network;
   PerfPlace server;
   PerfPlace client;
-  std::size_t strangers = 0;  ///< that connect before the client, and say nothing
+  std::size_t unknown_peers = 0;  ///< that connect before the client, and send nothing
 };
 
-// Who has received all of a batch has done, and waits for what the other says next; who sent it has not heard of that.
+// The receiver of a whole batch is done and waits for the next message, while the sender does not know of it yet.
 TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is_asked_for) {
   PerfSettings settings;
   settings.tests = {GetParam()};
@@ -90,7 +90,7 @@ TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is
   settings.depth = 8;
   settings.time = Nanos(10'000'000);
   const Address receiver = AddressPrefix::parse(GetParam() == PerfTest::out ? server.ip : client.ip).address;
-  // The first batch, and what ends say to each other as they meet.
+  // The first batch, and the messages exchanged before it.
   constexpr std::uint32_t messages = 64 + 1;
   bool is_lost = false;
   bool is_asked = false;
@@ -134,19 +134,19 @@ TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_result
   EXPECT_EQ(json["size_probes_lost"], results.packets.size_probes_lost);
 }
 
-TEST_P(PerfPathTest, strangers_that_say_nothing__keep_no_client_out) {
+TEST_P(PerfPathTest, unknown_peers_that_say_nothing__keep_no_client_out) {
   PerfSettings settings;
   settings.tests = {GetParam()};
   settings.least = settings.most = 1000;
   settings.time = Nanos(10'000'000);
   server.key = client.key = std::make_shared<const security::JobKey>(security::JobKey::generate());
-  strangers = 30;
+  unknown_peers = 30;
   PerfResults results;
   EXPECT_NO_THROW(results = measure(settings));
   EXPECT_EQ(results.points.size(), 1U);
 }
 
-// What strangers cause is bounded, and these are none.
+// Only unknown peers' errors are limited in number; these are not from unknown peers.
 TEST_P(PerfPathTest, clients_with_the_key__are_told_of_each) {
   PerfSettings settings;
   settings.tests = {GetParam()};

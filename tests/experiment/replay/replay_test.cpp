@@ -1,4 +1,4 @@
-// Replayed graphs over packets and flows: as long as they were recorded on such a link, and what is said of them.
+// Tests replayed graphs over packets and flows: they take as long as recorded on such a link; and their messages.
 
 #include <algorithm>
 #include <memory>
@@ -29,7 +29,7 @@ using workload::SmallGraph;
 
 constexpr Rate kRate{10'000'000'000};
 
-/// Ranks that compute, reduce a bucket while they compute on, and then another.
+/// Ranks that compute, reduce a bucket while they compute further, and then reduce another one.
 ExecutionGraph training(std::uint32_t ranks, bool with_times = false) {
   SmallGraph graph(ranks);
   if (with_times) graph.step(0, 0_ms, 27_ms);
@@ -86,7 +86,7 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   const ReplayResult replay = summarize_replay(graph, programs, job);
   ASSERT_EQ(replay.steps.size(), 1U);
   EXPECT_EQ(replay.steps[0].recorded, 27_ms);
-  // The mean of the last two iterations, which a packet number that is skipped makes differ by some nanoseconds.
+  // The mean of the last two iterations, which differ by some nanoseconds because of a skipped packet number.
   EXPECT_NEAR(replay.steps[0].replayed.millis(), job.iterations.back().millis(), 0.001);
   ASSERT_EQ(replay.collectives.size(), 1U);
   EXPECT_EQ(replay.collectives[0].name, "all-reduce");
@@ -153,8 +153,8 @@ TEST(Replay, flows__take_as_long_as_packets) {
 }
 
 TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
-  // It begins 10 us after all that it waits for, and nothing else of either rank happens then. Beside a computation
-  // that goes on for long it takes no longer.
+  // It begins 10 us after all that it waits for, while both ranks are idle. During a long computation it takes the same
+  // time.
   for (const bool beside : {false, true}) {
     SmallGraph graph(2);
     graph.step(0, 0_ms, beside ? 55_ms : Nanos(10'010'000));
@@ -180,7 +180,7 @@ TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
 }
 
 TEST(Replay, ranks_without_communication__hold_up_nobody) {
-  // Rank 2 has nothing to do and rank 3 computes alone: their iterations are over while the others' go on.
+  // Rank 2 has nothing to do and rank 3 only computes: their iterations end before those of the others.
   SmallGraph graph(4);
   const std::uint32_t pair = graph.group({0, 1});
   for (const std::uint32_t rank : {0U, 1U})
@@ -287,9 +287,9 @@ TEST(Replay, words__name_jobs_or_files_of_one) {
   EXPECT_THAT(two[0].files, ElementsAre("x.et", "y.et"));
   EXPECT_EQ(two[0].start, 100_ms);
   EXPECT_EQ(two[1].start, Nanos(0));
-  EXPECT_THAT(refusal({"a=x.et", "y.et"}), HasSubstr("\"y.et\" names no job and \"a=x.et\" does"));
+  EXPECT_THAT(refusal({"a=x.et", "y.et"}), HasSubstr("\"y.et\" names no job, but \"a=x.et\" does"));
   EXPECT_THAT(refusal({"a=x.et", "a=y.et"}), HasSubstr("two jobs are called \"a\""));
-  EXPECT_THAT(refusal({"a=x.et@soon"}), HasSubstr("has a start that is no time"));
+  EXPECT_THAT(refusal({"a=x.et@soon"}), HasSubstr("has a start that is not a time"));
   EXPECT_THAT(refusal({"a=x.et,"}), HasSubstr("names an empty file"));
 }
 

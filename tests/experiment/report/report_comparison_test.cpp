@@ -1,4 +1,4 @@
-// Pages that compare two results.
+// Tests pages that compare two results.
 #include "results_of_runs.h"
 
 namespace mltcp::experiment {
@@ -15,10 +15,10 @@ TEST(Comparison, tells_each_policy_and_job) {
   for (JobResult& job : slower.runs[0].jobs) job.mean = Nanos(job.mean.count * 11 / 10);
   const std::string page = compared(two_jobs(), slower);
   EXPECT_THAT(visible(page),
-              HasAll("fair: beside A, B is worse in the mean, but no different at interleaving. The mean",
-                     "10% more time", "mltcp: beside A, B is no different in the mean and at interleaving."));
+              HasAll("fair: compared with A, B is worse on average, but no different in interleaving. The mean",
+                     "10% more time", "mltcp: compared with A, B is no different on average and in interleaving."));
   EXPECT_EQ(count_of(page, "▼ 1.100"), 3U);  // of the policy, and of its two jobs
-  EXPECT_THAT(visible(compared(slower, two_jobs())), HasSubstr("fair: beside A, B is better in the mean"));
+  EXPECT_THAT(visible(compared(slower, two_jobs())), HasSubstr("fair: compared with A, B is better on average"));
   EXPECT_THAT(visible(page), Not(HasSubstr("differs")));
 }
 
@@ -27,7 +27,7 @@ TEST(Comparison, tells_what_is_not_compared_and_what_differs) {
   other.runs[1].policy = "static";
   for (PolicyRun& run : other.runs) run.cc = "cubic";
   const std::string text = visible(compared(two_jobs(), other));
-  EXPECT_THAT(text, HasSubstr("mltcp in A alone and static in B alone"));
+  EXPECT_THAT(text, HasSubstr("mltcp only in A and static only in B"));
   EXPECT_EQ(count_of(text, "differs"), 2U);  // policies, and congestion control
 }
 
@@ -44,8 +44,8 @@ Results interleaved_at(std::optional<std::uint64_t> from, std::optional<std::uin
 TEST(Comparison, interleaving_is_told_as_loudly_as_the_mean) {
   const std::string later = compared(interleaved_at(7), interleaved_at(49));
   EXPECT_TRUE(has(later,
-                  "<b>mltcp</b>: beside A, B is <b class=\"same\">no different</b> in the mean, but <b "
-                  "class=\"worse\">worse</b> at interleaving."));
+                  "<b>mltcp</b>: compared with A, B is <b class=\"same\">no different</b> on average, but <b "
+                  "class=\"worse\">worse</b> in interleaving."));
   EXPECT_THAT(visible(later),
               HasSubstr("Its jobs interleave from iteration 49 on; those of A interleave from iteration 7 on."));
   EXPECT_TRUE(has(later,
@@ -53,25 +53,26 @@ TEST(Comparison, interleaving_is_told_as_loudly_as_the_mean) {
                   "class=\"change\">▼ later than A: iteration 7</p>"));
   EXPECT_TRUE(has(later, "<div class=\"measure same\"><p>mean slow-down</p><p class=\"big\">"));
   const std::string sooner = compared(interleaved_at(49), interleaved_at(7));
-  EXPECT_THAT(visible(sooner), HasAll("mltcp: beside A, B is no different in the mean, but better at interleaving.",
-                                      "▲ sooner than A: iteration 49"));
+  EXPECT_THAT(visible(sooner),
+              HasAll("mltcp: compared with A, B is no different on average, but better in interleaving.",
+                     "▲ sooner than A: iteration 49"));
 }
 
 TEST(Comparison, interleaving__what_counts_as_sooner) {
   const auto says = [](const Results& a, const Results& b, const char* verdict) {
     EXPECT_THAT(visible(compared(a, b)),
-                HasSubstr(std::string("mltcp: beside A, B is no different in the mean") + verdict));
+                HasSubstr(std::string("mltcp: compared with A, B is no different on average") + verdict));
   };
-  says(interleaved_at(7), interleaved_at(9), " and at interleaving.");
-  says(interleaved_at(7), interleaved_at(10), ", but worse at interleaving.");
-  says(interleaved_at(7), interleaved_at({}), ", but worse at interleaving.");
-  says(interleaved_at({}), interleaved_at(49), ", but better at interleaving.");
-  says(interleaved_at({}, 12), interleaved_at({}, 30), ", but worse at interleaving.");
-  says(interleaved_at({}), interleaved_at({}, 30), ", but better at interleaving.");
-  says(interleaved_at({}), interleaved_at({}), " and at interleaving.");
+  says(interleaved_at(7), interleaved_at(9), " and in interleaving.");
+  says(interleaved_at(7), interleaved_at(10), ", but worse in interleaving.");
+  says(interleaved_at(7), interleaved_at({}), ", but worse in interleaving.");
+  says(interleaved_at({}), interleaved_at(49), ", but better in interleaving.");
+  says(interleaved_at({}, 12), interleaved_at({}, 30), ", but worse in interleaving.");
+  says(interleaved_at({}), interleaved_at({}, 30), ", but better in interleaving.");
+  says(interleaved_at({}), interleaved_at({}), " and in interleaving.");
   Results alone = two_jobs();
   for (PolicyRun& run : alone.runs) run.jobs.resize(1);
-  EXPECT_THAT(visible(compared(alone, alone)), HasSubstr("B is no different in the mean. The mean"));
+  EXPECT_THAT(visible(compared(alone, alone)), HasSubstr("B is no different on average. The mean"));
 }
 
 TEST(Comparison, tells_at_the_top_what_both_are_and_in_what_settings_they_differ) {
@@ -94,41 +95,40 @@ TEST(Comparison, tells_at_the_top_what_both_are_and_in_what_settings_they_differ
   EXPECT_TRUE(row("Experiment", "two-vgg19", "two-vgg19", false));
   EXPECT_TRUE(row("Policies", "fair, mltcp", "fair, mltcp", false));
   EXPECT_TRUE(row("Congestion control", "reno", "dctcp", true));
-  EXPECT_TRUE(row("Marking (ECN)", "none: full buffers drop", "kmin 60 kB, kmax 60 kB, pmax 1", true));
+  EXPECT_TRUE(row("Marking (ECN)", "none: full buffers drop packets", "kmin 60 kB, kmax 60 kB, pmax 1", true));
   EXPECT_TRUE(row("Bottleneck", "1 Gbps", "1 Gbps, 2 Gbps", true));
   EXPECT_TRUE(row("bottleneck.buffer", "75 kB", "90 kB", true));
   EXPECT_TRUE(row("job b: start", "not set", "3 ms", true));
   EXPECT_TRUE(row("job b: cc", "not set", "dctcp", true));
   EXPECT_FALSE(has(page, "job a<b>"));
-  // What is alike stands in a line, and before all of it nothing is told of who is better.
+  // Equal values are in one line; no verdict comes before them.
   EXPECT_THAT(visible(page),
               HasAll("The same in both: Datapath sim · Seed 1 · Iterations 40 · Program 0.1.0 (aaaaaaaaaaaa)",
                      " other settings of the experiment."));
-  EXPECT_LT(page.find("What A and B are"), page.find("beside A, B is"));
-  EXPECT_THAT(visible(page), Not(HasSubstr("one and the same")));
+  EXPECT_LT(page.find("Settings of A and B"), page.find("compared with A, B is"));
+  EXPECT_THAT(visible(page), Not(HasSubstr("A and B are the same")));
 }
 
 TEST(Comparison, settings_that_are_unknown_are_called_so) {
   const std::string page = visible(compared(two_jobs(), made_of(kExperiment)));
-  EXPECT_THAT(page, HasSubstr("Which other settings differ is unknown: A does not hold the experiment"));
+  EXPECT_THAT(page, HasSubstr("Other differences of settings are unknown: A does not contain the experiment"));
   EXPECT_THAT(page, HasSubstr("on; its settings are unknown"));  // packets were marked
   Results damaged = made_of("[[job]");
-  EXPECT_THAT(visible(compared(damaged, damaged)), HasSubstr("the files do not hold the experiment"));
+  EXPECT_THAT(visible(compared(damaged, damaged)), HasSubstr("the files do not contain the experiment"));
 }
 
 TEST(Comparison, of_one_and_the_same_result_says_so) {
   const Results once = made_of(kExperiment);
-  EXPECT_THAT(visible(compared(once, once)),
-              HasSubstr("A and B are one and the same result, from one run of the program"));
+  EXPECT_THAT(visible(compared(once, once)), HasSubstr("A and B are the same result, from one run of the program"));
   EXPECT_THAT(visible(compared(once, made_of(kExperiment, "2026-02-01T00:00:00Z"))),
               HasSubstr("A and B measured the same, to the nanosecond"));
   EXPECT_THAT(visible(compared(two_jobs(), two_jobs())), HasSubstr("A and B measured the same, to the nanosecond"));
   Results shorter = once;
   shorter.runs.pop_back();
-  EXPECT_THAT(visible(compared(once, shorter)), HasSubstr("A and B are from one run of the program, of which one"));
+  EXPECT_THAT(visible(compared(once, shorter)), HasSubstr("A and B are from one run of the program; one"));
   Results other = made_of(kExperiment, "2026-02-01T00:00:00Z");
   other.runs[0].jobs[0].iterations.back() += Nanos(1);
-  for (const char* words : {"one and the same", "measured the same", "from one run"})
+  for (const char* words : {"A and B are the same", "measured the same", "from one run"})
     EXPECT_THAT(visible(compared(once, other)), Not(HasSubstr(words)));
 }
 
@@ -149,7 +149,7 @@ TEST(Comparison, what_has_nothing_in_common__is_refused_in_one_line) {
   for (PolicyRun& run : other.runs)
     for (JobResult& job : run.jobs) job.isolated = Nanos(0);
   EXPECT_THAT(message_of<InputError>([&] { compared(two_jobs(), other); }),
-              HasSubstr("no job whose slow-down both know"));
+              HasSubstr("no job with a slow-down in both"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Pages of other commands' files: sweeps, clusters and schedules.
+// Tests pages of other commands' files: sweeps, clusters and schedules.
 #include <nlohmann/json.hpp>
 
 #include "../written.h"
@@ -18,10 +18,10 @@ std::string refusal(const std::string& text) {
 
 TEST(ReportFile, other_schemas_and_versions__are_refused_with_a_cure) {
   EXPECT_EQ(refusal(R"({"schema": "mltcp.results/2"})"),
-            "r.json: schema is \"mltcp.results/2\", a version that this mltcp doesn't know (it reads "
-            "\"mltcp.results/1\"); use the mltcp that wrote it, or write it anew");
+            "r.json: schema is \"mltcp.results/2\", a version that this mltcp does not read (it reads "
+            "\"mltcp.results/1\"); use the mltcp that wrote the file, or write the file again");
   EXPECT_THAT(refusal(R"({"x": {"schema": "mltcp.results/1"}, "schema": "mltcp.plan/1\n"})"),
-              HasSubstr("schema is \"mltcp.plan/1?\", of which there is no report; give what --json of"));
+              HasSubstr("schema is \"mltcp.plan/1?\", for which there is no report; give a --json file of"));
   EXPECT_THAT(refusal("{}"), HasSubstr("r.json: schema is missing; give a file that"));
   EXPECT_THAT(refusal("<html>"), HasSubstr("r.json: not JSON, "));
   EXPECT_THAT(refusal(R"({"schema": "mltcp.sweep/1"})"),
@@ -69,9 +69,10 @@ TEST(ReportFile, sweep__tells_at_how_many_points_a_policy_is_better_and_worse) {
   EXPECT_EQ(schema_of(file), "mltcp.sweep/1");
   const std::string page = render_page(file);
   const std::string text = visible(page);
-  EXPECT_THAT(text, HasSubstr("mltcp, beside fair: better at 2 of 5 points (by up to 15% of the time), worse at 1 of 5 "
-                              "points (by up to 15% of the time) and no difference at 2 of 5 points; at 1 of these the "
-                              "seeds are too few to be sure"));
+  EXPECT_THAT(
+      text, HasSubstr("mltcp, compared with fair: better at 2 of 5 points (by up to 15% of the time), worse at 1 of 5 "
+                      "points (by up to 15% of the time) and no difference at 2 of 5 points; at 1 of these there are "
+                      "too few seeds to be sure"));
   for (const char* part : {"4 runs are without a record", "1 run failed", "no &lt;luck&gt;", "7.5", "2 of 3 seeds",
                            "▼ 15% more time", "buffers&lt;1&gt;"})
     EXPECT_THAT(text, HasSubstr(part));
@@ -122,9 +123,10 @@ TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
   const std::string page = render_page(file);
   const std::string text = visible(page);
   EXPECT_THAT(
-      text, HasAll("Beside locality, locality+mltcp is worse in the mean and in the tail. The mean slow-down of an "
-                   "iteration is 1.50× instead of 1.20×, 25% more time",
-                   "Beside locality, ideal is better in the mean and in the tail.", "ended before random with seed 3"));
+      text,
+      HasAll("Compared with locality, locality+mltcp is worse on average and in the tail. The mean slow-down of an "
+             "iteration is 1.50× instead of 1.20×, 25% more time",
+             "Compared with locality, ideal is better on average and in the tail.", "ended before random with seed 3"));
   EXPECT_EQ(count_of(text, "VGG 6"), 3U);
   EXPECT_EQ(count_of(text, "VGG 2"), 3U);
   EXPECT_EQ(count_of(text, "VGG 1"), 0U);
@@ -157,20 +159,19 @@ ClusterFile cluster_of(double slowdown_mean, double slowdown_p99) {
 
 TEST(ReportFile, cluster__a_worse_tail_is_told_as_loudly_as_a_better_mean) {
   const std::string page = render_cluster(cluster_of(1.02, 1.61));
-  EXPECT_TRUE(
-      has(page,
-          "<li>Beside <b>locality</b>, <b>locality+schedule</b> is <b class=\"better\">better</b> in the mean, but "
-          "<b class=\"worse\">worse</b> in the tail. "));
+  EXPECT_TRUE(has(
+      page,
+      "<li>Compared with <b>locality</b>, <b>locality+schedule</b> is <b class=\"better\">better</b> on average, but "
+      "<b class=\"worse\">worse</b> in the tail. "));
   EXPECT_THAT(visible(page), HasSubstr("its 99th percentile (p99) is 1.61× instead of 1.40×, 15% more time"));
   EXPECT_TRUE(has(page,
                   "<div class=\"measure better\"><p>mean slow-down</p><p class=\"big\">1.02×</p><p "
                   "class=\"change\">▲ 15% less time</p></div><div class=\"measure worse\"><p>p99 slow-down</p><p "
                   "class=\"big\">1.61×</p><p class=\"change\">▼ 15% more time</p></div>"));
-  EXPECT_THAT(visible(render_cluster(cluster_of(1.3, 1.2))),
-              HasSubstr("is worse in the mean, but better in the tail."));
+  EXPECT_THAT(visible(render_cluster(cluster_of(1.3, 1.2))), HasSubstr("is worse on average, but better in the tail."));
   EXPECT_THAT(visible(render_cluster(cluster_of(1.2, 1.2))),
-              HasSubstr("is no different in the mean, but better in the tail. The mean slow-down of an iteration is "
-                        "1.20×, beside 1.20×; its 99th"));
+              HasSubstr("is no different on average, but better in the tail. The mean slow-down of an iteration is "
+                        "1.20×, compared with 1.20×; its 99th"));
 }
 
 // The texts of a table's header, or a card's labels.
@@ -226,7 +227,7 @@ TEST(ReportFile, sweep__what_is_the_same_everywhere_stands_above_the_table) {
   const std::string head = page.substr(from, page.find("</thead>", from) - from);
   EXPECT_TRUE(has(head, "<th scope=\"col\">bottleneck.<wbr>delay</th><th scope=\"col\">Slow-down</th>"));
   for (const char* same : {">case<", "jitter", ">Policy<"}) EXPECT_FALSE(has(head, same)) << same;
-  // On a narrow screen a row says what its values are of.
+  // On a narrow screen, each row labels its values.
   EXPECT_TRUE(has(page, "<span class=\"unit on-card\">bottleneck.delay </span>50 us</th>"));
 }
 

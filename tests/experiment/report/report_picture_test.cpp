@@ -1,4 +1,4 @@
-// Pictures of results: well-formed, the same for the same results, and true.
+// Tests pictures of results: well-formed, the same for the same results, and right.
 #include "results_of_runs.h"
 
 namespace mltcp::experiment {
@@ -8,7 +8,7 @@ using namespace testing_results;
 
 // ---- pictures ----
 
-// What is wrong with a document of tags, quoted attributes and text, if anything; empty if it is well-formed.
+// The error in a document of tags, quoted attributes and text; empty if it is well-formed.
 std::string malformed(const std::string& text) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -55,7 +55,7 @@ TEST(Picture, usage__shows_before_and_after_and_is_well_formed) {
 
 TEST(Picture, usage__both_panels_have_one_scale_of_time) {
   const std::string picture = render_picture(two_jobs(), {});
-  // Ticks of both are as far apart from each other.
+  // Both have the same distance between ticks.
   std::vector<double> gaps;
   double before = 0;
   std::string line;
@@ -114,11 +114,11 @@ TEST(Picture, coarse_record__says_nothing_of_overlaps) {
   Results results = two_jobs();
   for (PolicyRun& run : results.runs) run.bottleneck.usage.bin = Nanos(run.jobs[0].p50.count / 49);
   const std::string picture = render_picture(results, {});
-  EXPECT_TRUE(has(picture, "recorded too coarsely to tell what overlaps"));
+  EXPECT_TRUE(has(picture, "recorded too coarsely to show overlap"));
   for (const char* verdict : {"bursts collide", "bursts interleave", "of the busy time", "class=\"x\" d="})
     EXPECT_FALSE(has(picture, verdict)) << verdict;
   const std::string page = render_report(results);
-  EXPECT_TRUE(has(page, "how much they overlap can't be told"));
+  EXPECT_TRUE(has(page, "their overlap is unknown"));
   EXPECT_FALSE(has(page, "bursts overlap <"));
 }
 
@@ -155,17 +155,16 @@ TEST(Picture, what_is_not_there__is_refused_with_a_cure) {
   EXPECT_EQ(message_of<InputError>([] {
               render_picture(two_jobs(), {"pie", {}});
             }),
-            "--chart: \"pie\" is not known; choose of usage, iterations");
+            "--chart: \"pie\" is not known; choose one of usage, iterations");
   EXPECT_EQ(message_of<InputError>([] {
               render_picture(two_jobs(), {"usage", {"swift"}});
             }),
-            "--policy: the results have no policy \"swift\"; choose of \"fair\", \"mltcp\"");
-  EXPECT_THAT(message_of<InputError>([] { render_picture({}, {}); }), HasSubstr("hold no runs; "));
+            "--policy: the results have no policy \"swift\"; choose one of \"fair\", \"mltcp\"");
+  EXPECT_THAT(message_of<InputError>([] { render_picture({}, {}); }), HasSubstr("have no runs; "));
   Results bare = on_hosts();
   for (PolicyRun& run : bare.runs)
     for (JobResult& job : run.jobs) job.compute = Nanos(0);
-  EXPECT_THAT(message_of<InputError>([&] { render_picture(bare, {}); }),
-              HasSubstr("don't tell who used the link when"));
+  EXPECT_THAT(message_of<InputError>([&] { render_picture(bare, {}); }), HasSubstr("lack the use of the link"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests of the HTML report and of its pictures: they load nothing, escape what users wrote, say the numbers, good or
-// bad, and survive odd results; of other files' pages, and of comparing two.
+// Tests the HTML report and its pictures: they load nothing, escape text of users, state all numbers, good or bad, and
+// handle unusual results.
 // The results are made by a fluid model of two jobs on one link, fair and with the aggressiveness of MLTCP.
 #include "mltcp/lab/experiment/report/report.h"
 
@@ -99,7 +99,7 @@ TEST(Report, no_runs__says_so) {
   Results results;
   results.experiment = "nothing";
   const std::string text = visible(render_report(results));
-  EXPECT_THAT(text, HasSubstr("holds no runs"));
+  EXPECT_THAT(text, HasSubstr("has no runs"));
 }
 
 TEST(Report, empty_runs__have_tables_and_no_charts) {
@@ -175,7 +175,7 @@ TEST(Report, one_job__has_nothing_to_interleave_with) {
   EXPECT_THAT(page, Not(HasSubstr("interleaved from the start")));
 }
 
-// ---- what is said first ----
+// ---- the summary ----
 
 TEST(Report, lead__worse_is_told_as_loudly_as_better) {
   const std::string better = render_report(two_policies(0.9));
@@ -186,7 +186,7 @@ TEST(Report, lead__worse_is_told_as_loudly_as_better) {
               HasAll("mltcp is worse than fair: the mean slow-down is", "▼ worse than fair: 10% more time"));
   EXPECT_TRUE(has(better, "<li class=\"tile better\">"));
   EXPECT_TRUE(has(worse, "<li class=\"tile worse\">"));
-  // Nothing else differs: neither stands elsewhere, or smaller.
+  // Nothing else differs: both have the same place and size.
   const auto place = [](const std::string& page) { return page.find(" than <b>fair</b>: the mean slow-down"); };
   EXPECT_NEAR(static_cast<double>(place(better)), static_cast<double>(place(worse)), 4);
   for (const char* praise : {"is better", "▲", "\"better\""})
@@ -291,7 +291,7 @@ TEST(Report, use_of_the_link__is_coloured_by_how_many_send_at_once) {
   EXPECT_TRUE(has(data, "\"name\":\"5 or more at once\",\"v\":[0,0,0,0,0,5000,"));
 }
 
-// Of `jobs` jobs as many send in each bin of the record as `senders` says.
+// Results of `jobs` jobs; in each bin, the number of jobs that send is that of `senders`.
 Results with_senders(std::size_t jobs, std::size_t fair, std::size_t mltcp) {
   Results results = many_jobs(jobs);
   for (PolicyRun& run : results.runs) {
@@ -312,8 +312,8 @@ TEST(Report, many_jobs__tell_how_many_send_at_once_where_the_overlap_is_the_same
   EXPECT_THAT(
       text, HasAll("100% of the link's busy time under fair and 100% under mltcp",
                    "In the second half, 3.0 of them send at once on average, and 20 under fair.",
-                   "That counts two jobs that meet like all 32; how slow they are depends on how many do",
-                   "on average so many do at once: 20 under fair and 3.0 under mltcp",
+                   "This share is the same whether two jobs overlap or all 32, but n overlapping jobs get only 1/n",
+                   "the average number of jobs at once is: 20 under fair and 3.0 under mltcp",
                    "3.0 jobs send at once on average in the 2nd half",
                    "Last iterations: 20 jobs send at once on average, bursts overlap 100%", "Jobs at once, 2nd half"));
   EXPECT_THAT(render_picture(results, {}),
@@ -321,13 +321,14 @@ TEST(Report, many_jobs__tell_how_many_send_at_once_where_the_overlap_is_the_same
 }
 
 TEST(Report, how_many_send_at_once__is_not_told_of_two_jobs_or_of_a_coarse_record) {
-  for (const char* words : {"jobs send at once on average", "Jobs at once, 2nd half", "on average so many do at once"})
+  for (const char* words :
+       {"jobs send at once on average", "Jobs at once, 2nd half", "the average number of jobs at once"})
     EXPECT_THAT(visible(two_jobs_page()), Not(HasSubstr(words)));
   Results coarse = with_senders(9, 9, 3);
   for (PolicyRun& run : coarse.runs) run.bottleneck.usage.bin = Nanos(run.jobs[0].p50.count / 49);
   const std::string text = visible(render_report(coarse));
   EXPECT_THAT(text, Not(HasSubstr("at once on average")));
-  EXPECT_THAT(text, Not(HasSubstr("on average so many do at once")));
+  EXPECT_THAT(text, Not(HasSubstr("the average number of jobs at once")));
 }
 
 TEST(Report, long_runs__stay_far_below_10_megabytes) {
@@ -377,14 +378,14 @@ TEST(Report, long_runs__joined_iterations_keep_their_mean_least_and_most) {
 TEST(Report, hosts__show_when_jobs_communicate_by_their_own_clocks) {
   const Results results = on_hosts();
   const std::string page = render_report(results);
-  EXPECT_THAT(visible(page), HasAll("by the jobs' own clocks", "Nobody has recorded the link itself"));
+  EXPECT_THAT(visible(page), HasAll("by the jobs' own clocks", "The link itself was not recorded"));
   EXPECT_EQ(count_of(data_of(page), "\"kind\":\"lanes\""), 4U);
   EXPECT_FALSE(has(data_of(page), "\"kind\":\"bands\""));
   // The first iteration's bar, from when it had computed until its end.
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_TRUE(has(data_of(page), "\"name\":\"vgg19-a\",\"v\":[" + std::to_string(job.starts[0].count + kCompute) + "," +
                                      std::to_string(job.starts[0].count + job.iterations[0].count) + ","));
-  // Under fair they go on colliding, under mltcp not; by the clocks, too.
+  // Under fair they keep colliding, under mltcp they do not; the clocks show it, too.
   EXPECT_THAT(visible(page), HasAll("two or more jobs communicate at once for 9",
                                     "Last iterations: bursts overlap 0% of the busy time"));
 }
@@ -421,7 +422,7 @@ TEST(Report, links__can_be_chosen_and_tell_their_rates) {
   }
   const std::string page = render_report(results);
   EXPECT_TRUE(has(page, "<select id=\"link-picker\">"));
-  EXPECT_THAT(visible(page), HasAll("Who used this link when was not recorded", "25 Gbps", "90%"));
+  EXPECT_THAT(visible(page), HasAll("The use of this link over time was not recorded", "25 Gbps", "90%"));
   // The one used most is first.
   EXPECT_TRUE(
       has(data_of(page),

@@ -1,4 +1,4 @@
-// Results to make reports of: by a fluid model of two jobs on one link, fair and with the aggressiveness of MLTCP.
+// Results for tests of reports, from a fluid model of two jobs on one link, under fair sharing and MLTCP.
 #pragma once
 
 #include "mltcp/lab/experiment/report/report.h"
@@ -23,7 +23,7 @@ inline constexpr std::int64_t kCompute = 150'000'000;
 inline constexpr Bytes kBurst = 13'750'000;  // 110 ms at 1 Gbps
 inline constexpr std::uint64_t kRate = 1'000'000'000;
 
-// Steps of one bin; a job that sends gets the link in proportion to its gain.
+// Simulates in steps of one bin; a sending job gets a share of the link in proportion to its gain.
 inline Run fluid_run(const std::string& policy, std::size_t iterations) {
   struct Sender {
     std::int64_t started = 0;
@@ -84,9 +84,9 @@ inline const std::string& two_jobs_page() {
   return page;
 }
 
-// What stands between the page's tags, without markup, so that a test can look for what a reader sees.
+// The text of a page without markup, so that a test can search for the text that a reader sees.
 inline std::string visible(const std::string& page) {
-  // By hand: the recursion of std::regex outgrows the stack on a style sheet, with a sanitizer for certain.
+  // Without std::regex, whose recursion overflows the stack on a style sheet, at least with a sanitizer.
   std::string text;
   bool in_tag = false;
   bool in_style = false;
@@ -101,7 +101,7 @@ inline std::string visible(const std::string& page) {
   return text;
 }
 
-// Instead of a matcher, whose failure would print a page of 100 kB.
+// Not a matcher, because its failure would print a page of 100 kB.
 inline bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
 
 inline std::string data_of(const std::string& page) {
@@ -152,7 +152,7 @@ inline std::size_t count_of(const std::string& text, std::string_view part) {
   return count;
 }
 
-// As `mltcp run` would have written it, of this experiment.
+// The results of this experiment, as `mltcp run` would write them.
 inline Results made_of(const std::string& experiment, const std::string& date = "2026-01-31T17:05:09Z") {
   Results results = two_jobs();
   results.provenance =

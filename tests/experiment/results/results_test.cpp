@@ -1,4 +1,4 @@
-// Tests of the result file: statistics, the definitions of interleaving and overlap, and JSON both ways.
+// Tests the result file: statistics, the definitions of interleaving and overlap, and reading and writing JSON.
 #include "mltcp/lab/experiment/results/results.h"
 
 #include <filesystem>
@@ -30,7 +30,7 @@ std::vector<Nanos> nanos(std::initializer_list<std::int64_t> counts) {
   return times;
 }
 
-// A job whose iterations follow each other from `start` on and take `percent` of the isolated time each.
+// A job whose iterations follow each other from `start` on, each with its `percent` of the isolated time.
 JobResult job_of(const std::string& name, const std::vector<int>& percent, Nanos isolated = kAlone, Nanos start = {}) {
   JobResult job;
   job.name = name;
@@ -317,7 +317,7 @@ TEST(MeanUsers, busy_bins__count_all_jobs_that_use_them) {
   usage.jobs = {{"a", {100, 100, 100, 0, 0, 0}}, {"b", {0, 0, 100, 100}}, {"c", {4, 0, 100}}};
   EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(0), Nanos(60)).value(), 6.0 / 4);  // idle bins and stray packets aside
   EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(20), Nanos(30)).value(), 3);
-  // The share that overlaps is the same for two jobs as for three; this isn't.
+  // The overlapping share is the same for two jobs and three; the mean number of users is not.
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(20), Nanos(30)).value(), 1);
   EXPECT_EQ(mean_users(usage, Nanos(40), Nanos(60)), std::nullopt);
   EXPECT_EQ(mean_users({}, Nanos(0), Nanos(60)), std::nullopt);
@@ -367,7 +367,7 @@ TEST(Json, round_trip__keeps_everything) {
   expect_same_fields(back, results);
 }
 
-// Readers by eye, and tools that compare files as text, rely on it.
+// People who read files, and tools that compare them as text, rely on it.
 TEST(Json, fields__keep_their_order_and_are_left_out_where_they_say_nothing) {
   const auto keys = [](const Results& results) {
     const std::string text = written(results);
@@ -517,7 +517,7 @@ TEST(ReadJson, what_is_no_file__says_so) {
   const std::string cure = "; give the path of a file that `mltcp run --json FILE` wrote";
   EXPECT_EQ(problem("no-such.json"), "no-such.json: there is no such file" + cure);
   EXPECT_EQ(problem("."), ".: this is a directory" + cure);
-  EXPECT_EQ(problem("/dev/zero"), "/dev/zero: this is no file but a device or socket" + cure);
+  EXPECT_EQ(problem("/dev/zero"), "/dev/zero: this is a device or socket, not a file" + cure);
 }
 
 }  // namespace

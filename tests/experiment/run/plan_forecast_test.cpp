@@ -1,4 +1,4 @@
-// What slots are worth, foretold: against closed forms and by what repairs are for.
+// Tests the forecast of the benefit of slots: compared with closed forms, and with repairs.
 #include "mltcp/lab/experiment/run/plan_forecast.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ Setting six_at_90_percent(double jitter) {
 }
 
 TEST(PlanForecast, sharing__costs_two_equal_jobs_the_square_of_their_up_fraction) {
-  // They meet if they begin closer than a, with odds of 2a, and then lengthen each other's iterations by a / 2 in the
-  // mean.
+  // They meet if they begin less than a apart, with probability 2a, and then lengthen each other's iterations by a / 2
+  // on average.
   const Forecast forecast = Setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.001).sharing();
   EXPECT_NEAR(forecast.mean, 1 + 0.4 * 0.4, 0.06);
   EXPECT_NEAR(forecast.jobs[0], forecast.jobs[1], 0.03);
@@ -68,7 +68,7 @@ TEST(PlanForecast, sharing__costs_jobs_that_never_meet_nothing) {
 }
 
 TEST(PlanForecast, sharing__leaves_what_a_job_does_not_ask_for_to_the_others) {
-  // The first asks for half of the link all the time, so that the other one's 40 ms take 80.
+  // The first always demands half of the link, so that the other job's 40 ms take 80.
   Setting setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.001);
   setting.problem.links[0].uses[0].demand.bursts = {{0_ms, 100_ms, Rate(500'000'000)}};
   setting.jobs[0].first_send = 0_ms;

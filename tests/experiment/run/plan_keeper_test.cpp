@@ -1,4 +1,4 @@
-// The keeper of plans with jobs that only pretend to run: when it moves slots, when it gives them up.
+// Tests the keeper of plans with simulated jobs: when it moves slots, and when it gives them up.
 #include "mltcp/lab/experiment/run/plan_keeper.h"
 
 #include "../../matchers.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace literals;
 
-/// Notes what it is told, and says what it was told to say.
+/// Records its calls, and returns the values that the test sets.
 class FakeJob final : public RunningJob {
  public:
   PlanState set_plan(const PhasePlan& plan) override {
@@ -48,7 +48,7 @@ class Setting {
     keeper.emplace(settings, std::move(jobs), std::move(profiles), options);
     for (FakeJob& job : fakes) drivers.push_back(&job);
   }
-  /// Both jobs have gone through so many iterations of that length, in their periods.
+  /// Both jobs have completed this number of iterations of this length, in their periods.
   void ran(std::size_t iterations, double length, Nanos a, Nanos b) {
     const Nanos periods[] = {a, b};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -82,7 +82,7 @@ TEST(PlanKeeper, drift__is_repaired_once_however_often_it_is_looked_at) {
   for (Nanos later = now + 1_ms; later < now + 30_ms; later += 1_ms) keeper.follow(setting.drivers, epoch, later);
   EXPECT_EQ(keeper.summary().repaired, 1U);
   EXPECT_EQ(setting.fakes[0].plans.size() + setting.fakes[1].plans.size(), told);
-  // The late one may send in what time it was let go, and the other one not before it has ended.
+  // The late job may send at the time at which it was released, and the other one not before it has ended.
   ASSERT_FALSE(setting.fakes[0].plans.empty());
   const PhasePlan& own = setting.fakes[0].plans.back();
   EXPECT_LT(modulo(own.slot - now, period), 25_ms) << "sooner than its next slot";
@@ -97,7 +97,7 @@ TEST(PlanKeeper, job_that_is_early_for_its_first_slot__waits_for_it) {
     setting.fakes[i].adrift = epoch + slot - 10_ms;
     keeper.follow(setting.drivers, epoch, epoch + slot - 10_ms);
     EXPECT_EQ(keeper.summary().repaired, i) << "early";
-    // It comes late to its first one.
+    // It misses its first slot.
     setting.fakes[i].adrift = epoch + slot + 20_ms;
     keeper.follow(setting.drivers, epoch, epoch + slot + 20_ms);
     EXPECT_EQ(keeper.summary().repaired, i + 1) << i;
@@ -128,7 +128,7 @@ TEST(PlanKeeper, slots_that_take_longer_than_sharing_would__are_given_up_and_it_
     EXPECT_EQ(summary.unplanned, 2U);
     for (const FakeJob& job : setting.fakes) EXPECT_EQ(job.state, PlanState::removed);
     for (const std::string& reason : summary.reasons)
-      EXPECT_THAT(reason, HasSubstr("its slots were given up: iterations took 1.400 of what they take alone"));
+      EXPECT_THAT(reason, HasSubstr("its slots were dropped: iterations took 1.400 times their time alone"));
   }
 }
 

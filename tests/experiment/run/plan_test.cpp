@@ -1,4 +1,4 @@
-// From measured jobs to slots: profiles, slack, who is planned with whom, and how long jobs wait to begin.
+// Tests planning, from measured jobs to slots: profiles, slack, groups of jobs, and delays of starts.
 #include "mltcp/lab/experiment/run/plan.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Plan, room__is_what_bursts_one_after_the_other_take) {
   const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(three, 0.25);
   EXPECT_LT(three, 0.26);
-  // With slack, which is room too.
+  // With slack, which counts as room.
   scheduler::SolveOptions slack;
   slack.slack = 0.15;
   EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack, 0.5), 0.05, 0.01);
@@ -108,12 +108,12 @@ TEST(Plan, jobs__that_need_slots_of_more_than_twice_their_length_run_without) {
     EXPECT_EQ(schedule.summary.unplanned, 3U);
     EXPECT_GT(schedule.planned[0].sharing.mean, 2);
     for (const std::string& reason : schedule.reasons)
-      EXPECT_THAT(reason, testing::StartsWith("slots are not worth it"));
+      EXPECT_THAT(reason, testing::StartsWith("slots do not help enough"));
   }
   EXPECT_EQ(slack_for(ScheduleSettings{}, jobs, profiles), 0.001) << "no room is enough";
 }
 
-// Both policies, as what jobs do without slots is all that they differ in.
+// With both policies, which differ only in jobs without slots.
 TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
   const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(203_ms, 318_ms, {0})};
@@ -128,7 +128,7 @@ TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) 
     EXPECT_EQ(schedule.delays, std::vector<Nanos>(2));
     EXPECT_EQ(schedule.summary.stretch, 0);
     for (const std::string& reason : schedule.reasons)
-      EXPECT_THAT(reason, testing::StartsWith("slots are not worth it: iterations would take 1."));
+      EXPECT_THAT(reason, testing::StartsWith("slots do not help enough: iterations would take 1."));
     const Schedule::Group& group = schedule.planned[0];
     const double saved = group.sharing.mean - group.slots.mean;
     EXPECT_TRUE(saved < 0.25 * (group.sharing.mean - 1) || group.slots.tail > group.sharing.tail);
@@ -172,7 +172,7 @@ TEST(Plan, slack__of_slots_that_are_repaired_is_the_least) {
   EXPECT_NEAR(plan_jobs({}, jobs, profiles).summary.stretch, 0.0221, 1e-3);
 }
 
-// What the formula stands on: a reflected random walk, from a seed.
+// The model of the formula: a reflected random walk, from a seed.
 TEST(Plan, slack__keeps_lateness_within_the_tolerance) {
   Random random(3);
   constexpr double sigma = 0.02;
@@ -243,7 +243,7 @@ TEST(Plan, slots__are_for_those_that_meet) {
   const Schedule schedule = plan_jobs({}, jobs, profiles);
   EXPECT_TRUE(schedule.slots[0] && schedule.slots[1] && schedule.slots[4] && schedule.slots[5]);
   EXPECT_FALSE(schedule.slots[2] || schedule.slots[3]);
-  EXPECT_EQ(schedule.reasons[2], "it meets no other job");
+  EXPECT_EQ(schedule.reasons[2], "it shares no link with another job");
   EXPECT_EQ(schedule.delays[2], 0_ms);
   EXPECT_EQ(schedule.groups[0], schedule.groups[1]);
   EXPECT_EQ(schedule.groups[4], schedule.groups[5]);
@@ -355,8 +355,8 @@ TEST(Profile, with_compute__moves_the_bursts_apart) {
   EXPECT_EQ(scheduler::busy_time(shorter.uses[0].demand), 40_ms);
 }
 
-// As jobs with dependences between messages are measured: many bursts on all links of a topology, and periods without a
-// short common multiple. All slots with more room would take many times as much work.
+// Measurements as of jobs with dependences between messages: many bursts on all links of a topology, and periods
+// without a short common multiple. Trying all slots with more room would take many times as much work.
 TEST(Plan, work__ends_where_many_bursts_would_make_it_minutes) {
   std::vector<workload::Job> jobs;
   std::vector<Profile> profiles;

@@ -1,4 +1,4 @@
-// The main job in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
+// Tests the main case in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
 #include "mltcp/lab/experiment/run/runner.h"
 
 #include <cmath>
@@ -64,13 +64,13 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
     EXPECT_EQ(job.iterations.size(), 60U);
     EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.005 * static_cast<double>(job.isolated.count));
     ASSERT_TRUE(job.interleaved_from.has_value());
-    EXPECT_LE(*job.interleaved_from, 9U);  // the first iterations are luck: 3 to 9 over starts 2 to 4.1 ms apart
+    EXPECT_LE(*job.interleaved_from, 9U);  // the first iterations are random: 3 to 9 over starts 2 to 4.1 ms apart
     // Alone: 150 ms of compute, 13.5 MB at 1 Gbps with 6% of headers.
     EXPECT_NEAR(job.isolated.millis(), 264.6, 1.0);
   }
 }
 
-// Flows of real hosts, which look after their packets when a nap has ended and not at once.
+// Flows of modelled hosts, which process packets at the end of a nap and not at once.
 TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   Experiment experiment = two_jobs(R"(["mltcp"])");
   experiment.iterations = 24;
@@ -91,7 +91,7 @@ TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   }
 }
 
-// The same with iterations that the transport learns from the traffic: three iterations pass before it knows.
+// The same with iterations that the transport learns from the traffic, which takes three iterations.
 TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
   for (const int start : {3, 8}) {
     Experiment experiment = two_jobs(R"(["mltcp"])", 30);
@@ -110,8 +110,8 @@ TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
   }
 }
 
-// Four gradient buckets per iteration, three of them sent while the backward pass goes on: when the link is shared they
-// run into each other, and their bytes are still one iteration.
+// Four gradient buckets per iteration, three of them sent during the backward pass: on a shared link they merge, and
+// their bytes are still one iteration.
 TEST(Runner, mltcp__interleaves_jobs_of_several_buckets_with_learned_iterations) {
   const auto job = [](const std::string& name, const std::string& start) {
     return "[[job]]\nname = \"" + name + "\"\nstart = \"" + start +
@@ -157,7 +157,7 @@ buffer = "75 kB"
 }
 
 // Under fair sharing the offset of two jobs is a random walk that ends when their phases happen to be apart, so a
-// single run can be lucky. On average over starts, fair sharing costs several times as much as MLTCP does.
+// single run may have this chance. On average over starts, fair sharing costs several times as much as MLTCP.
 TEST(Runner, fair__collides_where_mltcp_interleaves) {
   double fair = 0;
   double mltcp = 0;
@@ -184,10 +184,10 @@ TEST(Runner, static_weights__interleave_too) {
 
 // The fluid limit shares the link in the ratio of the gains at every instant. Reno with synchronised losses shares it
 // in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
-// the same curve, with luck of the first losses in it, and ends where the phases are apart: at the up phase's share a.
-// The luck can put the later job ahead, and is evened out over starts; the jobs being alike, it is how far apart they
-// are that counts. The first iteration is left out: there slow start shares
-// the link, and may shut the later job out (docs/explanation/results.md, small buffers).
+// the same curve, plus the chance of the first losses, and ends where the phases are apart: at the up phase's share a.
+// Chance can put the later job ahead, and averages out over starts; as the jobs are identical, only the distance
+// counts. The first iteration is left out: there slow start shares the link, and may shut the later job out
+// (docs/reference/tables/small-buffers.md).
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
   constexpr std::size_t iterations = 12;
   std::vector<double> measured(iterations);
@@ -245,7 +245,7 @@ TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
   watched.finished = [&](const Results& so_far) {
     complete.push_back(so_far.runs.size());
     EXPECT_EQ(so_far.runs.size() + so_far.unfinished.size(), 5U);
-    // In the order of the policies, whichever ended first.
+    // In the order of the policies, not of their ends.
     std::size_t next = 0;
     for (const std::string& policy : experiment.policies)
       if (next < so_far.runs.size() && so_far.runs[next].policy == policy) ++next;
@@ -308,13 +308,13 @@ phases = [ { compute = "1 ms" }, { communicate = "1000001 B", overlap = true }, 
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_EQ(job.bytes, 5 * (1'000'001U + 2 + 500'000));
   EXPECT_EQ(job.checksum_errors, 0U);
-  // 5 ms of compute and 500 kB at half of 1 Gbps come one after the other. The first megabyte takes 8.5 ms in all,
-  // 4 ms of which overlap with computing.
+  // 5 ms of compute and 500 kB at half of 1 Gbps follow each other. The first megabyte takes 8.5 ms, 4 ms of which
+  // overlap with computing.
   EXPECT_GT(job.isolated.millis(), 5 + 8);
   EXPECT_LT(job.isolated.millis(), 5 + 8.5 + 8.5);
 }
 
-// Bit rates, starts and delays at which a run is slow and still healthy.
+// Bit rates, starts and delays with which a run is slow but valid.
 TEST(Runner, late_start_long_delay_and_jitter__are_waited_for) {
   const std::string head = "name = \"t\"\niterations = 3\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n";
   const std::string job = "compute = \"1 ms\"\ncommunicate = \"100 kB\"\n";
@@ -364,7 +364,7 @@ TEST(Runner, unaware_job__keeps_its_share_and_its_own_count_of_iterations) {
     EXPECT_TRUE(one.jobs[1].unaware);
     EXPECT_EQ(one.jobs[1].interleaved_from, std::nullopt);
   }
-  // With weight 2 against plain, and not against its like.
+  // With weight 2 against a plain job, but not against another of weight 2.
   experiment.jobs[1].unaware = false;
   experiment.policies = {"static"};
   EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, results.runs[2].jobs[0].iterations);
@@ -407,12 +407,12 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
 TEST(Runner, connection_that_ends__is_told_without_ranks_where_there_are_none) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 0.93;
-  for (workload::Job& job : experiment.jobs) job.phases[0].compute = Nanos(2'000'000'000);  // so that there is patience
+  for (workload::Job& job : experiment.jobs) job.phases[0].compute = Nanos(2'000'000'000);  // so that there is time
   EXPECT_THAT(message_of<RunError>([&] { run(experiment); }),
               ::testing::MatchesRegex("job \"[^\"]*\": a connection ended before the job did \\(unreachable\\)"));
 }
 
-// A job that always sends leaves nothing to those of lower priority; that is no matter of faults or buffers.
+// A job that always sends leaves nothing to jobs of lower priority; faults or buffers do not cause this.
 TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
   Experiment experiment = two_jobs(R"(["priority"])", 2);
   experiment.jobs[0].priority = 7;
@@ -423,7 +423,7 @@ TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
                               "give the jobs of higher priority less to send"));
 }
 
-// The seed draws each job's start, the same under all policies and another one with another seed.
+// The seed determines each job's start: the same under all policies, another one with another seed.
 TEST(Runner, start_jitter__draws_starts_from_the_seed) {
   Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 2);
   for (workload::Job& job : experiment.jobs) job.start_jitter = Nanos(5'000'000);
@@ -464,7 +464,7 @@ TEST(Runner, progress__is_by_bytes_and_never_falls) {
   EXPECT_NEAR(first["policy mltcp"], (7 * 1.1 + 20 * 1.1) / total, 1e-9);
 }
 
-// Ends the run when `when` is first told, and returns what is left of it.
+// Ends the run when `when` is first reported, and returns its partial results.
 Results interrupted_at(const Experiment& experiment, Datapath& datapath, const std::string& when,
                        std::vector<std::vector<std::string>>* kept = nullptr) {
   std::string why;
@@ -506,11 +506,11 @@ TEST(Runner, interrupted__before_any_policy_is_complete_is_an_error) {
   const Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 8);
   for (const char* when : {"a alone", "policy fair"}) {
     EXPECT_EQ(message_of<RunError>([&] { interrupted_at(experiment, *make_sim_datapath(), when); }),
-              "interrupted by a test; no policy was complete, so there is nothing to keep");
+              "interrupted by a test; no policy was complete, so no results are written");
   }
 }
 
-// An iteration may take hours: who ends the run is heard while it is under way.
+// An iteration may take hours: a run can be ended during one.
 TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
   Experiment experiment = two_jobs(R"(["fair"])", 1);
   experiment.jobs.pop_back();
@@ -518,7 +518,7 @@ TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
   job.phases.back().bytes = 200'000'000;
   const Nanos whole = run(experiment).runs[0].duration;
   EXPECT_GT(whole.millis(), 1500);
-  // The second question comes before the first isolated iteration has ended: what was told of progress then is nothing.
+  // The second question comes before the first isolated iteration has ended: no progress was reported by then.
   int asked = 0;
   double told = -1;
   RunOptions options;

@@ -1,5 +1,5 @@
-// Policies schedule and mltcp+schedule in virtual time: jobs that keep their slots, jobs that drift, and plans that
-// come from a file while the jobs run.
+// Tests policies schedule and mltcp+schedule in virtual time: jobs that keep their slots, jobs that drift, and plans
+// from a file while the jobs run.
 
 #include <filesystem>
 #include <fstream>
@@ -49,7 +49,7 @@ Results run(const Experiment& experiment, const RunOptions& options = {}) {
   return run_experiment(experiment, *make_sim_datapath(), {}, options);
 }
 
-/// Mean of iterations [from, to), less what they computed longer than usual, over the isolated time.
+/// Mean of iterations [from, to), minus their additional compute time, divided by the isolated time.
 double slowdown(const JobResult& job, std::size_t from, std::size_t to) {
   double sum = 0;
   for (std::size_t i = from; i < to; ++i) {
@@ -126,7 +126,7 @@ TEST(Schedule, jitter__is_paid_for_with_repairs_or_with_slack) {
   EXPECT_LT(results.runs[0].schedule->stretch, 0.0011);
   for (const JobResult& job : results.runs[0].jobs) EXPECT_LT(job.slowdown, 1.008);
   experiment.policies = {"mltcp+schedule"};
-  experiment.schedule.replan = false;  // nobody repairs
+  experiment.schedule.replan = false;  // no repairs
   const auto planned = run(experiment).runs[0];
   EXPECT_GT(planned.schedule->stretch, 0.004);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -149,7 +149,7 @@ TEST(Schedule, unaware_job__has_no_slots) {
   EXPECT_THAT(results.runs[0].schedule->without_slots, ElementsAre("a"));
 }
 
-// The paused job is half a period late when the other one is about to send, who makes way.
+// The paused job is half a period late when the other one is about to send; the other one's slots are moved.
 TEST(Schedule, pause__is_repaired_at_the_least_cost_of_both) {
   const Results results =
       run(two_jobs(R"(["mltcp", "schedule", "mltcp+schedule"])", 30, "pause = { iteration = 10, time = \"51 ms\" }"));
@@ -281,7 +281,7 @@ TEST(Schedule, job_that_becomes_longer__is_planned_again) {
   EXPECT_EQ(planned.jobs[1].gate_corrections, 0U);
   EXPECT_EQ(planned.jobs[1].plan_dropped, "");
   EXPECT_LT(slowdown(planned.jobs[1], 20, 60), 1.005);
-  // The other one is held to the same longer slots.
+  // The other job gets the same longer slots.
   EXPECT_NEAR(slowdown(planned.jobs[0], 20, 60), 1.06, 0.01);
 }
 
@@ -293,18 +293,18 @@ TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
   const auto unsuitable = planned_with("max_stretch = 0.01");
   EXPECT_EQ(unsuitable.schedule->replanned, 1U);
   EXPECT_THAT(unsuitable.schedule->without_slots, ElementsAre("a", "b"));
-  EXPECT_THAT(unsuitable.schedule->reasons[0], AnyOf(HasSubstr("are not worth it"), HasSubstr("were given up")));
+  EXPECT_THAT(unsuitable.schedule->reasons[0], AnyOf(HasSubstr("do not help enough"), HasSubstr("were dropped")));
   EXPECT_EQ(unsuitable.jobs[0].plan_dropped, "removed");
   EXPECT_LT(slowdown(unsuitable.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
   const auto alone = planned_with("replan = false");
   EXPECT_EQ(alone.jobs[1].plan_dropped, "misfit");
   EXPECT_EQ(alone.jobs[0].plan_dropped, "removed") << "with the one that it was planned with";
-  EXPECT_THAT(alone.schedule->reasons[0], HasSubstr("kept falling out of them"));
+  EXPECT_THAT(alone.schedule->reasons[0], HasSubstr("kept missing them"));
   EXPECT_LT(slowdown(alone.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
 }
 
-// No slots keep such jobs apart on all of the circle, and in the best ones for all of it they meet at first, too: from
-// then on both would be late in turn.
+// No slots keep such jobs apart on the whole circle. In the best ones for the whole circle they meet in the beginning,
+// too, and from then on both would be late in turn.
 TEST(Schedule, jobs_with_periods_3_percent_apart__are_parted_from_the_first_iteration_on) {
   const Results results = run_flows(
       R"(["fair", "schedule"])", 40,
@@ -320,9 +320,9 @@ TEST(Schedule, jobs_with_periods_3_percent_apart__are_parted_from_the_first_iter
   }
 }
 
-// By how much clocks may differ is no lateness, however little room there is behind a job.
+// A difference between clocks within the bound is not a delay, even with little room after a job.
 TEST(Schedule, clock_bound__may_be_larger_than_the_room_behind_a_job) {
-  // Bursts of 41 ms in turns of 87 ms: 2 ms behind each, of which a drift would begin, and a tolerance of 4.3 ms.
+  // Bursts of 41 ms in turns of 87 ms: 2 ms of room after each, and a tolerance of 4.3 ms.
   const std::string jobs = job_of("a", "45 ms", "5 MB") + job_of("b", "45 ms", "5 MB");
   const auto one = run_flows(R"(["schedule"])", 10, jobs, "clock_bound = \"4 ms\"").runs[0];
   EXPECT_EQ(one.schedule->slots.size(), 2U);
@@ -451,8 +451,8 @@ TEST_F(SchedulePlanFile, broken_or_gone__is_reported_and_MLTCP_carries_on) {
   };
   const Results results = run(two_jobs(R"(["mltcp+schedule"])", 25), options);
   ASSERT_EQ(problems.size(), 2U);
-  EXPECT_THAT(problems[0], HasSubstr("the plan with serial 1 stays"));
-  EXPECT_THAT(problems[1], HasSubstr("the file is gone"));
+  EXPECT_THAT(problems[0], HasSubstr("the plan with serial 1 still applies"));
+  EXPECT_THAT(problems[1], HasSubstr("the file was removed"));
   for (const JobResult& job : results.runs[0].jobs) {
     EXPECT_EQ(job.plan_dropped, "removed");
     EXPECT_NEAR(job.iterations[7].millis(), 110, 0.5) << "held to its slots";
@@ -468,15 +468,15 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   const Results results = run(two_jobs(R"(["mltcp+schedule"])", 12), options);
   EXPECT_THAT(
       problems,
-      ElementsAre(HasSubstr("of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their "
-                            "slots"),
-                  HasSubstr("has no slots for \"b\"")));
+      ElementsAre(
+          HasSubstr("of the 2 jobs in serial 0, \"gone\" is not in the experiment; the others have their slots"),
+          HasSubstr("has no slots for \"b\"")));
   EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "stale");
   EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "");
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
 }
 
-// A job that has never been in the plan has lost none, on any datapath.
+// A job that was never in the plan has not lost it, on any datapath.
 TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
   PlanFile plan;
   plan.jobs = {{"a", 110_ms, 60_ms}};
@@ -488,7 +488,7 @@ TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
   }
 }
 
-// Once, whatever the number of policies.
+// Only once, for any number of policies.
 TEST_F(SchedulePlanFile, jobs_that_are_not_in_it__are_named) {
   PlanFile plan;
   plan.jobs = {{"a", 110_ms, 60_ms}};
@@ -510,11 +510,10 @@ TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
   Experiment experiment = two_jobs(R"(["schedule"])", 3);
   experiment.jobs[1].unaware = true;
   static_cast<void>(run(experiment, options));
-  EXPECT_THAT(
-      problems,
-      ElementsAre(EndsWith("of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
-                           "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
-                           "are left out; nobody has slots")));
+  EXPECT_THAT(problems,
+              ElementsAre(EndsWith("of the 6 jobs in serial 0, \"b\" is unaware, \"v\" is not in the experiment, \"w\" "
+                                   "is not in the experiment, \"x\" is not in the experiment, \"y\" is not in the "
+                                   "experiment, and 1 more are left out; no job has slots")));
 }
 
 TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {

@@ -1,4 +1,4 @@
-// Jobs on a topology: what the experiment file says of it, where jobs are placed, and whole runs.
+// Tests jobs on a topology: its keys in the experiment file, the placement of jobs, and whole runs.
 
 #include <filesystem>
 #include <map>
@@ -55,14 +55,14 @@ TEST(Topology, parse__count_times_hosts_times_flows_has_a_bound) {
               HasSubstr("e.toml:10: job[1]: the jobs up to this one have more than 1000000 connections; "));
 }
 
-// Nothing would ever be paused, as no packet fits beyond xoff; and a written 0 is no wish for the default.
+// Nothing would ever be paused, because no packet fits beyond xoff; and an explicit 0 does not mean the default.
 TEST(Topology, parse__refuses_headroom_for_less_than_a_packet) {
   for (const std::string headroom : {"0 B", "1 B", "9013 B"})
     EXPECT_THAT(
         refusal(changed("buffer = \"250 kB\"",
                         "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"" + headroom + "\" }") +
                 kRing),
-        HasAll("topology.pfc.headroom: ", "less than one packet in its Ethernet frame"));
+        HasAll("topology.pfc.headroom: ", "less than one packet with its Ethernet frame"));
   EXPECT_EQ(refusal(changed("buffer = \"250 kB\"",
                             "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"9014 B\" }") +
                     kRing),
@@ -121,9 +121,9 @@ TEST(Topology, parse__refuses_what_does_not_fit) {
     std::string text = kRing;
     return kFabric + text.replace(text.find("[0, 4]"), 6, list);
   };
-  EXPECT_THAT(refusal(hosts("[0]")), HasSubstr("job[1].hosts: a ring has two workers or more"));
+  EXPECT_THAT(refusal(hosts("[0]")), HasSubstr("job[1].hosts: a ring has at least two workers"));
   EXPECT_THAT(refusal(hosts("[0, 8]")), HasSubstr("job[1].hosts: 8 is out of range; write 0 to 7"));
-  EXPECT_THAT(refusal(hosts("[0, 4, 0]")), HasSubstr("host 0 stands there twice"));
+  EXPECT_THAT(refusal(hosts("[0, 4, 0]")), HasSubstr("host 0 appears twice"));
   EXPECT_THAT(refusal(hosts("4")), HasSubstr("an array of host numbers is expected"));
 }
 
@@ -144,12 +144,13 @@ TEST(Topology, parse__reads_shared_memory_and_pfc) {
   EXPECT_EQ(given.pfc_headroom_bytes, 30'000U);
 
   EXPECT_EQ(refusal(kFabric + "shared_buffer = \"4 MB\"\n" + kRing),
-            "e.toml:10: topology.shared_buffer: each port has a buffer of its own too; keep one of the two");
+            "e.toml:10: topology.shared_buffer: buffer gives each port its own memory too; keep one of the two");
   EXPECT_EQ(refusal(with("alpha = 2\n")),
-            "e.toml:8: topology.alpha: alpha is about the memory that ports share; add shared_buffer = \"16 MB\"");
-  EXPECT_THAT(refusal(with("pfc = { xoff = \"1 kB\" }\n")), HasSubstr("topology.pfc: pfc is about the memory"));
+            "e.toml:8: topology.alpha: alpha needs memory that ports share; add shared_buffer = \"16 MB\"");
+  EXPECT_THAT(refusal(with("pfc = { xoff = \"1 kB\" }\n")),
+              HasSubstr("topology.pfc: pfc needs memory that ports share"));
   EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\nalpha = 1\npfc = { xoff = \"1 kB\" }\n")),
-              HasSubstr("topology.alpha: with pfc no queue is bounded"));
+              HasSubstr("topology.alpha: alpha bounds queues, but with pfc no queue is bounded"));
   EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\nalpha = 0\n")), HasSubstr("topology.alpha: 0 is out of range"));
   EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xon = \"1 kB\" }\n")),
               HasSubstr("topology.pfc.xoff: the key is missing"));
@@ -176,7 +177,7 @@ TEST(Topology, parse__priorities) {
             "use datapath sim");
   const std::string two = "policies = [\"priority\"]\n" + kFabric + kRing +
                           "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";
-  EXPECT_THAT(parse(two).warnings, ElementsAre(HasSubstr("one priority")));
+  EXPECT_THAT(parse(two).warnings, ElementsAre(HasSubstr("the same priority")));
   EXPECT_THAT(parse(two + "priority = 1\n").warnings, IsEmpty());
 }
 
@@ -287,7 +288,7 @@ hosts = [0, 1, 4]
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_EQ(job.checksum_errors, 0U);
   EXPECT_EQ(job.bytes, 3 * 3 * 1'000'000U);
-  // 8 ms over the uplink, with headers. The buffer takes all of it: what losses cost is luck.
+  // 8 ms over the uplink, with headers. The buffer is large enough for all of it, because the cost of losses is random.
   for (const Nanos time : job.iterations) EXPECT_NEAR(time.millis(), 1 + 8.1, 0.3);
 }
 
@@ -431,10 +432,9 @@ TEST_F(Kinds, parse__one_clear_error) {
   const auto topology = [&](const std::string& keys) { return refused("[topology]\n" + keys + kTwoJobs); };
   EXPECT_EQ(topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\n"),
             "e.toml:1: topology.k: the key is missing; write k = 4");
-  EXPECT_EQ(
-      topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\nk = 5\n"),
-      "e.toml:4: topology.k: switches with 5 ports can't have half of them up and half of them down; write an even "
-      "number, such as 6");
+  EXPECT_EQ(topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\nk = 5\n"),
+            "e.toml:4: topology.k: switches with 5 ports cannot have half of their ports up and half down; write an "
+            "even number, such as 6");
   EXPECT_EQ(topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\nk = 128\n"),
             "e.toml:4: topology.k: 128 is out of range; write 2 to 64");
   EXPECT_EQ(topology("kind = \"single-switch\"\nhosts = 1000000\nhost_rate = \"1 Gbps\"\n"),
@@ -450,22 +450,20 @@ TEST_F(Kinds, parse__one_clear_error) {
             "links between them");
   EXPECT_EQ(file("from,to,rate,direction\nh1,s,1 Gbps,\nh2,t,1 Gbps,\ns,t,1 Gbps,one-way\n"),
             "e.toml:3: topology.file: bad.csv: no path leads from \"h2\" to \"h1\"; add links in this direction");
-  EXPECT_EQ(
-      file("from,to,rate\nh1,s,1 Gbps\nh1,t,1 Gbps\n"),
-      "e.toml:3: topology.file: bad.csv:3: from: host \"h1\" has a link in line 2 already; a host has one: join its "
-      "links into one of their rate, or make it several hosts");
-  EXPECT_EQ(
-      file("from,to,rate\na1,s,1 Gbps\n"),
-      "e.toml:4: topology.hosts: no node of \"bad.csv\" is called \"h*\"; write a pattern of the hosts' names; the "
-      "first node is \"a1\"");
-  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[\"h*\", \"x\"]"), HasSubstr("is called \"x\"; "));
-  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n"), HasSubstr("e.toml:4: topology.hosts: 1 of 2 nodes is called so; "));
-  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[]"), HasSubstr("topology.hosts: 0 of 2 nodes are called so; "));
+  EXPECT_EQ(file("from,to,rate\nh1,s,1 Gbps\nh1,t,1 Gbps\n"),
+            "e.toml:3: topology.file: bad.csv:3: from: host \"h1\" has a link in line 2 already; a host has one link: "
+            "write one link with the total rate, or several hosts");
+  EXPECT_EQ(file("from,to,rate\na1,s,1 Gbps\n"),
+            "e.toml:4: topology.hosts: no node of \"bad.csv\" matches \"h*\"; write a pattern of the hosts' names; the "
+            "first node is \"a1\"");
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[\"h*\", \"x\"]"), HasSubstr("matches \"x\"; "));
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n"), HasSubstr("e.toml:4: topology.hosts: 1 of 2 nodes is matched; "));
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[]"), HasSubstr("topology.hosts: 0 of 2 nodes are matched; "));
   EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[5]"), HasSubstr("topology.hosts: a text is expected"));
 }
 
-// On every kind of network, links that data takes at packet level are those at flow level: flows take the paths of
-// packets, for each connection of each worker.
+// On every kind of network, data takes the same links at packet level and at flow level, for each connection of each
+// worker.
 TEST_F(Kinds, run__flows_take_the_paths_of_packets) {
   for (const auto& [kind, keys] : tables()) {
     SCOPED_TRACE(kind);

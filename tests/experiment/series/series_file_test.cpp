@@ -1,4 +1,4 @@
-// Files of series: what is written is read again, tables have cells of one type, and bad files get one line.
+// Tests files of series: they are read as written, columns of tables have one type, and bad files get one line.
 #include "mltcp/lab/experiment/series/series_file.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Recording in bounded memory: what is kept when rows are left out.
+// Tests recording in bounded memory: the values that are kept when rows are left out.
 #include "mltcp/lab/experiment/series/series_recorder.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace literals;
 constexpr Nanos kEpoch = 7_ms;
 constexpr Nanos kInterval = 10_us;
 
-/// A run whose connection counts a byte a microsecond, and whose window and queue peak in sample `peak`.
+/// A run whose connection sends a byte per microsecond, and whose window and queue peak in sample `peak`.
 RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, Nanos end) {
   SeriesRecorder recorder({kInterval, max_rows});
   EXPECT_TRUE(recorder.next().is_never());
@@ -40,7 +40,7 @@ RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, 
   return recorder.take();
 }
 
-// A sample reads all of them, so that what samples cost would grow with their number.
+// A sample reads all of them, so that its cost would grow with their number.
 TEST(SeriesRecorder, usual_interval__is_longer_with_many_connections) {
   const auto second_sample = [](std::size_t connections, bool is_usual) {
     SeriesRecorder recorder({kInterval, 10'000, is_usual});
@@ -80,10 +80,10 @@ TEST(SeriesRecorder, end__in_the_moment_of_a_sample_is_one_row) {
   EXPECT_EQ(series.times.size(), 6U);
   EXPECT_EQ(series.times.back(), 50_us);
   EXPECT_EQ(series.connection(5, 0).cwnd_bytes, 100);       // as at the end
-  EXPECT_EQ(series.connection(5, 0).cwnd_most_bytes, 900);  // and what the sample saw
+  EXPECT_EQ(series.connection(5, 0).cwnd_most_bytes, 900);  // and in the sample
 }
 
-// However long it is, and whichever sample peaks: it is never lost.
+// The peak is never lost, with any length and in any sample.
 TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks) {
   constexpr std::size_t entities = 3;
   for (const std::size_t samples : {255U, 256U, 257U, 258U, 513U, 2'000U, 10'007U, 100'000U}) {
@@ -99,7 +99,7 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMaxSamplesOfARow);
       for (std::size_t row = 0; row < series.times.size(); ++row)
         ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
-      if (series.sampled_every > kInterval) continue;  // then not every one of them was looked at
+      if (series.sampled_every > kInterval) continue;  // then not all samples were used
       double most = 0;
       Bytes longest = 0;
       Nanos slowest;
@@ -118,12 +118,11 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
 TEST(SeriesRecorder, entities__have_a_bound_that_is_told_in_a_line) {
   SeriesRecorder recorder({1_us, 1});
   const std::vector<SeriesConnection> many(SeriesRecorder::kMaxEntities);
-  EXPECT_EQ(
-      message_of<InputError>([&] {
-        recorder.begin(0_us, many, {{"bottleneck", Rate(1)}});
-      }),
-      "series of 8192 connections and 1 links: 8192 of both together can be recorded; leave --series out, or give "
-      "fewer ranks, flows or hosts");
+  EXPECT_EQ(message_of<InputError>([&] {
+              recorder.begin(0_us, many, {{"bottleneck", Rate(1)}});
+            }),
+            "series of 8192 connections and 1 links: at most 8192 in total can be recorded; leave --series out, or "
+            "give fewer ranks, flows or hosts");
   EXPECT_TRUE(recorder.next().is_never());
 }
 
@@ -132,7 +131,7 @@ TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
   recorder.begin(0_us, {{"a", 0, 0, 0}}, {});
   std::size_t samples = 0;
   for (; recorder.next() < 1'000_ms; ++samples) recorder.sample();
-  // Of a million, no more than eight a row, and as many again for each time that rows were left out before.
+  // Of a million samples, at most eight per row, and as many again for each time that rows were left out.
   EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMaxSamplesOfARow * 8);
 }
 

@@ -1,4 +1,4 @@
-// Sweeps: what points a file and a command line come to, and every refusal with its place.
+// Tests sweeps: the points of a file and a command line, and every refusal with its place.
 #include "mltcp/lab/experiment/sweep/sweep_file.h"
 #include "../../temporary_folder.h"
 
@@ -64,7 +64,7 @@ TEST_F(SweepFile, vary__path_without_end_is_refused) {
 TEST_F(SweepFile, vary__many_values_are_read_at_once) {
   std::string values;
   for (int i = 0; i < 300'000; ++i) values += std::to_string(i) + ",";
-  // Compared one with all others, they would take hours.
+  // Comparing each with all others would take hours.
   EXPECT_THAT(refusal("experiment = \"e.toml\"\nseeds = 10\n[vary]\niterations = [" + values + "]\n"),
               HasSubstr("points times seeds are more than 1000000 runs"));
 }
@@ -154,7 +154,7 @@ TEST_F(SweepFile, fingerprint__of_all_that_decides_a_run_and_nothing_else) {
                               "job[1].start=1 ns", "job[1].name=c", "bottleneck.faults={ loss = 0.1 }"})
     EXPECT_TRUE(all.insert(of(kExperiment, setting)).second) << setting;
   EXPECT_TRUE(all.insert(of("policies = [\"mltcp\", \"fair\"]\n" + kExperiment)).second);
-  // A trace counts with what it holds.
+  // The content of a trace counts.
   const std::string traced = "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ntrace = \"t.txt\"\n";
   put("t.txt", "DATA\n1\na -1 100 NONE 0 0 NONE 0 500 ALLREDUCE 13500 0\n");
   const std::string before = of(traced);
@@ -176,16 +176,16 @@ TEST_F(SweepFile, load__refusals_name_the_line_of_the_sweep) {
               StartsWith("s.toml:3: bottleneck.ecn.kmim: unknown key; "));
   EXPECT_THAT(vary_line("\"job[3].start\" = [\"1 ms\"]"),
               StartsWith("s.toml:3: job[3].start: \"job\" has 2 elements; "));
-  EXPECT_THAT(vary_line("\"job[x].start\" = [\"1 ms\"]"), HasSubstr("is no path of keys; "));
+  EXPECT_THAT(vary_line("\"job[x].start\" = [\"1 ms\"]"), HasSubstr("is not a path of keys; "));
   EXPECT_THAT(vary_line("\"tracker.x\" = [1]"), StartsWith("s.toml:3: tracker: unknown key; "));
   EXPECT_THAT(vary_line("\"iterations.x\" = [1]"),
-              StartsWith("s.toml:3: iterations.x: iterations is a whole number and has no keys; "));
+              StartsWith("s.toml:3: iterations.x: iterations is a whole number, which has no keys; "));
   EXPECT_THAT(vary_line("bottleneck.buffer = [\"1 MB\"]"),
-              StartsWith("s.toml:3: vary.bottleneck: a key with dots stands without quotes; "));
-  EXPECT_THAT(vary_line("cc = \"reno\""), StartsWith("s.toml:3: vary.cc: an array is expected and this is a text; "));
+              StartsWith("s.toml:3: vary.bottleneck: a key with dots has no quotes; "));
+  EXPECT_THAT(vary_line("cc = \"reno\""), StartsWith("s.toml:3: vary.cc: an array is expected, but this is a text; "));
   EXPECT_THAT(vary_line("cc = []"), StartsWith("s.toml:3: vary.cc: the array is empty; "));
-  EXPECT_THAT(vary_line("iterations = [2, 2]"), StartsWith("s.toml:3: iterations: \"2\" stands there twice; "));
-  EXPECT_THAT(vary_line("seed = [2]"), StartsWith("s.toml:3: vary: seed: it does not vary"));
+  EXPECT_THAT(vary_line("iterations = [2, 2]"), StartsWith("s.toml:3: iterations: \"2\" appears twice; "));
+  EXPECT_THAT(vary_line("seed = [2]"), StartsWith("s.toml:3: vary: seed: it is the same at every point"));
   EXPECT_THAT(vary_line("\"job[2].name\" = [\"a\"]"), HasSubstr("is the name of the job of line 8 too; "));
   EXPECT_THAT(vary_line("datapath = [\"sim\", \"ring\"]"), StartsWith("s.toml:3: datapath: \"ring\" is not available"));
 
@@ -195,11 +195,11 @@ TEST_F(SweepFile, load__refusals_name_the_line_of_the_sweep) {
   EXPECT_THAT(refusal(head + "sedes = 3\n"),
               StartsWith("s.toml:2: sedes: unknown key of a sweep; did you mean \"seeds\"?"));
   EXPECT_THAT(refusal(head + "seeds = 0\n"), StartsWith("s.toml:2: seeds: 0 is out of range; "));
-  EXPECT_THAT(refusal(head + "seeds = [1, 1]\n"), StartsWith("s.toml:2: seeds: 1 stands there twice; "));
+  EXPECT_THAT(refusal(head + "seeds = [1, 1]\n"), StartsWith("s.toml:2: seeds: 1 appears twice; "));
   EXPECT_THAT(refusal(head + "policies = [\"fare\"]\n"),
               StartsWith("s.toml:2: policies: \"fare\" is not known; did you mean \"fair\"?"));
   EXPECT_THAT(refusal(head + "[[case]]\nname = \"x\"\nset = { mltcp.slope = 2 }\n"),
-              StartsWith("s.toml:4: case[1].set.mltcp: a key with dots stands without quotes; "));
+              StartsWith("s.toml:4: case[1].set.mltcp: a key with dots has no quotes; "));
   EXPECT_THAT(refusal(head + "[[case]]\nname = \"x\"\n[[case]]\nname = \"x\"\n"), HasSubstr("another case too; "));
   EXPECT_THAT(refusal(head + "[[case]]\n"), StartsWith("s.toml:2: case[1].name: the name is empty; "));
   EXPECT_THAT(refusal(head + "[[case]]\nname = \"x\"\nset = { cc = \"reno\" }\n[vary]\ncc = [\"reno\"]\n"),
@@ -225,10 +225,10 @@ TEST_F(SweepFile, load__more_runs_than_anybody_waits_for_are_refused) {
 }
 
 TEST_F(SweepFile, vary__refusals_name_the_option) {
-  EXPECT_THAT(refused({"cc"}), StartsWith("--vary \"cc\": it is no KEY=VALUE,VALUE; "));
+  EXPECT_THAT(refused({"cc"}), StartsWith("--vary \"cc\": it is not KEY=VALUE,VALUE; "));
   EXPECT_THAT(refused({"cc=reno,"}), HasSubstr("a value is empty; "));
   EXPECT_THAT(refused({"bottleneck.ecn={kmin=30"}),
-              StartsWith("--vary bottleneck.ecn: \"{kmin=30\" is no value of TOML; "));
+              StartsWith("--vary bottleneck.ecn: \"{kmin=30\" is not a TOML value; "));
   EXPECT_THAT(refused({"bottleneck.buffer=30"}), StartsWith("--vary: bottleneck.buffer: the number 30 has no unit; "));
   EXPECT_THAT(refused({"cc=reno", "cc=cubic"}), StartsWith("--vary \"cc\": it is given twice; "));
   EXPECT_THAT(refused({"job=1"}), StartsWith("--vary: job: an array of tables is expected"));

@@ -1,4 +1,4 @@
-// Running of sweeps: nothing is run twice, nothing damaged is trusted, shards meet, failures are kept apart.
+// Tests running sweeps: nothing runs twice, damaged records are not used, shards combine, failures are recorded.
 #include "mltcp/lab/experiment/sweep/sweep_run.h"
 #include "../../temporary_folder.h"
 
@@ -90,7 +90,7 @@ TEST_F(SweepRun, run__again_runs_nothing) {
   outcome = run_sweep(sweep(), settings_);
   EXPECT_EQ(outcome.before, 8U);
   EXPECT_EQ(runs_, 8);
-  // More seeds and values: only what is new.
+  // More seeds and values: only the new ones run.
   run_sweep(sweep({"iterations=2,3,4"}, 5), settings_);
   EXPECT_EQ(runs_, 15);
   EXPECT_EQ(max_written(), 1);
@@ -155,7 +155,7 @@ TEST_F(SweepRun, record__damaged_in_any_way_is_made_anew) {
   put(path, good.substr(0, good.size() / 2));
   EXPECT_EQ(run_sweep(sweep({}, 1), settings_).ran, 1U);
   EXPECT_EQ(content(path), good);
-  // The record of another run under this one's name.
+  // The record of another run, under the name of this one.
   run_sweep(sweep({}, 2), settings_);
   for (const fs::path& other : records())
     if (other != path) fs::copy_file(other, path, fs::copy_options::overwrite_existing);
@@ -268,7 +268,7 @@ TEST_F(SweepRun, experiment__whose_trace_changes_meanwhile_is_refused) {
   put(folder_ / "e.toml", "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ntrace = \"t.txt\"\n");
   const Sweep read = sweep({}, 1);
   put(folder_ / "t.txt", "DATA\n1\na -1 100 NONE 0 0 NONE 0 500 ALLREDUCE 13501 0\n");
-  EXPECT_THAT(message_of<RunError>([&] { run_sweep(read, settings_); }), HasSubstr("has changed while the sweep runs"));
+  EXPECT_THAT(message_of<RunError>([&] { run_sweep(read, settings_); }), HasSubstr("changed during the sweep"));
   EXPECT_EQ(runs_, 0);
 }
 
@@ -287,7 +287,7 @@ TEST_F(SweepRun, progress__ends_with_all_done) {
   EXPECT_DOUBLE_EQ(fraction, 1.0);
 }
 
-// Real runs, whatever the number of threads.
+// Real runs, with any number of threads.
 TEST_F(SweepRun, results__do_not_depend_on_threads) {
   put(folder_ / "e.toml",
       "iterations = 3\n[bottleneck]\nrate = \"1 Gbps\"\nbuffer = \"75 kB\"\n[[job]]\nname = \"a\"\ncount = 2\n"

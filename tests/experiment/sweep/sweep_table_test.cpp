@@ -1,4 +1,4 @@
-// The table of a sweep against numbers worked out by hand.
+// Tests the table of a sweep against numbers computed by hand.
 #include "mltcp/lab/experiment/sweep/sweep_table.h"
 
 #include <cmath>
@@ -152,7 +152,7 @@ TEST(SweepTable, cells__leave_out_what_does_not_vary) {
   EXPECT_THAT(cells.rows[2],
               ElementsAre("75 kB", "mltcp", "1.060 ±0.508", "1.010 ±0.127", "1.020", "1.375 ±0.318", "2/2", "6.5", "8",
                           "1.238 ±1.747", "1.342 ±0.106", "1.189 ±1.407", "1.172 ±1.278"));
-  // A seed that is missing somewhere shows.
+  // The table shows missing seeds.
   all.table.points[1].rows[0].seeds = 1;
   cells = cells_of(all.sweep, all.table);
   EXPECT_EQ(cells.rows[0][2], "seeds");

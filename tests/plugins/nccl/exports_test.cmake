@@ -1,4 +1,4 @@
-# The plug-in exports the tables that NCCL looks up, each of them, and nothing else.
+# The plug-in exports all the tables that NCCL looks up, and nothing else.
 #
 #   cmake -DNM=... -DLIBRARY=... -P exports_test.cmake
 cmake_minimum_required(VERSION 3.25)

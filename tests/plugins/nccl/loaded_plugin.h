@@ -1,5 +1,5 @@
-// The plug-in as NCCL has it: the shared object, loaded with RTLD_NOW and RTLD_LOCAL, the newest table that is looked
-// for first, and the same calls whatever its version.
+// The plug-in as NCCL uses it: the shared object, loaded with RTLD_NOW and RTLD_LOCAL, and the newest of its tables
+// that this NCCL knows; the calls are the same for all versions.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ struct Handle {
   alignas(8) unsigned char bytes[kHandleBytes] = {};
 };
 
-/// What all versions' properties have, and a later one's where there is.
+/// The properties common to all versions, and later ones if the version has them.
 struct Facts {
   std::string name;
   std::uint64_t guid = 0;
@@ -155,7 +155,7 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   [[nodiscard]] const void* symbol(const std::string& name) const { return dlsym(library_, name.c_str()); }
-  /// Null if the object lacks it.
+  /// Null if the object does not have it.
   [[nodiscard]] std::unique_ptr<Net> net(int version) const {
     const void* const table = symbol("ncclNetPlugin_v" + std::to_string(version));
     if (table == nullptr) return nullptr;
@@ -174,7 +174,7 @@ class Library {
         return nullptr;
     }
   }
-  /// The newest that an NCCL which knows versions up to `newest` takes.
+  /// The table that an NCCL with versions up to `newest` chooses.
   [[nodiscard]] std::unique_ptr<Net> newest_net(int newest = 12) const {
     for (int version = newest; version > 5; --version)
       if (auto found = net(version)) return found;
@@ -194,14 +194,14 @@ struct Line {
   std::string text;
 };
 
-/// The lines that the plug-in has logged by log() since the last call.
+/// The lines that the plug-in has logged with log() since the last call.
 std::vector<Line> take_lines();
 [[gnu::format(printf, 5, 6)]] void log(LogLevel level, unsigned long flags, const char* where, int line,
                                        const char* format, ...);
 
-/// Asks test() until the request has ended, for 20 s at most. `size` may be null.
+/// Calls test() until the request has ended, for at most 20 s. `size` may be null.
 Result finish(Net& net, void* request, int* size = nullptr);
-/// Posts until there is a request, for 20 s at most.
+/// Posts until it gets a request, for at most 20 s.
 void* send(Net& net, void* comm, void* data, std::size_t size);
 void* receive(Net& net, void* comm, void* data, std::size_t size);
 
@@ -211,9 +211,9 @@ struct Pair {
   void* send_comm = nullptr;
   void* receive_comm = nullptr;
 };
-/// Throws std::runtime_error after 20 s, or with what connect() or accept() returns.
+/// Throws std::runtime_error after 20 s, or with the error of connect() or accept().
 Pair connect(Net& from, Net& to);
-/// One more by the same listener and the same handle.
+/// Opens another connection with the same listener and handle.
 void connect_again(Net& from, Net& to, Handle handle, Pair& pair);
 void close(Net& from, Net& to, const Pair& pair);
 

@@ -1,5 +1,5 @@
-// What NCCL does with its network, over UDP on the loopback, by each version of the interface. Each test loads a copy
-// of the object, so that it has a plug-in of its own with the environment that it sets.
+// Tests the plug-in with the calls of NCCL, over UDP on the loopback, with each version of the interface. Each test
+// loads a copy of the object, and so has its own plug-in with its own environment.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class Environment {
   }
 };
 
-/// A copy of the object: what is loaded from one file twice is loaded once.
+/// A copy of the object, because a second load of the same file has no effect.
 class Copy {
  public:
   Copy() : file_(folder_ / "libnccl-net.so") {
@@ -56,7 +56,7 @@ class Copy {
 
 const Values kLoopback{{"MLTCP_DEVICE", "udp:127.0.0.1"}, {"MLTCP_PEER_TIMEOUT_MS", "2000"}};
 
-/// A plug-in that is ready, and one connection of it with itself.
+/// An initialised plug-in, and one connection to itself.
 class Loaded {
  public:
   explicit Loaded(int version = 8, const Values& environment = kLoopback)
@@ -199,7 +199,7 @@ TEST(Messages, as_many_as_may_be_under_way__land_in_the_order_of_posts) {
   ASSERT_EQ(loaded.net().send(loaded.pair.send_comm, messages[0].data(), messages[0].size(), &more), Result::success);
   EXPECT_EQ(more, nullptr);
   for (auto& buffer : buffers) receiving.push_back(loaded.receive(buffer));
-  for (std::size_t i = kRequests; i-- > 0;) {  // the latest first, so that the others are kept meanwhile
+  for (std::size_t i = kRequests; i-- > 0;) {  // the latest first, so that results of the others must be stored
     int size = 0;
     EXPECT_EQ(finish(loaded.net(), receiving[i], &size), Result::success);
     EXPECT_EQ(static_cast<std::size_t>(size), messages[i].size());
@@ -316,7 +316,7 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
     EXPECT_EQ(connect_by(loaded.net(), bad), Result::invalid_usage) << i;
     EXPECT_EQ(take_lines().size(), 1U);
   }
-  Handle noted = good;  // a note of another attempt, which there is not
+  Handle noted = good;  // refers to an attempt that does not exist
   noted.bytes[95] = 77;
   EXPECT_EQ(connect_by(loaded.net(), noted), Result::success);
   EXPECT_EQ(loaded.net().close_listen(listen_comm), Result::success);
@@ -325,7 +325,7 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
 // ---- Ends
 // --------------------------------------------------------------------------------------------------------------
 
-// Messages of one byte value, and buffers: 16 MB each way, of which a part is on its way when an end closes.
+// Messages of one byte value, and buffers: 16 MB in each direction, partly in flight when an end closes.
 std::vector<std::vector<std::byte>> filled(std::size_t count, std::byte value) {
   return std::vector<std::vector<std::byte>>(count, std::vector<std::byte>(1 << 20, value));
 }
@@ -342,7 +342,7 @@ TEST(Ends, of_a_sender_with_requests_under_way__give_memory_back) {
     finish(loaded.net(), sending.front());
     loaded.close_send();
     for (auto& message : messages) std::ranges::fill(message, std::byte{2});
-    // What the receiver waits for has come, as it was, or ends.
+    // Each receive completes with the original bytes, or fails. It never gets the bytes that were written afterwards.
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       finish(loaded.net(), receiving[i]);
       EXPECT_EQ(std::ranges::count(buffers[i], std::byte{2}), 0);
@@ -386,7 +386,7 @@ TEST(Ends, of_the_peer_that_were_told__are_not_waited_for) {
   for (int round = 0; round < 5; ++round) {
     auto loaded = std::make_unique<Loaded>(11);
     loaded->close_receive();
-    // Until that is known there.
+    // Until the other end knows it.
     std::vector<std::byte> message = random_bytes(1000);
     EXPECT_EQ(finish(loaded->net(), loaded->send(message)), Result::remote_error);
     loaded->close_send();
@@ -405,7 +405,7 @@ TEST(Ends, of_the_peer__are_no_error_of_isend) {
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
-  // Nor once that is known.
+  // Nor after the other end knows it.
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
@@ -427,14 +427,14 @@ TEST(SetUp, wrong_interface__is_refused_and_named) {
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].level, LogLevel::warn);
   EXPECT_THAT(lines[0].text, AllOf(HasSubstr("MLTCP_DEVICE"), HasSubstr("eth99"), HasSubstr("lo 127.0.0.1"),
-                                   HasSubstr("NCCL goes on without")));
+                                   HasSubstr("NCCL continues without")));
 }
 
 TEST(SetUp, wrong_interface_where_mltcp_is_required__fails_the_job) {
   const Environment environment(Values{{"MLTCP_DEVICE", "udp:eth99"}, {"MLTCP_REQUIRED", "1"}});
   const Copy copy;
   const auto net = copy.object().newest_net();
-  ASSERT_EQ(net->init(&log), Result::success);  // NCCL would take another network
+  ASSERT_EQ(net->init(&log), Result::success);  // otherwise NCCL would choose another network
   int count = 0;
   ASSERT_EQ(net->devices(&count), Result::success);
   ASSERT_EQ(count, 1);
@@ -483,7 +483,7 @@ TEST(SetUp, object_loaded_and_initialised_twice__is_one_plugin) {
   const Pair later = connect(*second, *second);
   close(*second, *second, later);
   EXPECT_EQ(second->finalize(), Result::success);
-  // And once more, after everything was given back.
+  // And again, after everything was released.
   ASSERT_EQ(first->init(&log), Result::success);
   close(*first, *first, connect(*first, *first));
   EXPECT_EQ(first->finalize(), Result::success);
@@ -518,7 +518,7 @@ TEST(SetUp, without_settings__takes_interfaces_of_the_host) {
 // ---- Profiler
 // ----------------------------------------------------------------------------------------------------------
 
-/// NCCL's calls for a collective of a communicator, and the operation of its proxy thread.
+/// NCCL's calls to the profiler for a collective of a communicator, and for the operation of its proxy thread.
 void collective(const ProfilerV4& profiler, void* context, const char* function, std::size_t count) {
   ProfilerEvent called{};
   called.kind = kCollectiveEvent;

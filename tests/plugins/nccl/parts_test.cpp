@@ -1,4 +1,4 @@
-// The parts of the plug-in that need no network: settings, the choice of devices, handles.
+// Tests the parts of the plug-in that need no network: settings, the choice of devices, handles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(Environment, required__is_known_where_the_rest_is_wrong) {
   EXPECT_FALSE(is_required(&get));
   variables = {};
   EXPECT_FALSE(is_required(&get));
-  // Who gives a key doesn't want another network that sends in the clear, least of all if the key is wrong.
+  // With a key, even a wrong one, NCCL must not fall back to another network, which would send unencrypted.
   variables = {{"MLTCP_KEY_FILE", "/nowhere/job.key"}, {"MLTCP_REQUIRED", "0"}};
   EXPECT_TRUE(is_required(&get));
   EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE: /nowhere/job.key"));
@@ -148,7 +148,7 @@ TEST(Handle, written__is_read) {
   note_attempt(bytes, 7);
   EXPECT_EQ(attempt_in(bytes), 7U);
   EXPECT_EQ(read_handle(bytes, address, token), nullptr);
-  // The layout that others read.
+  // The layout that other programs read.
   EXPECT_EQ(std::memcmp(bytes.data(), "MLTN\x01\x00\x01\x23", 8), 0);
   EXPECT_EQ(std::memcmp(bytes.data() + 16, "MLTA", 4), 0);
   EXPECT_TRUE(std::all_of(bytes.begin() + 96, bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));
@@ -164,7 +164,7 @@ TEST(Handle, damaged_or_foreign__is_refused_with_the_reason) {
     bad[i] ^= std::byte{1};
     const char* const why = read_handle(bad, address, token);
     ASSERT_NE(why, nullptr) << i;
-    EXPECT_THAT(why, HasSubstr(i < 4 ? "none of MLTCP's" : i == 4 ? "another version" : "damaged"));
+    EXPECT_THAT(why, HasSubstr(i < 4 ? "not from MLTCP" : i == 4 ? "another version" : "damaged"));
   }
   EXPECT_NE(read_handle(Bytes{}, address, token), nullptr);
 }

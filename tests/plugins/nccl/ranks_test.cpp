@@ -1,5 +1,5 @@
-// Ranks in processes of their own: a ring of eight that reduces, and peers that are killed. A rank is this program, run
-// again: a fork would have the plug-in of the test.
+// Tests ranks in processes of their own: a ring of eight that reduces, and peers that are killed. A rank runs this
+// program again, because a fork would inherit the plug-in of the test.
 //
 //   plugins_nccl_ranks_test --rank ROLE NUMBER RANKS HANDLES_IN HANDLES_OUT
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ void ready(Net& net) {
 // ---- What ranks do
 // -----------------------------------------------------------------------------------------------------
 
-/// Sends `size` bytes to the next rank and receives as many of the one before.
+/// Sends `size` bytes to the next rank, and receives the same number from the previous one.
 void shift(Net& net, const Pair& pair, const std::uint32_t* out, std::uint32_t* in, std::size_t size) {
   void* const receiving = receive(net, pair.receive_comm, in, size);
   void* const sending = send(net, pair.send_comm, const_cast<std::uint32_t*>(out), size);
@@ -54,7 +54,7 @@ void shift(Net& net, const Pair& pair, const std::uint32_t* out, std::uint32_t* 
     throw std::runtime_error(take_lines().front().text);
 }
 
-/// All-reduce on a ring: sums go round, then what they are.
+/// All-reduce on a ring: partial sums go around, then the results.
 void reduce(Net& net, const Pair& pair, int rank, int ranks, std::vector<std::uint32_t>& values) {
   const std::size_t part = values.size() / static_cast<std::size_t>(ranks);
   const auto at = [&](int index) {
@@ -88,7 +88,7 @@ int ring(Net& net, int rank, int ranks, int next, int own) {
   return net.finalize() == Result::success ? 0 : 5;
 }
 
-/// Receives one short message, has a long one under way, and waits to be killed.
+/// Receives one short message, begins a long one, and waits to be killed.
 int victim_receives(Net& net, int own) {
   void* listen_comm = nullptr;
   void* comm = nullptr;
@@ -123,7 +123,7 @@ int be_a_rank(const std::vector<std::string>& arguments) {
   const int own = std::stoi(arguments.at(4));
   try {
     const Library library(MLTCP_NCCL_PLUGIN);
-    // An NCCL of another age on each: they understand each other.
+    // A different version of NCCL on each rank: they work together.
     const auto net = library.newest_net(7 + rank % 5);
     ready(*net);
     if (role == "ring") return ring(*net, rank, ranks, next, own);
@@ -197,7 +197,7 @@ TEST_F(Ranks, ring_of_eight__reduces) {
   for (const pid_t rank : ranks) EXPECT_EQ(status_of(rank), 0);
 }
 
-/// The milliseconds until the request ends, which it does with an error.
+/// Expects the request to end with an error. Returns the milliseconds until then.
 std::int64_t time_to_error(Net& net, void* request) {
   const auto begin = Clock::now();
   EXPECT_EQ(finish(net, request), Result::remote_error);
@@ -217,14 +217,14 @@ TEST_F(Ranks, receiver_that_is_killed__ends_sends_in_time) {
   std::vector<char> message(kLong);
   ASSERT_EQ(finish(*net, send(*net, comm, message.data(), 1)), Result::success);
   void* const first = send(*net, comm, message.data(), message.size());
-  void* const second = send(*net, comm, message.data(), message.size());  // no buffer waits for it
+  void* const second = send(*net, comm, message.data(), message.size());  // without a buffer at the peer
   kill(victim, SIGKILL);
   EXPECT_EQ(status_of(victim), -1);
   take_lines();
   EXPECT_LT(time_to_error(*net, first), 3000);
   EXPECT_LT(time_to_error(*net, second), 1000);
   ASSERT_EQ(take_lines().size(), 1U);
-  // isend() itself has no error, then as before.
+  // isend() itself succeeds, the rest is as before.
   void* const third = send(*net, comm, message.data(), 1);
   EXPECT_LT(time_to_error(*net, third), 1000);
   EXPECT_EQ(net->close_send(comm), Result::success);

@@ -1,5 +1,5 @@
-"""Backend "mltcp" of torch.distributed: the same as "gloo" over kernel TCP, who tells iterations, and what goes wrong. Exit
-status 77: there is no PyTorch with Gloo for this interpreter."""
+"""Tests backend "mltcp" of torch.distributed: same results as "gloo" over kernel TCP, announcement of iterations,
+errors. Exit status 77: this interpreter has no PyTorch with Gloo."""
 import json
 import os
 import signal
@@ -16,7 +16,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 class Ranks:
-    """Processes of a scenario: forks of this one, or with `fresh` or `user` started anew."""
+    """Processes of a scenario: forks of this one, or new ones with `fresh` or `user`."""
 
     def __init__(self, scenario, ranks, user=None, fresh=False, **environment):
         self.folder = tempfile.TemporaryDirectory()
@@ -43,7 +43,7 @@ class Ranks:
         self.folder.cleanup()
 
     def end(self):
-        """(exit status, last line as JSON or None, standard error) of each."""
+        """(exit status, last line as JSON or None, standard error) of each process."""
         found = []
         for one in self.processes:
             out, error = one.communicate()
@@ -58,7 +58,7 @@ def run(scenario, ranks, **environment):
 
 
 def python(code, fresh=False, **environment):
-    """(exit status, standard output, standard error) of a program: in a fork of this process, or with `fresh` started anew."""
+    """(exit status, standard output, standard error) of a program, run in a fork of this process or, `fresh`, a new one."""
     base = {name: value for name, value in os.environ.items() if not name.startswith("GLOO_")}
     base.update(environment)
     if fresh:
@@ -73,7 +73,7 @@ def python(code, fresh=False, **environment):
 
 
 def unprivileged_user():
-    """Whom root can be for a test; None for other users, and where that one can't read the tree, which is said."""
+    """The user that root becomes for a test. None for other users, and (with a message) if it cannot read the tree."""
     if os.getuid() != 0:
         return None
     nobody = 65534
@@ -134,7 +134,7 @@ class BackendTest(unittest.TestCase):
                     self.assertEqual(one["named"], ["program", "hook"])
                     self.assertEqual(one["every"], ["program", "program"])
                     self.assertEqual(one["refused"], 2 * [
-                        'the process group does not go over MLTCP; make it with backend "mltcp"'])
+                        'the process group does not use MLTCP; create it with backend "mltcp"'])
 
     def test_gradients_as_views_of_buckets_are_averaged_as_without_the_hook(self):
         for ranks in (2, 3):
@@ -173,7 +173,7 @@ class BackendTest(unittest.TestCase):
             self.assertEqual(status, 1)
             line = error.splitlines()[-1]
             self.assertIn("GLOO_SOCKET_IFNAME=nowhere0", line)
-            self.assertRegex(line, r'this machine has no interface "nowhere0"; take one of these: .*\blo\b')
+            self.assertRegex(line, r'this machine has no interface "nowhere0"; use one of these: .*\blo\b')
             self.assertIn("docs/how-to/torch.md", line)
 
     def test_settings_that_are_wrong_are_named(self):
@@ -249,7 +249,7 @@ class ImportTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / library.name
             copy.write_bytes(library.read_bytes())
-            # The linker's variable is read when a process starts.
+            # The dynamic linker reads its variable when a process starts.
             status, _, error = python("import os, sys, mltcp.torch\n"
                                       "del sys.modules['mltcp.torch']\n"
                                       f"os.environ['MLTCP_TORCH_LIBRARY'] = '{copy}'\n"
@@ -260,7 +260,7 @@ class ImportTest(unittest.TestCase):
     def test_another_release_of_pytorch_is_refused(self):
         status, _, error = python("import torch; torch.__version__ = '9.9.0'; import mltcp.torch")
         self.assertNotEqual(status, 0)
-        self.assertRegex(error.splitlines()[-1], r"was built with PyTorch 1\.13\S*, and this is 9\.9\.0; build it anew")
+        self.assertRegex(error.splitlines()[-1], r"was built with PyTorch 1\.13\S*, but this is 9\.9\.0; build it again")
 
     def test_what_is_no_library_is_named(self):
         status, _, error = python("import mltcp.torch", MLTCP_TORCH_LIBRARY="/nowhere/libmltcp-torch.so.0")

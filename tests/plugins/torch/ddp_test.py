@@ -1,4 +1,4 @@
-"""tools/ddp as its users run it: ddp_test.py DDP MLTCP. Exit status 77: this machine can't run what it needs."""
+"""Tests tools/ddp as its users run it: ddp_test.py DDP MLTCP. Exit status 77: this machine does not support it."""
 import json
 import subprocess
 import sys
@@ -40,7 +40,7 @@ class DdpTest(unittest.TestCase):
                 expected = iterations * 2 * (ranks - 1) / ranks * one["gradient_bytes"]
                 segments = one["kernel"]["tcp_segments"]
                 if one["transport"] == "mltcp":
-                    # All gradients by the device, and the kernel's TCP, which has the store, carries nothing while it trains.
+                    # MLTCP carries all gradients; the kernel's TCP, which carries the store, is idle during training.
                     self.assertGreater(one["state"]["bytes_posted"], expected)
                     self.assertLess(segments, 50)
                 else:
@@ -50,10 +50,10 @@ class DdpTest(unittest.TestCase):
         self.assertRegex(svg, r"mltcp")
 
     def test_what_is_wrong__is_said_in_a_line(self):
-        for arguments, text in ((["--rate", "fast"], "is no rate"), (["--parts", "all"], '"all" is none of single, shared'),
-                                (["--compute", "12"], "is no time"), (["--model", "vgg"], "invalid choice"),
-                                (["--json", "/nowhere/x.json"], "/nowhere/x.json can't be written"),
-                                (["--mltcp", "/nowhere"], "/nowhere is no program; build it")):
+        for arguments, text in ((["--rate", "fast"], "is not a rate"), (["--parts", "all"], '"all" is none of single, shared'),
+                                (["--compute", "12"], "is not a time"), (["--model", "vgg"], "invalid choice"),
+                                (["--json", "/nowhere/x.json"], "/nowhere/x.json cannot be written"),
+                                (["--mltcp", "/nowhere"], "/nowhere is not a program; build it")):
             with self.subTest(arguments=arguments):
                 ended = subprocess.run([DDP, "--mltcp", MLTCP, *arguments], capture_output=True, text=True, timeout=60)
                 self.assertEqual(ended.returncode, 2, ended.stderr)
@@ -63,7 +63,7 @@ class DdpTest(unittest.TestCase):
     def test_help__says_what_is_run(self):
         ended = ddp("--help")
         self.assertEqual(ended.returncode, 0)
-        for word in ("--json", "--svg", "--repeats", "stood in for", "Exit status"):
+        for word in ("--json", "--svg", "--repeats", "is simulated", "Exit status"):
             self.assertIn(word, ended.stdout)
 
 

@@ -1,6 +1,6 @@
-"""A Python program that runs in a fork of this process, which has imported PyTorch already: that takes longer than most of
-what tests do with it. What happens at the interpreter's end is left to those that start processes of their own. Whoever
-imports this ends with status 77 where there is no PyTorch with Gloo for this interpreter."""
+"""Runs Python programs in forks of this process, which has already imported PyTorch, because the import takes longer
+than most tests. Behaviour at the interpreter's end is tested in new processes. Importing this module ends the program
+with status 77 if this interpreter has no PyTorch with Gloo."""
 import os
 import runpy
 import signal
@@ -19,8 +19,8 @@ if not dist.is_available() or not dist.is_gloo_available():
 
 
 class Forked:
-    """`arguments` begins with the program's path; `environment` is all of it. Its standard output can be read while it
-    runs, the standard error once it has ended."""
+    """`arguments` begins with the program's path; `environment` is the whole environment. The standard output can be
+    read while the program runs, the standard error once it has ended."""
 
     def __init__(self, arguments, environment):
         self.returncode = None
@@ -46,7 +46,7 @@ class Forked:
         os.kill(self.pid, 9)
 
     def communicate(self):
-        """What it has written since, when it has ended: (standard output, standard error)."""
+        """Waits for its end. Returns the rest of its output: (standard output, standard error)."""
         if self._error.closed:
             return "", ""
         out = self.stdout.read()
@@ -60,7 +60,7 @@ class Forked:
 
 def _become(arguments, environment, out, error):
     status = 1
-    signal.alarm(200)  # one that hangs ends by it
+    signal.alarm(200)  # ends a program that hangs
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
@@ -68,10 +68,10 @@ def _become(arguments, environment, out, error):
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
         os.environ.clear()
         os.environ.update(environment)
-        dist.set_debug_level_from_env()  # was read when PyTorch was imported
+        dist.set_debug_level_from_env()  # PyTorch read it at the import, before `environment` was set
         sys.argv = [str(one) for one in arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
-        if dist.is_initialized():  # as at the interpreter's end: what has been sent arrives
+        if dist.is_initialized():  # as at the interpreter's end, so that sent messages arrive
             dist.destroy_process_group()
         status = 0
     except SystemExit as end:

@@ -1,5 +1,5 @@
-"""A rank of a small training: rank.py RANK RANKS STORE. Prints a line of JSON: a checksum of its parameters, and what the
-congestion control saw."""
+"""A rank of a small training: rank.py RANK RANKS STORE. Prints a line of JSON: a checksum of its parameters, and the
+state of the congestion control."""
 import hashlib
 import json
 import os
@@ -23,8 +23,8 @@ generator = torch.Generator().manual_seed(100 + rank)
 sent = 0
 for step in range(6):
     if "mltcp.torch" in sys.modules:
-        mltcp.torch.begin_iteration(1)  # exact from here on: what is counted is this step's
-    # Few, as multiplying takes longest where the BLAS is the reference's, and gradients are as long with any number.
+        mltcp.torch.begin_iteration(1)  # exact from here on: only bytes of this step count
+    # Few samples: multiplying is slow with the reference BLAS, and the gradients' size does not depend on the number.
     data = torch.randn(4, 64, generator=generator)
     labels = torch.randint(0, 10, (4,), generator=generator)
     optimizer.zero_grad()

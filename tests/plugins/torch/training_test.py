@@ -1,5 +1,5 @@
-"""DistributedDataParallel over MLTCP and over Gloo's TCP: the same script, with the same result to the bit. Exit status 77:
-there is no PyTorch with Gloo for this interpreter."""
+"""Tests that the same script of DistributedDataParallel gives bit-identical results over MLTCP and over Gloo's TCP.
+Exit status 77: this interpreter has no PyTorch with Gloo."""
 import json
 import os
 import subprocess
@@ -14,7 +14,7 @@ RANK = Path(__file__).with_name("rank.py")
 
 
 def train(ranks, transport, fresh=True, **environment):
-    """What each rank prints, and the exit statuses; ranks are forks of this process, or with `fresh` started anew."""
+    """The output of each rank, and the exit statuses; ranks are forks of this process, or new ones with `fresh`."""
     with tempfile.TemporaryDirectory() as folder:
         base = dict(os.environ, **{"GLOO_DEVICE_TRANSPORT": transport, "GLOO_SOCKET_IFNAME": "lo", **environment})
         started = []
@@ -41,7 +41,7 @@ class TrainingTest(unittest.TestCase):
         for ranks in (2, 3):
             told = {}
             for transport in ("TCP", "MLTCP"):
-                # Whose interpreters end as a user's do.
+                # New interpreters, which end as those of users do.
                 ended = train(ranks, transport, fresh=ranks == 2)
                 for status, _, error in ended:
                     self.assertEqual(status, 0, error)

@@ -1,5 +1,5 @@
-"""A rank of the tests of backend "mltcp": worker.py SCENARIO RANK RANKS STORE. Prints lines of JSON. Backend "gloo", on kernel
-TCP, where the environment has WORKER_BACKEND=gloo."""
+"""A rank of the tests of backend "mltcp": worker.py SCENARIO RANK RANKS STORE. Prints lines of JSON. With
+WORKER_BACKEND=gloo in the environment, uses backend "gloo" on kernel TCP."""
 import hashlib
 import json
 import multiprocessing
@@ -64,7 +64,7 @@ def collectives():
     swapped = torch.empty_like(mine)
     dist.all_to_all_single(swapped, mine)
     found.append(swapped)
-    # Point to point, to the next rank, and from whoever.
+    # Point to point: to the next rank, and from any rank.
     token = torch.tensor([float(rank)])
     came = torch.empty(1)
     wait = dist.isend(token, (rank + 1) % ranks, tag=5)
@@ -94,7 +94,7 @@ def collectives():
 
 
 def groups():
-    """Iterations are those of the group that is trained, or named."""
+    """Iterations count for the group that is trained, or named."""
     use_mltcp()
     start()
     other = dist.new_group()
@@ -144,7 +144,7 @@ def train():
     for step in range(int(os.environ.get("WORKER_STEPS", "24"))):
         if mark == "program" and backend == "mltcp":
             mltcp.torch.begin_iteration(1_000_000)
-        # Few, as multiplying takes longest where the BLAS is the reference's, and gradients are as long with any number.
+        # Few samples: multiplying is slow with the reference BLAS, and the gradients' size does not depend on them.
         data, labels = torch.randn(4, 64, generator=generator), torch.randint(0, 10, (4,), generator=generator)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(ddp(data), labels).backward()
@@ -172,7 +172,7 @@ def reduce_for_ever():
                 say(pid=os.getpid())
     except RuntimeError as error:
         say(error=str(error))
-        os._exit(3)  # a rank that is gone can't say goodbye
+        os._exit(3)  # a dead rank cannot close its connections
 
 
 def resident():
@@ -191,7 +191,7 @@ def threads():
 
 def footprint():
     torch.set_num_threads(2)
-    torch.rand(600, 600) @ torch.rand(600, 600)  # PyTorch's own threads are there
+    torch.rand(600, 600) @ torch.rand(600, 600)  # starts PyTorch's own threads
     before, memory, number = threads(), resident(), torch.get_num_threads()
     use_mltcp()
     dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
@@ -203,15 +203,15 @@ def footprint():
 
 
 def last_hold():
-    """Rank 0 comes to its end as a thread of its process group waits for Python's lock, to drop the last of a tensor. With
-    WORKER_HOLDS the program holds the group, too."""
+    """Rank 0 ends while a thread of its process group waits for Python's lock, to release the last reference to a
+    tensor. With WORKER_HOLDS, the program still refers to the group."""
     use_mltcp()
     start()
     begun = Path(f"{store}.begun")
     if rank == 0:
         if "WORKER_HOLDS" in os.environ:
             sys.held = dist.distributed_c10d._get_default_group()
-        sys.setswitchinterval(1000)  # the lock is kept until something here waits
+        sys.setswitchinterval(1000)  # keeps the lock until this thread waits
         dist.all_reduce(torch.ones(1000), async_op=True)
         begun.touch()
         end = time.monotonic() + 1
@@ -224,7 +224,7 @@ def last_hold():
 
 
 def fork():
-    """A child of multiprocessing that has its parent's groups, and does nothing, ends."""
+    """A child of multiprocessing that inherits its parent's groups and does nothing can end."""
     use_mltcp()
     start()
     dist.all_reduce(torch.ones(1000))

@@ -1,4 +1,4 @@
-// Chakra traces: what producers write differently, what is damaged, and what the samples of others hold.
+// Tests Chakra traces: differences between producers, damaged files, and published samples.
 
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-/// The wire format, written by hand: what is read must not depend on how one library writes.
+/// Writes the wire format without a library, so that reading does not depend on how one library writes.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);
@@ -127,7 +127,7 @@ TEST(Chakra, times__are_nanoseconds_where_the_text_format_was_converted) {
   const ExecutionGraph graph = parse(metadata + framed(number(kId, 1) + bytes(kName, "COMP_NODE_conv1_BWD_IG") +
                                                        number(kType, 4) + number(kDuration, 5)));
   EXPECT_EQ(graph.ranks[0].nodes[0].length, Nanos(5));
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken as nanoseconds")));
 }
 
 TEST(Chakra, operations_of_the_host__take_no_time_beside_a_device) {
@@ -162,8 +162,9 @@ TEST(Chakra, rank__is_that_which_messages_come_from_and_go_to) {
   const std::string text = metadata + message_of(1, true, 3, 2) + message_of(2, false, 2, 3);
   const ExecutionGraph graph = parse_trace_graph(text, "t.et", {.ranks = 4, .alike = false});
   EXPECT_THAT(graph.recorded_ranks, ElementsAre(3));
-  EXPECT_EQ(refusal(text),
-            "t.0.et: node 1 is of rank 3, the file's name says 0; rename the file to end in the rank that it is of");
+  EXPECT_EQ(
+      refusal(text),
+      "t.0.et: node 1 is of rank 3, the file's name says 0; rename the file, so that its name ends with its rank");
   EXPECT_EQ(refusal(metadata + message_of(1, true, 0, 2) + message_of(2, false, 2, 3)),
             "t.0.et: node 1 is of rank 0, node 2 of rank 3; give a file for each rank");
 }
@@ -173,7 +174,7 @@ TEST(Chakra, times__that_are_too_large_in_nanoseconds_are_not_known) {
   EXPECT_TRUE(graph.ranks[0].nodes[0].start.is_never());
 }
 
-// Multiples of the numbers of buckets of a hash table, which would make it a list.
+// Multiples of the bucket counts of a hash table, which would turn it into a list.
 TEST(Chakra, ids__may_be_any) {
   std::string text = metadata;
   constexpr std::uint64_t step = 85'229ULL * 172'933;
@@ -201,8 +202,8 @@ TEST(Chakra, damage__is_one_line_with_the_place) {
   EXPECT_THAT(refusal(whole.substr(0, whole.size() - 3)), HasSubstr("message 3: it is cut off in a message of"));
   EXPECT_THAT(refusal(whole + std::string(11, '\xff')), HasSubstr("message 4: the length of a message is wrong"));
   EXPECT_THAT(refusal(whole + "\x80"), HasSubstr("cut off in a message's length"));
-  EXPECT_THAT(refusal(whole + framed("\x08")), HasSubstr("it is no node"));
-  EXPECT_THAT(refusal(whole + compute(2, 6)), HasSubstr("node 3: id 2 is there twice"));
+  EXPECT_THAT(refusal(whole + framed("\x08")), HasSubstr("it is not a node"));
+  EXPECT_THAT(refusal(whole + compute(2, 6)), HasSubstr("node 3: id 2 is given twice"));
   EXPECT_THAT(refusal(metadata + compute(1, ~std::uint64_t{0})), HasSubstr("longer than any"));
   EXPECT_THAT(refusal(metadata + collective(1, 0, ~std::uint64_t{0})), HasSubstr("comm_size -1 is out of range"));
   EXPECT_THAT(
@@ -212,9 +213,7 @@ TEST(Chakra, damage__is_one_line_with_the_place) {
 }
 
 TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
-  const auto untold = [](const std::string& count) {
-    return "t.0.et: " + count + " whose size or kind is not told: left out";
-  };
+  const auto untold = [](const std::string& count) { return "t.0.et: " + count + " without a size or kind: left out"; };
   const auto node = [](std::uint64_t id, std::uint64_t type, const std::string& attributes) {
     return framed(number(kId, id) + bytes(kName, "n") + number(kType, type) + number(kDuration, 3) + attributes);
   };
@@ -225,17 +224,17 @@ TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
   EXPECT_THAT(graph.warnings, Contains(untold("4 communications")));
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 5 us", "all-reduce 1000 B after 0", "compute 3 us after 1",
                                               "compute 3 us after 2", "compute 3 us after 3", "compute 3 us after 4"));
-  // A barrier is told by its kind.
+  // A barrier is recognised by its kind.
   const ExecutionGraph barrier = parse(metadata + collective(1, 0, 8) + node(2, 7, attribute("comm_type", 9, 9)));
   EXPECT_EQ(barrier.ranks[0].nodes[1].kind, Kind::collective);
   EXPECT_THAT(barrier.warnings, Not(Contains(HasSubstr("left out"))));
-  // The host's part of what a kernel does is none of its own, unless there are no kernels.
+  // The host's part of a kernel's work is not counted separately, unless there are no kernels.
   const std::string host = node(2, 7, attribute("is_cpu_op", 27, 1));
   EXPECT_THAT(parse(metadata + collective(1, 0, 8) + host).warnings, Not(Contains(HasSubstr("left out"))));
   EXPECT_THAT(parse(metadata + compute(1, 5) + host).warnings, Contains(untold("1 communication")));
   EXPECT_THAT(
       parse(metadata + collective(1, 0, 0) + node(2, 5, attribute("comm_size", 9, 0))).warnings,
-      Contains("t.0.et: 2 communications of 0 bytes: collectives are taken for barriers, messages are left out"));
+      Contains("t.0.et: 2 communications of 0 bytes: collectives are taken as barriers, messages are left out"));
 }
 
 TEST(Chakra, groups__are_those_whose_files_name_them) {
@@ -252,7 +251,7 @@ TEST(Chakra, json__as_protobuf_converts_it_and_as_a_list) {
  "attr": [{"name": "comm_type", "int64Val": "0"}, {"name": "comm_size", "int64Val": "1024"}]})",
                                        "t.0.json");
   EXPECT_THAT(nodes_of(objects, 0), ElementsAre("compute 5 us", "all-reduce 1024 B after 0"));
-  EXPECT_THAT(objects.warnings, testing::Each(HasSubstr("stands for")));
+  EXPECT_THAT(objects.warnings, testing::Each(HasSubstr("is used for")));
   const ExecutionGraph list = parse(
       R"({"workload_graph": [{"Id": 4, "Name": "a", "NodeType": 4, "ctrlDeps": [], "data_deps": [], "runtime": 9,
       "is_cpu_op": false}], "ngpus": 3})",
@@ -268,10 +267,10 @@ TEST(Chakra, json__that_is_damaged_is_one_line_with_the_place) {
     EXPECT_THAT(why, AnyOf(HasSubstr("byte"), HasSubstr("no nodes"))) << size;
   }
   EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": -4, "Name": "a"}]})"),
-              HasSubstr("element 1, byte 20: id is no number"));
+              HasSubstr("element 1, byte 20: id is not a number"));
   EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": 4, "Name": "a", "runtime": -1}]})"),
-              HasSubstr("runtime is no duration"));
-  EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": 4 "Name": "a"}]})"), HasSubstr("this is no JSON"));
+              HasSubstr("runtime is not a duration"));
+  EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": 4 "Name": "a"}]})"), HasSubstr("this is not JSON"));
   EXPECT_THAT(refusal(R"({"workload_graph": [)" + std::string(100, '[')), HasSubstr("nested more than 64 deep"));
 }
 

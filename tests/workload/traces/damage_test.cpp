@@ -1,5 +1,5 @@
-// Traces with bytes changed, left out and put in at random: each one becomes a graph that check() takes, or one line.
-// The target `traces` of tests/fuzz does the same without an end.
+// Tests traces with bytes changed, removed and inserted at random: each gives a graph that check() accepts, or one
+// line. The target `traces` of tests/fuzz does the same endlessly.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// What check() takes for a graph, and what it refuses.
+// Tests which graphs check() accepts and refuses.
 #include "mltcp/lab/workload/execution_graph.h"
 
 #include <string>
@@ -64,10 +64,10 @@ TEST(ExecutionGraph, check__refuses_what_points_nowhere) {
   EXPECT_THAT(changed([](auto& g) { g.ranks[1].nodes[0].lane = 1; }), HasSubstr("lane"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[1].nodes[0].step = 1; }), HasSubstr("step"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[0].waits[1] = 2; }), HasSubstr("waits for itself"));
-  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].waits = 2; }), HasSubstr("is not there"));
+  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].waits = 2; }), HasSubstr("does not exist"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[1].group = 1; }), HasSubstr("its group"));
-  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].peer = 2; }), HasSubstr("not there"));
-  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].peer = 0; }), HasSubstr("not there"));
+  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].peer = 2; }), HasSubstr("does not exist"));
+  EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].peer = 0; }), HasSubstr("does not exist"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[2].bytes = 0; }), HasSubstr("without bytes"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[0].length = Nanos(-1); }), HasSubstr("negative"));
   EXPECT_THAT(changed([](auto& g) { g.ranks[0].nodes[0].collective = Collective::all_reduce; }), HasSubstr("kind"));

@@ -1,4 +1,4 @@
-// Dumps of PyTorch's Flight Recorder, as JSON and as pickles, which are plain data and nothing else.
+// Tests dumps of PyTorch's Flight Recorder, as JSON and as pickles, of which only plain data is read.
 
 #include <fmt/format.h>
 
@@ -107,7 +107,7 @@ TEST(FlightRecorder, sizes__are_those_of_each_kind_in_json_and_in_a_pickle) {
   Dump dump;
   dump.add("nccl:all_reduce", 10, 10);
   dump.add("nccl:_all_gather_base", 10, 40);
-  dump.add("nccl:all_gather", 10, 0);  // what comes out is not told: of 4 ranks
+  dump.add("nccl:all_gather", 10, 0);  // the dump does not contain the output size; 4 ranks
   dump.add("nccl:_reduce_scatter_base", 40, 10);
   dump.add("nccl:all_to_all", 40, 44);
   dump.add("nccl:broadcast", 7, 7);
@@ -149,8 +149,9 @@ TEST(FlightRecorder, ranks__are_joined_by_the_numbers_of_their_collectives) {
   EXPECT_THAT(bytes_of(graph.ranks[0]), ElementsAre(408u, 40u, 412u, 40u, 416u, 40u));
   EXPECT_THAT(bytes_of(graph.ranks[1]), ElementsAre(40u, 40u, 408u, 40u, 412u, 40u, 416u, 40u));
   EXPECT_THAT(nodes_of(graph, 3), Contains(HasSubstr("reduce-scatter 40 B of 1 3")));
-  EXPECT_THAT(graph.warnings,
-              Contains(HasSubstr("_2: 4 operations before the first one: not in it, since the buffer keeps the last")));
+  EXPECT_THAT(
+      graph.warnings,
+      Contains(HasSubstr("_2: 4 operations before the first one: missing, since the buffer keeps only the last")));
 }
 
 TEST(FlightRecorder, messages__are_between_ranks_of_the_job_and_launched_together) {
@@ -160,7 +161,7 @@ TEST(FlightRecorder, messages__are_between_ranks_of_the_job_and_launched_togethe
   dump.add("nccl:coalesced", 0, 0, 0_ns, "pp")["is_p2p"] = true;
   dump.entries().back()["p2p_seq_id"] = 1;
   dump.add("nccl:send 1->0", 9, 0, 0_ns, "pp");
-  // The rank is that of the sends, if the name does not tell.
+  // The rank is that of the sends, if the name does not contain it.
   const ExecutionGraph graph = graph_of(dump.text(), "dump");
   ASSERT_EQ(graph.ranks.size(), 8u);
   EXPECT_THAT(nodes_of(graph, 2), ElementsAre("send 400 B to 6", "receive 200 B from 6"));
@@ -174,7 +175,7 @@ TEST(FlightRecorder, coalesced__without_its_parts_is_counted) {
   dump.add("nccl:coalesced", 0, 0)["collective_seq_id"] = 2;
   const ExecutionGraph graph = graph_of(dump.text());
   EXPECT_THAT(bytes_of(graph.ranks[1]), ElementsAre(40u));
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 coalesced operation without what was in it: left out")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 coalesced operation without its operations: left out")));
 }
 
 TEST(FlightRecorder, parts__of_what_was_coalesced_end_when_it_does) {
@@ -196,14 +197,13 @@ TEST(FlightRecorder, parts__of_what_was_coalesced_end_when_it_does) {
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("send 40 B to 2", "receive 40 B from 0 for 5 ms",
                                               "compute 1 ms after 0 1", "all-reduce 40 B for 1 ms after 2"));
   EXPECT_EQ(graph.ranks[1].nodes[2].start, 5_ms);
-  // One that hangs is one operation; parts that nothing followed count each, in the order of the file.
+  // A hanging operation is one; parts without a successor count separately, in the order of the file.
   dump.add("nccl:all_reduce", 10, 10)["state"] = "scheduled";
   dump.add("nccl:all_reduce", 10, 10, 0_ns, "1")["state"] = "started";
   batch("started", 0_ns, "0");
-  EXPECT_THAT(
-      graph_of(dump.text()).warnings,
-      Contains(HasSubstr("3 operations had not ended when it was dumped (2 started, 1 only scheduled; the first "
-                         "is \"nccl:all_reduce\", record 4)")));
+  EXPECT_THAT(graph_of(dump.text()).warnings,
+              Contains(HasSubstr("3 operations had not ended at the time of the dump (2 started, 1 only scheduled; the "
+                                 "first is \"nccl:all_reduce\", record 4)")));
 }
 
 TEST(FlightRecorder, durations__leave_computation_between) {
@@ -249,13 +249,12 @@ TEST(FlightRecorder, what_it_lacks__is_told_with_a_count) {
   dump.add("nccl:all_reduce", 10, 10)["state"] = "scheduled";
   dump.entries()[3]["time_created_ns"] = 0;
   const ExecutionGraph graph = graph_of(dump.text());
-  EXPECT_THAT(
-      graph.warnings,
-      AllOf(Contains(HasSubstr("1 call of \"nccl:all_to_all\" without sizes: left out")),
-            Contains(HasSubstr("\"nccl:no_such_thing\" is no operation that is known: 1 left out")),
-            Contains(HasSubstr("2 operations had not ended when it was dumped (1 started, 1 only scheduled; the "
-                               "first is \"nccl:all_reduce\", record 3): the job may hang")),
-            Contains(HasSubstr("its times are missing or out of range: computation is left out"))));
+  EXPECT_THAT(graph.warnings,
+              AllOf(Contains(HasSubstr("1 call of \"nccl:all_to_all\" without sizes: left out")),
+                    Contains(HasSubstr("\"nccl:no_such_thing\" is not a known operation: 1 left out")),
+                    Contains(HasSubstr("2 operations had not ended at the time of the dump (1 started, 1 only "
+                                       "scheduled; the first is \"nccl:all_reduce\", record 3): the job may hang")),
+                    Contains(HasSubstr("its times are missing or out of range: computation is left out"))));
   EXPECT_EQ(graph.ranks[1].nodes.size(), 3u);
 }
 
@@ -273,13 +272,13 @@ TEST(FlightRecorder, malformed__is_one_line) {
   Dump dump;
   EXPECT_THAT(refusal(dump.text()), HasSubstr("it has no entries; set TORCH_FR_BUFFER_SIZE"));
   dump.add("nccl:all_reduce", -1, 1);
-  EXPECT_THAT(refusal(dump.text()), HasSubstr("has something that is no size"));
+  EXPECT_THAT(refusal(dump.text()), HasSubstr("has an element that is not a size"));
   dump.entries()[0]["input_sizes"] = {{1LL << 40, 1LL << 40, 1LL << 40}};
   EXPECT_THAT(refusal(dump.pickle()), HasSubstr("element 1: \"input_sizes\" is of more than"));
   dump.entries()[0] = {{"a", 1}};
   EXPECT_THAT(refusal(dump.pickle()), HasSubstr("it has no \"profiling_name\""));
   dump.entries()[0] = {{"profiling_name", "nccl:send 1"}, {"input_sizes", {{1}}}};
-  EXPECT_THAT(refusal(dump.text()), HasSubstr("\"nccl:send 1\" names no two ranks"));
+  EXPECT_THAT(refusal(dump.text()), HasSubstr("\"nccl:send 1\" does not name two ranks"));
   const std::string whole = Dump().pickle();
   for (std::size_t size = 45; size < whole.size(); size += 7)
     EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("cut off"));
@@ -298,27 +297,27 @@ TEST(FlightRecorder, what_is_kept__counts) {
 TEST(Pickle, instructions_that_import_or_call__are_refused) {
   const std::string head = "\x80\x02}X" + little(9, 4) + "pg_config";
   EXPECT_THAT(refusal(head + "cos\nsystem\n(X" + little(2, 4) + "lstRs."),
-              HasSubstr("the pickle imports or calls something (instruction 0x63), which is not done"));
+              HasSubstr("the pickle imports or calls something (instruction 0x63), which is not allowed"));
   EXPECT_THAT(refusal(head + "X" + little(2, 4) + "osX" + little(6, 4) + "system\x93."), HasSubstr("instruction 0x93"));
   for (const char* operation : {"R", "b", "i", "o", "\x81", "\x92", "P", "Q", "\x82"})
     EXPECT_THAT(refusal(head + operation + ")."), HasSubstr("imports or calls something"));
-  // Wherever the call stands, also where nothing tells that a recorder wrote it.
+  // With the call at any place, also if nothing shows that a recorder wrote the file.
   const std::string calls = "imports or calls something";
   EXPECT_THAT(refusal("\x80\x02}X" + little(1, 4) + "acos\nsystem\n(X" + little(2, 4) + "lstRs."), HasSubstr(calls));
   EXPECT_THAT(refusal("\x80\x02"
                       "cos\nsystem\n(X" +
                       little(2, 4) + "lstR."),
               HasSubstr(calls));
-  EXPECT_THAT(refusal("\x80\x02]X" + little(1, 4) + "aa."), HasSubstr("a pickle of Python"));
-  EXPECT_THAT(refusal(head + "\xff."), HasSubstr("0xff is no instruction of a pickle of dicts"));
-  EXPECT_THAT(refusal(head + "s."), HasSubstr("has nothing to work on"));
+  EXPECT_THAT(refusal("\x80\x02]X" + little(1, 4) + "aa."), HasSubstr("a Python pickle"));
+  EXPECT_THAT(refusal(head + "\xff."), HasSubstr("0xff is not an instruction for dicts"));
+  EXPECT_THAT(refusal(head + "s."), HasSubstr("has no operand"));
   EXPECT_THAT(refusal(head + "e."), HasSubstr("a mark is missing"));
-  EXPECT_THAT(refusal(head + "h\x07."), HasSubstr("a value is used before it is there"));
+  EXPECT_THAT(refusal(head + "h\x07."), HasSubstr("a value is used before it is defined"));
   EXPECT_THAT(refusal(head + "r\xff\xff\xff\xff."), HasSubstr("a number of a value is out of range"));
   EXPECT_THAT(refusal(head + "\x8d" + little(1ULL << 60, 8) + "x"), HasSubstr("a text is too long"));
   EXPECT_THAT(refusal(head + "X" + little(0xfffffff0, 4) + "x"), HasSubstr("cut off"));
   EXPECT_THAT(refusal(head + "0."), HasSubstr("no entries"));
-  EXPECT_THAT(refusal(head + "."), HasSubstr("it is no dict"));
+  EXPECT_THAT(refusal(head + "."), HasSubstr("it is not a dict"));
 }
 
 /// {"pg_config": ..., "entries": [...]} of that program.
@@ -336,13 +335,13 @@ TEST(Pickle, bombs__of_shared_values_do_not_unfold) {
   }
   EXPECT_THAT(refusal(bomb("](}X" + little(1, 4) + "a" + list + "se")),
               HasSubstr("unfolds to more than the file holds"));
-  // One that is in itself.
+  // A list that contains itself.
   EXPECT_THAT(refusal(bomb("](}X" + little(1, 4) + "a]q\x01h\x01" + "ase")),
               AnyOf(HasSubstr("unfolds to more"), HasSubstr("nested more than")));
   // One entry a thousand times.
   std::string many = "](}q\x01X" + little(14, 4) + "profiling_nameX" + little(12, 4) + "nccl:barriers";
   for (int i = 0; i < 1000; ++i) many += "h\x01";
-  EXPECT_THAT(refusal(bomb(many + "e")), HasSubstr("element 2 is there twice"));
+  EXPECT_THAT(refusal(bomb(many + "e")), HasSubstr("element 2 is given twice"));
   EXPECT_THAT(refusal(bomb("](}X" + little(1, 4) + "a" + std::string(1000, ']') + std::string(999, 'a') + "se")),
               HasSubstr("nested more than"));
 }

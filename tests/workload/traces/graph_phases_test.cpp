@@ -1,4 +1,4 @@
-// Steps, overlap, phases and the period of graphs, and how sure it is.
+// Tests steps, overlap, phases and the period of graphs, and the confidence in it.
 #include "mltcp/lab/workload/graph_phases.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Kind = GraphNode::Kind;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-/// One of two ranks that do the same.
+/// The graph of two ranks that do the same.
 class Maker {
  public:
   Maker() {
@@ -93,7 +93,7 @@ PhaseOptions at_a_gigabit() {
   return options;
 }
 
-/// Milliseconds of computations, kB of communications, those that overlap below 0.
+/// Milliseconds of computations, kB of communications; below 0: overlapping ones.
 std::vector<std::int64_t> sketch_of(const GraphSummary& summary) {
   std::vector<std::int64_t> phases;
   for (const Phase& phase : summary.phases)
@@ -105,7 +105,7 @@ std::vector<std::int64_t> sketch_of(const GraphSummary& summary) {
 }
 
 TEST(GraphPhases, phases__of_what_was_laid_out_hold_no_waiting_for_the_link) {
-  // 10 ms, a reduction of 100 ms beside 2 ms, and one that waits for both: only the second one holds up anything.
+  // 10 ms, a reduction of 100 ms that overlaps 2 ms, and one that waits for both: only the second one delays anything.
   Maker maker;
   const std::uint32_t first = maker.compute(10);
   maker.reduce(12'500'000, {first});
@@ -128,7 +128,7 @@ TEST(GraphPhases, times__without_lengths_of_communications_are_laid_out) {
 }
 
 TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
-  // 1 ms goes on beside the reduction's beginning, and 100 ms wait for its end.
+  // 1 ms overlaps the reduction's beginning, and 100 ms wait for its end.
   for (const std::int64_t beside : {1, 20, 99}) {
     Maker maker;
     const std::uint32_t first = maker.compute(10);
@@ -142,7 +142,7 @@ TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
     EXPECT_EQ(ideal.length, Nanos(210 * kMs)) << beside;
     EXPECT_EQ(ideal.sending, Nanos(100 * kMs)) << beside;
   }
-  // What is beside it until its end, or longer, waits for nothing.
+  // A computation that overlaps it until its end, or longer, waits for nothing.
   Maker maker;
   const std::uint32_t first = maker.compute(10);
   maker.reduce(12'500'000, {first});
@@ -295,13 +295,13 @@ TEST(GraphPhases, period__is_not_seen_in_what_is_all_the_same_or_never_repeats) 
 }
 
 TEST(GraphPhases, period__is_looked_for_in_bounded_time) {
-  // What is alike but for its last tenth was compared to its end for every period; and what computes nothing was gone
-  // through for every iteration.
+  // Formerly slow: iterations that differ only in their last tenth, compared to the end for every period; and ones
+  // without computations, which were traversed for every iteration.
   Maker nearly;
   for (int i = 0; i < 100'000; ++i) nearly.reduce(i < 89'000 ? 1 : static_cast<Bytes>(i));
   const GraphSummary given_up = summarise(nearly.graph_of_one());
   EXPECT_EQ(given_up.period, GraphSummary::Period::single);
-  EXPECT_THAT(given_up.warnings, ElementsAre(HasSubstr("t: whether it repeats itself takes too long to find")));
+  EXPECT_THAT(given_up.warnings, ElementsAre(HasSubstr("t: the search for repetitions takes too long")));
   Maker many;
   for (int i = 0; i < 200'001; ++i) many.reduce(1 + static_cast<Bytes>(i % 2));
   EXPECT_THAT(summarise(many.graph_of_one()).warnings, SizeIs(1));

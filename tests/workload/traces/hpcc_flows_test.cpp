@@ -1,4 +1,4 @@
-// Flows of HPCC's simulator and of those of ns-3 after it.
+// Tests flows of HPCC's simulator, and of ns-3 simulators derived from it.
 
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ TEST(HpccFlows, flows__are_messages_at_their_starts) {
       "3\n0 1 3 100 2000 2.000000000\n4 1 3 100 500 2.0005\r\n0 4 3 101 700 2.00000025\n", "flow.txt");
   EXPECT_EQ(graph.format, "HPCC flows");
   ASSERT_EQ(graph.ranks.size(), 5u);
-  // Times count from the first flow; of what a rank receives, too.
+  // Times count from the first flow, also from one that the rank receives.
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("send 2000 B to 1", "compute 250 ns", "send 700 B to 4 tag 1 after 1",
                                               "compute 499.75 us after 1"));
   EXPECT_THAT(nodes_of(graph, 4), ElementsAre("compute 250 ns", "receive 700 B from 0 tag 1 after 0",
@@ -55,10 +55,10 @@ TEST(HpccFlows, malformed__is_refused_with_its_line) {
   EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0\n1 0 3 100 9 2.0\n"), HasSubstr("1 flows are announced and 2 follow"));
   EXPECT_THAT(refusal("1\n0 0 3 100 2000 2.0\n"), AllOf(StartsWith("flow.txt:2: "), HasSubstr("to itself")));
   // The older form: a number of packets, a start and an end.
-  EXPECT_THAT(refusal("1\n0 1 3 2000 2.0 9.5\n"), HasSubstr("\"2.0\" of the bytes is no whole number"));
+  EXPECT_THAT(refusal("1\n0 1 3 2000 2.0 9.5\n"), HasSubstr("\"2.0\" of the bytes is not a whole number"));
   EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0 9.5\n"), HasSubstr("more columns than 6"));
   EXPECT_THAT(refusal("1\n0 1 3 100 0 2.0\n"), HasSubstr("from 1 to"));
-  EXPECT_THAT(refusal("1\n0 1 3 100 5 nan\n"), HasSubstr("is no number of seconds"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 5 nan\n"), HasSubstr("is not a number of seconds"));
   EXPECT_THAT(refusal("1\n0 99999999 3 100 5 2\n"), HasSubstr("from 0 to 999999"));
   EXPECT_THAT(refusal("1\n0 1 3 100 5 2\n0 1\n"), HasSubstr("fewer columns than 6"));
 }

@@ -1,4 +1,4 @@
-// Tables of jobs that ran on clusters: what is read, and what is left out and told.
+// Tests tables of jobs that ran on clusters: the values read, and the jobs left out and reported.
 #include "mltcp/lab/workload/traces/job_table.h"
 
 #include "../../message_of.h"
@@ -12,7 +12,7 @@ constexpr Nanos kJune(1'590'969'600 * kSecond);  // 2020-06-01
 const std::string head =
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n";
 
-/// Of June 2020, with times of the first.
+/// A table of June 2020, with times on the first day.
 std::string helios_row(const std::string& gpus, const std::string& submit, const std::string& start,
                        const std::string& end, const std::string& state = "COMPLETED", const std::string& vc = "vcA") {
   const auto time = [](const std::string& text) { return text.size() == 8 ? "2020-06-01 " + text : text; };
@@ -116,7 +116,7 @@ TEST(job_table, philly__has_the_time_of_all_attempts_and_the_gpus_of_the_longest
   EXPECT_THAT(jobs(table), ElementsAre("10 10 3", "10 30 1", "10 5 3"));
   EXPECT_THAT(table.warnings,
               ElementsAre(HasSubstr("t: 2 of 3 jobs did not end as Pass"),
-                          "t: 1 attempt of jobs that are kept: no start or no end that can be, and no time added",
+                          "t: 1 attempt of kept jobs without a possible start or end: they add no time",
                           "t: 1 job with different numbers of GPUs in its attempts: that of the longest is taken"));
 }
 
@@ -145,8 +145,8 @@ TEST(job_table, bad_input__is_refused) {
   EXPECT_THAT(says(head), HasSubstr("t: no job is left of 0; give a table of jobs that ran on GPUs"));
   EXPECT_THAT(says(head + helios_row("0", "00:00:10", "00:00:10", "00:00:11")),
               HasSubstr("t: no job is left of 1: no GPU (1, first line 2); "));
-  EXPECT_THAT(says("[{\"a\": 1}]"), HasSubstr("t: element 1, byte 1: this is no job with attempts"));
-  EXPECT_THAT(says("[1]"), HasSubstr("this is no job with attempts"));
+  EXPECT_THAT(says("[{\"a\": 1}]"), HasSubstr("t: element 1, byte 1: this is not a job with attempts"));
+  EXPECT_THAT(says("[1]"), HasSubstr("this is not a job with attempts"));
   EXPECT_THAT(says("[" + philly_job(attempt("00:00:20", "00:00:30"))), HasSubstr("the file is cut off"));
   EXPECT_THAT(says("[" + std::string(100'000, '[')), HasSubstr("values are nested more than 64 deep"));
   std::string many = attempt("00:00:20", "00:00:30");

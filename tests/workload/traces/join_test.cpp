@@ -1,4 +1,4 @@
-// Parts of a job joined: ranks that are missing, twice, alike or not, and what they do not agree about.
+// Tests joining parts of a job: ranks that are missing, twice, alike or not, and contradictions between them.
 
 #include <functional>
 #include <memory>
@@ -106,10 +106,9 @@ TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
   };
   constexpr std::size_t half = (std::size_t{1} << 19) / sizeof(GraphNode);
   EXPECT_EQ(refusal_of([&] { fill("a", half); }), "no error");
-  EXPECT_EQ(
-      refusal_of([&] { fill("b", half); }),
-      "b: what it and the traces before it hold takes more than 1 MiB; give traces of fewer steps, or of fewer ranks");
-  // Texts, steps and what nodes wait for count, too.
+  EXPECT_EQ(refusal_of([&] { fill("b", half); }),
+            "b: this trace and those before it need more than 1 MiB; give traces of fewer steps, or of fewer ranks");
+  // Texts, steps and dependences count, too.
   const auto alone = [](const std::function<void(GraphBuilder&, std::uint32_t)>& add) {
     return refusal_of([&] {
       GraphBuilder builder("test", "c", std::make_shared<TraceBudget>(std::size_t{1} << 16));
@@ -120,10 +119,10 @@ TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
   const std::string text(1000, 'x');
   const std::vector<std::uint32_t> waits(1000);
   EXPECT_THAT(alone([&, n = 0](GraphBuilder& b, std::uint32_t) mutable { b.name(text + std::to_string(n++)); }),
-              HasSubstr("takes more than"));
-  EXPECT_THAT(alone([&](GraphBuilder& b, std::uint32_t) { b.step(text); }), HasSubstr("takes more than"));
+              HasSubstr("need more than"));
+  EXPECT_THAT(alone([&](GraphBuilder& b, std::uint32_t) { b.step(text); }), HasSubstr("need more than"));
   EXPECT_THAT(alone([&](GraphBuilder& b, std::uint32_t at) { b.add(at, compute(b, 1), waits); }),
-              HasSubstr("takes more than"));
+              HasSubstr("need more than"));
   EXPECT_EQ(alone([&](GraphBuilder& b, std::uint32_t) { b.name(text); }), "no error") << "one text is kept once";
 }
 
@@ -141,7 +140,7 @@ TEST(GraphBuilder, memory__that_a_reader_held_for_itself_is_there_for_the_next) 
   };
   constexpr std::size_t most = (std::size_t{1} << 20) - 1000;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fill(most), "no error") << i;
-  EXPECT_THAT(fill(most + 1), HasSubstr("takes more than 1 MiB"));
+  EXPECT_THAT(fill(most + 1), HasSubstr("need more than 1 MiB"));
 }
 
 ExecutionGraph joined(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {
@@ -173,7 +172,7 @@ TEST(Join, ranks__in_any_order_become_one_job) {
 
 TEST(Join, rank__that_is_there_twice_is_refused) {
   EXPECT_EQ(refusal(list(reducing(3, {3, 0}, 1), reducing(3, {3, 0}, 1))),
-            "rank3: rank 3 is in rank3, too; give one trace of each rank, of one job");
+            "rank3: rank 3 is also in rank3; give one trace of each rank, of one job");
 }
 
 TEST(Join, rank__without_a_number_gets_one_that_is_free) {
@@ -190,9 +189,8 @@ TEST(Join, ranks_without_a_number__are_told_of_where_it_matters) {
   unknown.rank_of = {kUnknownRank};
   const ExecutionGraph graph = joined(list(unknown, reducing(0, {0, 1, 2}, 8), unknown));
   EXPECT_EQ(graph.ranks.size(), 3u);
-  EXPECT_THAT(graph.warnings,
-              ElementsAre("rank0: 2 traces do not tell their rank; they are numbered in the order in which they were "
-                          "given, from 1 on: end their names in it, as in trace.1.json"));
+  EXPECT_THAT(graph.warnings, ElementsAre("rank0: 2 traces do not state their rank; they are numbered in the given "
+                                          "order, from 1 on; end their names with the rank, e.g. trace.1.json"));
 }
 
 TEST(Join, missing_ranks__are_like_the_one_that_is_there) {
@@ -201,7 +199,7 @@ TEST(Join, missing_ranks__are_like_the_one_that_is_there) {
   const ExecutionGraph graph = joined(list(part));
   EXPECT_EQ(graph.ranks.size(), 4u);
   EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2, 3)));
-  EXPECT_THAT(graph.warnings, ElementsAre("rank0: rank 0 stands for ranks 1, 2, 3 of 4, of which there is no trace"));
+  EXPECT_THAT(graph.warnings, ElementsAre("rank0: rank 0 is used for ranks 1, 2, 3 of 4, which have no trace"));
 }
 
 TEST(Join, missing_ranks__have_the_groups_of_their_own_digits) {
@@ -231,8 +229,8 @@ TEST(Join, missing_ranks__of_a_ring_of_messages_are_like_the_one_that_is_there) 
   EXPECT_THAT(nodes_of(graph, 3), ElementsAre("send 64 B to 0 tag 9", "receive 64 B from 2 tag 9"));
 }
 
-// It receives from the stage before and sends as much on to the next, and the same backwards: in a ring of such ranks
-// all would receive first.
+// It receives from the stage before and sends the same amount to the next one, and vice versa backwards: in a ring of
+// such ranks, all would receive first.
 TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
   GraphBuilder builder("test", "rank1");
   const std::uint32_t at = builder.rank(1);
@@ -256,7 +254,7 @@ TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
 }
 
 TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
-  // Few nodes, but what they wait for would be copied for every rank.
+  // Few nodes, but their dependences would be copied for every rank.
   GraphBuilder builder("test", "rank0");
   const std::uint32_t at = builder.rank(0);
   const std::vector<std::uint32_t> waits(2000, 0);
@@ -267,7 +265,7 @@ TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
   EXPECT_EQ(refusal(list(part)),
             "rank0: it is one rank of 60000, of 2 nodes that wait for 2000 others each: too much in all; give a trace "
             "of fewer steps, or say that ranks are not alike");
-  // Half of a million ranks are a group, and each group would be looked through for each rank.
+  // Half of a million ranks are a group, and each group would be searched for each rank.
   std::vector<std::uint32_t> even;
   for (std::uint32_t rank = 0; rank < 1'000'000; rank += 2) even.push_back(rank);
   part = reducing(0, even, 8);
@@ -324,15 +322,15 @@ TEST(Join, groups__of_which_the_size_alone_is_known_are_neighbours) {
   const ExecutionGraph graph = joined(list(part));
   EXPECT_THAT(graph.groups, Contains(ElementsAre(4, 5)));
   EXPECT_EQ(graph.groups.size(), 4u);
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("neighbours are taken")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("assuming neighbours")));
 }
 
 TEST(Join, number_of_ranks__is_what_is_given_where_the_trace_does_not_tell) {
   EXPECT_EQ(joined(list(reducing(0, {}, 8)), {.ranks = 5}).ranks.size(), 5u);
   const ExecutionGraph two = joined(list(reducing(0, {}, 8)));
   EXPECT_EQ(two.ranks.size(), 2u);
-  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks the job has; 2 are taken")));
-  EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, 5 are given"));
+  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not state the job's number of ranks; assuming 2")));
+  EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, but 5 are given"));
 }
 
 TEST(Join, number_of_ranks__is_the_trace_s_where_it_tells_and_another_one_is_said_not_to_be_taken) {
@@ -340,9 +338,8 @@ TEST(Join, number_of_ranks__is_the_trace_s_where_it_tells_and_another_one_is_sai
   part.world = 4;
   const ExecutionGraph graph = joined(list(part), {.ranks = 5});
   EXPECT_EQ(graph.ranks.size(), 4u);
-  EXPECT_THAT(graph.warnings, Contains("rank0: the job has 4 ranks, as the trace tells; 5 are asked for, and that is "
-                                       "not taken"));
-  EXPECT_THAT(joined(list(part), {.ranks = 4}).warnings, ElementsAre(HasSubstr("stands for")));
+  EXPECT_THAT(graph.warnings, Contains("rank0: the trace states that the job has 4 ranks; ignoring the given 5"));
+  EXPECT_THAT(joined(list(part), {.ranks = 4}).warnings, ElementsAre(HasSubstr("is used for")));
 }
 
 TEST(Join, roots_that_differ__are_the_lowest_rank_s_with_a_warning) {
@@ -355,15 +352,15 @@ TEST(Join, roots_that_differ__are_the_lowest_rank_s_with_a_warning) {
   };
   const ExecutionGraph graph = joined(list(part(0, 1), part(1, 0)));
   EXPECT_EQ(graph.ranks[1].nodes[0].peer, 1u);
-  EXPECT_THAT(graph.warnings, ElementsAre("rank0: 1 broadcast whose ranks tell different roots: those of the lowest "
-                                          "rank are taken"));
+  EXPECT_THAT(graph.warnings,
+              ElementsAre("rank0: 1 broadcast whose ranks state different roots: using those of the lowest rank"));
   EXPECT_THAT(joined(list(part(0, 1), part(1, 1))).warnings, IsEmpty());
 }
 
 TEST(Join, bytes_that_differ__become_the_most_of_them) {
   const ExecutionGraph graph = joined(list(reducing(0, {0, 1}, 100), reducing(1, {0, 1}, 120)));
   EXPECT_EQ(graph.ranks[0].nodes[1].bytes, 120u);
-  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective whose ranks tell different bytes")));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective whose ranks state different bytes")));
 }
 
 TEST(Join, collectives__that_another_rank_lacks_are_left_out) {
@@ -433,7 +430,7 @@ TEST(GraphBuilder, sort__puts_nodes_behind_what_they_wait_for) {
   EXPECT_EQ(graph.ranks[0].nodes[3].waits, 2u);
 }
 
-// Two nodes wait for each other, one of them for many others first, which are looked through once only.
+// Two nodes wait for each other, one of them first for many others, which are searched only once.
 TEST(GraphBuilder, sort__finds_a_circle_among_many_waits) {
   GraphBuilder builder("test", "f");
   const std::uint32_t at = builder.rank(0);

@@ -1,5 +1,4 @@
-// Graphs of traces of PyTorch's profiler: that what is made of a trace takes as long as the trace did, and waits for
-// what it waited for.
+// Tests graphs of PyTorch profiler traces: they take as long as the trace, and have its dependences.
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <fmt/format.h>
@@ -76,14 +75,14 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { parse_trace_graph(text, "t.json"); }, "t.json");
 }
 
-// A kernel launched while the communication goes on, and begun when it has ended, was held up by it.
+// A kernel launched during a communication, which begins after its end, waited for it.
 TEST(KinetoGraph, waiting__is_no_computation) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1000, 5, 1), kernel("gemm", 1010, 190, 1, 7),
                 host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000), host("cudaLaunchKernel", 1210, 5, 3),
                 kernel("adam", 1502, 98, 3, 7)});
   ASSERT_EQ(graph.ranks.size(), 2u);
-  // Up to the communication; what the host needed to launch, and a kernel to begin; from its end to that of the step.
+  // Up to the communication; the time for the host to launch and a kernel to begin; from its end to that of the step.
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 200 us", "all-reduce 4000 B for 300 us after 0",
                                               "compute 20 us after 0", "compute 500 us after 1 2"));
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us));
@@ -101,7 +100,7 @@ TEST(KinetoGraph, waiting__of_the_host_counts) {
                                               "compute 20 us after 0", "compute 500 us after 1 2"));
 }
 
-// The GPU idles because the host is slow: that it begins again after the communication is chance.
+// The GPU idles because the host is slow: it begins again after the communication only by chance.
 TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000),
@@ -109,7 +108,7 @@ TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   EXPECT_EQ(nodes_of(graph, 0).at(2), "compute 800 us after 0");
 }
 
-// The second was launched while the first went on: it waits for what was computed before its launch only.
+// The second was launched during the first: it waits only for computations before its launch.
 TEST(KinetoGraph, communication__queued_behind_another_is_ready_before) {
   const ExecutionGraph graph = graph_of(
       {step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 300, 2, 1000),
@@ -134,8 +133,8 @@ TEST(KinetoGraph, steps__wait_for_what_the_one_before_has_communicated) {
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us, 2000_us));
 }
 
-/// Five steps of the host, 16 ms each, in which it launches two computations of 5 ms and an all-reduce of 10 ms: for
-/// the GPU, which begins with them `behind` ms later, they take 20 ms.
+/// Five steps of the host, 16 ms each, in which it launches two computations of 5 ms and an all-reduce of 10 ms. The
+/// GPU begins them `behind` ms later and needs 20 ms.
 std::vector<std::string> steps_behind(int behind) {
   std::vector<std::string> events;
   for (int i = 0; i * 5 < behind; ++i) events.push_back(kernel("gemm", i * 5000, 4990, 1 + i, 7));
@@ -173,7 +172,7 @@ TEST(KinetoGraph, steps__have_what_was_launched_in_them_however_late_the_gpu_is)
   }
 }
 
-// The GPU has run nothing of the last steps, or little.
+// The GPU has run none of the last steps, or little of them.
 TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
   std::vector<std::string> events;
   for (const std::string& event : steps_behind(30)) {
@@ -207,7 +206,7 @@ TEST(KinetoGraph, steps__that_overlap_on_the_gpu_keep_their_communications) {
   for (std::uint32_t i = 1; i < 4; ++i) EXPECT_NEAR(summary.steps[i].length.millis(), 1, 0.01);
 }
 
-// NCCL launches by a call that some profilers don't record: those before and behind it have numbers around its own.
+// NCCL launches with a call that some profilers do not record: its number is between those of its neighbours.
 TEST(KinetoGraph, launches__that_were_not_recorded_lie_between_others) {
   const ExecutionGraph graph = graph_of({step(1, 1000, 990), step(2, 2000, 990), host("cudaLaunchKernel", 1100, 5, 11),
                                          kernel("gemm", 1110, 1500, 11, 7), reduce(2600, 90, 12, 1000),
@@ -250,7 +249,7 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
         R"("Process Group Name":"0","Process Group Ranks":"[0, 1]","{}":1}}}})",
         at, what, peer);
   };
-  // As PyTorch has it, and as before 2.0.
+  // In PyTorch's form, and in that before 2.0.
   for (const bool marked : {true, false}) {
     std::vector<std::string> events;
     for (int i = 0; i < 2; ++i) {
@@ -269,7 +268,7 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
     options.as_recorded = true;
     const ExecutionGraph graph = parse_trace_graph(trace_of(events), "t.json", options);
     EXPECT_THAT(graph.warnings, IsEmpty());
-    // A message does not wait for the other of its group; the next group waits for both.
+    // A message does not wait for the other one of its group; the next group waits for both.
     EXPECT_THAT(nodes_of(graph, 0),
                 ElementsAre("compute 200 us", "send 2000000 B to 1 for 300 us after 0",
                             "receive 2000000 B from 1 for 300 us after 0", "compute 800 us after 0",
@@ -386,25 +385,26 @@ TEST(KinetoGraph, warnings__say_what_was_left_out_or_guessed) {
                                          host("cudaLaunchKernel", 1400, 5, 5), kernel("gemm", 1300, 10, 5, 7)});
   EXPECT_THAT(graph.warnings,
               AllOf(Contains("t.json: 1 communication outside all steps: left out"),
-                    Contains("t.json: 1 communication whose size or kind is not told: left out"),
+                    Contains("t.json: 1 communication without a size or kind: left out"),
                     Contains("t.json: 1 communication launched before the recording: left out"),
                     Contains("t.json: the launch of 3 communications is not in it; their start is taken instead"),
                     Contains(HasSubstr("1 kernels begin before they are launched"))));
-  EXPECT_THAT(graph_of({step(1, 1000, 1000),
-                        kernel("ncclDevKernel_Broadcast(x)", 1100, 10, 2, 40,
-                               R"(,"Collective name":"broadcast","In msg nelems":8,"Group size":2,"dtype":"Float")"),
-                        kernel("ncclDevKernel_AllReduce(x)", 1200, 10, 3, 40,
-                               R"(,"Collective name":"allreduce","In msg nelems":8,"Group size":2,"dtype":"Quux")")})
-                  .warnings,
-              AllOf(Contains("t.json: the roots of 1 broadcasts are not told; the first rank of each group is taken"),
-                    Contains(HasSubstr("the element type \"Quux\" is not known"))));
+  EXPECT_THAT(
+      graph_of({step(1, 1000, 1000),
+                kernel("ncclDevKernel_Broadcast(x)", 1100, 10, 2, 40,
+                       R"(,"Collective name":"broadcast","In msg nelems":8,"Group size":2,"dtype":"Float")"),
+                kernel("ncclDevKernel_AllReduce(x)", 1200, 10, 3, 40,
+                       R"(,"Collective name":"allreduce","In msg nelems":8,"Group size":2,"dtype":"Quux")")})
+          .warnings,
+      AllOf(Contains("t.json: the trace does not name the root of 1 broadcasts: assuming the first rank of each group"),
+            Contains(HasSubstr("the element type \"Quux\" is not known"))));
   const ExecutionGraph unmarked = graph_of({reduce(1100, 10, 2, 1000)});
   EXPECT_EQ(unmarked.steps.size(), 1u);
   EXPECT_THAT(unmarked.warnings, Contains(HasSubstr("there is no \"ProfilerStep#\"")));
 }
 
-// Three steps on two GPUs, which the host can't keep busy: five buckets of gradients, four of them while the backward
-// pass goes on, and the buffers of batch normalisation at the beginning.
+// Three steps on two GPUs, which the host cannot keep busy: five buckets of gradients, four of them during the backward
+// pass, and the buffers of batch normalisation at the beginning.
 TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   const auto file = trace_folder() / "kineto" / "hta_nccl_data_resnet50_2xA100.json.gz";
   SKIP_WITHOUT(file);
@@ -418,7 +418,7 @@ TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   for (std::uint32_t number = 0; number < 3; ++number) {
     std::vector<Bytes> reduced;
     std::vector<Bytes> sent;
-    std::size_t hidden = 0;  // buckets whose end nothing was computed without
+    std::size_t hidden = 0;  // buckets for which no computation waited
     for (const GraphNode& node : rank.nodes) {
       if (node.kind != Kind::collective || node.step != number) continue;
       (node.collective == Collective::all_reduce ? reduced : sent).push_back(node.bytes);
@@ -438,8 +438,8 @@ TEST(KinetoGraph, resnet50__is_what_it_should_be) {
     const Nanos recorded = graph.steps[i].start + graph.steps[i].length - graph.steps[0].start;
     EXPECT_NEAR(ends[i].millis(), recorded.millis(), 0.1);
   }
-  // At the end of the backward pass, the copies out of the buckets wait for them: for the last, at least, which all
-  // others come before.
+  // At the end of the backward pass, the copies from the buckets wait for them: at least for the last one, which
+  // follows all others.
   for (std::uint32_t number = 0; number < 3; ++number) {
     std::uint32_t last = 0;
     for (std::uint32_t i = 0; i < rank.nodes.size(); ++i)

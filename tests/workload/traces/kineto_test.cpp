@@ -1,4 +1,4 @@
-// Traces of PyTorch's profiler: sizes from every place that they may stand, steps, and what is left out or refused.
+// Tests PyTorch profiler traces: sizes at every possible place, steps, and data that is left out or refused.
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <string>
@@ -26,7 +26,7 @@ std::string trace_of(const std::vector<std::string>& events, const std::string& 
 
 const std::string step = event("user_annotation", "ProfilerStep#7", "1000", "1000");
 
-/// What one rank's graph tells of its communications.
+/// The communications in one rank's graph.
 struct Communication {
   Nanos start;  ///< relative to its step
   Nanos length;
@@ -49,7 +49,7 @@ struct Steps {
 Steps parse_text(const std::string& text) {
   const ExecutionGraph graph = parse_trace_graph(text, "t.json", {.as_recorded = true});
   Steps result{{}, graph.warnings};
-  std::erase_if(result.warnings, [](const std::string& one) { return one.ends_with("neighbours are taken"); });
+  std::erase_if(result.warnings, [](const std::string& one) { return one.ends_with("assuming neighbours"); });
   for (const auto& one : graph.steps) result.steps.push_back({one.name, one.start, one.length, {}});
   for (const RankGraph& rank : graph.ranks)
     for (const GraphNode& node : rank.nodes) {
@@ -125,7 +125,7 @@ TEST(Kineto, sizes__stand_around_the_launch_of_an_older_trace) {
             R"({"Input Dims": [[100], [50]], "Input type": ["c10::Half", "double"]})", 5),
       event("cuda_runtime", "cudaLaunchKernel", "1110", "5", R"({"correlation": 78})", 5),
       event("kernel", "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "1150", "30", R"({"correlation": 78})", 84),
-      // An operation that tells, around an annotation that doesn't.
+      // An operation with sizes, around an annotation without.
       event("cpu_op", "record_param_comms", "1200", "50",
             R"({"Collective name": "reduce_scatter", "In msg nelems": 4, "dtype": "Int", "Group size": 2})", 5),
       event("user_annotation", "nccl:_reduce_scatter_base", "1205", "40", "{}", 5),
@@ -213,7 +213,7 @@ TEST(Kineto, steps__have_the_communications_that_they_launched) {
   EXPECT_EQ(trace.steps[1].start, Nanos(1'101'000)) << "on the GPU, when that is over";
   EXPECT_EQ(trace.steps[1].communications.size(), 1u);
   EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications outside all steps: left out",
-                                          "t.json: 1 communication whose size or kind is not told: left out",
+                                          "t.json: 1 communication without a size or kind: left out",
                                           "t.json: the launch of 4 communications is not in it; their start is "
                                           "taken instead"));
 }
@@ -231,14 +231,14 @@ TEST(Kineto, names__of_kernels_are_those_of_any_library) {
     ASSERT_EQ(trace.steps[0].communications.size(), 1u) << name;
     EXPECT_EQ(trace.steps[0].communications[0].sent, 4000u) << name;
   }
-  // Without arguments, those that a name gives away are counted.
+  // Without arguments, communications recognised by name are counted.
   const Steps trace = parse({step, event("kernel", "mscclKernel_Sum(x)", "1100", "50"),
                              event("kernel", "hcom_allReduce__1", "1200", "50"),
                              event("kernel", "triton_poi_fused_all_reduce_0", "1300", "50"),
                              event("kernel", "void at::reduce_kernel<ncclBfloat16>(x)", "1400", "50"),
                              event("kernel", "void c10d::checkForNaN<float>(x)", "1500", "5", "{" + reduced + "}")});
   EXPECT_THAT(trace.steps[0].communications, IsEmpty());
-  EXPECT_THAT(trace.warnings, Contains("t.json: 2 communications whose size or kind is not told: left out"));
+  EXPECT_THAT(trace.warnings, Contains("t.json: 2 communications without a size or kind: left out"));
 }
 
 TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
@@ -256,7 +256,7 @@ TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
     EXPECT_EQ(reduce.collective, Collective::broadcast);
     EXPECT_EQ(reduce.sent, 400u);
   }
-  // What all send to one, or it to all.
+  // All ranks send to one, or it to all.
   EXPECT_EQ(of("gather", R"("In msg nelems": 100, "Out msg nelems": 400)").sent, 1200u);
   EXPECT_EQ(of("scatter", R"("In msg nelems": 400, "Out msg nelems": 100)").sent, 1200u);
 }
@@ -278,11 +278,9 @@ TEST(Kineto, host__tells_what_no_kernel_does) {
   ASSERT_EQ(trace.steps[0].communications.size(), 2u) << "the barrier is not what it does";
   EXPECT_EQ(trace.steps[0].communications[0].sent, 4000u);
   EXPECT_EQ(trace.steps[0].communications[1].sent, 0u);
-  EXPECT_THAT(
-      trace.warnings,
-      ElementsAre("t.json: no kernels communicate: 3 communications that the host recorded count instead, and how "
-                  "long they took is not known",
-                  "t.json: 1 communication whose size or kind is not told: left out"));
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: no kernels communicate: using 3 communications that the host "
+                                          "recorded instead, whose durations are unknown",
+                                          "t.json: 1 communication without a size or kind: left out"));
   const Steps annotated = parse({step,
                                  event("user_annotation", "hccl:all_reduce", "1110", "400",
                                        R"({"Input Dims": [[1000]], "Input type": ["float"]})"),
@@ -308,7 +306,7 @@ TEST(Kineto, host__warns_of_what_has_no_kernel) {
   EXPECT_THAT(trace.warnings, ElementsAre("t.json: 1 communication of the host without a kernel: left out"));
 }
 
-// An all-gather of different sizes is a broadcast for each rank, which tell the same.
+// An all-gather of different sizes is one broadcast per rank; both forms give the same result.
 TEST(Kineto, kernels__of_one_operation_communicate_it_once) {
   const Steps trace = parse({
       step,
@@ -337,7 +335,7 @@ TEST(Kineto, groups__are_launched_by_the_kernel_behind_them) {
       event("cuda_runtime", "cudaLaunchKernel", "1130", "5", R"({"correlation": 2})"),
       event("kernel", "ncclDevKernel_Generic(x)", "1200", "50", R"({"correlation": 1})"),
       event("kernel", "ncclDevKernel_Generic(x)", "1260", "50", R"({"correlation": 2})"),
-      // Nothing tells of a graph's kernels, and what was recorded before it is not theirs.
+      // The trace does not describe a graph's kernels, and earlier records do not belong to them.
       operation("1300", reduced),
       event("cuda_runtime", "cudaGraphLaunch", "1320", "5", R"({"correlation": 3})"),
       event("kernel", "ncclDevKernel_AllReduce(x)", "1400", "50", R"({"correlation": 3})"),
@@ -345,7 +343,7 @@ TEST(Kineto, groups__are_launched_by_the_kernel_behind_them) {
   });
   ASSERT_EQ(trace.steps[0].communications.size(), 2u);
   EXPECT_EQ(trace.steps[0].communications[1].length, Nanos(110'000)) << "of both kernels";
-  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications whose size or kind is not told: left out",
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications without a size or kind: left out",
                                           "t.json: 1 communication of the host without a kernel: left out"));
 }
 
@@ -382,7 +380,7 @@ TEST(Kineto, numbers__that_are_none_are_skipped_wherever_they_stand) {
     EXPECT_EQ(trace.steps[0].communications[0].size, 4000u) << cut;
   }
   for (const std::string wrong : {"info", "nano", "nil", "in", "-", "-i"})
-    EXPECT_THAT(refusal("{\"traceEvents\": [], \"x\": " + wrong + "}"), HasSubstr("no JSON")) << wrong;
+    EXPECT_THAT(refusal("{\"traceEvents\": [], \"x\": " + wrong + "}"), HasSubstr("not JSON")) << wrong;
 }
 
 TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
@@ -404,10 +402,10 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
   EXPECT_THAT(with({event("user_annotation", "ProfilerStep#3", "0", "0.000"),
                     event("cuda_runtime", "cudaLaunchKernel", "0.000", "0.000", R"({"correlation": 7})"),
                     event("kernel", "ncclDevKernel_AllReduce(x)", "0", "0", "{\"correlation\": 7, " + reduced + "}")}),
-              HasSubstr("3 events at 0 that took no time left out"));
+              HasSubstr("3 events at time 0 without a duration left out"));
   EXPECT_THAT(with({event("user_annotation", "ProfilerStep#3", "1700000000003000", "0")}),
               HasSubstr("1 step that took no time left out"));
-  // Of another clock, or garbage.
+  // On another clock, or garbage.
   for (const std::string at : {"0", "4458676524670.5", "1699996399999999", "1700003700000000", "2999999999999999"})
     EXPECT_THAT(with({event("kernel", "gemm", at, "10"), event("user_annotation", "ProfilerStep#0", at, "10")}),
                 HasSubstr("2 events left out, hours from the others"))
@@ -421,7 +419,7 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
                     event("cuda_runtime", "cudaLaunchKernel", "1700000000000020", "5", R"({"correlation": 3})"),
                     event("kernel", "gemm", "1700000000000500", "9", R"({"correlation": 2})")}),
               HasSubstr("1 event left out, hours"));
-  // A single kernel of a minute is no mistake, nor are hours if something happens in all of them.
+  // A kernel of a minute is not an error, nor are hours with events in all of them.
   EXPECT_THAT(parse({step, event("kernel", "ncclDevKernel_AllReduce(x)", "1100", "59000000", "{" + reduced + "}")})
                   .steps[0]
                   .communications.size(),
@@ -449,7 +447,7 @@ TEST(Kineto, steps__are_as_long_as_the_gpu_needs) {
 }
 
 TEST(Kineto, malformed__is_refused_in_one_line) {
-  EXPECT_THAT(refusal("{\"traceEvents\": [{\"ph\": "), HasSubstr("no JSON"));
+  EXPECT_THAT(refusal("{\"traceEvents\": [{\"ph\": "), HasSubstr("not JSON"));
   EXPECT_THAT(refusal("{\"traceEvents\": 3}"), HasSubstr("neither \"ProfilerStep#\" nor kernels"));
   EXPECT_THAT(refusal(trace_of({})), HasSubstr("neither \"ProfilerStep#\" nor kernels"));
   EXPECT_THAT(refusal("{\"traceEvents\": " + std::string(1000, '[')), HasSubstr("nested too deeply"));

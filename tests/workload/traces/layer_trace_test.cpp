@@ -1,4 +1,4 @@
-// Reading of layer-by-layer traces: what is read, what is tolerated with a warning, what is refused and how.
+// Tests layer-by-layer traces: the values read, data accepted with a warning, and refusals.
 #include "mltcp/lab/workload/traces/layer_trace.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is kept of a trace while it is read counts, and what a reader kept for itself is given back.
+// Tests that memory for a trace is counted while it is read, and that a reader's own memory is returned.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ constexpr std::size_t kKiB = 1024;
 
 struct Bounded {
   std::string said;
-  std::size_t kept;  ///< of the memory, afterwards; all of it if it did not do
+  std::size_t kept;  ///< memory in use afterwards; all of it if it was not enough
 };
 Bounded read_within(const TraceFormat& format, const std::string& text, std::size_t memory) {
   const auto budget = std::make_shared<TraceBudget>(memory);
@@ -34,9 +34,9 @@ Bounded read_within(const TraceFormat& format, const std::string& text, std::siz
   return {"no error", memory - left};
 }
 
-/// `during`: that is needed and may not be less; `after`: that is kept at most.
+/// `during`: bytes needed, with less reading fails; `after`: maximum in use afterwards.
 void expect_bounded(const TraceFormat& format, const std::string& text, std::size_t during, std::size_t after) {
-  EXPECT_THAT(read_within(format, text, during).said, HasSubstr("what it and the traces before it hold takes more"));
+  EXPECT_THAT(read_within(format, text, during).said, HasSubstr("this trace and those before it need more"));
   const Bounded done = read_within(format, text, 16 * during);
   EXPECT_THAT(done.said, Eq("no error"));
   EXPECT_LE(done.kept, after);
@@ -54,7 +54,7 @@ TEST(TraceMemory, communicators__of_a_log_count) {
   std::string owners;
   for (int i = 0; i < 1000; ++i)
     owners += fmt::format("n:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 commId 0x7\n", i);
-  EXPECT_THAT(read_within(kNcclLogFormat, owners, 200 * kKiB).said, HasSubstr("takes more"));
+  EXPECT_THAT(read_within(kNcclLogFormat, owners, 200 * kKiB).said, HasSubstr("need more than"));
 }
 
 TEST(TraceMemory, operations__of_the_inspector_count_until_they_are_nodes) {
@@ -88,7 +88,7 @@ TEST(TraceMemory, groups__and_threads_of_a_profile_count) {
         R"("args":{{"correlation":{}}}}})",
         i, i, i);
   });
-  EXPECT_THAT(read_within(kKinetoFormat, threads, 100 * kKiB).said, HasSubstr("takes more"));
+  EXPECT_THAT(read_within(kKinetoFormat, threads, 100 * kKiB).said, HasSubstr("need more than"));
 }
 
 TEST(TraceMemory, layers__of_a_text_count_until_they_are_nodes) {
@@ -105,7 +105,7 @@ TEST(TraceMemory, nodes__of_pytorch_are_given_back) {
         R"({}{{"id": {}, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {{"values": )"
         R"([[[9, 9, 0, 50, 2, "cuda:1"]], {}, ["0", "default_pg"], 1, "allreduce"]}}, "outputs": {{"values": []}}}})",
         i == 0 ? "" : ",\n", i + 2, i);
-  // What is kept are nodes, and what each waits for.
+  // Nodes and their dependences remain in use.
   expect_bounded(kPytorchEt, text + "]}", nodes * 200, nodes * (sizeof(GraphNode) + 8) + 8 * kKiB);
 }
 

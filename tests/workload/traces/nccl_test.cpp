@@ -1,4 +1,4 @@
-// What NCCL logs and what its Inspector writes, as graphs.
+// Tests NCCL's logs and the files of its Inspector, as graphs.
 #include <fmt/format.h>
 
 #include <string>
@@ -78,7 +78,7 @@ TEST(NcclLog, prefixes__of_launchers_and_ranks_of_newer_versions) {
   const ExecutionGraph numbered =
       read(call(7, 1, "AllReduce", 1, 10, 7, 0, "0xa", 2) + call(8, 0, "AllReduce", 1, 10, 7, 0, "0xb", 2));
   EXPECT_EQ(numbered.ranks.size(), 2u);
-  EXPECT_THAT(numbered.warnings, Contains(HasSubstr("it does not tell all ranks")));
+  EXPECT_THAT(numbered.warnings, Contains(HasSubstr("the log does not name all ranks")));
 }
 
 TEST(NcclLog, messages__of_a_group_run_at_once) {
@@ -107,7 +107,7 @@ TEST(NcclLog, calls__are_paired_by_their_counts_where_a_line_is_missing) {
   EXPECT_THAT(bytes_of(graph.ranks[1]), ElementsAre(4000, 12000, 16000));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 collective that other ranks of the group do not run")));
   EXPECT_THAT(graph.warnings, Not(Contains(HasSubstr("different bytes"))));
-  // Calls of a group have one number; their place in it is told by order.
+  // Calls of a group have the same number; their order gives their place in it.
   text = both;
   for (int rank = 0; rank < 2; ++rank)
     for (const int order : {0, 1, 1, 1, 2})
@@ -174,9 +174,8 @@ TEST(NcclLog, lines__that_are_written_into_another_are_told_of) {
   text += torn.substr(0, head) + call(101, 1, "AllReduce", 0, 50, 7, 0, "0xa", 2) + torn.substr(head);
   for (int rank = 0; rank < 2; ++rank) text += call(100 + rank, rank, "AllReduce", 1, 70, 7, 0, "0xa", 2);
   const ExecutionGraph graph = read(text);
-  EXPECT_THAT(graph.warnings,
-              Contains(HasSubstr("1 line is written into another, with what both tell left out (line 3)")));
-  EXPECT_THAT(graph.warnings, Not(Contains(HasSubstr("a kind that is not known"))));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 line is mixed with another line, both left out (line 3)")));
+  EXPECT_THAT(graph.warnings, Not(Contains(HasSubstr("an unknown kind"))));
   for (std::uint32_t rank = 0; rank < 2; ++rank) EXPECT_THAT(bytes_of(graph.ranks[rank]), ElementsAre(280)) << rank;
 }
 
@@ -186,7 +185,7 @@ TEST(NcclLog, communicators__of_one_rank_only_are_said_to_be) {
               HasSubstr("all communicators have one rank"));
 }
 
-/// As NCCL writes it: 2.21 with commId, 2.23 with neither, 2.25 with splitCount, 2.28 with childCount.
+/// In NCCL's forms: 2.21 with commId, 2.23 with neither, 2.25 with splitCount, 2.28 with childCount.
 std::string split(int pid, const std::string& comm, int rank, int ranks, int color, const std::string& count,
                   const std::string& id, const std::string& parent = "0xa") {
   return fmt::format(
@@ -250,7 +249,7 @@ TEST(NcclLog, gathers_and_scatters__are_taken_as_exchanges) {
   const ExecutionGraph graph = read(text);
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("all-to-all 80 B", "all-to-all 80 B after 0"));
   EXPECT_THAT(graph.warnings, AllOf(Contains(HasSubstr("4 gathers or scatters: taken as all-to-all")),
-                                    Contains(HasSubstr("2 calls of a kind that is not known (\"Twist\"): left out"))));
+                                    Contains(HasSubstr("2 calls of an unknown kind (\"Twist\"): left out"))));
 }
 
 std::string record(int rank, int number, const std::string& name, int size, const std::string& more = "") {
@@ -350,7 +349,7 @@ TEST(NcclInspector, malformed__is_refused_in_one_line) {
   };
   EXPECT_THAT(refused(R"({"coll_perf":{}})"), HasSubstr("i.json: object 1 (byte 0): there is no \"header\" before it"));
   EXPECT_THAT(refused(R"({"header":{"rank":2,"n_ranks":2},"coll_perf":{}})"), HasSubstr("\"rank\" below \"n_ranks\""));
-  EXPECT_THAT(refused(R"({"coll_perf":x})"), HasSubstr("it is no JSON"));
+  EXPECT_THAT(refused(R"({"coll_perf":x})"), HasSubstr("it is not JSON"));
   EXPECT_THAT(refused(R"({"coll_perf":)" + std::string(100, '[')), HasSubstr("there is no \"coll_perf\""));
   EXPECT_THAT(refused(record(0, 1, "AllReduce", -5)), HasSubstr("\"coll_msg_size_bytes\" is \"-5\""));
   const std::string two = record(0, 1, "AllReduce", 5) + record(1, 1, "AllReduce", 5);

@@ -1,4 +1,4 @@
-// Exports of Nsight Systems as SQLite: what is read of them, and that nothing else of a database is used.
+// Tests SQLite exports of Nsight Systems: the data read, and that nothing else of a database is used.
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -49,7 +49,7 @@ std::string serialized(const std::string& sql) {
   return text;
 }
 
-/// What a process did, in microseconds.
+/// Events of a process, in microseconds.
 class Export {
  public:
   explicit Export(std::int64_t thread = kThread, int device = 0) : thread_(thread), device_(device) {}
@@ -91,7 +91,7 @@ std::string refusal(const std::string& bytes) {
   return refusal_of([&] { parse_trace_graph(bytes, "r.sqlite"); }, "r.sqlite: ");
 }
 
-/// Steps of 10 ms: 4 ms of computation, an all-reduce of 2 ms beside 1 ms of it, an all-gather in a group of two.
+/// Steps of 10 ms: 4 ms of computation, an all-reduce of 2 ms, 1 ms of it overlapping, an all-gather in a group of two.
 Export training(int rank = 2) {
   Export one;
   one.init(77, 4, rank);
@@ -257,7 +257,7 @@ TEST(NsightSqlite, whatever_is_no_plain_table__is_refused) {
 }
 
 TEST(NsightSqlite, a_tree_in_a_circle__costs_no_more_than_its_size_is_worth) {
-  // Interior pages whose children are all the same page, over and over.
+  // Interior pages whose children are all the same page, recursively.
   std::string sql = kSchema;
   for (int i = 0; i < 3000; ++i)
     sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', NULL, 7, 0, NULL, NULL);", i, i,
@@ -296,7 +296,7 @@ TEST(NsightSqlite, definitions__are_not_parsed_as_often_as_pages_lead_to_them) {
   ASSERT_EQ(bytes.size(), 3 * page);
   constexpr std::size_t head = 100;
   bytes += bytes.substr(0, page);
-  bytes.replace(3 * page, 100, bytes.substr(head, 100));  // where the tree of any other page begins
+  bytes.replace(3 * page, 100, bytes.substr(head, 100));  // where the tree of other pages begins
   const auto put = [&](std::size_t at, std::size_t value, int size) {
     while (--size >= 0) bytes[at++] = static_cast<char>(value >> (8 * size));
   };

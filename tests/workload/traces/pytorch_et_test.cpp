@@ -1,4 +1,4 @@
-// Execution traces of PyTorch, of both schemas, and communication traces of PARAM.
+// Tests execution traces of PyTorch, of both schemas, and communication traces of PARAM.
 
 #include <string>
 #include <vector>
@@ -123,13 +123,14 @@ TEST(Param, entries__have_sizes_groups_waits_steps_and_times) {
                                               "broadcast 1 B of 0 2 from 2 step 1 after 4"))
       << "the last computation is behind the wait";
   EXPECT_EQ(graph.steps[1].name, "## step 2 ##");
-  EXPECT_THAT(graph.warnings, AllOf(Contains("rank0.json: 1 computation without times: left out"),
-                                    Contains("rank0.json: 7.3 us behind waits count as computation: how much of it was "
-                                             "waiting is not recorded")));
+  EXPECT_THAT(
+      graph.warnings,
+      AllOf(Contains("rank0.json: 1 computation without times: left out"),
+            Contains("rank0.json: 7.3 us after waits are counted as computation: the waiting time is not recorded")));
 }
 
 TEST(Param, communications__overlap_until_they_are_waited_for) {
-  // Every 32 ms 4 MB are reduced beside 30 ms, waited for, and computed with for 2 ms.
+  // Every 32 ms, 4 MB are reduced during 30 ms of computation; 2 ms of computation wait for them.
   std::string text;
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::string end = R"(, "markers": ["iteration )" + std::to_string(i) + R"("]})";
@@ -157,9 +158,9 @@ TEST(Param, communications__without_a_size_are_counted) {
   ASSERT_EQ(graph.ranks[0].nodes.size(), 2u);
   EXPECT_THAT(
       graph.warnings,
-      AllOf(Contains("t_rank0.json: 2 communications whose size or kind is not told: left out"),
-            Contains("t_rank0.json: 1 communication of 0 bytes: collectives are taken for barriers, messages are left "
-                     "out")));
+      AllOf(Contains("t_rank0.json: 2 communications without a size or kind: left out"),
+            Contains(
+                "t_rank0.json: 1 communication of 0 bytes: collectives are taken as barriers, messages are left out")));
 }
 
 TEST(Param, times__that_can_not_be_are_left_out_or_refused) {
@@ -170,7 +171,7 @@ TEST(Param, times__that_can_not_be_are_left_out_or_refused) {
   for (const std::string time : {"0", "-5", "Infinity", "NaN", "1e300", "\"soon\"", "5e18"}) {
     const ExecutionGraph graph = parse_trace_graph(
         "[" + entry("1700000000000000000") + "," + entry(time) + "," + entry("1700000000000000900") + "]", "r0.json");
-    EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 entry has a startTime_ns that is no time"))) << time;
+    EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 entry has a startTime_ns that is not a time"))) << time;
     EXPECT_EQ(graph.ranks[0].nodes.size(), 4u) << time;
     EXPECT_EQ(graph.ranks[0].nodes[2].length, Nanos(900)) << time;
   }
@@ -189,7 +190,7 @@ TEST(Param, damage__is_one_line_with_the_place) {
   EXPECT_THAT(refusal(trace(R"("comms": "send", "in_msg_size": 1)"), "r.json"), HasSubstr("other rank of a message"));
   EXPECT_THAT(refusal(R"([{"comms": "all_reduce"}, )", "r.json"), HasSubstr("cut off"));
   const ExecutionGraph graph = parse_trace_graph(trace(R"("comms": "quantum_leap")"), "r.json");
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("\"quantum_leap\" is no collective that is known: 1 left out")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("\"quantum_leap\" is not a known collective: 1 left out")));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Traces that are text: htsim's connection matrices, AICB's CSV, the 12 columns of ASTRA-sim 1.0 with LIBRA's files;
-// and all files of the folder of traces, of which each is read, or refused for a reason.
+// Tests text traces: htsim's connection matrices, AICB's CSV, the 12 columns of ASTRA-sim 1.0 with LIBRA's files; and
+// all files of the folder of traces, each of which is read, or refused with a reason.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -53,7 +53,7 @@ TEST(Htsim, triggers__start_what_waits_for_them) {
   ASSERT_EQ(graph.ranks.size(), 3u);
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("receive 10 B from 0", "send 20 B to 2 tag 1 after 0",
                                               "send 1 B to 2 tag 4294967296 after 1"));
-  // The barrier's flow is on another node than those that it waits for: a byte from each tells.
+  // The barrier's flow is on another node than those that it waits for: each sends it a byte.
   EXPECT_EQ(sent(graph), 102u);
   EXPECT_THAT(nodes_of(graph, 2), Contains("send 40 B to 0 tag 3 after 2 3"));
 }
@@ -63,15 +63,15 @@ TEST(Htsim, malformed__is_refused_with_its_line) {
   EXPECT_THAT(refusal(head + "0->4 start 0 size 1\n"), AllOf(StartsWith("t.txt:3: "), HasSubstr("from 0 to 3")));
   EXPECT_THAT(refusal(head + "0->1 start 0\n"), HasSubstr("no size"));
   for (const std::string time : {"inf", "nan", "-1", "1e20", "1e999"})
-    EXPECT_THAT(refusal(head + "0->1 start " + time + " size 1\n"), HasSubstr("no number of picoseconds")) << time;
+    EXPECT_THAT(refusal(head + "0->1 start " + time + " size 1\n"), HasSubstr("not a number of picoseconds")) << time;
   EXPECT_THAT(refusal(head + "0->1 size 5\n"), HasSubstr("neither start nor trigger"));
   EXPECT_THAT(refusal(head + "1->1 start 0 size 5\n"), HasSubstr("to itself"));
   EXPECT_THAT(refusal(head), HasSubstr("1 connections are announced and 0 follow"));
-  EXPECT_THAT(refusal(head + "0->1 trigger 1 size 5\n"), HasSubstr("trigger 1 is named and not described"));
+  EXPECT_THAT(refusal(head + "0->1 trigger 1 size 5\n"), HasSubstr("trigger 1 is named, but not described"));
   EXPECT_THAT(refusal("Nodes 4\nConnections 2\n0->1 trigger 1 size 5 send_done_trigger 2\n1->0 trigger 2 size 5 "
                       "send_done_trigger 1\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n"),
               HasSubstr("in a circle"));
-  EXPECT_THAT(refusal("Nodes 99999999999\n"), HasSubstr("no whole number"));
+  EXPECT_THAT(refusal("Nodes 99999999999\n"), HasSubstr("not a whole number"));
 }
 
 const std::string aicb_head =
@@ -94,7 +94,7 @@ TEST(Aicb, groups__are_those_of_megatron) {
   EXPECT_EQ(graph.steps.size(), 1u);
   EXPECT_THAT(nodes_of(graph, 5), ElementsAre("all-reduce 1000 B of 4 5 6 7", "compute 5 us after 0",
                                               "reduce-scatter 4000 B of 1 5 after 1"));
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken as nanoseconds")));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 line before the first iteration: left out")));
 }
 
@@ -108,7 +108,8 @@ TEST(Aicb, malformed__is_refused_with_its_line) {
               HasSubstr("7 ranks are not"));
   EXPECT_THAT(refusal(aicb_head), HasSubstr("there is no communication in it"));
   for (const std::string time : {"inf", "nan", "-1", "1e17"})
-    EXPECT_THAT(refusal(aicb_head + aicb_row("computation", "all", 1, 0, "f", time)), HasSubstr("is no time")) << time;
+    EXPECT_THAT(refusal(aicb_head + aicb_row("computation", "all", 1, 0, "f", time)), HasSubstr("is not a time"))
+        << time;
   EXPECT_THAT(refusal(aicb_head + aicb_row("computation", "all", 1, 0, "f", "1e12") +
                       aicb_row("all_reduce", "tp_group", 2, 8, "f", "1")),
               HasSubstr("an _elapsed_time of 1000000000000 is longer than 115 days"))
@@ -174,7 +175,7 @@ TEST(AstraText, headers__of_which_all_ranks_are_one_group) {
       EXPECT_THAT(graph.warnings, IsEmpty());
     }
     EXPECT_THAT(parse_trace_graph(text, "t.txt").warnings,
-                Contains(HasSubstr("it does not tell how many ranks share a layer: 2 are assumed")));
+                Contains(HasSubstr("the trace does not state how many ranks share a layer: assuming 2")));
   }
 }
 
@@ -215,9 +216,9 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   const ExecutionGraph guessed = parse_trace_graph(bare, "t.txt");
   EXPECT_EQ(guessed.ranks.size(), 2u);
   EXPECT_THAT(guessed.warnings,
-              AllOf(Contains(HasSubstr("how large tensor-parallel groups are")), Contains(HasSubstr("2 are assumed"))));
+              AllOf(Contains(HasSubstr("the size of tensor-parallel groups")), Contains(HasSubstr("assuming 2"))));
   EXPECT_EQ(parse_trace_graph(bare, "t.txt", {.ranks = 8}).ranks.size(), 8u);
-  // LIBRA's communicator beside it.
+  // LIBRA's communicator in a file next to it.
   const TemporaryFolder folder;
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;
@@ -230,7 +231,7 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   EXPECT_EQ(told.ranks.size(), 6u);
   EXPECT_THAT(told.warnings, IsEmpty());
   EXPECT_THAT(read_traces(std::vector{workload}).warnings,
-              Contains(HasSubstr("give a communicator file of LIBRA, too: mltcp inspect " + workload.string() + " " +
+              Contains(HasSubstr("also give a communicator file of LIBRA: mltcp inspect " + workload.string() + " " +
                                  communicator.string())));
   EXPECT_THAT(refusal_of([&] { read_traces(std::vector{communicator}); }),
               HasSubstr("give it together with the workload"));
@@ -244,7 +245,7 @@ TEST(AstraText, jobs__of_millions_of_nodes_are_cut_down_to_the_ranks_that_reduce
   const ExecutionGraph graph = parse_trace_graph(text, "w.txt");
   EXPECT_EQ(graph.ranks.size(), 1024u);
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("of 2048 ranks, the 1024 that reduce gradients together are kept")));
-  // All computation is there, in what lies between the collectives that are left.
+  // All computation remains, between the remaining collectives.
   Nanos computed;
   for (const GraphNode& node : graph.ranks[0].nodes) computed += node.length;
   EXPECT_EQ(computed, Nanos(600 * (5 + 6 + 7)));
@@ -262,7 +263,7 @@ TEST(Libra, files__of_a_folder_are_used_and_those_that_are_not_are_told_of) {
   EXPECT_EQ(told.ranks.size(), 6u);
   EXPECT_THAT(told.warnings, IsEmpty());
   write("d.yaml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 4 ]\n");
-  EXPECT_THAT(refused(), HasSubstr("d.yaml: it tells 4 ranks where another file of LIBRA tells 3; keep one of them"));
+  EXPECT_THAT(refused(), HasSubstr("d.yaml: it states 4 ranks, but another file of LIBRA states 3; keep one of them"));
   std::filesystem::remove(folder / "d.yaml");
   std::filesystem::rename(folder / "c.yml", folder / "c.conf");
   EXPECT_THAT(read_traces(std::vector{folder.path()}).warnings,
@@ -293,7 +294,7 @@ TEST(AstraSim, files__beside_chakras_traces_tell_ranks_and_groups) {
     return refusal_of([&] { read(); });
   };
   EXPECT_THAT(refused("{\"1\": [0, 0]}"), HasSubstr("comm_group.json: group \"1\" has a rank twice; "));
-  EXPECT_THAT(refused("{\"1\": [0, -1]}"), HasSubstr("group \"1\" has what is no rank; "));
+  EXPECT_THAT(refused("{\"1\": [0, -1]}"), HasSubstr("group \"1\" has an element that is not a rank; "));
   EXPECT_THAT(refused("{\"1\": [0"), HasSubstr("cut off"));
   EXPECT_THAT(refused("{\"1\": [" + std::string(100, '[')), HasSubstr("nests more than"));
   for (const std::string alone : {"network.yml", "comm_group.json"}) {
@@ -316,7 +317,7 @@ TEST(Libra, files__are_understood) {
     return refusal_of([&] { parse_libra(text, "c.yml"); });
   };
   EXPECT_THAT(refused("Forward: [ 0 ]\nWeightGrad: [ 2 ]\n"), HasSubstr("c.yml:1: 0 of \"Forward\""));
-  EXPECT_THAT(refused("Forward: [ x ]\nWeightGrad: [ 2 ]\n"), HasSubstr("no whole number"));
+  EXPECT_THAT(refused("Forward: [ x ]\nWeightGrad: [ 2 ]\n"), HasSubstr("not a whole number"));
   EXPECT_THAT(refused("Forward: [ 2 ]\n"), HasSubstr("there is no \"WeightGrad\""));
   EXPECT_THAT(refused("Forward: [ 2\n"), HasSubstr("no YAML"));
   EXPECT_THAT(refused("Forward: " + std::string(10'000, '[')), HasSubstr("nested deeply"));
@@ -335,10 +336,10 @@ TEST(TextFormats, published__are_read_or_refused_for_a_reason) {
   const auto refused = [&](const std::filesystem::path& path) -> std::string {
     return refusal_of([&] { read_traces(std::vector{path}); });
   };
-  EXPECT_THAT(refused(folder / "htsim" / "validate.txt"), HasSubstr("which is no trace that is known"));
-  EXPECT_THAT(refused(folder / "simai" / "busbw.yaml"), HasSubstr("which is no trace that is known"));
+  EXPECT_THAT(refused(folder / "htsim" / "validate.txt"), HasSubstr("which is not a known trace format"));
+  EXPECT_THAT(refused(folder / "simai" / "busbw.yaml"), HasSubstr("which is not a known trace format"));
   EXPECT_THAT(refused(folder / "libra" / "3d_network.yml"), HasSubstr("give it together with the workload"));
-  EXPECT_THAT(refused(folder / "alibaba" / "job_1_norm.csv"), HasSubstr("which is no trace that is known"));
+  EXPECT_THAT(refused(folder / "alibaba" / "job_1_norm.csv"), HasSubstr("which is not a known trace format"));
 }
 
 }  // namespace

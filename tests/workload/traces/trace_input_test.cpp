@@ -1,4 +1,4 @@
-// Inputs as they lie: plain, packed, in archives and folders; and what is damaged.
+// Tests inputs: plain, compressed, in archives and folders; and damaged ones.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -64,7 +64,7 @@ std::string refusal(const std::string& bytes) {
   return refusal_of([&] { read(bytes); });
 }
 
-/// Not to be packed much, so that its parts lie apart.
+/// Text that hardly compresses, so that its parts are far apart.
 std::string long_text() {
   std::string text;
   std::uint32_t state = 1;
@@ -116,9 +116,9 @@ TEST(TraceInput, damage__is_one_line_that_names_the_input) {
   const std::string text = long_text();
   for (const std::string& bytes : {gzip(text), zstd(text)})
     for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t{100'000}})
-      EXPECT_THAT(refusal(bytes.substr(0, size)), HasSubstr("t: what is packed in it is damaged or cut off")) << size;
+      EXPECT_THAT(refusal(bytes.substr(0, size)), HasSubstr("t: its compressed content is damaged or cut off")) << size;
   const std::string tar = packed({{"a", text}}, archive_write_add_filter_none, true);
-  EXPECT_THAT(refusal(tar.substr(0, 100'000)), HasSubstr("t:a: what is packed in it is damaged or cut off"));
+  EXPECT_THAT(refusal(tar.substr(0, 100'000)), HasSubstr("t:a: its compressed content is damaged or cut off"));
   std::string changed = gzip(text);
   changed[10] |= 6;  // a kind of block that there is not
   EXPECT_THAT(refusal(changed), HasSubstr("damaged"));
@@ -151,7 +151,7 @@ std::string sparse_tar(std::uint64_t size) {
   result.resize(used);
   return result;
 }
-/// That of a reader who goes on to the end, and how many bytes that took.
+/// The error of a reader that reads to the end, and the number of bytes read.
 std::pair<std::string, std::uint64_t> refusal_after(const std::string& bytes, bool reads = true) {
   std::uint64_t all = 0;
   std::vector<char> part(std::size_t{1} << 20);
@@ -179,7 +179,7 @@ TEST(TraceInput, bombs__are_unpacked_only_as_far_as_their_size_is_worth) {
   EXPECT_THAT(refusal_after(bomb), Pair(more, few));
   EXPECT_THAT(refusal_after(bomb, false), Pair(more, 0)) << "what nobody reads";
   EXPECT_THAT(refusal_after(sparse_tar(std::uint64_t{1} << 30)), Pair(more, few)) << "holes";
-  // Members together, each of which would do.
+  // Members that are too large together, but not alone.
   const std::string half = times(150);
   EXPECT_THAT(refusal_after(packed({{"a", half}}, archive_write_add_filter_gzip, true)), Pair("no error", 150 * mebi));
   EXPECT_THAT(refusal_after(packed({{"a", half}, {"b", half}}, archive_write_add_filter_gzip, true)), Pair(more, few));
@@ -193,13 +193,14 @@ TEST(TraceInput, small_files__may_keep_less_than_large_ones) {
     return refusal_of([&] { parse_trace_graph(bytes, "t", {.as_recorded = true}); });
   };
   EXPECT_EQ(refused(text), "no error");
-  EXPECT_THAT(refused(gzip(text)), HasSubstr("takes more than 160 MiB"));
+  EXPECT_THAT(refused(gzip(text)), HasSubstr("need more than 160 MiB"));
 }
 
 TEST(TraceInput, what_is_packed_twice__is_refused) {
   for (const std::string& twice : {gzip(gzip("x")), zstd(zstd(zstd("x"))), gzip(zstd("x")),
                                    packed({{"a", gzip(gzip("x"))}}, archive_write_add_filter_none, true)})
-    EXPECT_THAT(refusal(twice), HasSubstr(": what is packed in it is packed again; unpack it once, and give what"));
+    EXPECT_THAT(refusal(twice),
+                HasSubstr(": its compressed content is compressed again; unpack it once, and give the result"));
 }
 
 TEST(TraceInput, folders__are_read_in_the_order_of_names) {

@@ -1,4 +1,4 @@
-// Texts in 12 columns as phases: their order under each training loop, which collectives cross the network, scales,
+// Tests 12-column texts as phases: their order under each training loop, which collectives cross the network, scales,
 // sums.
 #include "mltcp/lab/workload/traces/training_loop.h"
 
@@ -28,7 +28,7 @@ std::string summary(const std::vector<Phase>& phases) {
   return text;
 }
 
-// Three layers whose numbers tell where a phase comes from: compute times are powers of two, sizes of layer i are
+// Three layers whose numbers identify the source of a phase: compute times are powers of two, sizes of layer i are
 // 100 (forward), 10 (input gradient), 1 (weight gradient) times i + 1. All-to-all among 2 sends half, so sizes double.
 std::string three_layers(const std::string& header) {
   return header +
@@ -37,7 +37,7 @@ std::string three_layers(const std::string& header) {
          "c -1 64  ALLTOALL 600 128 ALLTOALL 60 256 ALLTOALL 6 0\n";
 }
 
-/// As experiments and the service look at a trace.
+/// The view of a trace that experiments and the service use.
 TraceView seen(std::optional<Network> network = Network::all) {
   TraceView view;
   view.network = network;
@@ -125,7 +125,7 @@ TEST(TrainingLoop, phases__experts_cross_between_servers) {
   EXPECT_EQ(summary(phases_of(text)), "c1 s100 c2 s20 c4 s1");
 }
 
-// On another link than the one that they were laid out for, they need not wait for each other.
+// On another link than the one for which they were laid out, they need not wait for each other.
 TEST(TrainingLoop, phases__begin_when_they_are_ready_though_the_link_is_busy) {
   const std::string text =
       "a -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1000000 0\n"
@@ -162,7 +162,7 @@ TEST(TrainingLoop, phases__scales) {
   EXPECT_EQ(summary(phases_of(text, view)), "c40 s1");  // something is sent as long as there is something to send
 }
 
-// A thousand steps of 1 ns at a tenth of the time are 100 ns and not a thousand times nothing.
+// A thousand steps of 1 ns, scaled to a tenth, are 100 ns, not 0.
 TEST(TrainingLoop, phases__scales_sums_and_not_steps) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "a -1 1 NONE 0 0 NONE 0 0 NONE 0 0\n";
@@ -210,7 +210,7 @@ TEST(TrainingLoop, network__names_read_back) {
   EXPECT_EQ(network_from("everything"), std::nullopt);
 }
 
-// Sums over published traces, taken from their columns by hand.
+// Sums over published traces, computed by hand from their columns.
 TEST(TrainingLoop, published__send_what_their_columns_say) {
   const auto resnet = trace_folder() / "libra" / "ResNet_50.txt";
   const auto gpt = trace_folder() / "aicb" / "G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1_A100.txt";

@@ -22,7 +22,7 @@ namespace mltcp::capture {
 namespace {
 
 constexpr std::size_t kBuffer = 256 * 1024;
-/// What a packet's block has beside its bytes, at most, and what an interface's statistics take.
+/// Maximum overhead of a packet's block, and maximum size of an interface's statistics.
 constexpr Bytes kBlockBytes = 64;
 constexpr Bytes kStatisticsBytes = 80;
 constexpr Bytes kUsualPacket = 2048;
@@ -54,18 +54,18 @@ void CaptureFile::open() {
     }
   }();
   if (!failure_.empty()) return;
-  // Emptied only when it is ours; made only where there is none, and for this user alone, as it holds what was sent.
-  // A pipe that nobody reads would hold the program up.
+  // The file is truncated only once it is locked. A new file is readable by this user alone, because it contains sent
+  // data. Not blocking, because opening a pipe without a reader would block the program.
   std::error_code unknown;
   const int how = target.descriptor ? 0 : std::filesystem::exists(target.path, unknown) ? O_NOFOLLOW : O_CREAT | O_EXCL;
   file_ = ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | how, S_IRUSR | S_IWUSR);
   if (file_ < 0) {
-    failure_ = fmt::format("{} can't be written ({}); name a file in a folder where you may write", in_quotes(name),
+    failure_ = fmt::format("{} cannot be written ({}); name a file in a folder where you may write", in_quotes(name),
                            std::strerror(errno));
     return;
   }
   fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
-  // What has no locks, such as a pipe or a device, is nobody's.
+  // Files without locks, such as pipes or devices, count as not in use.
   if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     failure_ =
         fmt::format("{} is being written by another capture; put %p, the process id, into its name", in_quotes(name));
@@ -147,7 +147,7 @@ void CaptureFile::flush() {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       failure_ =
-          fmt::format("{} can't be written any more ({}); make room, or write fewer bytes of each packet (snap=)",
+          fmt::format("{} cannot be written any more ({}); make room, or write fewer bytes of each packet (snap=)",
                       in_quotes(name()), std::strerror(count == 0 ? ENOSPC : errno));
       break;
     }

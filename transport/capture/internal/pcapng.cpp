@@ -22,7 +22,7 @@ constexpr std::uint16_t kStatisticsDropped = 5;
 constexpr std::byte kNanoseconds{9};
 constexpr std::size_t kLongestText = 4096;
 
-/// A block under construction at the end of `out`: its length stands at both of its ends.
+/// A block under construction at the end of `out`. It begins and ends with its length.
 class Block {
  public:
   Block(std::vector<std::byte>& out, std::uint32_t type) : out_(out), start_(out.size()) {
@@ -80,7 +80,7 @@ void append_section(std::vector<std::byte>& out, std::string_view application, s
   block.put(kByteOrder);
   block.put(std::uint16_t{1});  // version 1.0
   block.put(std::uint16_t{0});
-  block.put(~std::uint64_t{0});  // length of the section: not told
+  block.put(~std::uint64_t{0});  // length of the section: not specified
   block.text(kComment, comment);
   block.text(kSectionApplication, application);
   block.end_of_options();
@@ -117,7 +117,7 @@ void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, con
   block.time(statistics.end);
   const auto time = [&](std::uint16_t code, Nanos at) {
     const auto count = static_cast<std::uint64_t>(at.count);
-    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper half stands first, as in packets
+    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper half comes first, as in packets
   };
   time(kStatisticsStart, statistics.start);
   time(kStatisticsEnd, statistics.end);

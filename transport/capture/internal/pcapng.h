@@ -12,7 +12,7 @@
 
 namespace mltcp::capture {
 
-// Types of blocks, the word that tells a section's byte order, and the option of a packet's flags.
+// Types of blocks, the word that shows a section's byte order, and the option of a packet's flags.
 constexpr std::uint32_t kSectionBlock = 0x0A0D0D0A;
 constexpr std::uint32_t kInterfaceBlock = 1;
 constexpr std::uint32_t kStatisticsBlock = 5;
@@ -20,7 +20,7 @@ constexpr std::uint32_t kPacketBlock = 6;
 constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
 constexpr std::uint16_t kPacketFlags = 2;
 
-/// What the packets of an interface begin with: the values of the registry of link-layer header types.
+/// The first header of an interface's packets: values of the registry of link-layer header types.
 enum class LinkType : std::uint16_t {
   ethernet = 1,
   ip = 101,  ///< an IPv4 or IPv6 header
@@ -32,7 +32,7 @@ struct InterfaceInfo {
   LinkType link = LinkType::ip;
 };
 
-/// Where a packet went, as in the flags of its block.
+/// Direction of a packet, as in the flags of its block.
 enum class Direction : std::uint8_t { in = 1, out = 2 };
 
 struct InterfaceStatistics {
@@ -42,11 +42,11 @@ struct InterfaceStatistics {
   std::uint64_t dropped = 0;
 };
 
-// Each appends a block to `out`.
+// Each function appends a block to `out`.
 
 void append_section(std::vector<std::byte>& out, std::string_view application, std::string_view comment);
 void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, std::uint32_t snap_bytes);
-/// Of a packet of `original_bytes` bytes, `header` and then `data` are the first ones.
+/// `header` followed by `data` are the first bytes of a packet of `original_bytes` bytes.
 void append_packet(std::vector<std::byte>& out, std::uint32_t interface, Nanos time, Direction direction,
                    std::span<const std::byte> header, std::span<const std::byte> data, std::uint32_t original_bytes);
 void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, const InterfaceStatistics& statistics);

@@ -1,4 +1,4 @@
-// Packets on their way to the writer (see record_ring.h).
+// The ring of captured packets (see record_ring.h).
 #include "mltcp/transport/capture/internal/record_ring.h"
 
 #include <algorithm>
@@ -17,14 +17,14 @@ bool RecordRing::push(const Record& record, std::span<const std::byte> first,
   const std::size_t needed = entry_bytes(record.stored_bytes);
   std::uint64_t head = head_.load(std::memory_order_relaxed);
   const std::size_t at = head & (size_ - 1);
-  // Entries are contiguous: one that would not fit behind the last leaves the rest of the ring empty.
+  // Entries are contiguous: if one does not fit after the last, the rest of the ring stays unused.
   const std::size_t gap = size_ - at < needed ? size_ - at : 0;
   if (head + gap + needed - known_tail_ > size_) {
     known_tail_ = tail_.load(std::memory_order_acquire);
     if (head + gap + needed - known_tail_ > size_) return false;
   }
   if (gap != 0) {
-    // What is left may be too short for an entry: its first words say that it is a gap.
+    // The rest may be too short for a whole entry: only its first words are written, which mark it as a gap.
     const auto bytes = static_cast<std::uint32_t>(gap);
     const bool is_gap = true;
     std::memcpy(memory_.get() + at + offsetof(Entry, bytes), &bytes, sizeof bytes);

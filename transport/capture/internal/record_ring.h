@@ -1,5 +1,5 @@
-// Packets on their way from the data path to the thread that writes them: a ring of bytes with one producer and one
-// consumer. The producer copies and publishes, or finds no room and counts; it never waits, allocates or locks.
+// Passes packets from the data path to the thread that writes them: a ring of bytes with one producer and one consumer.
+// The producer copies and publishes a packet, or counts it if there is no room; it never waits, allocates or locks.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace mltcp::capture {
 
-/// What is known of a packet beside its bytes.
+/// A packet's properties besides its bytes.
 struct Record {
   Nanos time;
-  std::uint32_t stored_bytes = 0;    ///< that follow it in the ring
-  std::uint32_t original_bytes = 0;  ///< of the packet, or of its UDP payload
-  Address remote;                    ///< of a UDP payload
+  std::uint32_t stored_bytes = 0;    ///< bytes that follow the record in the ring
+  std::uint32_t original_bytes = 0;  ///< length of the packet, or of its UDP payload
+  Address remote;                    ///< peer's address, for a UDP payload
   Direction direction = Direction::in;
   Ecn ecn = Ecn::not_ect;
   std::uint8_t priority = 0;
@@ -32,10 +32,10 @@ class RecordRing {
   /// `bytes` is rounded up to a power of two.
   explicit RecordRing(std::size_t bytes);
 
-  /// Producer. Of both pieces together the first `record.stored_bytes` are kept. False: there is no room.
+  /// For the producer. Keeps the first `record.stored_bytes` of both pieces together. False: no room.
   bool push(const Record& record, std::span<const std::byte> first, std::span<const std::byte> second) noexcept;
 
-  /// Consumer. The oldest, and its bytes; null if there is none. Both stay until pop().
+  /// For the consumer. The oldest record, and its bytes; null if there is none. Both are valid until pop().
   const Record* front(std::span<const std::byte>& bytes) noexcept;
   void pop() noexcept;
   [[nodiscard]] bool is_half_full() const noexcept {
@@ -44,8 +44,8 @@ class RecordRing {
 
  private:
   struct Entry {
-    std::uint32_t bytes = 0;  ///< with this header and padding
-    bool is_gap = false;      ///< nothing but the rest of the ring
+    std::uint32_t bytes = 0;  ///< including this header and padding
+    bool is_gap = false;      ///< an unused rest of the ring
     Record record;
   };
   static std::size_t entry_bytes(std::size_t stored) {
@@ -54,9 +54,9 @@ class RecordRing {
 
   const std::size_t size_;
   const std::unique_ptr<std::byte[]> memory_;
-  alignas(64) std::atomic<std::uint64_t> head_{0};  ///< written up to here
-  std::uint64_t known_tail_ = 0;                    ///< the producer's latest look
-  alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< read up to here
+  alignas(64) std::atomic<std::uint64_t> head_{0};  ///< end of the written bytes
+  std::uint64_t known_tail_ = 0;                    ///< the tail as last read by the producer
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< end of the bytes already read
 };
 
 }  // namespace mltcp::capture

@@ -1,4 +1,4 @@
-// A network of jobs whose packets are captured: an interface for each end that is used. Not installed.
+// A network of jobs whose packets are captured, with an interface in the capture for each used end. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ class CapturedNetwork final : public JobNetwork {
         capture_(
             options, real_time ? std::function<Nanos()>() : [this] { return network_->now(); }) {}
 
-  /// Once all ends are in use.
+  /// Call when all ends are in use.
   void start() { capture_.start(); }
   capture::Capture::Summary finish() { return capture_.finish(); }
 
@@ -51,7 +51,7 @@ class CapturedNetwork final : public JobNetwork {
   [[nodiscard]] std::optional<Stalls> stalls() const override { return network_->stalls(); }
 
  private:
-  /// "vgg19-a sender", and of other workers than the first "vgg19-a/1 sender".
+  /// "vgg19-a sender" for worker 0, "vgg19-a/1 sender" for worker 1.
   [[nodiscard]] std::string name_of(const End& end) const {
     const auto found = names_.find(end.job);
     return fmt::format("{}{} {}", found != names_.end() ? found->second : fmt::format("job {}", end.job),

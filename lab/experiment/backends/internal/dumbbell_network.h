@@ -1,4 +1,4 @@
-// The two dumbbells, of the simulator and of rings, as networks that jobs are driven over. Not installed.
+// The dumbbells of the simulator and of DPDK rings as networks for jobs. Not installed.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace mltcp::experiment {
 
-// Simulator and rings have the same shape; what differs is how they are made and how late they were.
+// The two differ only in their construction and in stalls().
 template <typename Dumbbell>
 class DumbbellNetwork : public JobNetwork {
  public:

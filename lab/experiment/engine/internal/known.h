@@ -1,4 +1,4 @@
-// The shard of a driver knows the driver's job and connections. If it does not, MLTCP would be off in silence.
+// Checks that a driver's shard knows the driver's job and connections. Otherwise MLTCP would be off without a message.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace mltcp::experiment {
 
-/// `known` is what a call of the shard has returned. Throws RunError if it is false.
+/// `known`: the return value of the shard's function `call`. Throws RunError if it is false.
 inline void expect_known(bool known, std::string_view call) {
   if (known) return;
-  throw RunError("the transport does not know the job or connection of " + std::string(call) +
-                 "; this is a bug of the experiment, so report it");
+  throw RunError("the transport does not know the job or connection of call " + std::string(call) +
+                 "; this is a bug in mltcp: report it");
 }
 
 }  // namespace mltcp::experiment

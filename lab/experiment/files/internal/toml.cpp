@@ -18,12 +18,12 @@
 namespace mltcp::experiment {
 namespace {
 
-// The parser bounds how deep arrays and inline tables are nested, not how many parts a dotted key has, each of them a
-// table in the one before; and tables are taken apart by recursion. Real keys have three parts at most.
+// The parser limits the nesting of arrays and inline tables, but not the number of parts of a dotted key. Each part is
+// a nested table, and tables are destroyed by recursion. Real keys have at most three parts.
 constexpr std::size_t kMaxKeyParts = 16;
 
-// How long the text in quotes is that `text` begins with, both quotes included: to the end of the line, or of a text of
-// several lines to the end of all, if they are not closed.
+// Length of the quoted text at the beginning of `text`, with both quotes. If the closing quote is missing: up to the
+// end of the line, or up to the end of `text` for a multi-line text.
 std::size_t size_of_quoted(std::string_view text) {
   const char c = text.front();
   const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
@@ -33,12 +33,12 @@ std::size_t size_of_quoted(std::string_view text) {
     end += std::size_t{c == '"' && text[end] == '\\' ? 2U : 1U};
   if (!long_text && end < text.size() && text[end] == '\n') return end;
   end += long_text ? 3 : 1;
-  // A long text may end in two quotes of its own.
+  // A multi-line text may contain up to two quotes directly before the closing ones.
   for (int own = 0; long_text && own < 2 && end < text.size() && text[end] == c; ++own) ++end;
   return std::min(end, text.size());
 }
 
-// The line of the first key with too many parts, or nothing.
+// The line of the first key with too many parts, if any.
 std::optional<std::size_t> line_of_deep_key(std::string_view text) {
   std::size_t line = 1;
   std::size_t parts = 1;
@@ -68,12 +68,12 @@ bool fails_assertion(std::string_view text) {
   } catch (const ParserAssertion&) {
     return true;
   } catch (const toml::parse_error&) {
-    // A text cut off in the middle.
+    // Expected: the text is cut off.
   }
   return false;
 }
 
-// An assertion does not tell its line, but every text fails it that includes the line, and none that doesn't.
+// A failed assertion has no line number. The first lines of `text` fail it if and only if they include the line.
 std::size_t line_of_assertion(std::string_view text) {
   std::vector<std::size_t> ends;
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
@@ -107,12 +107,12 @@ std::string key_text(std::string_view key) {
   return bare ? std::string(key) : quoted(key);
 }
 
-// ---- Quotes that are missing ----
+// ---- Missing quotes ----
 
-// A line on which they are, its key without the table's, and the line as it was meant.
+// A line with missing quotes: its key within its table, and the line with quotes.
 struct Unquoted {
   std::string key;
-  bool opened = false;  // the first quote is there
+  bool opened = false;  // only the closing quote is missing
   std::string line;
 };
 
@@ -126,7 +126,7 @@ bool reads_as_value(const std::string& word) {
   }
 }
 
-// Where the text in quotes that begins at `from` ends, behind its last quote; npos if it doesn't.
+// Position after the closing quote of the quoted text that begins at `from`; npos if there is none.
 std::size_t end_of_quoted(std::string_view text, std::size_t from) {
   const char quote = text[from];
   for (std::size_t at = from + 1; at < text.size(); at += std::size_t{quote == '"' && text[at] == '\\' ? 2U : 1U})
@@ -134,13 +134,13 @@ std::size_t end_of_quoted(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// The word in quotes, without one that is at its end already.
+// The word in quotes; a quote at its end is removed first.
 std::string in_toml_quotes(std::string_view word) {
   if (!word.empty() && (word.back() == '"' || word.back() == '\'')) word.remove_suffix(1);
   return quoted(trimmed(word));
 }
 
-// What `line` was meant to be if quotes around its values make it one of TOML, and nothing else is wrong with it.
+// The corrected line, if adding quotes around values is enough to make `line` valid TOML.
 std::optional<Unquoted> without_quotes(std::string_view line) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
@@ -163,7 +163,7 @@ std::optional<Unquoted> without_quotes(std::string_view line) {
     if (c == '"' || c == '\'') {
       end = end_of_quoted(value, at);
       if (end == std::string_view::npos) {
-        if (structured) return std::nullopt;  // where it should have ended, nobody knows
+        if (structured) return std::nullopt;  // the intended end is unknown
         found.opened = changed = true;
         found.line += quoted(trimmed(value.substr(at + 1)));
         break;
@@ -192,15 +192,15 @@ std::optional<Unquoted> without_quotes(std::string_view line) {
   return found;
 }
 
-// Where a line stands.
+// The context of a line.
 struct Place {
-  std::string table;         // to which its keys belong, as in "job[2]."; empty: that of the file
-  bool inside_text = false;  // of several lines, between its quotes
+  std::string table;         // prefix of its keys, such as "job[2]."; empty: the top level
+  bool inside_text = false;  // it begins inside a multi-line text
 };
 
-// Of the last line of `text`.
+// The context of the last line of `text`.
 Place place_of_last_line(std::string_view text) {
-  const std::size_t last = text.find_last_of('\n') + 1;  // 0 without one
+  const std::size_t last = text.find_last_of('\n') + 1;  // 0 if there is no line end
   Place place;
   std::map<std::string, std::size_t, std::less<>> elements;
   const auto note_table = [&](std::string_view line) {
@@ -210,12 +210,12 @@ Place place_of_last_line(std::string_view text) {
     const std::size_t end = line.find(']');
     if (end == std::string_view::npos || end < begin) return;
     const std::string name(trimmed(line.substr(begin, end - begin)));
-    // A row of a list of lists begins like a table.
+    // A row in a list of lists begins with a bracket, too.
     constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) return;
     place.table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
   };
-  std::size_t at = 0;  // where a line begins, outside of texts
+  std::size_t at = 0;  // beginning of a line that is not inside a text
   while (at < last) {
     note_table(trimmed(text.substr(at, text.find('\n', at) - at)));
     while (at < text.size() && text[at] != '\n') {
@@ -231,8 +231,7 @@ Place place_of_last_line(std::string_view text) {
   return place;
 }
 
-// Throws if quotes are what is missing on line `number`, counted from 1, where the parser gave up, or the one before
-// it.
+// Throws if quotes are missing on line `number`, from 1, where the parser gave up, or on the line before it.
 void refuse_missing_quotes(std::string_view text, const std::string& file, std::size_t number) {
   std::vector<std::string_view> lines;
   for (std::size_t at = 0; lines.size() < number && at <= text.size();) {
@@ -264,7 +263,7 @@ toml::key key_at(std::string_view name, std::uint32_t line) {
   return toml::key(name, place);
 }
 
-// All keys of tables in it get the line.
+// Sets the line number of all keys in `node`.
 void set_lines(toml::node& node, std::uint32_t line) {
   if (toml::array* array = node.as_array(); array != nullptr)
     for (toml::node& element : *array) set_lines(element, line);
@@ -278,7 +277,7 @@ void set_lines(toml::node& node, std::uint32_t line) {
   *table = std::move(changed);
 }
 
-// "job[2]" or "job[*]" or "cc".
+// One part of a path: "job[2]", "job[*]" or "cc".
 struct Step {
   static constexpr std::size_t kAll = 0;
   std::string_view key;
@@ -299,10 +298,9 @@ Step step_from(std::string_view text, std::string_view path) {
     }
   }
   if (!good)
-    throw InputError(
-        fmt::format("{} is no path of keys; write one such as bottleneck.buffer, job[2].start (counted from 1) or "
-                    "job[*].jitter",
-                    in_quotes(path)));
+    throw InputError(fmt::format(
+        "{} is not a path of keys; write one such as bottleneck.buffer, job[2].start (counted from 1) or job[*].jitter",
+        in_quotes(path)));
   return step;
 }
 
@@ -314,7 +312,8 @@ void set_from(toml::table& table, std::string_view path, std::size_t from, const
   const auto place = path.substr(0, dot);
   const auto descend = [&](toml::node& node) {
     if (!node.is_table())
-      throw InputError(fmt::format("{} is {} and has no keys; leave out what follows it", place, type_name(node)));
+      throw InputError(
+          fmt::format("{} is {}, which has no keys; leave out the rest of the path", place, type_name(node)));
     set_from(*node.as_table(), path, dot + 1, value, line);
   };
   if (!step.index) {
@@ -342,7 +341,7 @@ void set_from(toml::table& table, std::string_view path, std::size_t from, const
       descend((*array)[i]);
   }
   if (!last) return;
-  // An element has no key that could carry the line.
+  // An element of an array has no key of its own, so the array's key gets the line.
   toml::array kept = std::move(*array);
   table.erase(step.key);
   table.insert(key_at(step.key, line), std::move(kept));
@@ -358,8 +357,8 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
                              file, *line, kMaxKeyParts, page)));
   if (trimmed(text).starts_with('{'))
     throw InputError(
-        one_line(fmt::format("{}:1: this is JSON and not TOML, see {}; pages of what --json of a command "
-                             "wrote are made by mltcp report",
+        one_line(fmt::format("{}:1: this is JSON, not TOML; write TOML, see {}, or make a page of a command's --json "
+                             "results with mltcp report",
                              file, page)));
   try {
     return toml::parse(text, file);
@@ -367,11 +366,10 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
     refuse_missing_quotes(text, file, std::max<std::uint32_t>(error.source().begin.line, 1));
     if (const std::string_view format = file_format(text).name;
         format == "CSV" || format == "YAML" || format == "numbers in columns")
-      throw InputError(one_line(fmt::format("{}:1: this is {} and not TOML; write TOML, see {}", file, format, page)));
-    throw InputError(
-        one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
-                             "ms\"), see {}",
-                             file, std::max<std::uint32_t>(error.source().begin.line, 1), error.description(), page)));
+      throw InputError(one_line(fmt::format("{}:1: this is {}, not TOML; write TOML, see {}", file, format, page)));
+    throw InputError(one_line(
+        fmt::format("{}:{}: TOML: {}; correct the line (values with a unit are in quotes, such as \"150 ms\"), see {}",
+                    file, std::max<std::uint32_t>(error.source().begin.line, 1), error.description(), page)));
   } catch (const ParserAssertion&) {
     throw InputError(one_line(fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see {}", file,
                                           line_of_assertion(text), page)));
@@ -416,11 +414,11 @@ std::string value_from_word(std::string_view word) {
         (structured || value->is_integer() || value->is_floating_point() || value->is_boolean()))
       return to_toml(*value);
   } catch (const toml::parse_error&) {
-    // Refused below, or a text.
+    // Refused below, or taken as a text.
   } catch (const ParserAssertion&) {
   }
   if (structured)
-    throw InputError(fmt::format("{} is no value of TOML; close its quotes and brackets, and quote it for the shell",
+    throw InputError(fmt::format("{} is not a TOML value; close its quotes and brackets, and quote it for the shell",
                                  in_quotes(word)));
   return quoted(word);
 }

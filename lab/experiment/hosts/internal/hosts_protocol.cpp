@@ -29,7 +29,7 @@ namespace {
 
 template <typename T>
 Json value_of(const T& value);
-/// `key` is for messages: what the value is called.
+/// `key` is the name of the value for messages.
 template <typename T>
 void take(const Json& json, T& value, const char* key);
 
@@ -58,14 +58,14 @@ Json value_of(const T& value) {
   }
 }
 
-/// Whether a value that files have a key for is one that they may give; `unset` stands where they give none.
+/// Whether a value is in the range of its key in experiment files; `unset` is the value if the file omits the key.
 bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
   return value == unset || (value >= key.least && value <= key.most);
 }
 bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
-  return value.count >= 0 && value <= key.most * 2;  // a start with its jitter
+  return value.count >= 0 && value <= key.most * 2;  // a start plus its jitter
 }
-// What is not a number fails each of the next.
+// NaN fails each of the following comparisons.
 bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
   return value >= key.least && value <= key.most;
 }
@@ -79,7 +79,7 @@ bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
 template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
-    // Sums and differences of such times don't overflow.
+    // Limits times so that their sums and differences can't overflow.
     value = Nanos(whole_value<std::int64_t>(json, key, -kMaxTime.count));
     if (value > kMaxTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
   } else if constexpr (std::is_same_v<T, Rate>) {
@@ -89,7 +89,7 @@ void take(const Json& json, T& value, const char* key) {
   } else if constexpr (std::is_enum_v<T>) {
     value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of(T()))));
   } else if constexpr (kIsList<T>) {
-    if (!json.is_array()) throw InputError(fmt::format("\"{}\" is no list", key));
+    if (!json.is_array()) throw InputError(fmt::format("\"{}\" is not a list", key));
     value.clear();
     value.reserve(json.size());
     for (const Json& element : json) take(element, value.emplace_back(), key);
@@ -102,8 +102,8 @@ void take(const Json& json, T& value, const char* key) {
     for_each_field<T>([&](const auto& field) {
       take(json.at(field.name), value.*field.member, field.name);
       if (!sound(field.about, value.*field.member, T{}.*field.member))
-        throw InputError(
-            fmt::format("\"{}\" is {}, beyond what a job may have", field.name, in_quotes(json.at(field.name).dump())));
+        throw InputError(fmt::format("\"{}\" is {}, which is out of range for a job", field.name,
+                                     in_quotes(json.at(field.name).dump())));
     });
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
     json.get_to(value);
@@ -112,9 +112,9 @@ void take(const Json& json, T& value, const char* key) {
   }
 }
 
-// ---- Parameters of congestion control, by name: of the algorithms that jobs use, all ----
+// ---- Parameters of congestion control, by name: all parameters of the algorithms that jobs use ----
 
-// A host's program may lack what the coordinator's has loaded.
+// A host may lack an algorithm that the coordinator has loaded.
 void check_algorithm(const std::string& name) {
   const auto all = cc::algorithms();
   if (std::ranges::none_of(all, [&](const cc::AlgorithmTable* table) { return table->name == name; }))
@@ -146,9 +146,10 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   cc::Parameters parameters;
   for (const cc::AlgorithmTable* algorithm : algorithms) {
     const Json& values = json.at(std::string(algorithm->name));
-    // One that is not known here would silently not count.
+    // A parameter that is unknown here would silently have no effect.
     if (!values.is_object() || values.size() != algorithm->parameters.size())
-      throw InputError(fmt::format("congestion control \"{}\" has other parameters there", algorithm->name));
+      throw InputError(
+          fmt::format("congestion control \"{}\" has other parameters than on this host", algorithm->name));
     for (const cc::Parameter& parameter : algorithm->parameters) {
       const std::string name(parameter.name);
       cc::ParameterValue value = parameter.by_default;
@@ -160,12 +161,12 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   return parameters;
 }
 
-/// Ranks that the job's programs speak of.
+/// Number of ranks in the job's programs.
 std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
 
-bool is_time(Nanos time) { return time <= kMaxTime; }  // and no never()
+bool is_time(Nanos time) { return time <= kMaxTime; }  // excludes never()
 
-/// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
+/// Maximum of a counter, so that a double represents it exactly and sums over all ranks don't overflow.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 53U;
 
 template <HasFields T>
@@ -173,24 +174,24 @@ void check_counts(const T& counts) {
   for_each_field<T>([&](const auto& field) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
       if (counts.*field.member > kMaxCount)
-        throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
+        throw InputError(fmt::format("\"{}\" is {}, which is above the maximum", field.name, counts.*field.member));
   });
 }
 
-/// A cell of a series within what its column can have.
+/// A cell of a series. Throws InputError if it is out of its column's range.
 template <typename T>
 T cell_from(const Json& json, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
     return Nanos(whole_value<std::int64_t>(json, key, 0, kMaxTime.count));
   } else if constexpr (std::is_same_v<T, Rate>) {
-    constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // that windows are paced with (cc/pacing.h)
+    constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // maximum pacing rate of windows (cc/pacing.h)
     return Rate(whole_value<std::uint64_t>(json, key, 0, most));
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 stands for none
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1: no value
     return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMaxCount));
   } else if constexpr (std::is_floating_point_v<T>) {
     const auto value = json.get<T>();
-    if (!(value >= 0 && value <= static_cast<T>(kMaxCount)))  // what is not a number isn't either
-      throw InputError(fmt::format("\"{}\" of series is {}, and no number from 0 to 2^53", key, value));
+    if (!(value >= 0 && value <= static_cast<T>(kMaxCount)))  // also refuses NaN
+      throw InputError(fmt::format("\"{}\" of series is {}, which is not a number from 0 to 2^53", key, value));
     return value;
   } else {
     return whole_value<T>(json, key, 0, kMaxCount);
@@ -207,7 +208,7 @@ Json to_json(const RunSetup& setup) {
             {"learn_iterations", setup.mltcp.learn_iterations},
             {"series", setup.series},
             {"jobs", value_of(setup.jobs)}};
-  // Those of all jobs are the same.
+  // All jobs have the same parameters.
   if (!setup.jobs.empty())
     json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, algorithms_of(setup.jobs));
   return json;
@@ -224,22 +225,22 @@ RunSetup setup_from(const Json& json) {
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
-  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their ports that have a rank
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their shards that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || ranks > workload::kMaxRanks || job.ports.size() != ranks || job.hosts.size() != ranks ||
         job.spec.job.flows == 0 || job.spec.iterations == 0 || job.spec.job.rate.is_zero() ||
         (!job.programmed && ranks != ranks_in(job.spec.job)) || (job.programmed && job.spec.job.pattern))
-      throw InputError("a job that can't be");
+      throw InputError("an invalid job");
     for (std::size_t rank = 0; rank < ranks; ++rank)
-      if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks in one place");
+      if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks on one port of a host");
     Nanos computes;
     for (const workload::Phase& phase : job.spec.job.phases) {
       if (phase.compute.count < 0 || phase.compute > workload::kMaxCompute - computes)
-        throw InputError("phases that compute for less than no time, or for more than a day");
+        throw InputError("phases that compute for a negative time, or for more than a day");
       computes += phase.compute;
     }
-    // All ranks go by the job's pattern or its phases: what is wrong with these is wrong for each.
+    // Checks the pattern or phases by creating one program: an error applies to all ranks.
     if (!job.programmed) static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
@@ -267,24 +268,23 @@ RankResult result_from(const Json& json, const RankLimits& limits) {
   const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
   if (count > limits.iterations || result.starts.size() != count || !fits(result.computes) ||
       !fits(result.communications))
-    throw InputError("lists of iterations that don't go together");
-  Nanos before = limits.from;  // each begins when the one before has ended, or later
+    throw InputError("lists of iterations that do not match");
+  Nanos before = limits.from;  // earliest begin of the next iteration
   for (std::size_t i = 0; i < count; ++i) {
     const Nanos start = result.starts[i];
     const Nanos time = result.times[i];
     if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
-      throw InputError(
-          fmt::format("iteration {} can't have been when it says, or not for so long; see that host's clock", i));
-    if (time.count == 0 && limits.bytes_per_iteration > 0)  // acknowledgements have come meanwhile
-      throw InputError(fmt::format("iteration {} of 0 ns, in which {} bytes were sent; see that host's clock", i,
+      throw InputError(fmt::format("iteration {} has an impossible time or duration; check that host's clock", i));
+    if (time.count == 0 && limits.bytes_per_iteration > 0)  // sending and acknowledgements take time
+      throw InputError(fmt::format("iteration {} of 0 ns, in which {} bytes were sent; check that host's clock", i,
                                    limits.bytes_per_iteration));
     before = start + time;
     for (const std::vector<Nanos>* part : {&result.computes, &result.communications})
       if (!part->empty() && ((*part)[i].count < 0 || (*part)[i] > time))
-        throw InputError(fmt::format("a part of iteration {} that is longer than all of it", i));
+        throw InputError(fmt::format("a part of iteration {} that is longer than the iteration", i));
   }
   if (result.gate.waited.count < 0 || result.gate.waited > std::max(limits.until - limits.from, Nanos()))
-    throw InputError("it has waited for longer than the run has lasted");
+    throw InputError("a waiting time that is longer than the run");
   if (result.bytes_per_iteration != limits.bytes_per_iteration)
     throw InputError(
         fmt::format("it sends {} bytes in an iteration of {}", result.bytes_per_iteration, limits.bytes_per_iteration));
@@ -313,26 +313,26 @@ Json rows_to_json(const RunSeries& series) {
 void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series) {
   const auto rows = whole_field<std::size_t>(json, "rows", 0, order.rows + 1);
   const auto connections = whole_field<std::size_t>(json, "connections", 0, limits.connections);
-  if (rows == 0) {  // nobody sends there
+  if (rows == 0) {  // no rank sends on that host
     series = {};
     return;
   }
   const Nanos last = time_from(json, "last");
   if (last > limits.last)
     throw InputError(
-        fmt::format("a last row of series at {} ns, and the run has lasted {}", last.count, to_text(limits.last)));
+        fmt::format("a last row of series at {} ns, but the run has lasted {}", last.count, to_text(limits.last)));
   series.sampled_every = time_from(json, "sampled_every");
   series.interval = time_from(json, "interval");
-  // Rows are only ever left out by halves, when there are as many as may be.
+  // A recorder only ever drops every other row, when the maximum number is reached.
   const auto is_doubled = [](Nanos wide, Nanos narrow) {
     const std::int64_t times = wide.count / narrow.count;
     return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
   };
   if (!is_doubled(series.sampled_every, order.interval) || !is_doubled(series.interval, series.sampled_every) ||
       series.interval.count / series.sampled_every.count > SeriesRecorder::kMaxSamplesOfARow)
-    throw InputError("rows of series at an interval that nobody has asked for");
+    throw InputError("rows of series at an interval that was not requested");
   if (series.interval > order.interval && rows < (order.rows + 1) / 2)
-    throw InputError("rows of series further apart than so few have to be");
+    throw InputError("too few rows of series for their interval");
   const auto before_last = static_cast<std::int64_t>(std::max<std::size_t>(rows, 2) - 2);
   if (before_last > kMaxTime.count / series.interval.count || last.count < 0 ||
       (rows > 1 && last <= series.interval * before_last))
@@ -373,27 +373,27 @@ std::size_t piece_from(const Json& json, std::size_t connection, std::size_t fir
   for_each_field<ConnectionState>([&](const auto& field) {
     const Json& column = columns.at(field.name);
     if (!column.is_array() || column.size() != rows)
-      throw InputError(fmt::format("\"{}\" of series without a value a row", field.name));
+      throw InputError(fmt::format("\"{}\" of series without a value for each row", field.name));
     for (std::size_t row = first; row < first + rows; ++row) {
       auto& value = state(row).*field.member;
       using Value = std::remove_cvref_t<decltype(value)>;
       value = cell_from<Value>(column[row - first], field.name);
       if constexpr (std::is_same_v<Value, std::uint64_t>)
         if (field.about.counts && row > 0 && value < state(row - 1).*field.member)
-          throw InputError(fmt::format("\"{}\" of series falls, and it is a total", field.name));
+          throw InputError(fmt::format("\"{}\" of series decreases, but it is a total", field.name));
     }
   });
   for (std::size_t row = first; row < first + rows; ++row)
     if (const double ratio = state(row).bytes_ratio; ratio > 1)
-      throw InputError(fmt::format("\"bytes_ratio\" of series is {}, and at most 1", ratio));
+      throw InputError(fmt::format("\"bytes_ratio\" of series is {}, which is above 1", ratio));
   return rows;
 }
 
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series) {
   constexpr std::size_t rest = std::size_t{64} << 10U;
   constexpr std::size_t piece = kSeriesPiece * 14 * 32;  // 14 columns, 25 characters a value at most
-  constexpr std::size_t iteration = 4 * 21;              // in each of a result's lists: 19 digits, a sign and a comma
-  constexpr std::size_t rank = 1024;                     // of progress, with why it isn't connected
+  constexpr std::size_t iteration = 4 * 21;  // in the 4 lists of a result: 19 digits, a sign and a comma each
+  constexpr std::size_t rank = 1024;         // in a progress message, with the reason why it isn't connected
   return std::min(kLongest, rest + iteration * iterations + rank * ranks + (series ? piece : 0));
 }
 
@@ -427,7 +427,7 @@ std::string to_hex(const Address& address) {
 Address address_from(const std::string& hex) {
   constexpr std::size_t digits = 36;
   if (hex.size() != digits || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw InputError("an address that is none");
+    throw InputError("an invalid address");
   Address address;
   for (std::size_t i = 0; i < address.ip.size(); ++i)
     address.ip[i] = static_cast<std::uint8_t>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
@@ -442,10 +442,10 @@ std::optional<Json> receive(MessageStream& stream) {
 
 Json message_from(const std::string& text) {
   if (const std::string wrong = beyond_limits(text, kLimits); !wrong.empty())
-    throw StreamError(fmt::format("sends what is no message of mltcp gen: it {}", wrong));
+    throw StreamError(fmt::format("sends a message that is not from mltcp gen: it {}", wrong));
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string())
-    throw StreamError("sends what is no message of mltcp gen");
+    throw StreamError("sends a message that is not from mltcp gen");
   return json;
 }
 

@@ -56,21 +56,21 @@ Operation operation_of(char letter) {
       operation.kind = Operation::Kind::receive;
       return operation;
     default:
-      throw InputError("a program with an operation that there is none of");
+      throw InputError("a program with an unknown operation");
   }
 }
 
-/// A list of whole numbers that is read from its beginning on.
+/// Reads a list of whole numbers one after the other.
 class Column {
  public:
   Column(const Json& json, const char* key, std::uint64_t most) : list_(json.at(key)), key_(key), max_(most) {
-    if (!list_.is_array()) throw InputError(fmt::format("\"{}\" of a program is no list", key));
+    if (!list_.is_array()) throw InputError(fmt::format("\"{}\" of a program is not a list", key));
   }
   std::uint64_t next() {
     if (at_ == list_.size()) throw InputError(fmt::format("\"{}\" of a program is too short", key_));
     const Json& value = list_[at_++];
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_)
-      throw InputError(fmt::format("\"{}\" of a program has a value that can't be", key_));
+      throw InputError(fmt::format("\"{}\" of a program has an invalid value", key_));
     return value.get<std::uint64_t>();
   }
   void end() const {
@@ -88,9 +88,9 @@ class Column {
 
 Json to_json(const RankProgram& program) {
   if (program.operations.size() > kMaxSentOperations || program.waits.size() > kMaxSentWaits)
-    throw InputError(
-        fmt::format("rank {} has {} operations with {} waits, and a host can be told of {} and {}; replay fewer steps",
-                    program.rank, program.operations.size(), program.waits.size(), kMaxSentOperations, kMaxSentWaits));
+    throw InputError(fmt::format(
+        "rank {} has {} operations with {} waits, but a host can receive at most {} and {}; replay fewer steps",
+        program.rank, program.operations.size(), program.waits.size(), kMaxSentOperations, kMaxSentWaits));
   std::string kinds;
   Json times = Json::array();
   Json peers = Json::array();
@@ -101,7 +101,8 @@ Json to_json(const RankProgram& program) {
   for (const Operation& operation : program.operations) {
     kinds += letter_of(operation);
     if (!operation.rate.is_zero())
-      throw InputError(fmt::format("rank {} sends at a rate of its own, which hosts are not told", program.rank));
+      throw InputError(fmt::format(
+          "rank {} has a sending rate of its own, which cannot be sent to hosts; leave the rate out", program.rank));
     if (operation.communicates()) {
       peers.push_back(operation.peer);
       bytes.push_back(operation.bytes);
@@ -122,7 +123,7 @@ RankProgram program_from(const Json& json) {
   const auto& kinds = json.at("kinds").get_ref<const std::string&>();
   program.ranks = whole_field<std::uint32_t>(json, "ranks", 2, kMaxRanks);
   program.rank = whole_field<std::uint32_t>(json, "rank", 0, program.ranks - 1);
-  if (kinds.size() > kMaxSentOperations) throw InputError("a program with more operations than a host is told of");
+  if (kinds.size() > kMaxSentOperations) throw InputError("a program with too many operations");
   Column times(json, "times", static_cast<std::uint64_t>(workload::kMaxCompute.count));
   Column peers(json, "peers", program.ranks - 1);
   Column bytes(json, "bytes", kMaxBytes);

@@ -1,9 +1,9 @@
-// The program of a rank as a message from the coordinator to the host on which it lives: {type: "program", run, job,
-// rank, ranks, kinds, ...}, before the run's set-up. What host and coordinator have in common by a pattern or phases
-// isn't sent. Not installed.
+// The program of a rank as a message from the coordinator to the rank's host: {type: "program", run, job, rank, ranks,
+// kinds, ...}, sent before the run's set-up. Programs that the host can derive from a pattern or phases are not sent.
+// Not installed.
 //
-// Operations are columns: a letter each in "kinds", numbers of those that have them in lists. Offsets stay behind, as
-// no driver looks at them, and programs whose sends have rates of their own can't be sent.
+// Operations are columns: one letter per operation in "kinds", and lists with the numbers of those operations that have
+// them. Offsets are not sent, as no driver uses them. Programs whose sends have rates of their own can't be sent.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,15 +12,15 @@
 
 namespace mltcp::experiment::protocol {
 
-/// Of a rank; the message's other limits (kLimits) hold, too.
+/// Limits for one rank; the limits of any message (kLimits) apply, too.
 inline constexpr std::size_t kMaxSentOperations = 500'000;
 inline constexpr std::size_t kMaxSentWaits = 2'000'000;
 
-/// The fields of a message. Throws InputError "cause; cure" for a program above the limits, or one that can't be sent.
+/// The fields of a message. Throws InputError "cause; cure" for a program that exceeds the limits or can't be sent.
 nlohmann::json to_json(const workload::RankProgram& program);
 
-/// Throws nlohmann::json::exception or InputError for what is no program, or can't be run: waits for later operations,
-/// peers that there are none of, messages without bytes, times that can't be.
+/// Throws nlohmann::json::exception or InputError for an invalid program, also for one with waits for later operations,
+/// unknown peers, messages without bytes, or impossible times.
 workload::RankProgram program_from(const nlohmann::json& json);
 
 }  // namespace mltcp::experiment::protocol

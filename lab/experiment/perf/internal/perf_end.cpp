@@ -26,9 +26,9 @@ constexpr std::uint32_t kMaxConnections = 64;
 constexpr std::size_t kMaxRounds = 1 << 20;
 constexpr std::size_t kMaxIntervals = 10'000;
 constexpr const char* kSeeUdp =
-    "see that its process runs, and that UDP passes between the two hosts (a firewall, a link that is down?)";
+    "check that its process runs, and that firewalls and links let UDP pass between the two hosts";
 
-/// Whether it is a port whose address is its own, and none of the kernel's.
+/// Whether the device is a port with an address of its own, which the kernel does not have.
 bool has_own_address(const std::string& device) {
   const auto& kinds = host_datapaths();
   return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.takes(device); }) &&
@@ -78,17 +78,18 @@ struct Trial {
   HostPlace host;
 };
 
-/// What can be tried of a place before the other process is there, checked.
+/// Checks the settings of `place` that can be checked before the other process connects. Returns the configuration to
+/// try out.
 Trial trial_of(const PerfPlace& place) {
   if (place.ip.empty() && perf::has_own_address(place.device))
-    throw InputError(fmt::format("port {}: no kernel has its address; give it one, as with --ip 10.0.0.1/24",
+    throw InputError(fmt::format("port {} does not use an address of the kernel; give it one, such as --ip 10.0.0.1/24",
                                  in_quotes(place.device)));
   const endpoint::EndpointConfig config = perf::config_of(place, "0.0.0.0", "reno");
   Trial trial{config.datapath, {config.address, config.prefix_bits, config.gateway}};
   trial.datapath.sleeps = place.idle == Idle::sleep;
   Address& address = trial.host.address;
   if (place.ip.empty()) {
-    // Which interface it will be, and so the longest packet, is not known; and others don't take any address.
+    // The device uses the kernel's addresses; its interface, and so its MTU, is not known yet.
     trial.datapath.mtu = 0;
     address.port = 0;
   }
@@ -96,7 +97,7 @@ Trial trial_of(const PerfPlace& place) {
     check_host_datapath(trial.datapath, trial.host);
     return trial;
   }
-  // Any port; one may be taken, but not all of these.
+  // Tries several ports: one may be in use, but hardly all of them.
   constexpr std::uint16_t first = 49152;
   constexpr std::uint16_t step = 1009;
   constexpr int tries = 8;
@@ -157,7 +158,7 @@ void End::accept(Nanos limit, const std::function<void()>& look) {
 
 void End::make_room(Bytes bytes) {
   if (out_.size() >= bytes) return;
-  // What is received has the zeros of what was sent: the content plays no part.
+  // All buffers are zero: the contents do not matter.
   out_.resize(bytes);
   in_.resize(bytes);
 }
@@ -206,7 +207,7 @@ Outcome End::run(Nanos limit, Nanos every, const std::function<void()>& look) {
     looked = now;
     if (now - begun_ > limit)
       throw RunError(
-          silent(fmt::format("{} of {} did not come through within {}", batch_.messages == 1 ? "a message" : "messages",
+          silent(fmt::format("{} of {} did not arrive within {}", batch_.messages == 1 ? "a message" : "messages",
                              bytes_to_text(batch_.bytes), to_text(limit)),
                  "measure shorter messages (--max), or give more time (--limit)"));
     look();
@@ -245,8 +246,9 @@ void End::post_receive(Flow& flow) {
   must("receiving", endpoint_.receive(flow.connection, std::span(in_).first(batch_.bytes), 0, options, operation));
 }
 
-// A callback's answer carries the acknowledgement of what it answers; from a queue it would be taken after that has
-// left. The last of a batch are taken from the queue, since it is the queue that run() waits for.
+// An answer posted from a callback carries the acknowledgement of the message that it answers; posted from a queue, it
+// would come after that acknowledgement has left. The last completions of a batch go to the queue, on which run()
+// waits.
 endpoint::PostOptions End::telling(Flow& flow, std::uint64_t left) {
   if (batch_.test == PerfTest::latency && left > 0) return {.callback = &on_answer, .context = &flow};
   return {.queue = queue_.get(), .context = &flow};
@@ -284,7 +286,7 @@ void End::on_end(const Completion& end) {
 
 std::string End::why(const Completion& end) const {
   if (end.code != Code::unreachable) return endpoint::to_text(end);
-  return silent(fmt::format("nothing was heard of the other end, {}, for {}", to_text(end.peer),
+  return silent(fmt::format("nothing was received from the other end, {}, for {}", to_text(end.peer),
                             to_text(endpoint_.config().peer_timeout)),
                 kSeeUdp, &end.peer);
 }

@@ -18,19 +18,19 @@
 
 namespace mltcp::experiment::perf {
 
-/// How a batch went, as seen from here.
+/// Result of a batch at this end.
 struct Outcome {
   Nanos time;
-  std::vector<Nanos> rounds;  ///< latency, at the client: round trips
+  std::vector<Nanos> rounds;  ///< round-trip times; latency test, client only
   std::vector<PerfInterval> intervals;
 };
 
 class End {
  public:
-  /// `fallback_ip`: where the place names none. Throws InputError, RunError.
+  /// `fallback_ip` is used if the place names no address. Throws InputError, RunError.
   End(const PerfPlace& place, const std::string& fallback_ip, const std::string& congestion_control);
 
-  /// Whatever is under way ends here, while its memory and its queue are there.
+  /// Ends all operations while their memory and queue still exist.
   ~End() { endpoint_.close(); }
   End(const End&) = delete;
   End& operator=(const End&) = delete;
@@ -38,21 +38,20 @@ class End {
   [[nodiscard]] const endpoint::EndpointAddress& address() const { return endpoint_.address(); }
   [[nodiscard]] const std::string& description() const { return endpoint_.description(); }
 
-  /// One connection more, by this end, or by the other. Throws RunError.
+  /// Adds a connection, opened by this end or by the other. `look` is called every 0.1 s. Throws RunError.
   void connect(std::span<const std::byte> blob);
   void accept(Nanos limit, const std::function<void()>& look);
   [[nodiscard]] std::size_t connections() const { return flows_.size(); }
 
-  /// Room for messages of `bytes`.
+  /// Enlarges the buffers for messages of `bytes`.
   void make_room(Bytes bytes);
-  /// What this end receives first, so that it is there when the other sends.
+  /// Begins a batch: posts this end's first receives, before the other end sends.
   void prepare(const Batch& batch, bool is_client);
-  /// Sends and receives what is left. `look` is called every tenth of a second: what it throws ends the batch. Throws
-  /// RunError for what fails.
+  /// Runs the batch to its end. `look` is called every 0.1 s; its exceptions end the batch. Throws RunError.
   Outcome run(Nanos limit, Nanos every, const std::function<void()>& look);
-  /// Between batches, while something else is waited for: the other end may not have heard yet that all has come.
+  /// Called while waiting between batches: the other end may still lack acknowledgements of this one.
   void drive() { endpoint_.progress(); }
-  /// Packets sent, and sent again.
+  /// Adds the counters of packets, and the packet lengths.
   void add_counters(PerfResults& results);
 
  private:
@@ -64,13 +63,13 @@ class End {
   };
   void post_send(Flow& flow);
   void post_receive(Flow& flow);
-  /// How the flow's operation that is just posted tells of its end; `left`: those like it that are still to be posted.
+  /// Options for the operation that `flow` posts now; `left`: number of such operations still to be posted.
   endpoint::PostOptions telling(Flow& flow, std::uint64_t left);
   static void on_answer(void* flow, const endpoint::Completion& end) noexcept;
   void on_end(const endpoint::Completion& end);
-  /// A connection that ended otherwise than it should, for people.
+  /// For people: why an operation failed.
   [[nodiscard]] std::string why(const endpoint::Completion& end) const;
-  /// `what` with cause and cure if the own port carries nothing, or else with `cure`.
+  /// `what`, with the port's own cause and cure if it carries nothing, otherwise with `cure`.
   [[nodiscard]] std::string silent(const std::string& what, const std::string& cure,
                                    const Address* peer = nullptr) const;
   void on_interval(Nanos now, bool is_last);

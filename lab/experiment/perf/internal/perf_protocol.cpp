@@ -19,23 +19,23 @@ namespace {
 std::uint64_t number_of(const Json& json, const char* key, std::uint64_t least, std::uint64_t most) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_unsigned() || *found < least || *found > most)
-    throw Refused(fmt::format("the other side's \"{}\" is none; use the same build on both", key));
+    throw Refused(fmt::format("the other side sent an invalid \"{}\"; use the same build on both", key));
   return found->get<std::uint64_t>();
 }
 
 }  // namespace
 
 std::string why_gone(MessageStream& stream, const StreamError& error) {
-  constexpr std::string_view gone = "has gone";
+  constexpr std::string_view gone = "closed the connection";
   std::string why = error.what();
   if (why != gone) return why;
   try {
-    // Who sends learns that nobody is there before having read what was said last.
+    // A send fails before the other side's last message has been read.
     static_cast<void>(stream.receive());
   } catch (const StreamError& last) {
     why = last.what();
   }
-  return why == gone ? why + "; see what it says" : why;
+  return why == gone ? why + "; read its output" : why;
 }
 
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted,
@@ -48,14 +48,14 @@ Json receive(MessageStream& stream, Nanos limit, const std::function<std::string
     if (const auto text = stream.receive()) return message_of(*text);
     if (const std::string why = interrupted ? interrupted() : std::string(); !why.empty()) throw RunError(why);
     const Nanos left = end - monotonic_now();
-    if (left <= Nanos()) throw RunError("the other side says nothing; see what it does");
+    if (left <= Nanos()) throw RunError("the other side does not answer; read its output");
     stream.wait(std::min(left, drive ? turn : look));
   }
 }
 
 Json message_of(const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw Refused("the other side speaks something else; see which program listens there");
+  if (!json.is_object()) throw Refused("the other side is not mltcp perf; check which program listens there");
   if (json.contains("error")) throw Refused(one_line(text_of(json, "error", 1000)));
   return json;
 }
@@ -75,7 +75,7 @@ Json to_json(const Batch& batch) {
 Batch batch_of(const Json& json) {
   const auto found = json.find("batch");
   if (found == json.end() || !found->is_object())
-    throw Refused("the other side has not said what to measure; use the same build on both");
+    throw Refused("the other side did not send what to measure; use the same build on both");
   Batch batch;
   try {
     batch.test = perf_test_of(text_of(*found, "test"));
@@ -91,7 +91,7 @@ Batch batch_of(const Json& json) {
 std::string text_of(const Json& json, const char* key, std::size_t longest) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string() || found->get_ref<const std::string&>().size() > longest)
-    throw Refused(fmt::format("the other side has not said its \"{}\"; use the same build on both", key));
+    throw Refused(fmt::format("the other side did not send its \"{}\"; use the same build on both", key));
   return found->get<std::string>();
 }
 
@@ -120,13 +120,13 @@ std::string own_ip(int socket) {
   } name{};
   socklen_t length = sizeof name;
   if (getsockname(socket, &name.any, &length) != 0)
-    throw RunError("the own address of the connection can't be found out; give it with --ip");
+    throw RunError("the address of this end of the connection is unknown; give it with --ip");
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (name.any.sa_family == AF_INET) {
     inet_ntop(AF_INET, &name.v4.sin_addr, text.data(), text.size());
   } else if (name.any.sa_family == AF_INET6) {
     inet_ntop(AF_INET6, &name.v6.sin6_addr, text.data(), text.size());
-    // Of a socket for both versions.
+    // An IPv4 address of a dual-stack socket.
     const std::string_view mapped = "::ffff:";
     if (std::string_view(text.data()).starts_with(mapped) && IN6_IS_ADDR_V4MAPPED(&name.v6.sin6_addr))
       return std::string(text.data() + mapped.size());

@@ -1,4 +1,4 @@
-// Settings out of a provenance (see experiment_settings.h).
+// Reads settings from a provenance (see experiment_settings.h).
 #include "mltcp/lab/experiment/report/internal/experiment_settings.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ std::vector<Setting> flattened(const toml::table& experiment) {
 
 std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>& provenance) {
   if (!provenance) return std::nullopt;
-  // The experiment is what was read first, or what a sweep read that was.
+  // The experiment is the first file, or the second if the first is a sweep file.
   constexpr std::size_t looked_at = 2;
   for (std::size_t n = 0; n < std::min(looked_at, provenance->files.size()); ++n) {
     const Provenance::File& file = provenance->files[n];
@@ -85,7 +85,7 @@ std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>&
       const toml::node* jobs = table.get("job");
       if (jobs != nullptr && jobs->is_array()) return flattened(table);
     } catch (const InputError&) {
-      // A trace, a table of links, or what another version reads.
+      // A trace, a table of links, or a file of another version.
     }
   }
   return std::nullopt;
@@ -99,7 +99,7 @@ const std::string* find_setting(const std::vector<Setting>& settings, std::strin
 std::string marking_of(const std::vector<Setting>& settings) {
   for (const std::string_view key : {"bottleneck.ecn", "topology.ecn"})
     if (const std::string* ecn = find_setting(settings, key)) return *ecn;
-  return "none: full buffers drop";
+  return "none: full buffers drop packets";
 }
 
 }  // namespace mltcp::experiment

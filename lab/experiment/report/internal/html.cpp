@@ -46,7 +46,7 @@ std::string script_safe(const nlohmann::json& json) {
       out += text[i];
     } else if (text[++i] != 'u') {
       out += {'\\', text[i]};
-    } else {  // all but ASCII is written so
+    } else {  // all but ASCII is written as \uXXXX
       unsigned code = 0;
       std::from_chars(&text[i + 1], &text[i + 1] + digits, code, 16);
       out += is_printable(code) ? "\\u" + text.substr(i + 1, digits) : "?";

@@ -16,7 +16,7 @@ nlohmann::json drawing_of(const Topology& topology) {
   nlohmann::json names = nlohmann::json::array();
   for (Node node = 0; node < topology.nodes(); ++node) names.push_back(topology.node_name(node));
 
-  // A cable is drawn once, whichever of its directions there are.
+  // A cable is drawn once for both directions.
   std::vector<std::vector<Node>> neighbours(topology.nodes());
   std::set<std::pair<Node, Node>> cables;
   for (Topology::Link link = 0; link < topology.links(); ++link) {

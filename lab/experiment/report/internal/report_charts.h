@@ -42,7 +42,7 @@ struct SlowdownLine {
 };
 SlowdownLine slowdown_line(const std::vector<const JobResult*>& jobs, std::size_t group);
 
-/// That of the jobs under one policy; iterations are merged in groups of `group`.
+/// The slow-down of the jobs under one policy; iterations are merged in groups of `group`.
 struct PolicyLine : SlowdownLine {
   std::string name;
   std::string colour;
@@ -59,7 +59,7 @@ PolicyLines policy_lines(const View& view, std::size_t columns);
 /// Steps of the heat map: a slow-down up to the n-th has colour "heat-n", a larger one than all the last colour.
 inline constexpr std::array<double, 6> kHeatSteps{1.02, 1.05, 1.1, 1.25, 1.5, 2};
 
-/// The charts of a page, each a JSON object for charts.js; its member "name" is used for files that it is saved to.
+/// The charts of a page, each a JSON object for charts.js. Its member "name" is the name of files saved from it.
 class ChartList {
  public:
   /// Returns the element that charts.js fills; `height` in pixels. `caption` and `label` are HTML.
@@ -76,7 +76,7 @@ class ChartList {
   ChartList& operator=(const ChartList&) = delete;
 
  private:
-  std::unique_ptr<nlohmann::json> data_;  // so that this header needs no more than its name
+  std::unique_ptr<nlohmann::json> data_;  // a pointer, so that this header needs only a forward declaration
 };
 
 nlohmann::json usage_chart(const View& view, std::size_t run, TimeSpan span, std::size_t columns,
@@ -108,7 +108,7 @@ std::string line_dash(std::size_t n);
 /// An entry of a legend, as HTML.
 std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name);
 
-/// What the values of an axis are between.
+/// Range of an axis's values.
 struct AxisRange {
   double from = std::numeric_limits<double>::infinity();
   double to = -std::numeric_limits<double>::infinity();
@@ -116,19 +116,19 @@ struct AxisRange {
     from = std::min(from, value);
     to = std::max(to, value);
   }
-  /// With room beside them: that share of the range, or `least_room`.
+  /// The axis, with room at both ends: `room` as a share of the range, at least `least_room`.
   [[nodiscard]] nlohmann::json axis(std::string_view label, std::string_view suffix, double room,
                                     double least_room) const;
 };
 
 /// A line of slow-downs by iteration.
 nlohmann::json line_of(const SlowdownLine& line, std::string_view name, std::string_view colour, std::string_view dash);
-/// Such lines, with the axis of slow-downs, over `length` iterations that are merged in groups.
+/// A chart of such lines, with the axis of slow-downs, over `length` iterations merged in groups.
 nlohmann::json slowdown_lines(std::string_view name, std::size_t length, std::size_t group, const nlohmann::json& y,
                               const nlohmann::json& series);
 /// A line of a distribution: values, and the percentage of all that are at most as large.
 nlohmann::json distribution_line(std::size_t n, const std::string& name, const std::vector<double>& sorted);
-/// The lines, over an axis of what they are the distribution of.
+/// A chart of such lines; `x` is the axis of the distributed values.
 nlohmann::json distribution_lines(std::string_view name, const nlohmann::json& x, const nlohmann::json& series);
 /// Slow-downs as dots, in rows.
 nlohmann::json slowdown_dots(std::string_view name, const AxisRange& range, const nlohmann::json& rows,

@@ -30,21 +30,15 @@ std::string page_of(std::string_view kicker, const std::string& title, const std
 }
 
 std::string words_of_results() {
-  return "<p>\n"
-         "Slow-down: mean iteration ÷ an iteration of the same job alone on the same network; 1.00× is as fast as "
-         "alone. "
-         "A policy's is the mean over its jobs, without those that no policy applies to. Differences below 1% are "
-         "called "
-         "none, and so are up to 2 iterations between two results. Interleaved from: the iteration (counted from 0) "
-         "from which on no iteration of any job takes more than "
-         "2% "
-         "longer than alone, five or more of each; within 5% is the same with 5%. On real-time datapaths single "
-         "outliers "
-         "of the machine are let pass. A job sends in a bin of the recorded use when it moves at least 5% of what it "
-         "moves "
-         "in its fullest bin; bursts overlap in the bins where two or more jobs send, as a share of the bins where any "
-         "does. Jobs at once: how many send in a bin in which any does, as the mean over these bins. Second half: the "
-         "later half of a job's iterations, or of the time until the first job is done.\n</p>";
+  return "<p>\nSlow-down: mean iteration ÷ an iteration of the same job alone on the same network; 1.00× is as fast as "
+         "alone. A policy's slow-down is the mean over its jobs, without the jobs that no policy applies to. "
+         "Differences below 1%, or of up to 2 iterations between two results, are shown as none. Interleaved from: the "
+         "iteration (counted from 0) from which on no iteration of any job takes more than 2% longer than alone, five "
+         "or more of each; within 5% is the same with 5%. On real-time datapaths, single outliers caused by the "
+         "machine are ignored. A job sends in a bin of the recorded use when it moves at least 5% of what it moves in "
+         "its fullest bin; bursts overlap in the bins where two or more jobs send, as a share of the bins where any "
+         "does. Jobs at once: the number of jobs that send in a bin, as the mean over the bins in which any job sends. "
+         "Second half: the later half of a job's iterations, or of the time until the first job is done.\n</p>";
 }
 
 }  // namespace mltcp::experiment

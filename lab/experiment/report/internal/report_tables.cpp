@@ -15,7 +15,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMaxWorstJobs = 5;     // jobs of a policy
+constexpr std::size_t kMaxWorstJobs = 5;     // per policy
 constexpr std::size_t kMaxListedLinks = 10;  // without a script
 constexpr std::size_t kMaxLinks = 2000;      // to choose from
 constexpr std::size_t kMaxListedRanks = 2000;
@@ -102,7 +102,7 @@ std::string iterations_table(const View& view) {
 
 namespace {
 
-/// A column of the table of runs: its cells, and whether the results have anything for it.
+/// A column of the table of runs: its cells, and whether the results have data for it.
 struct RunColumn {
   std::string title;
   std::function<std::string(std::size_t run)> text;
@@ -110,7 +110,7 @@ struct RunColumn {
   std::string label = {};  ///< of its cells on narrow screens; empty: the title
 };
 
-/// "a 1 ms, b 2 ms" of the run's jobs for which `text` has something to say; `most` by name.
+/// "a 1 ms, b 2 ms" for the run's jobs for which `text` is not empty; names at most `most` jobs.
 std::string of_jobs(const Run& run, const std::function<std::string(const JobResult&)>& text, const std::string& none,
                     std::size_t most) {
   std::vector<std::string> texts;
@@ -128,7 +128,7 @@ std::uint64_t sum_over(const std::vector<JobResult>& jobs, Value value) {
 }
 
 std::vector<RunColumn> columns_of_runs(const View& view) {
-  constexpr std::size_t max_shifts = 8;  // by name in a cell
+  constexpr std::size_t max_shifts = 8;  // jobs named in a cell
   const std::vector<Run>& runs = view.results.runs;
   const auto any_run = [&](auto&& has) { return std::ranges::any_of(runs, has); };
   const auto any_job = [&](auto&& has) {
@@ -295,9 +295,9 @@ std::string ranks_table(const View& view) {
   if (hosts) columns.emplace_back("Host");
   for (const char* column : {"Mean", "Median", "p99"}) columns.push_back(titled(column, view.unit));
   if (communication) columns.push_back(titled("Communicates", view.unit));
-  std::string out = fmt::format(
-      "<details id=\"ranks\"{}><summary>Ranks: how long the iterations of each took, by its own clock</summary>\n",
-      all <= 16 ? " open" : "");
+  std::string out =
+      fmt::format("<details id=\"ranks\"{}><summary>Ranks: iteration times of each rank, by its own clock</summary>\n",
+                  all <= 16 ? " open" : "");
   out += table("Ranks", columns, rows, "cards grouped");
   if (all > kMaxListedRanks)
     out += fmt::format("<p>These are the first {}; all {} are in the result file.</p>\n", kMaxListedRanks, all);

@@ -91,7 +91,7 @@ std::string cell(std::string_view column, const std::string& value) {
 
 std::string table(std::string_view caption, const std::vector<std::string>& columns, const std::string& rows,
                   std::string_view classes) {
-  constexpr std::size_t many = 10;  // columns, which stand closer so that they fit a page
+  constexpr std::size_t many = 10;  // columns, which are then closer so that they fit on a page
   std::string head;
   for (const std::string& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column);
   return fmt::format(
@@ -151,7 +151,7 @@ std::string verdicts(Change first, std::string_view in_first, Change second, std
 
 std::string slowdown_beside(double before, double now) {
   if (change_of(before, now) == Change::same)
-    return fmt::format("{}, beside {}", slowdown_text(now), slowdown_text(before));
+    return fmt::format("{}, compared with {}", slowdown_text(now), slowdown_text(before));
   return fmt::format("{} instead of {}, {}", slowdown_text(now), slowdown_text(before), change_text(before, now));
 }
 

@@ -67,10 +67,10 @@ std::string_view class_of(Change change);
 /// "<b>better</b>", "<b>no different</b>" or "<b>worse</b>", all with the same emphasis. Requires a known change. This
 /// and the functions below return HTML.
 std::string verdict(Change change);
-/// Verdict in two respects, such as "in the mean" and "in the tail": "better in the mean, but worse in the tail". Omits
+/// Verdict in two respects, such as "on average" and "in the tail": "better on average, but worse in the tail". Omits
 /// an unknown one; empty if both are unknown.
 std::string verdicts(Change first, std::string_view in_first, Change second, std::string_view in_second);
-/// "1.29× instead of 1.23×, 5.3% more time", or "1.23×, beside 1.23×". Both slow-downs must be known.
+/// "1.29× instead of 1.23×, 5.3% more time", or "1.23×, compared with 1.23×". Both slow-downs must be known.
 std::string slowdown_beside(double before, double now);
 /// One number of a tile, with its own colour: description, number, and comparison; `beside` may be empty.
 std::string measure(Change change, std::string_view what, const std::string& number, const std::string& beside);

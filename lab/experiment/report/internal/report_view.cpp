@@ -1,8 +1,7 @@
-// Runs as the report looks at them (see report_view.h).
+// Runs as the report shows them (see report_view.h).
 //
-// How a picture is cut: every run is shown in windows of the same width, so that all panels share one time scale. The
-// last window ends when the first job finishes, because from then on the others are alone and no policy has anything
-// to do.
+// Every run is shown in windows of the same width, so that all panels share one time scale. The last window ends when
+// the first job finishes, because policies have less to do from then on.
 #include "mltcp/lab/experiment/report/internal/report_view.h"
 
 #include <fmt/format.h>
@@ -15,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kWindowIterations = 4;  // of the slowest job; enough to see a rhythm, few enough to see bursts
 
-// Of the time in which any job communicates, by their own clocks.
+// Use during the time in which any job communicates, by the jobs' own clocks.
 struct LaneUse {
-  double shared = 0;  // the share of it in which two or more do
-  double jobs = 0;    // how many do, on average
+  double shared = 0;  // share of the time in which two or more jobs communicate
+  double jobs = 0;    // mean number of jobs that communicate
 };
 std::optional<LaneUse> lane_use(const Run& run, TimeSpan span) {
   std::vector<std::pair<std::int64_t, int>> events;

@@ -1,5 +1,5 @@
-// What the report's pages and pictures show of runs: labels, common time windows, and the two summary numbers of a run:
-// mean slow-down, and the iteration from which on it is interleaved. Not installed.
+// Runs as shown by the report's pages and pictures: labels, common time windows, and a run's two summary numbers (mean
+// slow-down, and the iteration from which on it is interleaved). Not installed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace mltcp::experiment {
 /// Maximum number of jobs distinguished by colour. With more, nothing is coloured by job.
 inline constexpr std::size_t kMaxColours = 8;
 
-/// Minimum number of jobs for which simultaneous senders are counted; for two, the overlap says it all.
+/// Minimum number of jobs for which simultaneous senders are counted; for two, the overlap suffices.
 inline constexpr std::size_t kFewestCounted = 3;
 
 /// Summary of a run.
@@ -58,15 +58,15 @@ struct View {
   [[nodiscard]] bool many() const { return jobs.size() > kMaxColours; }
   /// Whether the use of the bottleneck was recorded.
   [[nodiscard]] bool has_usage(std::size_t run) const;
-  /// Whether it was not recorded, but the jobs' own times tell when each communicated.
+  /// Whether it was not recorded, but is known from the jobs' own times.
   [[nodiscard]] bool has_lanes(std::size_t run) const;
   [[nodiscard]] TimeSpan first_window(std::size_t run) const { return {spans[run].from, spans[run].from + window}; }
   [[nodiscard]] TimeSpan last_window(std::size_t run) const { return {spans[run].to - window, spans[run].to}; }
   [[nodiscard]] TimeSpan second_half(std::size_t run) const {
     return {spans[run].from + (spans[run].to - spans[run].from) / 2, spans[run].to};
   }
-  /// Whether the bins of the recorded use are so long relative to iterations (2%) that consecutive bursts would count
-  /// as overlapping: records of long runs have wider bins.
+  /// Whether the bins of the recorded use are longer than 2% of an iteration, so that consecutive bursts would count as
+  /// overlapping: records of long runs have wider bins.
   [[nodiscard]] bool blurred(std::size_t run) const;
   /// Share of the busy time with overlap, by the link's record, or else by the jobs' own times; empty if the link is
   /// idle, or the record is blurred.

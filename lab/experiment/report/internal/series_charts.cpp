@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxNumbers = 800'000;  // of all panels of a page: some 4 MB
+constexpr std::size_t kMaxNumbers = 800'000;  // in all panels of a page: about 4 MB
 constexpr std::size_t kMaxPoints = 16'000;    // of a line: several for each pixel of any screen
 constexpr std::size_t kFewestPoints = 500;
 constexpr double kSteps = 4095;  // of a value: finer than the pixels of a panel
@@ -26,7 +26,7 @@ constexpr std::size_t kGain = 2;
 constexpr std::size_t kRatio = 3;
 constexpr std::size_t kRtt = 4;
 
-// Values as whole steps of 1 / kSteps of the largest.
+// Values in steps of `most` / kSteps, rounded.
 Json in_steps(const std::vector<double>& values, double most) {
   Json steps = Json::array();
   for (const double value : values)
@@ -57,7 +57,7 @@ SeriesCharts::SeriesCharts(const View& view, const SeriesFile* series) : view_(v
     if (series == nullptr) continue;
     for (const RunSeries& one : series->runs)
       if (belongs(one, run) && !one.times.empty()) runs_.back() = &one;
-    // Two numbers a point: of the queue with two counters, and of each job in each of the other panels.
+    // Two numbers per point: for the queue and its counters, and for each job in each of the other panels.
     if (runs_.back() != nullptr) lines += 2 * (2 + (view.many() ? 2 : run.jobs.size()) * (kPanels.size() - 1));
   }
   points_ = std::clamp(kMaxNumbers / lines, kFewestPoints, kMaxPoints);
@@ -118,7 +118,7 @@ SeriesCharts::Values SeriesCharts::rows_of_job(const RunSeries& run, const std::
           least = std::max(least, static_cast<double>(state.rtt.count));
           most = std::max(most, static_cast<double>(state.rtt_max.count));
           break;
-        default: {  // of a job's workers, which may be at different places of their iterations
+        default: {  // over a job's workers, which may be at different points of their iterations
           const double value = panel == kGain ? state.gain : state.bytes_ratio;
           least = n == 0 ? value : std::min(least, value);
           most = std::max(most, value);
@@ -142,7 +142,7 @@ SeriesCharts::Values SeriesCharts::joined(const Values& rows, std::size_t group)
   return result;
 }
 
-/// Of all runs, so that those of different policies have one scale.
+/// Maximum over all runs, so that different policies have one scale.
 double SeriesCharts::most_of(std::size_t panel) const {
   double most = 0;
   for (std::size_t r = 0; r < runs_.size(); ++r) {
@@ -165,7 +165,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
   const std::size_t rows = group(series);
   const Nanos bin = series.interval * static_cast<std::int64_t>(rows);
   const std::size_t connections = series.connections.size();
-  // Of row 0 there is nothing before. The last bin may be a part of one.
+  // Row 0 has no predecessor. The last bin may be incomplete.
   const auto bytes_of = [&](const auto& is_of) {
     std::vector<Bytes> bins;
     for (std::size_t from = 1; from < series.times.size(); from += rows) {
@@ -205,7 +205,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
 Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
   struct Axis {
     const char* label;
-    double scale;  ///< of a unit
+    double scale;  ///< per unit
   };
   const double most = panel == kRatio ? 1 : std::max(most_of(panel), 1e-9);
   const auto in_bytes = [&] {
@@ -243,7 +243,7 @@ Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
     for (std::size_t j = 0; j < view_.jobs.size(); ++j)
       add(view_.jobs[j], fmt::format("job-{}", j), joined(rows_of_job(series, view_.jobs[j], panel), joined_rows));
   } else {
-    // More jobs than colours: where they lie, and their mean.
+    // With more jobs than colours, shows the range and the mean of all jobs.
     Values all;
     Values mean;
     for (const std::string& job : view_.jobs) {

@@ -1,6 +1,6 @@
-// The charts of recorded series on the page of results: a panel each for the queue of the link, congestion windows,
-// gains, progress and round trips, over the time of a run. Reduced to what a page can hold: joined rows keep their
-// least and most values. Not installed.
+// The charts of recorded series on the page of results: one panel each for the link's queue, congestion windows, gains,
+// progress and round-trip times, over the time of a run. Rows are joined to what a page can hold; joined rows keep
+// their least and most values. Not installed.
 #pragma once
 
 #include <array>
@@ -37,17 +37,17 @@ class SeriesCharts {
 
   /// Whether there are series of any run.
   [[nodiscard]] bool any() const;
-  /// Whether there is a panel of this run: datapath flow has neither queues nor windows.
+  /// Whether the run has this panel: datapath flow has neither queues nor windows.
   [[nodiscard]] bool has(std::size_t run, std::size_t panel) const;
   /// A chart of kind "series" for charts.js.
   [[nodiscard]] nlohmann::json chart(std::size_t run, std::size_t panel) const;
-  /// Whether there is series of connections, and so what each job has sent when.
+  /// Whether there are series of connections, from which follows what each job has sent over time.
   [[nodiscard]] bool has_sent(std::size_t run) const {
     return runs_[run] != nullptr && !runs_[run]->connections.empty() && runs_[run]->times.size() > 1;
   }
-  /// That as a chart of kind "bands", for a run whose link nobody has recorded.
+  /// What jobs have sent, as a chart of kind "bands", for a run whose link was not recorded.
   [[nodiscard]] nlohmann::json sent(std::size_t run, std::string_view name) const;
-  /// How many rows a drawn point joins, at most of all runs.
+  /// Number of rows that a drawn point joins, maximum over the runs.
   [[nodiscard]] std::size_t max_joined() const;
 
  private:
@@ -63,7 +63,7 @@ class SeriesCharts {
 
   const View& view_;
   std::vector<const RunSeries*> runs_;  ///< by run of the results; null: none
-  std::size_t points_ = 0;              ///< of a line at most
+  std::size_t points_ = 0;              ///< maximum of a line
 };
 
 }  // namespace mltcp::experiment

@@ -13,9 +13,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMeanCharacter = 0.56;  // width of a character of running text, of its size
+constexpr double kMeanCharacter = 0.56;  // mean width of a character, as a share of the font size
 
-// Of the characters that XML 1.0 doesn't know (section 2.2), a text of one line may have two, U+FFFE and U+FFFF.
+// Escapes text. Of the characters that XML 1.0 forbids (section 2.2), one_line() may leave U+FFFE and U+FFFF.
 std::string xml(std::string_view text) {
   std::string line = one_line(text);
   for (std::size_t at = 0; (at = line.find("\xef\xbf", at)) != std::string::npos; ++at)
@@ -74,7 +74,7 @@ std::vector<std::pair<double, std::string>> round_ticks(double from, double to, 
       power * *std::find_if(round.begin(), round.end() - 1, [&](double n) { return n * power >= rough * 0.999; });
   if (whole) step = std::max(1.0, std::round(step));
   const int digits = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  // Counted, as adding 1 to what is beyond 2^53 changes nothing.
+  // Counts steps, since adding 1 to a number beyond 2^53 does not change it.
   const double first = std::ceil(from / step - 1e-9);
   for (int i = 0; i <= 10 * std::max(count, 1); ++i) {
     const double at = (first + i) * step;

@@ -208,7 +208,7 @@ const mltcpCharts = (() => {
         return {
           at: place, head: timeText(time, 5),
           rows: busy.slice(0, 12).map((row) => [row.colour, row.name]).concat(
-            busy.length === 0 ? [["", "nobody communicates"]] : busy.length > 12 ? [["", busy.length - 12 + " more"]] : []),
+            busy.length === 0 ? [["", "no job communicates"]] : busy.length > 12 ? [["", busy.length - 12 + " more"]] : []),
         };
       },
       csv: () => {

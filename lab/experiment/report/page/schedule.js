@@ -297,9 +297,9 @@
                              html("b", {}, "score " + (shifted ? link.score : link.unshifted)));
         pair.append(html("figure", { class: "circle" }, caption, drawCircle(link, shifted, top)));
       }
-      section.append(html("p", { class: "key" }, "Rings: when each job sends, as high as its rate; a bar marks the " +
-        "beginning of an iteration, the thick one the job's time shift. Around them: the sum of their rates, with the " +
-        "capacity dashed and what is beyond it hatched."));
+      section.append(html("p", { class: "key" }, "Rings: the times at which each job sends, with its rate as the height; a bar marks " +
+        "the beginning of an iteration, a thick bar the job's time shift. Around the rings: the sum of the rates, with the " +
+        "capacity dashed and the excess hatched."));
       for (const shifted of [false, true]) {
         const box = html("div", { class: "unrolled" });
         section.append(html("figure", {}, html("figcaption", {}, `Unrolled, ${shifted ? "after" : "before"}`), box));
@@ -315,12 +315,12 @@
         body.append(html("tr", {}, html("th", { scope: "row" }, html("span", { class: "name" }, name)),
                          ...[["Repetitions", String(link.perimeter / slot)], ["Slot, ms", millis(slot)],
                              ["Rotation", degrees(job, link)], ["Time shift, ms", millis(shift)],
-                             ["Rest's score without it", (link.removals || []).filter(([j]) => j === job)
+                             ["Others' score without it", (link.removals || []).filter(([j]) => j === job)
                                .map(([, score]) => score)[0] || "–"]]
                            .map(([label, text]) => html("td", { "data-label": label }, html("span", {}, text)))));
       }
       const head = html("tr", {}, ...["Job", "Repetitions", "Slot, ms", "Rotation", "Time shift, ms",
-                                 "Rest's score without it"]
+                                 "Others' score without it"]
         .map((text) => html("th", { scope: "col" }, text)));
       section.append(html("div", { class: "wide" },
                           html("table", { class: "cards" }, html("thead", {}, head), body)));

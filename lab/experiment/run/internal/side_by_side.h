@@ -1,4 +1,4 @@
-// Pieces of work that don't depend on each other, on several cores. Who includes it links TBB. Not installed.
+// Runs independent pieces of work on several cores. Targets that include it must link TBB. Not installed.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace mltcp::experiment {
 
-/// in_parallel(), begun in order; or with one thread the pieces one after the other in this one: also inside of a piece
-/// of others' work, whose number of threads a bound of 1 would be for all of them.
+/// in_parallel(), with pieces begun in order. With one thread the pieces run in the calling thread instead, since
+/// in_parallel() would limit the whole process to one thread, including work around this call.
 template <typename Body>
 void side_by_side(std::uint32_t threads, std::size_t count, const Body& body) {
   if (threads == 1) {

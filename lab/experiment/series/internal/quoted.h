@@ -6,7 +6,7 @@
 
 namespace mltcp::experiment {
 
-/// With its quotes; invalid UTF-8 is replaced.
+/// `text` as a JSON string, with quotes; invalid UTF-8 is replaced.
 inline std::string quoted_in_json(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// Rows that are left out: their bounds stay, in the row behind them. Not installed.
+// Keeps the bounds of rows that are left out, in the row after them. Not installed.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace mltcp::experiment {
 
-/// The bounds of two rows, with the values of the later one.
+/// Extends the bounds of `later` to those of both rows.
 inline void widen(ConnectionState& later, const ConnectionState& before) {
   later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
   later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);

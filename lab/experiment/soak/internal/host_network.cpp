@@ -1,5 +1,5 @@
 // Hosts on datapaths that are opened by name (transport/host_datapath.h), in real time: the kernel's UDP sockets over
-// the loopback, anew for each round, or ports that somebody has named, opened once.
+// the loopback, opened for each round, or the user's ports, opened once.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ struct Site {
   Address address;
 };
 
-/// The first UDP port that nobody has, where the datapath can tell.
+/// Opens a site on the first free UDP port, or on the default port if the datapath does not know.
 Site open_site(const HostDatapathConfig& config, HostPlace place) {
   const std::uint16_t free = free_host_ports(config, place);
   place.address.port = free == 0 ? kDefaultUdpPort : free;
@@ -82,7 +82,7 @@ class PortNetworks final : public SoakNetworks {
     register_datapaths_once();
     if (ports.size() < 2)
       throw InputError(fmt::format("{}; give --port and --ip twice or more",
-                                   ports.empty() ? "no port is given" : "one port has nobody to talk to"));
+                                   ports.empty() ? "no port is given" : "one port has no peer"));
     for (const SoakPort& port : ports) {
       const AddressPrefix own = AddressPrefix::parse(port.ip);
       sites_.push_back(
@@ -96,11 +96,11 @@ class PortNetworks final : public SoakNetworks {
   [[nodiscard]] bool real_time() const override { return true; }
 
  private:
-  /// As far as that shows before there are packets.
+  /// Throws if `from` cannot resolve the address of `to`.
   void expect_reachable(const Site& from, const Site& to) {
     if (from.address.is_v4() != to.address.is_v4() || from.address == to.address)
       throw InputError(
-          fmt::format("{} and {} can't talk to each other; give each port an address of its own, all of one version",
+          fmt::format("{} and {} cannot exchange packets; give each port its own address, all of the same IP version",
                       to_text(from.address), to_text(to.address)));
     constexpr Nanos patience{5'000'000'000};
     TimeSource& time = from.datapath->time();
@@ -108,11 +108,12 @@ class PortNetworks final : public SoakNetworks {
       if (time.now() < end) continue;
       const std::string why = from.datapath->why_silent(to.address);
       throw RunError(fmt::format(
-          "{} does not find {} within {:.0f} s: {}", to_text(from.address), to_text(to.address), patience.seconds(),
-          why.empty() ? "nobody answers for its address; see that the ports are joined, and on one network" : why));
+          "{} did not find {} within {:.0f} s: {}", to_text(from.address), to_text(to.address), patience.seconds(),
+          why.empty() ? "no host answers for its address; check that the ports are connected, and on the same network"
+                      : why));
     }
   }
-  /// Who asks for an address is answered by the datapath itself, when it is polled.
+  /// Polls the datapaths, which then answer requests for their addresses.
   void receive_and_drop() {
     std::array<RxPacket, 32> packets;
     for (const Site& site : sites_) site.datapath->io(0).receive(packets);

@@ -1,4 +1,4 @@
-// Hosts and a software switch in real time, by DPDK's rings, where this build has DPDK.
+// Hosts and a software switch in real time, connected by DPDK's rings, if this build has DPDK.
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/soak/internal/soak_network.h"
 #if MLTCP_HAS_DPDK
@@ -13,7 +13,7 @@ namespace mltcp::experiment {
 #if MLTCP_HAS_DPDK
 namespace {
 
-/// Even numbers on the left, odd ones on the right.
+/// Hosts with even numbers are on the left, those with odd numbers on the right.
 class RingNetwork final : public SoakNetwork {
  public:
   RingNetwork(const dpdk::Eal& eal, const fabric::DumbbellConfig& config) : network_(eal, config) {}
@@ -69,7 +69,7 @@ class RingNetworks final : public SoakNetworks {
     largest.bottleneck.buffer_bytes = largest.reverse.buffer_bytes = 1'000'000;
     dpdk::EalOptions options;
     options.cores = cores;
-    // A network goes before the next comes, but memory that it leaves is in pieces.
+    // A network is destroyed before the next is made, but the memory that it frees is fragmented.
     options.memory_mb = 2 * realtime::RingDumbbell::memory_mb(largest);
     return options;
   }

@@ -1,4 +1,4 @@
-// The networks of soak tests: a few hosts that reach each other, one network a round, in virtual or in real time.
+// The networks of soak tests: a few connected hosts, one network per round, in virtual or real time.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class SoakNetwork {
   virtual ~SoakNetwork() = default;
 
   [[nodiscard]] virtual std::vector<Traffic::Place> places() = 0;
-  /// Has all hosts of `traffic` driven, until `stop`; it is asked often.
+  /// Drives all hosts of `traffic` until `stop` returns true, which is called often.
   virtual void run(Traffic& traffic, const std::function<bool()>& stop) = 0;
-  /// Since the network was made.
+  /// Time since the network was made.
   [[nodiscard]] virtual Nanos now() const = 0;
-  /// What would keep the hosts from hearing each other, "cause; cure"; empty: nothing that is known.
+  /// Why the hosts may not receive each other's packets, "cause; cure"; empty: no known reason.
   [[nodiscard]] virtual std::string why_silent() const { return {}; }
 };
 
-/// Makes a network for each round: of hosts, rates and queues at random, or always of the ports that there are.
+/// Makes a network for each round: with random hosts, rates and queues, or always with the given ports.
 class SoakNetworks {
  public:
   virtual ~SoakNetworks() = default;
@@ -35,7 +35,7 @@ class SoakNetworks {
   [[nodiscard]] virtual bool two_sides() const { return false; }
 };
 
-// Throw InputError for what can't be, RunError if this build, or the machine, has no such datapath.
+// Throw InputError for impossible settings, RunError if this build or machine does not have the datapath.
 std::unique_ptr<SoakNetworks> make_sim_networks();
 std::unique_ptr<SoakNetworks> make_ring_networks(const std::string& cores);
 std::unique_ptr<SoakNetworks> make_udp_networks();
