@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 
 namespace mltcp::service {
 namespace {
