@@ -305,7 +305,7 @@ Programs::Number Programs::start(Program program) {
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     if (!program.secret.empty()) {
-      // Of the open files, only this one and the one that reports a failure are still needed.
+      // Only this file and the one that reports a failure are still needed.
       told_to = fcntl(told_to, F_DUPFD_CLOEXEC, kSecretFile + 1);
       const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
       if (told_to < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();

@@ -537,7 +537,7 @@ TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_witho
   const ByteVector lengthy = bytes_of(4000);
   for (std::uint64_t tag = 1; tag <= 100; ++tag) send_tagged(*right, connection, lengthy, tag);
   run_for(1_ms);
-  // Four sends are announced, for which there is credit. Of the sends that are held back, 64 are searched.
+  // Four sends are announced, for which there is credit. The search covers 64 of the sends that are held back.
   const auto answer = [&](std::uint64_t tag) {
     liar->accept_data(1);
     const std::size_t before = liar->came_as_data.size();

@@ -1,4 +1,4 @@
-// Who drives an endpoint, and how threads are woken: threads of its own, the caller by progress(), files and queues;
+// Ways to drive an endpoint and to wake its threads: threads of its own, the caller by progress(), files and queues;
 // forks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

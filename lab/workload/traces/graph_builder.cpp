@@ -138,7 +138,7 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < count; ++i)
     for (const std::uint32_t wait : waits_of(i)) followers[next[wait]++] = i;
-  // Of the ready nodes, takes the first one of the file.
+  // Takes the ready node that comes first in the file.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < count; ++i)
     if (blocked[i] == 0) ready.push(i);
