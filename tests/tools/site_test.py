@@ -60,6 +60,14 @@ class Refusals(unittest.TestCase):
             self.order(*pages)
             self.assertIn(f"a.md is linked {times} times", self.problem(self.site.check_order))
 
+    def test_addresses_of_moved_pages_lead_to_the_first_page_of_the_name(self):
+        for folder in ("how-to", "reference"):
+            (self.root / "docs" / folder).mkdir()
+            for name in ("b.md", f"{folder[0]}.md"):
+                (self.root / "docs" / folder / name).write_text("# B\n")
+        self.assertIn("      redirect_maps:\n        b.md: how-to/b.md\n        h.md: how-to/h.md\n"
+                      "        r.md: reference/r.md\n", self.site.redirects())
+
     def test_links_lead_to_pages_and_to_pages_of_sources(self):
         folder = self.root / "out"
         site = self.add_all(folder)
@@ -115,6 +123,7 @@ class Build(unittest.TestCase):
                         dead.append(f"{page.relative_to(output)}: {target}")
             self.assertEqual(dead, [])
             self.assertGreater(seen, 1000)
+            self.assertIn('url=explanation/scheduler.html', (output / "scheduler.html").read_text())
             self.assertIn("mltcp_send_tagged", (output / "api/mltcp_8h.html").read_text())
 
 
