@@ -481,7 +481,7 @@ class KernelTcp(unittest.TestCase):
 
     def test_unloading_leaves_connections_alone(self):
         self.line("default", "mltcp_cubic is the default of new connections; run sysctl -w")
-        self.line("unload", "1 connection goes on using it until it ends; new ones cannot choose it")
+        self.line("unload", "1 connection still uses an unloaded algorithm until it ends; new connections cannot choose it")
         self.assertNotIn("mltcp", self.found["unavailable"])
         self.said("new", "No such file")
         self.assertGreater(numbers(self.found["stream"])[0][0], 2e6)

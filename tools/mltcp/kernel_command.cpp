@@ -172,8 +172,8 @@ int set(const KernelArguments& arguments) {
 int unload(const KernelArguments& arguments) {
   const std::uint64_t users = kernel::unload(arguments.algorithms);
   if (users > 0)
-    fmt::print("{} {} using it until {}; new ones cannot choose it\n", plural(users, "connection"),
-               users == 1 ? "goes" : "go", users == 1 ? "it ends" : "they end");
+    fmt::print("{} still {} an unloaded algorithm until {}; new connections cannot choose it\n",
+               plural(users, "connection"), users == 1 ? "uses" : "use", users == 1 ? "it ends" : "they end");
   return 0;
 }
 
