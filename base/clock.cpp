@@ -1,4 +1,4 @@
-// The scaled time-stamp counter; see clock.h.
+// Implements the clock on the scaled time-stamp counter (TSC); see clock.h.
 #include "mltcp/base/clock.h"
 
 #include <ctime>
@@ -15,8 +15,8 @@ struct Reading {
   Nanos time;
 };
 
-/// Both clocks at one moment: the best of several tries, in which the two TSC reads around the other clock were
-/// closest.
+/// Reads the TSC and CLOCK_MONOTONIC at nearly the same moment. Returns the attempt with the shortest time between the
+/// two TSC reads around the read of CLOCK_MONOTONIC.
 Reading read_both() {
   Reading best;
 #if defined(__x86_64__)
@@ -73,7 +73,7 @@ void Clock::calibrate() {
   if (elapsed < 10'000'000 || reading.ticks <= start_ticks_) return;
   const auto multiplier =
       static_cast<std::uint64_t>((static_cast<Uint128>(static_cast<std::uint64_t>(elapsed)) << 32) / ticks);
-  // 100 MHz to 100 GHz; outside of it the readings were disturbed.
+  // A TSC rate outside 100 MHz to 100 GHz means that the readings were disturbed.
   constexpr std::uint64_t kSlowest = std::uint64_t{10} << 32;
   constexpr std::uint64_t kFastest = (std::uint64_t{1} << 32) / 100;
   if (multiplier > kSlowest || multiplier < kFastest) return;

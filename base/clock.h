@@ -1,9 +1,9 @@
 // A monotonic clock that is cheap enough to be read in every round of a polling loop: the CPU's time-stamp counter
 // (TSC), scaled to the nanoseconds of CLOCK_MONOTONIC.
 //
-// The scale is derived from two readings of both clocks some time apart; over 100 ms it is accurate to about 1 ppm. The
-// TSC is used only if it is invariant (CPUID leaf 0x80000007), that is, has a constant rate and never stops. Otherwise
-// the clock reads CLOCK_MONOTONIC itself, which takes a few times as long.
+// The scale is derived from two readings of the TSC and CLOCK_MONOTONIC some time apart. With 100 ms in between it is
+// accurate to about 1 ppm. The TSC is used only if it is invariant (CPUID leaf 0x80000007), that is, has a constant
+// rate and never stops. On other CPUs the clock reads CLOCK_MONOTONIC, which takes several times as long.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace mltcp {
 
-/// Whether this CPU has an invariant TSC: constant rate, never stopping.
+/// Returns whether this CPU has an invariant TSC, that is, one with a constant rate that never stops.
 bool has_invariant_tsc();
 
-/// The time of CLOCK_MONOTONIC.
+/// Returns the current time of CLOCK_MONOTONIC.
 Nanos monotonic_now();
 
 class Clock {
  public:
-  /// Takes the first reading. The clock reads CLOCK_MONOTONIC until calibrate().
+  /// Reads the TSC and CLOCK_MONOTONIC for the first time. Until calibrate(), now() returns CLOCK_MONOTONIC.
   Clock();
 
-  /// Takes the second reading, and switches to the TSC if it is invariant and the scale is plausible. Call it at least
-  /// 50 ms after construction, while no other thread reads the clock.
+  /// Reads the TSC and CLOCK_MONOTONIC for the second time. Switches to the TSC if it is invariant and the scale is
+  /// plausible. Call it at least 50 ms after construction, while no other thread reads the clock.
   void calibrate();
 
-  /// Approximately CLOCK_MONOTONIC in nanoseconds. Monotonic on one CPU; differs by less than a microsecond between the
-  /// CPUs of a machine that synchronises their TSCs.
+  /// Returns approximately the time of CLOCK_MONOTONIC. Monotonic on one CPU. Differs by less than a microsecond
+  /// between the CPUs of a machine that synchronises their TSCs.
   [[nodiscard]] Nanos now() const {
 #if defined(__x86_64__)
     if (multiplier_ != 0) [[likely]] {
@@ -43,7 +43,8 @@ class Clock {
     return monotonic_now();
   }
 
-  /// Makes the calling thread sleep for `duration`, above 0 and less than a second. Signals end the sleep early.
+  /// Makes the calling thread sleep for `duration`, which must be above 0 and less than a second. A signal ends the
+  /// sleep early.
   static void sleep(Nanos duration);
 
   [[nodiscard]] bool uses_tsc() const { return multiplier_ != 0; }
@@ -53,7 +54,7 @@ class Clock {
  private:
   std::uint64_t start_ticks_ = 0;
   Nanos start_;
-  std::uint64_t multiplier_ = 0;  ///< nanoseconds per tick, in 2^-32
+  std::uint64_t multiplier_ = 0;  ///< nanoseconds per TSC tick, times 2^32; 0 if the TSC is not used
 };
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Hand-written tables (see csv.h).
+// Reads hand-written tables (see csv.h).
 #include "mltcp/base/csv.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@
 namespace mltcp {
 
 CsvReader::CsvReader(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {
-  if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // the byte order mark of spreadsheets
+  // Spreadsheets write this byte order mark before UTF-8 text.
+  if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
 }
 
 bool CsvReader::next() {
@@ -69,7 +70,7 @@ void CsvReader::fail(std::string_view column, std::string_view cause_and_cure) c
 std::string csv_field(std::string_view text) {
   constexpr std::string_view formulas = "=+-@\t\r";
   double number = 0;
-  const bool is_signed = text.starts_with('+');  // from_chars() does not accept the sign
+  const bool is_signed = text.starts_with('+');  // from_chars() does not accept a plus sign
   const auto [end, problem] = std::from_chars(text.data() + (is_signed ? 1 : 0), text.data() + text.size(), number);
   const bool is_number = problem == std::errc() && end == text.data() + text.size();
   const bool is_formula = !text.empty() && formulas.find(text.front()) != std::string_view::npos && !is_number;

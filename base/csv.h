@@ -12,29 +12,30 @@
 
 namespace mltcp {
 
-/// Iterates over the lines of a table. Errors are InputError "FILE:LINE: COLUMN: cause; cure" for the current line.
-/// Quoting is not supported: lines with quotation marks, or with a carriage return inside, are refused.
+/// Iterates over the lines of a table. Errors are InputError "FILE:LINE: COLUMN: cause; cure" for the current line. The
+/// reader does not support quoting: it refuses lines with quotation marks or with a carriage return inside.
 class CsvReader {
  public:
-  /// `file` is used in messages. `text` must outlive the reader.
+  /// `file` is the name of the file in messages. `text` must outlive the reader.
   CsvReader(std::string_view text, std::string file);
 
-  /// Advances to the next line with fields; false at the end.
+  /// Advances to the next line with fields. Returns false at the end of the text.
   bool next();
 
-  /// Takes the current line as the header: columns must be among `known`, without duplicates, and include the first
-  /// `needed` of them. `columns_are` is the cure for an unknown one. All later lines must have as many fields.
+  /// Reads the names of the columns from the current line. Each name must be in `known`, none may appear twice, and the
+  /// first `needed` names of `known` must be present. `columns_are` is the cure in the message about an unknown name.
+  /// From now on, every line must have as many fields as there are columns.
   void read_columns(std::span<const std::string_view> known, std::size_t needed, std::string_view columns_are);
 
-  /// Trimmed of spaces; not empty after next() returned true.
+  /// Fields of the current line, without surrounding spaces. Not empty after next() has returned true.
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
-  /// As set by read_columns(); empty before.
+  /// Names of the columns; empty until read_columns() is called.
   [[nodiscard]] const std::vector<std::string_view>& columns() const { return columns_; }
   [[nodiscard]] std::uint32_t line() const { return line_; }
 
   [[noreturn]] void fail(std::string_view column, std::string_view cause, std::string_view cure) const;
 
-  /// Returns parse(field); adds file, line and column to an InputError that it throws.
+  /// Returns parse(field). If `parse` throws InputError, adds file, line and column to its message.
   template <typename Parse>
   auto parsed(std::string_view column, std::string_view field, Parse parse) const {
     try {
@@ -54,9 +55,9 @@ class CsvReader {
   std::vector<std::string_view> columns_;
 };
 
-/// `text` as a field of a table (RFC 4180), in quotes if needed. A spreadsheet would treat text that begins with = + -
-/// @, a tab or a carriage return, and is no number, as a formula; such text gets a leading apostrophe, which marks it
-/// as text.
+/// Returns `text` as a field of a table (RFC 4180), in quotes if needed. A spreadsheet treats text as a formula if it
+/// is no number and begins with = + - @, a tab or a carriage return. Such text gets a leading apostrophe, which marks
+/// it as text.
 std::string csv_field(std::string_view text);
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Lists of a struct's fields: one list, beside the struct, is used by all of its text formats. A list is a function
+// Lists of a struct's fields. One list, next to the struct, serves all text formats of the struct. A list is a function
 // found by argument-dependent lookup:
 //
 //   constexpr auto fields_of(const Pause* /*type*/) {
@@ -7,8 +7,8 @@
 //
 // A list must name every member of its struct once, or it does not compile: a new member needs a name in files and
 // messages, or must be excluded by left_out(). Members are counted by the number of initialisers that the struct
-// accepts, so lists require aggregates without C arrays. The list of a struct with a base, list_of<T, Base>(), has the
-// base's members, too.
+// accepts, so lists require aggregates without C arrays. If a struct has a base, list_of<T, Base>() also contains the
+// members of the base.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace mltcp {
 
-/// A field with no more than a name.
+/// The options of a field that has only a name.
 struct Plain {};
 
 /// A member of T with its name in text formats.
@@ -28,7 +28,7 @@ struct Field {
   using Member = M;
   const char* name;
   M T::*member;
-  About about;  ///< format-specific options: bounds, when it is written
+  About about;  ///< options of a text format, such as bounds or when to write the field
 };
 template <typename T, typename M>
 constexpr Field<T, M> field(const char* name, M T::*member) {
@@ -39,7 +39,7 @@ constexpr Field<T, M, About> field(const char* name, M T::*member, About about) 
   return {name, member, about};
 }
 
-/// A member that is in no text format.
+/// A member of T that appears in no text format.
 template <typename T, typename M>
 struct LeftOut {
   M T::*member;
@@ -53,7 +53,7 @@ namespace internal {
 
 struct AnyValue {
   template <typename T>
-  operator T() const;  // NOLINT(google-explicit-constructor): never called; converts to any initialiser
+  operator T() const;  // NOLINT(google-explicit-constructor): never called; must convert implicitly to any member
 };
 
 template <typename T, std::size_t... I>
@@ -95,7 +95,7 @@ constexpr std::size_t count_members() {
 /// The list of T's fields, in the order of writing.
 template <typename T, typename Base = T, typename... Entries>
 consteval auto list_of(Entries... entries) {
-  // A base counts as one initialiser. Counting all members would take the compiler longer than the rest of a list.
+  // A base counts as one initialiser. Counting all members of T instead would take the compiler too long.
   constexpr std::size_t members = sizeof...(Entries) - (std::is_same_v<T, Base> ? 0 : count_members<Base>() - 1);
   static_assert(!internal::takes<T>(std::make_index_sequence<members + 1>()),
                 "this struct has a member that its list of fields lacks: add it as field(), or as left_out()");
@@ -110,7 +110,7 @@ concept HasFields = requires(const T* type) {
   fields_of(type);
 };
 
-/// Calls `visit` with each Field of T in order, except those left out.
+/// Calls `visit` with each Field of T, in the order of the list. Skips members in left_out().
 template <HasFields T, typename Visit>
 constexpr void for_each_field(Visit&& visit) {
   constexpr auto list = fields_of(static_cast<const T*>(nullptr));

@@ -1,4 +1,4 @@
-// Reading and writing of whole files (see file.h).
+// Reads and writes whole files (see file.h).
 #include "mltcp/base/file.h"
 
 #include <fcntl.h>
@@ -40,14 +40,14 @@ struct Descriptor {
   int number;
 };
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files do not know their observer
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): read_text_file() has no observer parameter
 thread_local const FileObserver::OnRead* observer = nullptr;
 
-// A similar file in the folder of `path`, for "did you mean": one with the same name and an extension, or the one with
-// the nearest name. The result begins like `path`.
+// Finds a file in the folder of `path` that the user may have meant: one with the same name and an additional
+// extension, or else the one with the nearest name. The result has the same folder part as `path`.
 std::optional<std::string> meant_file(const std::filesystem::path& path) {
-  constexpr std::size_t max_entries = 10'000;  // more would take too long to search
-  constexpr std::size_t shortest = 3;          // two edits can turn any shorter name into any other
+  constexpr std::size_t max_entries = 10'000;  // searching a larger folder would take too long
+  constexpr std::size_t shortest = 3;  // minimum length of a name; two edits can change a shorter name completely
   const std::string name = path.filename().string();
   if (path.stem().string().size() < shortest) return std::nullopt;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -59,7 +59,8 @@ std::optional<std::string> meant_file(const std::filesystem::path& path) {
     std::error_code unknown;
     if (entry->is_regular_file(unknown)) names.push_back(entry->path().filename().string());
   }
-  std::sort(names.begin(), names.end());  // so that ties are always resolved the same way
+  // Makes the choice between equally near names independent of the folder's order.
+  std::sort(names.begin(), names.end());
   const auto longer =
       std::find_if(names.begin(), names.end(), [&](const std::string& other) { return other.starts_with(name + '.'); });
   const auto meant = longer != names.end() ? std::optional(*longer) : nearest(name, names);
@@ -78,7 +79,7 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
   };
   const std::string give = fmt::format("give the path of {}", expected.what);
-  // Examined before it is opened, because opening a device may already have an effect.
+  // stat() comes before open(), because opening a device can already have side effects.
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
@@ -89,7 +90,7 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
   }
   if (S_ISDIR(found.st_mode)) fail("this is a directory", give);
   if (!S_ISREG(found.st_mode) && !S_ISFIFO(found.st_mode)) fail("this is a device or socket, not a file", give);
-  // Without O_NONBLOCK, opening a pipe would wait until its other end is opened.
+  // Without O_NONBLOCK, opening a pipe would wait until a process opens it for writing.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number < 0 || fcntl(file.number, F_SETFL, 0) != 0)
     fail(fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
@@ -140,7 +141,7 @@ void refuse_planted(const fs::path& path, const struct stat& found) {
                                            : "file"));
 }
 
-// A new file, deleted again unless place() has succeeded.
+// A temporary file in the folder of `target`. The destructor deletes it unless place() has succeeded.
 class Neighbour {
  public:
   explicit Neighbour(const fs::path& target) : name_((target.parent_path() / ".mltcp-XXXXXX").string()) {
@@ -156,11 +157,13 @@ class Neighbour {
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  // Gives it the permissions of `target`, or those of a new file, and renames it to `target`.
+  // Gives the temporary file the permissions of `target` if that is a regular file, or else those of a new file. Then
+  // renames it to `target`. Returns whether all of this succeeded.
   [[nodiscard]] bool place(const fs::path& target) {
     struct stat there {};
     if (lstat(target.c_str(), &there) == 0 && S_ISREG(there.st_mode)) {
-      // Only root can keep the owner; any other user becomes the owner.
+      // Only root can preserve the owner of `target`. For other users fchown() may fail, and the new file belongs to
+      // them.
       static_cast<void>(fchown(descriptor_, there.st_uid, there.st_gid) == 0);
     } else {
       const mode_t mask = umask(0);
@@ -168,7 +171,7 @@ class Neighbour {
       there.st_mode = 0666U & ~mask;
     }
     const bool permitted = fchmod(descriptor_, there.st_mode & 0777U) == 0;
-    const bool closed = close(std::exchange(descriptor_, -1)) == 0;  // some file systems report here that they are full
+    const bool closed = close(std::exchange(descriptor_, -1)) == 0;  // a full disk may be reported only here
     placed_ = permitted && closed && rename(name_.c_str(), target.c_str()) == 0;
     return placed_;
   }
@@ -185,9 +188,10 @@ bool is_in_proc(int descriptor) {
   return fstatfs(descriptor, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// Follows `name` from folder to folder; checks its last part only if `whole`.
+// Resolves the links in `name`, and refuses planted ones. If not `whole`, the last part of `name` is neither followed
+// nor checked.
 OutputTarget resolved(const fs::path& name, bool whole) {
-  constexpr int max_links = 40;  // as Linux
+  constexpr int max_links = 40;  // Linux follows at most this many links
   OutputTarget target;
   std::error_code error;
   const fs::path absolute = fs::absolute(name, error);
@@ -201,13 +205,13 @@ OutputTarget resolved(const fs::path& name, bool whole) {
     target.path = !last && part == ".." ? folder.parent_path() : folder / part;
     if (last) target.descriptor = descriptor_of(target.path);
     if (last && (!whole || target.descriptor)) break;
-    // The same link is checked and read, through one descriptor.
+    // One descriptor for checking and reading the link, so that nobody can exchange it in between.
     const Descriptor found(open(target.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (found.number < 0 || fstat(found.number, &status) != 0) break;
     if (last || S_ISLNK(status.st_mode)) refuse_planted(target.path, status);
-    // The text of a link in /proc is not its target. Opening that path again would truncate a file that the shell has
-    // opened to append; it may also be in another root, and is impossible for a socket.
+    // The text of a link in /proc need not name its target, which may be a socket or in another root. So a link in
+    // /proc is not resolved unless it is the last part.
     if (!S_ISLNK(status.st_mode) || (!last && is_in_proc(found.number))) continue;
     std::array<char, PATH_MAX> to{};
     const ssize_t length = ++links > max_links ? -1 : readlinkat(found.number, "", to.data(), to.size());
@@ -241,7 +245,7 @@ int replace_file(const fs::path& name, std::string_view text) {
   try {
     path = resolved(name, false).path;
   } catch (const InputError&) {
-    return EACCES;  // as Linux
+    return EACCES;  // the error that Linux reports for a planted link
   }
   Neighbour neighbour(path);
   if (neighbour.descriptor() < 0) return errno;

@@ -1,4 +1,4 @@
-// Bounded reading of whole text files, which never blocks on input that will not come. Safe writing of files: other
+// Reads whole text files up to a maximum size, without waiting for input that never comes. Writes files safely: other
 // users who may write to the same folder cannot redirect this program to another file.
 #pragma once
 
@@ -11,19 +11,20 @@
 
 namespace mltcp {
 
-/// Requirements on a file.
+/// Requirements on a file to read.
 struct TextFile {
-  std::string_view what;  ///< for messages, such as "an experiment file"
+  std::string_view what;  ///< the kind of file in messages, such as "an experiment file"
   std::size_t max_bytes = 0;
 };
 
-/// Reads a regular file or a pipe, such as a shell's <(...); empty for a pipe that no process has open for writing.
-/// Throws InputError "NAME: cause; cure" for anything else: devices, folders, unreadable or too long files. If the file
-/// does not exist, the cure names a similarly named one in its folder, if any. `name` is used in messages.
+/// Returns the contents of a regular file or of a pipe, such as a shell's <(...). A pipe that no process has open for
+/// writing counts as empty. Throws InputError "NAME: cause; cure" for devices, folders, unreadable files, and files
+/// longer than `expected.max_bytes`. If the file does not exist, the cure names a file with a similar name in its
+/// folder, if there is one. `name` is the name of the file in messages.
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
 
-/// During its lifetime, calls `on_read` for each file read by read_text_file() in this thread. At most one per thread,
-/// destroyed in the same thread.
+/// During its lifetime, calls `on_read` for each file that read_text_file() reads in this thread. A thread can have at
+/// most one FileObserver, and must destroy it itself.
 class FileObserver {
  public:
   using OnRead = std::function<void(const std::filesystem::path& path, const std::string& text)>;
@@ -33,30 +34,33 @@ class FileObserver {
   FileObserver(const FileObserver&) = delete;
   FileObserver& operator=(const FileObserver&) = delete;
 
-  /// Whether this thread has a FileObserver.
+  /// Returns whether this thread has a FileObserver.
   [[nodiscard]] static bool exists();
 
  private:
   OnRead on_read_;
 };
 
-/// The file to which a name leads.
+/// The file that a name refers to after all links have been followed.
 struct OutputTarget {
-  std::filesystem::path path;     ///< no link; may not exist
+  std::filesystem::path path;     ///< path without links; the file may not exist
   std::optional<int> descriptor;  ///< a descriptor of this process that `path` names (/dev/stdout, /dev/fd/N)
 };
-/// Follows links, including those to missing files. Throws InputError "NAME: cause; cure" if a link on the way, or the
-/// file, is planted: in a folder that all may write to, and owned by neither this user, root nor the folder's owner.
-/// This is Linux's rule for links (proc_sys_fs(5), "protected_symlinks").
+/// Follows the links in `name`, including links to missing files. Throws InputError "NAME: cause; cure" if one of the
+/// links or the file is planted. Planted means that it is in a shared folder such as /tmp (writable by all, sticky bit
+/// set) and belongs to neither this user, nor root, nor the owner of the folder. Linux has this rule for links
+/// (proc_sys_fs(5), "protected_symlinks").
 OutputTarget output_target(const std::filesystem::path& name);
-/// Only the check, for files that are created by other means.
+/// Throws like output_target(). For files that are created by other means than this header.
 void refuse_planted_links(const std::filesystem::path& name);
 
-/// Replaces the file `path` by `text` in one step: writes it to a new file with an unpredictable name in the same
-/// folder, then renames that. An existing file keeps its permissions, and its owner if permitted; a new one gets those
-/// that umask allows. A link is replaced. Returns an errno; 0: done; EACCES for a folder to which a planted link leads.
+/// Replaces the contents of file `path` by `text` in one step: writes `text` to a new file with an unpredictable name
+/// in the same folder, then renames that file to `path`. An existing file keeps its permissions, and its owner if the
+/// system permits that. A file that did not exist gets the permissions that umask allows. If `path` is a link, the link
+/// is replaced. Returns 0 if successful, otherwise an errno value; EACCES if the folder is reached through a planted
+/// link.
 [[nodiscard]] int replace_file(const std::filesystem::path& path, std::string_view text);
-/// Writes all of `text`. Returns an errno; 0: done.
+/// Writes all of `text`. Returns 0 if successful, otherwise an errno value.
 [[nodiscard]] int write_all(int descriptor, std::string_view text);
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Formats of files by their first bytes (see file_format.h).
+// Recognises formats of files by their first bytes (see file_format.h).
 #include "mltcp/base/file_format.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ FileFormat markup(std::string_view text) {
   return {};
 }
 
-/// The first lines that are neither empty nor comments.
+/// Returns the first four lines that are neither empty nor comments.
 std::vector<std::string_view> first_lines(std::string_view text) {
   constexpr std::size_t most = 4;
   std::vector<std::string_view> lines;
@@ -102,7 +102,7 @@ bool is_name(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '"';
   });
 }
-/// Whether the line has the form "key = value" or "key: value", by `sign`.
+/// Returns whether the line has the form "key = value" or "key: value". `sign` is '=' or ':'.
 bool is_pair(std::string_view line, char sign) {
   const std::size_t at = line.find(sign);
   if (at == std::string_view::npos || !is_name(trimmed(line.substr(0, at)))) return false;

@@ -16,7 +16,7 @@ class Fingerprint {
     for (const char byte : text) value_ = (value_ ^ static_cast<unsigned char>(byte)) * kPrime;
     return *this;
   }
-  /// 32 lower-case hexadecimal digits.
+  /// The hash as 32 lower-case hexadecimal digits.
   [[nodiscard]] std::string text() const {
     std::string digits(32, '0');
     Uint128 rest = value_;

@@ -1,5 +1,5 @@
 // Annotations for ThreadSanitizer about synchronisation inside libraries that are not instrumented: DPDK (rings, pools,
-// thread launch) and oneTBB (tasks). In other builds these functions are empty.
+// thread launch) and oneTBB (tasks). In builds without ThreadSanitizer these functions are empty.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -21,23 +21,22 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace mltcp {
 
-/// Call before data written by this thread is passed to another through the ring, pool, task or other object at
-/// `where`.
+/// Call before this thread passes data to another thread through the object at `where`, such as a ring, pool or task.
 inline void hand_over([[maybe_unused]] const void* where) {
 #if defined(MLTCP_THREAD_SANITIZER)
   __tsan_release(const_cast<void*>(where));
 #endif
 }
 
-/// Call after data was received through the object at `where`.
+/// Call after this thread has received data through the object at `where`.
 inline void take_over([[maybe_unused]] const void* where) {
 #if defined(MLTCP_THREAD_SANITIZER)
   __tsan_acquire(const_cast<void*>(where));
 #endif
 }
 
-/// During its lifetime, ThreadSanitizer ignores memory accesses of this thread: for inline functions of such libraries,
-/// whose synchronisation it does not understand.
+/// During its lifetime, ThreadSanitizer ignores the memory accesses of this thread. Use it around inline functions of
+/// DPDK and oneTBB, whose synchronisation ThreadSanitizer does not understand.
 class Unwatched {
  public:
 #if defined(MLTCP_THREAD_SANITIZER)
@@ -50,7 +49,7 @@ class Unwatched {
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
-  Unwatched() {}   // NOLINT(modernize-use-equals-default): no unused variable then
+  Unwatched() {}   // NOLINT(modernize-use-equals-default): avoids warnings about unused variables
   ~Unwatched() {}  // NOLINT(modernize-use-equals-default)
 #endif
   Unwatched(const Unwatched&) = delete;

@@ -17,13 +17,13 @@ struct InterfaceAddress {
   std::string interface;
   IpBytes ip;
   bool is_up = false;
-  bool is_loopback = false;  ///< the interface is the loopback
+  bool is_loopback = false;  ///< whether the interface is the loopback
 };
 
-/// All IPv4 and IPv6 addresses, in the kernel's order; empty, with errno set, if the query fails.
+/// Returns all IPv4 and IPv6 addresses in the kernel's order. If the query fails, returns an empty list and sets errno.
 std::vector<InterfaceAddress> interface_addresses();
 
-/// Empty for another family, or a null pointer.
+/// Returns the IP address in `name`; empty if `name` is null or of a family other than IPv4 and IPv6.
 std::optional<IpBytes> ip_of(const sockaddr* name);
 
 }  // namespace mltcp

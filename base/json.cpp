@@ -1,4 +1,4 @@
-// Limits of JSON texts (see json.h).
+// Checks the limits of JSON texts (see json.h).
 #include "mltcp/base/json.h"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@ namespace mltcp {
 
 std::string beyond_limits(std::string_view json, const JsonLimits& limits) {
   std::size_t depth = 0;
-  // A list or an object has at most one more value than commas.
+  // An array or object contains at most one value more than it has commas.
   std::size_t values = 1;
   bool in_string = false;
   for (std::size_t i = 0; i < json.size(); ++i) {

@@ -1,6 +1,6 @@
-// Bounds checks of untrusted JSON before it is parsed: a DOM parser may need a hundred times the bytes of a malicious
-// text ("[[[[..." or "[],[],..."), so nesting depth and number of values are counted first, in one pass without
-// allocation. Does not depend on the JSON library.
+// Checks untrusted JSON before it is parsed. A DOM parser may need a hundred times the bytes of a malicious text
+// ("[[[[..." or "[],[],..."), so nesting depth and number of values are counted first. This takes one pass without
+// allocation, and does not depend on the JSON library.
 #pragma once
 
 #include <concepts>
@@ -20,13 +20,13 @@ struct JsonLimits {
   std::size_t values = 0;  ///< number of objects, arrays and values in them, not counting keys
 };
 
-/// Which limit the text exceeds, such as "nests more than 16 levels deep"; empty if none. Whether it is valid JSON is
-/// left to the parser: for invalid text, the parser will not read further than was counted here.
+/// Returns which limit `json` exceeds, such as "nests more than 16 levels deep"; empty if none. Does not check whether
+/// `json` is valid. A parser stops at the first error, so it never reads more than is counted here.
 std::string beyond_limits(std::string_view json, const JsonLimits& limits);
 
-/// The value as an integer from `least` to `most`; empty for anything else, such as 1e300, 2.0, 2^64, -1 for an
-/// unsigned type, "1" or null. `Json` is nlohmann::json, whose get() would convert most of these, some by undefined
-/// behaviour.
+/// Returns `value` if it is an integer from `least` to `most`; empty for anything else, such as 1e300, 2.0, 2^64, -1
+/// for an unsigned type, "1" or null. `Json` is nlohmann::json, whose get() would convert most of these, some by
+/// undefined behaviour.
 template <std::integral T, typename Json>
 requires(!std::same_as<T, bool>) std::optional<T> whole_number(const Json& value,
                                                                T least = std::numeric_limits<T>::min(),

@@ -1,4 +1,5 @@
-// Timekeeping of a single-threaded polling loop: current time, statistics of its regularity, and sleeping.
+// Keeps the time of a single-threaded polling loop: current time, statistics of how regularly the loop runs, and
+// sleeping.
 #pragma once
 
 #include <pthread.h>
@@ -15,33 +16,33 @@
 namespace mltcp {
 
 inline constexpr Nanos kStall{1'000'000};
-/// Linux ends sleeps late. So sleep only if the next event is at least this far away, and wake up kWakeBefore before
-/// it.
+/// Linux ends sleeps late. So a loop sleeps only if the next event is at least kWorthSleeping away, and plans to wake
+/// up kWakeBefore before the event.
 inline constexpr Nanos kWorthSleeping{200'000};
 inline constexpr Nanos kWakeBefore{120'000};
 inline constexpr Nanos kLongestSleep{20'000'000};
 
-/// Measures of how regularly a loop ran: delays caused by the machine.
+/// Statistics of how regularly a loop ran. They show delays caused by the machine.
 struct LoopCounters {
   std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< maximum time between two rounds; sleeps count only with the time overslept
-  std::uint64_t stalls = 0;  ///< gaps above 1 ms
-  Nanos stalled;             ///< sum of these gaps
+  Nanos longest_gap;         ///< maximum time between two rounds; includes wake-up delays above 1 ms
+  std::uint64_t stalls = 0;  ///< number of gaps above 1 ms
+  Nanos stalled;             ///< total length of the gaps that `stalls` counts
   std::uint64_t sleeps = 0;
   Nanos slept;
-  Nanos max_overslept;  ///< maximum delay after the requested wake-up time, which is earlier than the next event by
-                        ///< kWakeBefore
-  // Naps are sleeps of a fixed length that nothing ends early. Stalls are not counted.
+  Nanos max_overslept;  ///< maximum delay after the requested wake-up time
+  // A nap is a sleep of a fixed length that nothing ends early. Sleeps that end more than 1 ms late are no naps.
   std::uint64_t naps = 0;
-  Nanos nap_overslept;                       ///< in total
-  Nanos min_nap_overslept = Nanos::never();  ///< minimum; never() if there was no nap
-  /// Mean delay at the end of a nap.
+  Nanos nap_overslept;                       ///< total delay at the end of naps
+  Nanos min_nap_overslept = Nanos::never();  ///< minimum delay at the end of a nap; never() if there was no nap
+  /// Mean delay at the end of a nap; 0 if there was no nap.
   [[nodiscard]] Nanos mean_nap_overslept() const {
     return naps == 0 ? Nanos() : nap_overslept / static_cast<std::int64_t>(naps);
   }
 };
 
-/// Keeps the calling thread on a CPU while it lives, and enables precise sleeping.
+/// During its lifetime, keeps the calling thread on one CPU and enables precise sleeping. The destructor restores the
+/// CPUs on which the thread may run.
 class RunThread {
  public:
   explicit RunThread(unsigned cpu) {
@@ -60,13 +61,13 @@ class RunThread {
   PreciseSleep sleep_;
 };
 
-/// The time of one thread's loop, and statistics of its regularity. `Source` reads the time and sleeps, like Clock and
-/// TimeSource.
+/// The time of one thread's loop, and statistics of how regularly the loop runs. `Source` reads the time and sleeps,
+/// like Clock and TimeSource.
 template <typename Source>
 class BasicLoopTime {
  public:
-  /// Restarts the statistics. Times are those of `source`, which must outlive this object, minus `shift`; `now` is the
-  /// first.
+  /// Starts a loop. `source` must outlive this object. The time of the loop is the time of `source` minus `shift`; its
+  /// first value is `now`. Does not reset `counters`.
   void start(Source& source, Nanos shift, Nanos now) {
     source_ = &source;
     shift_ = shift;
@@ -80,7 +81,7 @@ class BasicLoopTime {
     return latest_;
   }
 
-  /// Begins a round and returns its time.
+  /// Begins a round of the loop, and returns its start time.
   Nanos begin_round() {
     const Nanos time = now();
     ++counters.rounds;
@@ -98,14 +99,16 @@ class BasicLoopTime {
     return time;
   }
 
-  /// Sleeps until shortly before `due` if that is far enough away.
+  /// Sleeps until kWakeBefore before `due`, but not longer than kLongestSleep. Returns at once if `due` is less than
+  /// kWorthSleeping away.
   void sleep_towards(Nanos due) {
     const Nanos time = now();
     if (due - time < kWorthSleeping) return;
     sleep_for(std::min(due - time - kWakeBefore, kLongestSleep));
   }
 
-  /// Sleeps for `wanted`, above 0 and less than a second.
+  /// Sleeps for `wanted`, which must be above 0 and less than a second. The sleep counts as a nap unless it ends more
+  /// than 1 ms late.
   void sleep_for(Nanos wanted) {
     const Nanos overslept = count_sleep(wanted, [&] { source_->sleep(wanted); });
     if (overslept > kStall) return;
@@ -114,7 +117,8 @@ class BasicLoopTime {
     counters.min_nap_overslept = std::min(counters.min_nap_overslept, overslept);
   }
 
-  /// Calls `sleep`, which should take `wanted`, and counts it; returns how much longer it took.
+  /// Calls sleep(), which is expected to take `wanted`, and counts the sleep. Returns how much longer than `wanted` it
+  /// took.
   template <typename Sleep>
   Nanos count_sleep(Nanos wanted, Sleep sleep) {
     const Nanos time = now();
@@ -124,7 +128,7 @@ class BasicLoopTime {
     counters.slept += woken - time;
     const Nanos overslept = woken - (time + wanted);
     counters.max_overslept = std::max(counters.max_overslept, overslept);
-    if (overslept > kStall) {  // delayed by the machine, counted like a gap between rounds
+    if (overslept > kStall) {  // the machine delayed the wake-up: counts like a gap between rounds
       counters.longest_gap = std::max(counters.longest_gap, overslept);
       ++counters.stalls;
       counters.stalled += overslept;
@@ -142,7 +146,7 @@ class BasicLoopTime {
   Nanos round_ = Nanos::never();
 };
 
-/// For a loop that reads the clock directly.
+/// The time of a loop that reads a Clock directly.
 using LoopTime = BasicLoopTime<const Clock>;
 
 }  // namespace mltcp

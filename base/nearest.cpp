@@ -1,4 +1,4 @@
-// Edit distances (see nearest.h).
+// Computes edit distances (see nearest.h).
 #include "mltcp/base/nearest.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace mltcp {
 namespace {
 
-// Number of edits that turn one word into the other: a letter inserted, deleted, replaced, or swapped with its
-// neighbour (optimal string alignment).
+// Returns the number of edits that turn one word into the other. An edit inserts, deletes or replaces a letter, or
+// swaps two neighbouring letters (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
+  std::vector<std::size_t> before(b.size() + 1);  // the row before `last`
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Nearest-match look-up of a misspelt word, for "did you mean ...?" in messages.
+// Finds the known word that is nearest to a misspelt word, for "did you mean ...?" in messages.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace mltcp {
 
-/// The word among `known` with the minimum edit distance to `word` (insertions, deletions, replacements, swaps of
-/// neighbours); the first one of several. Empty if the distance exceeds both two and a third of the word's length, or
-/// if the word has more than 40 letters.
+/// Returns the word among `known` with the minimum edit distance to `word`, or the first of several such words. An edit
+/// inserts, deletes or replaces a letter, or swaps two neighbouring letters. Empty if the distance exceeds both two and
+/// a third of the length of `word`, or if `word` has more than 40 letters.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Parallel execution of independent tasks by oneTBB. Files that include it must link TBB.
+// Runs independent tasks in parallel with oneTBB. Files that include this header must link TBB.
 #pragma once
 
 #include <oneapi/tbb/blocked_range.h>
@@ -16,12 +16,13 @@
 
 namespace mltcp {
 
-/// Calls body(i), or body(i, context) whose context can cancel tasks that have not begun, for each i below `count`, on
-/// `threads` threads; 0: one per core. Passes on the first exception, after which no further task begins.
+/// Calls `body` for each index i below `count`, on `threads` threads; 0 means one thread per core. The call is body(i),
+/// or body(i, context) if `body` accepts a context, which can cancel tasks that have not begun. Rethrows the first
+/// exception of a task, after which no further task begins.
 template <typename Body>
 void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   namespace tbb = oneapi::tbb;
-  // Also if there are more threads than cores.
+  // Permits `threads` threads even if the machine has fewer cores.
   std::optional<tbb::global_control> allowed;
   if (threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
@@ -41,7 +42,7 @@ void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   } const results(body);
   arena.execute([&] {
     tbb::task_group_context context;
-    // One at a time, because tasks differ in length and few may be left.
+    // Each thread gets one task at a time, because tasks differ in length and few may be left.
     tbb::parallel_for(
         tbb::blocked_range<std::size_t>(0, count, 1),
         [&](const tbb::blocked_range<std::size_t>& range) {

@@ -1,8 +1,8 @@
-// Seeded random numbers that are the same on every machine and standard library.
+// Seeded random numbers that are the same on every machine and with every standard library.
 //
 // The generator is xoshiro256** 1.0 (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS
-// 2021); SplitMix64 fills its state. The distributions are implemented here because those of <random> differ between
-// libraries, and a simulation must give the same result from the same seed everywhere.
+// 2021); SplitMix64 fills its state. The distributions are implemented here because the distributions of <random>
+// differ between libraries, and a simulation must give the same result from the same seed everywhere.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ class Random {
     for (auto& word : state_) word = split_mix(seed);
   }
 
-  /// An independent random stream, determined by seed and stream number.
+  /// Returns an independent random stream, determined by `seed` and the stream's `number`.
   static constexpr Random stream(std::uint64_t seed, std::uint64_t number) {
     std::uint64_t mixed = seed;
     const std::uint64_t first = split_mix(mixed);
     return Random(first ^ (number * 0x9E3779B97F4A7C15ULL + 0xD1B54A32D192ED03ULL));
   }
 
-  /// A number that is uniform over all 64-bit values.
+  /// Returns a number that is uniform over all 64-bit values.
   constexpr std::uint64_t next() {
     const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t t = state_[1] << 17;
@@ -39,15 +39,16 @@ class Random {
     state_[3] = std::rotl(state_[3], 45);
     return result;
   }
-  /// A number that is uniform in [0, 1).
+  /// Returns a number that is uniform in [0, 1).
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-  /// A number that is uniform in [0, bound); `bound` must not be 0. Bias below 2^-32 for bounds below 2^32.
+  /// Returns a number that is uniform in [0, bound); `bound` must not be 0. For bounds below 2^32 the bias is below
+  /// 2^-32.
   constexpr std::uint64_t below(std::uint64_t bound) {
     return static_cast<std::uint64_t>((static_cast<Uint128>(next()) * bound) >> 64);
   }
-  /// True with probability `p`. Draws no number if p is 0 or less.
+  /// Returns true with probability `p`. Draws no number if p is 0 or less.
   constexpr bool chance(double p) { return p > 0 && uniform() < p; }
-  /// A normal number with mean 0 and standard deviation 1 (Box-Muller, one value of the pair).
+  /// Returns a normally distributed number with mean 0 and standard deviation 1 (Box-Muller, one value of each pair).
   double normal() {
     const double u = 1.0 - uniform();
     const double v = uniform();

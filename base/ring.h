@@ -1,8 +1,8 @@
 // A FIFO ring buffer on a power-of-two array, indexed by ever-increasing positions.
 //
 // Element `p` (begin() <= p < end()) is stored at `p & mask`, so a position identifies an element for its lifetime.
-// GrowableRing doubles when it is full, for set-up, simulation, and queues whose maximum is large but rarely reached.
-// After reserve() for the maximum it never allocates.
+// GrowableRing doubles its capacity when it is full. It suits set-up, simulation, and queues whose maximum is large but
+// rarely reached. After reserve() for the maximum size it never allocates.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,7 @@ class GrowableRing {
   [[nodiscard]] bool empty() const { return begin_ == end_; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
-  /// Position of the oldest element, and the position that the next element will get.
+  /// begin() is the position of the oldest element. end() is the position that the next element will get.
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
@@ -43,17 +43,18 @@ class GrowableRing {
     slots_[place(end_)] = std::move(value);
     return end_++;
   }
-  /// Like push(), but returns the slot with the contents of its last use, so that their memory is reused.
+  /// Adds an element and returns a reference to it. The element still has the value that was last stored in its slot,
+  /// so that the caller can reuse its memory.
   T& push_reused() {
     if (size() == capacity_) [[unlikely]]
       grow(capacity_ == 0 ? kFirst : capacity_ * 2);
     return slots_[place(end_++)];
   }
   void pop() { ++begin_; }
-  /// Removes the elements from `position` on; begin() <= position <= end().
+  /// Removes the element at `position` and all newer ones. Requires begin() <= position <= end().
   void truncate(std::uint64_t position) { end_ = position; }
   void clear() { begin_ = end_; }
-  /// Skips one position; requires an empty ring.
+  /// Leaves one position unused. Requires an empty ring.
   void skip() { begin_ = ++end_; }
   /// Prefetches the elements that front() and the next push() access.
   void prefetch() const {
@@ -63,7 +64,7 @@ class GrowableRing {
   }
 
  private:
-  static constexpr std::size_t kFirst = 2;  // small, because a transport has as many rings as connections
+  static constexpr std::size_t kFirst = 2;  // small, because a transport has a ring for each of its many connections
 
   [[nodiscard]] std::size_t place(std::uint64_t position) const { return position & (capacity_ - 1); }
 

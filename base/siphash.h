@@ -41,7 +41,8 @@ struct State {
 
 }  // namespace siphash_detail
 
-/// Words are read in the machine's byte order, which is the published one on little-endian machines.
+/// Returns the hash of `input`. Reads words in the machine's byte order, so only little-endian machines give the
+/// published values.
 inline std::uint64_t siphash(const SipKey& key, std::span<const std::byte> input) {
   siphash_detail::State state{key[0] ^ 0x736F6D6570736575ULL, key[1] ^ 0x646F72616E646F6DULL,
                               key[0] ^ 0x6C7967656E657261ULL, key[1] ^ 0x7465646279746573ULL};

@@ -1,4 +1,4 @@
-// Asks the kernel for random numbers (see system_random.h).
+// Gets random numbers from the kernel (see system_random.h).
 #include "mltcp/base/system_random.h"
 
 #include <fmt/format.h>
@@ -16,13 +16,14 @@
 namespace mltcp {
 namespace {
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): global, because the whole process is copied
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a fork copies the whole process
 constinit std::atomic<std::uint32_t> copies{0};
 
-// Registered at program start; children inherit it. NOLINTNEXTLINE(cert-err58-cpp): without memory for this, no program
-// begins
+// Registers the fork handler at program start; child processes inherit it.
+// NOLINTNEXTLINE(cert-err58-cpp): throws only if no memory is left at program start
 const bool watches_forks = [] {
-  if (pthread_atfork(nullptr, nullptr, note_process_copy) != 0) throw std::bad_alloc();  // its only cause
+  // pthread_atfork() fails only for lack of memory
+  if (pthread_atfork(nullptr, nullptr, note_process_copy) != 0) throw std::bad_alloc();
   return true;
 }();
 

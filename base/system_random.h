@@ -9,27 +9,27 @@
 
 namespace mltcp {
 
-/// Number of times that this process is known to have become a copy of another process with the same memory: as the
-/// child of a fork(), or because its machine was resumed from a snapshot. When the number changes, stop using keys with
-/// which no number may be used twice. Starts at 0. Any thread may call it.
+/// Returns how many times this process is known to have become a copy of another process with the same memory: as the
+/// child of a fork(), or because its machine was resumed from a snapshot. Starts at 0. When the number changes, replace
+/// all keys that must never be used twice with the same nonce. May be called from any thread.
 std::uint32_t process_copies() noexcept;
-/// Records that this process has become a copy. Any thread and signal handlers may call it.
+/// Records that this process has become a copy of another process. May be called from any thread and from signal
+/// handlers.
 void note_process_copy() noexcept;
 
-/// Fills `out` with new random bytes. It keeps no buffer in memory, which a copy of the process would share: use it for
-/// keys. May block while the system boots. Throws RunError if the system has no random numbers, which can only happen
-/// in the first call of a process.
+/// Fills `out` with new random bytes from the kernel. Keeps no buffer, which a copy of the process would share, so use
+/// it for keys. May block while the system boots. Throws RunError if the system has no random numbers, which can only
+/// happen in the first call of a process.
 void draw_system_random(std::span<std::byte> out);
 
-/// Random numbers with a buffer, so that few system calls are made. A process that is known to be a copy discards the
-/// buffer (process_copies()).
+/// Buffers random numbers, to make few system calls. Discards the buffer when process_copies() changes.
 class SystemRandom {
  public:
   SystemRandom() = default;
   SystemRandom(const SystemRandom&) = delete;
   SystemRandom& operator=(const SystemRandom&) = delete;
 
-  /// A number that is uniform over all 64-bit values. Blocks and throws like draw_system_random().
+  /// Returns a number that is uniform over all 64-bit values. Blocks and throws like draw_system_random().
   std::uint64_t next() {
     if (left_ == 0 || drawn_after_ != process_copies()) [[unlikely]]
       refill();

@@ -1,4 +1,4 @@
-// Cleaning of text (see text.h); UTF-8 as in RFC 3629, section 4.
+// Trims and sanitises text (see text.h). UTF-8 is decoded as in RFC 3629, section 4.
 #include "mltcp/base/text.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ struct Character {
   bool valid = false;
 };
 
-// The first character of `text`, which must not be empty; a single invalid byte if it does not begin with a character.
+// Returns the first character of `text`, which must not be empty. If `text` begins with an invalid byte, returns that
+// byte as an invalid character.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -35,8 +36,8 @@ struct Range {
   char32_t first;
   char32_t last;
 };
-// Invisible characters that change others (Unicode Standard Annex #9 and general category Cf): they reorder or join
-// them, or hide.
+// Invisible characters, and characters that reorder or join their neighbours (Unicode Standard Annex #9 and general
+// category Cf).
 constexpr Range kInvisible[] = {{0x00AD, 0x00AD}, {0x061C, 0x061C}, {0x180E, 0x180E},
                                 {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
                                 {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}};

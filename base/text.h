@@ -1,4 +1,4 @@
-// Trimming of untrusted text, and sanitising it for one-line messages on a terminal.
+// Trims untrusted text, and sanitises it for one-line messages on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,23 +7,25 @@
 
 namespace mltcp {
 
-/// Whether a character neither ends the line nor controls the terminal (control characters, including U+0080 to U+009F,
-/// and line separators), and can be seen: it neither reorders others (U+202E) nor hides (U+200B).
+/// Returns whether a character is visible and safe in a one-line message on a terminal. Control characters (including
+/// U+0080 to U+009F), line separators, invisible characters (U+200B) and characters that reorder others (U+202E) are
+/// not.
 bool is_printable(char32_t code);
 
-/// Replaces each unprintable character, except the ASCII ones in `kept`, and each byte that is not valid UTF-8, by '?'.
+/// Returns `text` with '?' in place of each unprintable character and of each byte that is not valid UTF-8. ASCII
+/// characters in `kept` are not replaced.
 std::string one_line(std::string_view text, std::string_view kept = {});
 
-/// The same in quotation marks, truncated after 60 bytes.
+/// Returns one_line(text) in quotation marks, truncated after 60 bytes.
 std::string in_quotes(std::string_view text);
 
-/// Removes spaces, tabs and carriage returns at both ends.
+/// Returns `text` without spaces, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
-/// An environment variable; empty if it is not set.
+/// Returns the value of an environment variable; empty if it is not set.
 std::string environment(const char* name);
 
-/// "1 job", "2 jobs".
+/// Returns the count and the noun, such as "1 job" or "2 jobs".
 std::string plural(std::size_t count, std::string_view what);
 
 }  // namespace mltcp

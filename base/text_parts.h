@@ -13,7 +13,7 @@
 
 namespace mltcp {
 
-/// The parts between separators, including empty ones.
+/// Returns the parts of `text` between separators, including empty parts.
 inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -24,7 +24,7 @@ inline std::vector<std::string_view> parts_of(std::string_view text, char separa
   }
 }
 
-/// The words between any number of `spaces`.
+/// Returns the words of `text`, which are separated by one or more characters of `spaces`.
 inline std::vector<std::string_view> words_of(std::string_view text, std::string_view spaces) {
   std::vector<std::string_view> words;
   for (std::size_t at = text.find_first_not_of(spaces); at != std::string_view::npos;) {
@@ -35,7 +35,8 @@ inline std::vector<std::string_view> words_of(std::string_view text, std::string
   return words;
 }
 
-/// All of `text` as a number, as std::from_chars() reads it; empty if it is none, or not one of that type.
+/// Returns all of `text` as a number in the format of std::from_chars(). Empty if `text` is no number, or if `Number`
+/// cannot represent it.
 template <typename Number>
 std::optional<Number> number_from(std::string_view text) {
   Number value = 0;
@@ -44,7 +45,7 @@ std::optional<Number> number_from(std::string_view text) {
   return value;
 }
 
-/// The same, if it is from `least` to `most`.
+/// Returns all of `text` as a number; empty if it is not a number from `least` to `most`.
 template <typename Number>
 std::optional<Number> number_from(std::string_view text, std::type_identity_t<Number> least,
                                   std::type_identity_t<Number> most) {
@@ -52,7 +53,7 @@ std::optional<Number> number_from(std::string_view text, std::type_identity_t<Nu
   return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 
-/// The word of a value; "?" for an unlisted one.
+/// Returns the word that `words` lists for `value`; "?" if there is none.
 template <typename Value>
 std::string_view word_of(std::type_identity_t<Value> value,
                          std::initializer_list<std::pair<Value, std::string_view>> words) {

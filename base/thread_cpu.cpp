@@ -1,4 +1,4 @@
-// CPUs as users name them; see thread_cpu.h.
+// Reads the number of a CPU from text; see thread_cpu.h.
 #include "mltcp/base/thread_cpu.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The CPU of a polling loop: keeping its thread there (sched_setaffinity(2)), and reading its number from text.
+// Keeps the thread of a polling loop on a CPU (sched_setaffinity(2)), and reads the number of the CPU from text.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace mltcp {
 
-/// Keeps the calling thread on `cpu`, below CPU_SETSIZE, from now on. Returns 0, or an errno value; the thread then
-/// stays where it is.
+/// Keeps the calling thread on CPU number `cpu`, which must be below CPU_SETSIZE. Returns 0 if successful. If not,
+/// returns an errno value and leaves the thread where it is.
 inline int keep_thread_on(unsigned cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -17,8 +17,8 @@ inline int keep_thread_on(unsigned cpu) {
   return pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
-/// The CPU that `cores` names, for a host that polls its port on one CPU; -1 if `cores` is empty. Throws InputError if
-/// it is not a number, or if this process may not use the CPU.
+/// Returns the number of the CPU that `cores` names, on which a host polls its port; -1 if `cores` is empty. Throws
+/// InputError if `cores` is not a number, or if this process may not use that CPU.
 int named_cpu(const std::string& cores);
 
 }  // namespace mltcp

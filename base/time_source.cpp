@@ -1,4 +1,4 @@
-// The machine's time; see time_source.h.
+// Reads the system's time and waits; see time_source.h.
 #include "mltcp/base/time_source.h"
 
 #include <poll.h>
@@ -22,7 +22,7 @@ void pause_once() {
 #endif
 }
 
-thread_local std::optional<PreciseSleep> precise;  // the one of this thread's loop
+thread_local std::optional<PreciseSleep> precise;  // set while a loop runs in this thread
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void SystemTime::pause() {
 void SystemTime::sleep(Nanos duration) { Clock::sleep(duration); }
 
 WaitEnd SystemTime::wait(std::span<const int> files, Nanos most) {
-  thread_local std::vector<pollfd> waited;  // grows once
+  thread_local std::vector<pollfd> waited;  // not allocated anew for each wait
   waited.clear();
   for (const int file : files) waited.push_back({file, POLLIN, 0});
   const timespec limit{0, static_cast<long>(most.count)};

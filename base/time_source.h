@@ -1,4 +1,4 @@
-// Interface for reading the time and waiting, so that tests and simulators can substitute their own time.
+// An interface for reading the time and for waiting, so that tests and simulators can substitute simulated time.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mltcp {
 
-/// Enables precise sleeping for the calling thread during its lifetime: Linux then ends sleeps about 50 us less late.
+/// During its lifetime, sleeps of the calling thread end about 50 us less late than with Linux's default timer slack.
 class PreciseSleep {
  public:
   PreciseSleep();
@@ -31,21 +31,22 @@ enum class WaitEnd : std::uint8_t {
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
-  /// A loop begins, or ends, in the calling thread. Between the two calls its sleeps must be precise.
+  /// Called at the beginning and at the end of a loop, in the thread of the loop. Between the two calls, sleeps of this
+  /// thread must be precise.
   virtual void begin_loop() {}
   virtual void end_loop() {}
-  /// The current time; monotonic.
+  /// Returns the current time, which never decreases.
   virtual Nanos now() = 0;
   /// Pauses briefly in favour of the CPU's other hardware thread, without yielding the CPU.
   virtual void pause() = 0;
-  /// Sleeps for `duration`, above 0 and less than a second; may end late, but not early.
+  /// Sleeps for `duration`, which must be above 0 and less than a second. The sleep may end late.
   virtual void sleep(Nanos duration) = 0;
-  /// Sleeps until one of `files` (sockets, eventfds and the like) is readable, for at most `most`, above 0 and less
-  /// than a second.
+  /// Sleeps until one of `files` (sockets, eventfds and the like) is readable, but not longer than `most`, which must
+  /// be above 0 and less than a second.
   virtual WaitEnd wait(std::span<const int> files, Nanos most) = 0;
 };
 
-/// The system's time. Any thread may use it.
+/// The time of the system. May be used from any thread.
 class SystemTime final : public TimeSource {
  public:
   /// `clock` must outlive this object.

@@ -16,20 +16,21 @@
 namespace mltcp {
 namespace {
 
-constexpr std::string_view kArrow = " -> ";  // in the names of links; these are unique because names of nodes do not
-                                             // contain it
+// Separates the node names in a link name. Node names do not contain it, so link names are unique.
+constexpr std::string_view kArrow = " -> ";
 
 void check_count(std::uint64_t number, std::uint64_t low, std::uint64_t high, const char* what) {
   if (number < low || number > high)
     throw InputError(fmt::format("the network has {} {}; give {} to {}", number, what, low, high));
 }
 
-/// "WHAT 0", "WHAT 1" and so on.
+/// Adds the names "WHAT 0", "WHAT 1" and so on, `count` in total.
 void add_names(std::vector<std::string>& names, const char* what, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) names.push_back(fmt::format("{} {}", what, i));
 }
 
-/// Groups items by key: those with key k are at begin[k] to begin[k + 1].
+/// Sorts the indices of `key_of` by key into `items`. Those with key k are at items[begin[k]] to items[begin[k + 1] -
+/// 1].
 void group_by(std::uint32_t keys, const std::vector<std::uint32_t>& key_of, std::vector<std::uint32_t>& items,
               std::vector<std::uint32_t>& begin) {
   begin.assign(keys + std::size_t{1}, 0);
@@ -158,8 +159,8 @@ void Topology::find_racks() {
 void Topology::find_distances() {
   std::vector<Link> between;
   std::vector<std::uint32_t> to;
-  Nanos first_delay;  // the longest delay of links from hosts
-  Nanos last_delay;   // and of links to hosts
+  Nanos first_delay;  // maximum delay of links from hosts
+  Nanos last_delay;   // maximum delay of links to hosts
   for (Link link = 0; link < links(); ++link) {
     const Edge& edge = links_[link];
     if (between_switches(link)) {
@@ -182,17 +183,17 @@ void Topology::find_distances() {
   std::vector<std::uint32_t> order;
   std::vector<std::uint32_t> begin;
   group_by(switches(), to, order, begin);
-  std::vector<Source> sources;  // indexed by the switch to which the link leads
+  std::vector<Source> sources;  // grouped by the switch to which the link leads, see `begin`
   sources.reserve(between.size());
   for (const std::uint32_t i : order) sources.push_back({links_[between[i]].from - hosts_, links_[between[i]].delay});
-  std::vector<bool> first(switches());  // switches to which hosts send
+  std::vector<bool> first(switches());  // by switch: whether a host has a link to it
   for (Host host = 0; host < hosts_; ++host)
     for (const Link link : out(host))
       if (!is_host(links_[link].to)) first[links_[link].to - hosts_] = true;
 
   distance_.assign(racks_ * std::size_t{switches()}, kUnreachable);
   std::vector<Node> reached;
-  std::vector<Nanos> delay(switches());  // delay of the longest among the shortest paths to the rack's switches
+  std::vector<Nanos> delay(switches());  // by switch: maximum delay of its shortest paths to the rack's switches
   Nanos longest;
   for (std::uint32_t rack = 0; rack < racks_; ++rack) {
     std::uint16_t* const distance = distance_.data() + rack * std::size_t{switches()};
@@ -224,7 +225,7 @@ void Topology::find_distances() {
     }
   }
   longest_delay_ = first_delay + longest + last_delay;
-  // A host may have several links to a switch, or a switch several to a host.
+  // Several links from a host, or to a host, are choices as well.
   for (Host host = 0; host < hosts_; ++host) has_choices_ |= out(host).size() > 1 || in(host).size() > 1;
 }
 
@@ -298,7 +299,7 @@ void Topology::check_all_paths() const {
   for (Host host = 0; host < hosts_; ++host)
     if (std::all_of(out(host).begin(), out(host).end(), [&](Link link) { return is_host(links_[link].to); }))
       for (Host to = 0; to < hosts_; ++to) static_cast<void>(path(host, to, 0));
-  // A host reaches everything that any of its switches reaches.
+  // A host reaches every node that one of its switches reaches.
   for (std::uint32_t rack = 0; rack < racks_; ++rack)
     for (Node at = hosts_; at < nodes(); ++at) {
       if (distance(at, rack_host_[rack]) != kUnreachable) continue;
@@ -382,7 +383,7 @@ Topology Topology::fat_tree(std::uint32_t k, Rate rate, Nanos delay) {
   for (Host i = 0; i < hosts; ++i) links.push_back({i, edge + i / half, rate, delay});
   for (Node i = 0; i < k * half; ++i)
     for (Node j = 0; j < half; ++j) links.push_back({edge + i, aggregation + i / half * half + j, rate, delay});
-  // The j-th aggregation switch of every pod is on the j-th row of core switches.
+  // The j-th aggregation switch of every pod has links to all core switches of row j.
   for (Node i = 0; i < k * half; ++i)
     for (Node j = 0; j < half; ++j) links.push_back({aggregation + i, core + i % half * half + j, rate, delay});
   const std::size_t up = links.size();

@@ -1,4 +1,4 @@
-// Reading and writing of values with units (see units.h).
+// Reads and writes values with units (see units.h).
 #include "mltcp/base/units.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  std::uint64_t factor;  // in the base unit: nanoseconds, bytes, bits per second
+  std::uint64_t factor;  // size in the base unit: nanoseconds, bytes, bits per second
 };
 
 constexpr std::array<Unit, 5> kTimeUnits{
@@ -37,20 +37,20 @@ std::string list(const std::array<Unit, n>& units) {
   return names;
 }
 
-// A decimal number as it was written: digits times ten to the exponent. Kept exact, because a double would round
+// A decimal number as it was written: digits times ten to the power of `exponent`. Exact, because a double would round
 // values above 2^53.
 struct Decimal {
   Uint128 digits = 0;
   int exponent = 0;
-  std::size_t length = 0;  // length of the text read; 0: there is no number
+  std::size_t length = 0;  // number of characters read; 0 if there is no number
   bool negative = false;
 };
 
-// [+-]digits[.digits][e[+-]digits]. Digits after the 23rd significant one are dropped: they are worth less than a
-// thousandth of a base unit of any value in range.
+// Reads [+-]digits[.digits][e[+-]digits]. Drops digits after the 23rd significant one: for any value in range they are
+// worth less than a thousandth of a base unit.
 Decimal read_decimal(std::string_view text) {
   constexpr Uint128 enough = Uint128{100'000'000'000} * 100'000'000'000;
-  constexpr int far_exponent = 10'000;  // beyond it every number is 0 or too large
+  constexpr int far_exponent = 10'000;  // with a larger exponent every number is 0 or too large
   Decimal result;
   std::size_t i = 0;
   const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
@@ -90,7 +90,7 @@ Decimal read_decimal(std::string_view text) {
 template <std::size_t n>
 std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std::string_view what,
                     std::string_view example) {
-  constexpr std::uint64_t largest = 9'200'000'000'000'000'000;  // 292 years of nanoseconds, within 63 bits
+  constexpr std::uint64_t largest = 9'200'000'000'000'000'000;  // 292 years in nanoseconds; fits into 63 bits
   const auto fail = [&](std::string_view why) {
     throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, such as \"{}\"",
                                  in_quotes(text), what, why, list(units), example));
@@ -105,7 +105,7 @@ std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std
   for (const Unit& unit : units)
     if (unit.name == unit_name) factor = unit.factor;
   if (factor == 0) fail(fmt::format("unknown unit {}", in_quotes(unit_name)));
-  Uint128 value = number.digits * factor;  // below 10^23 * 2^40, which is 2^117
+  Uint128 value = number.digits * factor;  // below 10^23 * 2^40, so below 2^117
   for (int power = number.exponent; power > 0 && value != 0; --power) {
     if (value > largest) fail("it is too large");
     value *= 10;
@@ -117,7 +117,7 @@ std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std
   return static_cast<std::uint64_t>(value);
 }
 
-// The largest unit in which the value has at most three decimals, so that the text reads back exactly.
+// Writes the value in the largest unit in which it has at most three decimals, so that the text reads back exactly.
 template <std::size_t n>
 std::string write(std::uint64_t value, const std::array<Unit, n>& units, std::size_t count) {
   std::size_t best = 0;
@@ -149,7 +149,7 @@ std::string to_text(Nanos duration) {
   const std::string sign = duration.count < 0 ? "-" : "";
   const auto value =
       duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1 : static_cast<std::uint64_t>(duration.count);
-  return sign + write(value, kTimeUnits, 4);  // up to seconds: minutes have no three decimals
+  return sign + write(value, kTimeUnits, 4);  // up to seconds, because a minute is not divided decimally
 }
 std::string bytes_to_text(Bytes bytes) { return write(bytes, kByteUnits, 5); }
 std::string to_text(Rate rate) { return write(rate.bits_per_second, kRateUnits, kRateUnits.size()); }

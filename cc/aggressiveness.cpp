@@ -1,4 +1,4 @@
-// The papers' functions, tables, and set-up checks (see aggressiveness.h).
+// Implements the papers' functions, tables, and set-up checks (see aggressiveness.h).
 #include "mltcp/cc/aggressiveness.h"
 
 #include <fmt/format.h>
@@ -72,7 +72,8 @@ Aggressiveness Aggressiveness::from_text(std::string_view text) {
     numbers.push_back(number);
     at = static_cast<std::size_t>(end - text.data());
   }
-  const std::string_view form = at == text.size() ? text.substr(0, space) : std::string_view();  // none: no numbers
+  // Empty if the rest of the text is not a list of numbers.
+  const std::string_view form = at == text.size() ? text.substr(0, space) : std::string_view();
   Aggressiveness f;
   if (form == "polynomial" && numbers.size() == 3) {
     f = Aggressiveness(numbers[1], numbers[0]);
@@ -122,7 +123,7 @@ void Aggressiveness::validate() const {
   check(vertex());
 }
 
-// A parabola may have its minimum between the ends.
+// A parabola may have its minimum between x = 0 and x = 1.
 double Aggressiveness::vertex() const {
   const double x = form_ == Form::polynomial && c_ != 0 ? -b_ / (2 * c_) : 0;
   return x > 0 && x < 1 ? x : 0;

@@ -1,5 +1,5 @@
-// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878): maps
-// the fraction of its iteration's bytes that a job has sent to the gain of its increase step.
+// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878). F maps
+// the fraction of an iteration's bytes that a job has sent to the gain of the job's increase step.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace mltcp::cc {
 
-/// The function F of x = bytes_ratio, in [0, 1]. The default is the papers' F1.
+/// The function F(x), where x is bytes_ratio, in [0, 1]. The default is F1 of the papers.
 class Aggressiveness {
  public:
   struct Point {
@@ -22,11 +22,11 @@ class Aggressiveness {
   Aggressiveness() = default;
   /// A linear function: F(x) = slope x + intercept.
   Aggressiveness(double slope, double intercept) : a_(intercept), b_(slope) {}
-  /// One of the papers' six functions, "F1" to "F6"; throws InputError that lists them for any other name. F1 to F4
-  /// increase; F5 and F6 decrease, which makes jobs collide instead of interleave.
+  /// Returns one of the papers' six functions, "F1" to "F6". Throws InputError that lists them for any other name. F1
+  /// to F4 increase. F5 and F6 decrease, which makes jobs collide instead of interleave.
   static Aggressiveness named(std::string_view name);
-  /// A piecewise linear function through 2 to `kMaxPoints` points, with x increasing from 0 to 1; throws InputError
-  /// otherwise.
+  /// Returns a piecewise linear function through 2 to `kMaxPoints` points, whose x increase from 0 to 1. Throws
+  /// InputError for any other points.
   static Aggressiveness table(std::span<const Point> points);
 
   [[nodiscard]] double operator()(double x) const {
@@ -44,11 +44,11 @@ class Aggressiveness {
   /// The minimum of F over [0, 1].
   [[nodiscard]] double least() const;
 
-  /// Exact text form, to send to another process: "polynomial 0.25 1.75 0". from_text() throws InputError for invalid
-  /// text, and if validate() does.
+  /// text() returns an exact text form, such as "polynomial 0.25 1.75 0", to send to another process. from_text() reads
+  /// this form, and throws InputError for invalid text or if validate() throws.
   [[nodiscard]] std::string text() const;
   static Aggressiveness from_text(std::string_view text);
-  /// Parses user input: a name, or the text form. Throws like named() and from_text().
+  /// Parses user input: a name as in named(), or a text form as in from_text(). Throws like these.
   static Aggressiveness read(std::string_view text) {
     return text.find(' ') == std::string_view::npos ? named(text) : from_text(text);
   }
@@ -59,7 +59,7 @@ class Aggressiveness {
  private:
   enum class Form : std::uint8_t { polynomial, reciprocal, table };
   [[nodiscard]] double interpolate(double x) const;
-  /// The x of the parabola's extremum if it is between 0 and 1; 0 otherwise.
+  /// The x of the parabola's extremum if that is between 0 and 1; otherwise 0.
   [[nodiscard]] double vertex() const;
 
   Form form_ = Form::polynomial;

@@ -1,8 +1,9 @@
-// The iteration-aware augmentation: tracks how much of its iteration a job has sent, and derives the gain from that.
+// The iteration-aware augmentation: tracks how much of its current iteration a job has sent, and derives the gain from
+// that.
 //
-// MLTCP (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878) is not an algorithm but a factor F(bytes_ratio)
-// on the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) is the same with
-// a constant factor, and plain fairness is the constant 1.
+// MLTCP (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878) is not an algorithm but a factor F(bytes_ratio) on
+// the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) uses a constant
+// factor, and plain fairness the constant 1.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +17,12 @@
 
 namespace mltcp::cc {
 
-/// Counts a job's bytes within its current iteration; shared by all flows of the job on a shard. Iterations begin when
-/// the application reports them or, until it does, when a learner has detected one.
+/// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard. Iterations begin when
+/// the application reports them. Until the application does so, they begin when a learner detects them.
 class IterationTracker {
  public:
-  /// The application begins an iteration that will send `bytes_per_iteration` (0: not known).
+  /// Call when the application begins an iteration. `bytes_per_iteration` is the number of bytes that the iteration
+  /// will send; 0 if not known.
   void begin_iteration(Bytes bytes_per_iteration) {
     undeclared_before_ = undeclared_bytes();
     exact_ = exact_ || bytes_per_iteration > 0;
@@ -29,8 +31,8 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
-  /// The application no longer states sizes. Iterations are unknown until a new learner detects them (follow()); their
-  /// numbers continue.
+  /// Call when the application stops stating the sizes of iterations. No iteration is known until a new learner detects
+  /// iterations (see follow()). The numbers of iterations continue.
   void learn_again() {
     undeclared_before_ = undeclared_bytes();
     exact_ = false;
@@ -38,7 +40,7 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = 0;
   }
-  /// Takes over the state of `learner`, unless the application states its iterations' sizes.
+  /// Copies the state of `learner`, unless the application states the sizes of its iterations.
   void follow(const IterationLearner& learner) {
     if (exact_) return;
     iteration_ = before_learner_ + learner.iteration();
@@ -46,31 +48,31 @@ class IterationTracker {
     bytes_per_iteration_ = learner.bytes_per_iteration();
     max_bytes_ = learner.max_bytes();
   }
-  /// Whether the application states the sizes of its iterations, so that nothing needs to be learned.
+  /// Returns whether the application states the sizes of its iterations, so that nothing needs to be learned.
   [[nodiscard]] bool exact() const { return exact_; }
-  /// `bytes` of application data were acknowledged for the first time.
+  /// Call when `bytes` of application data were acknowledged for the first time.
   void on_delivered(Bytes bytes) { bytes_sent_ += bytes; }
 
-  /// Number of iterations begun; 0 before the first.
+  /// Number of iterations begun so far; 0 before the first iteration.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
   [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
-  /// 0 if not known.
+  /// Bytes per iteration; 0 if not known.
   [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
-  /// Whether the iteration's size is known. False, too, once a learned iteration has exceeded its size, because the
-  /// job's traffic has changed.
+  /// Returns whether the size of the iteration is known. Returns false once a learned iteration has exceeded its size,
+  /// which shows that the job's traffic has changed.
   [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= max_bytes_; }
-  /// Whether the iteration has sent more than twice the size that the application stated. Such a job would keep the
-  /// gain of an iteration's end without limit. A smaller excess is allowed, because a shard's part of an iteration may
-  /// be an estimate.
+  /// Returns whether the iteration has sent more than twice the size that the application stated. Without this limit,
+  /// such a job would have the gain of an iteration's end for any number of bytes. A smaller excess is allowed, because
+  /// the stated size may be an estimate of the shard's part.
   [[nodiscard]] bool overrun() const {
     return exact_ && bytes_per_iteration_ > 0 && bytes_sent_ / 2 > bytes_per_iteration_;
   }
-  /// Total bytes that iterations have sent beyond their stated sizes.
+  /// Total bytes that all iterations have sent beyond their stated sizes.
   [[nodiscard]] Bytes undeclared_bytes() const {
     const bool is_stated = exact_ && bytes_per_iteration_ > 0;
     return undeclared_before_ + (is_stated ? std::max(bytes_sent_, bytes_per_iteration_) - bytes_per_iteration_ : 0);
   }
-  /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
+  /// Bytes sent in the iteration / bytes per iteration, at most 1; 0 while the size is not known.
   [[nodiscard]] double bytes_ratio() const {
     if (!known()) return 0;
     return std::min(1.0, static_cast<double>(bytes_sent_) / static_cast<double>(bytes_per_iteration_));
@@ -78,11 +80,11 @@ class IterationTracker {
 
  private:
   std::uint64_t iteration_ = 0;
-  std::uint64_t before_learner_ = 0;  ///< iterations that the learner has not counted
+  std::uint64_t before_learner_ = 0;  ///< number of iterations before the current learner began
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
   Bytes max_bytes_ = std::numeric_limits<Bytes>::max();
-  Bytes undeclared_before_ = 0;  ///< undeclared bytes of earlier iterations
+  Bytes undeclared_before_ = 0;  ///< undeclared_bytes() of earlier iterations
   bool exact_ = false;
 };
 
@@ -91,23 +93,24 @@ class Augmentation {
  public:
   /// Plain fairness: gain 1.
   Augmentation() = default;
-  /// A constant gain; throws InputError unless finite and above 0.
+  /// Returns an augmentation with a constant gain. Throws InputError unless `gain` is finite and above 0.
   static Augmentation constant(double gain);
   /// Parses user input: "fair", a constant such as "0.5", or a function that Aggressiveness::read() accepts. Throws
-  /// InputError.
+  /// InputError for anything else.
   static Augmentation read(std::string_view text);
-  /// MLTCP: the gain is F of the iteration's progress. It is 1 while the iteration's size is not known, and the minimum
-  /// of F for the rest of an iteration that overruns its stated size (IterationTracker::overrun()).
+  /// Returns the augmentation of MLTCP: the gain is F of the iteration's progress. The gain is 1 while the iteration's
+  /// size is not known. It is the minimum of F for the rest of an iteration that overruns its stated size
+  /// (IterationTracker::overrun()).
   static Augmentation mltcp(const Aggressiveness& function);
 
-  /// The decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
+  /// Turns on the decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
   void scale_decrease(bool on) { scale_decrease_ = on; }
 
   IterationTracker tracker;
 
   [[nodiscard]] double gain() const { return iteration_aware_ && tracker.known() ? of_progress() : constant_; }
-  /// The gain divided by its minimum over an iteration, 1 or more, for algorithms with Capabilities::timed_increase. A
-  /// constant gain is returned as it is.
+  /// Returns the gain divided by its minimum over an iteration, which is 1 or more. For algorithms with
+  /// Capabilities::timed_increase. A constant gain is not divided.
   [[nodiscard]] double gain_over_least() const {
     return iteration_aware_ && tracker.known() ? of_progress() * inverse_least_ : constant_;
   }
@@ -115,9 +118,9 @@ class Augmentation {
   [[nodiscard]] Bytes known_iteration_bytes() const {
     return iteration_aware_ && tracker.known() ? tracker.bytes_per_iteration() : 0;
   }
-  /// Whether the gain depends on progress.
+  /// Returns whether the gain depends on the progress of the iteration.
   [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }
-  /// The gain at progress `bytes_ratio`, from 0 to 1, independently of the tracker.
+  /// Returns the gain at progress `bytes_ratio`, from 0 to 1, independently of the tracker.
   [[nodiscard]] double gain_at(double bytes_ratio) const {
     return iteration_aware_ ? function_(bytes_ratio) : constant_;
   }
@@ -129,7 +132,7 @@ class Augmentation {
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
-  double min_ = 1.0;            ///< function_.least()
+  double min_ = 1.0;            ///< minimum of function_
   double inverse_least_ = 1.0;  ///< 1 / min_
   Aggressiveness function_;
 };

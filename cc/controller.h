@@ -1,5 +1,5 @@
-// The congestion controller of one path: any algorithm, chosen by name at run time, with its state inline in a fixed,
-// aligned buffer. One indirect call per event.
+// The congestion controller of one path. It runs any algorithm, chosen by name at run time, and stores the algorithm's
+// state inline in a fixed, aligned buffer. Each event costs one indirect call.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ struct AlgorithmTable {
   Capabilities capabilities;
   void (*start)(void* state, const PathInfo&, Output&);
   void (*on_ack)(void* state, const AckSample&, Output&);
-  bool (*is_congestion)(void* state, const LossReport&);  ///< null: every loss is a sign of congestion
+  bool (*is_congestion)(void* state, const LossReport&);  ///< null if every loss is a sign of congestion
   void (*on_congestion)(void* state, const CongestionEvent&, Output&);
   void (*on_timeout)(void* state, Nanos now, Output&);
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
-  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null: the algorithm starts anew
+  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null if the algorithm starts anew
   std::span<const Parameter> parameters;
   // Functions on the algorithm's parameter structure, see parameters.h.
   void (*set_defaults)(void* structure);
@@ -38,7 +38,7 @@ class Controller {
   static constexpr std::size_t kStateBytes = 192;
   static constexpr std::size_t kStateAlign = 16;
 
-  /// `table` must outlive the controller (tables are static).
+  /// `table` must outlive the controller; all tables are static.
   Controller(const AlgorithmTable& table, const PathInfo& path) : table_(&table) {
     table_->start(state_.data(), path, output_);
   }
@@ -55,7 +55,7 @@ class Controller {
   void on_spurious_congestion(Nanos now) { table_->on_spurious_congestion(state_.data(), now, output_); }
   void on_timer(Nanos now) { table_->on_timer(state_.data(), now, output_); }
   void on_idle_restart(Nanos now) { table_->on_idle_restart(state_.data(), now, output_); }
-  /// Call it when packets have become longer.
+  /// Call when packets of this path have become longer.
   void on_packet_size(const PathInfo& path) {
     if (table_->on_packet_size != nullptr)
       table_->on_packet_size(state_.data(), path.max_packet_bytes, output_);
@@ -64,7 +64,7 @@ class Controller {
   }
 
  private:
-  // The members that the transport reads come first, in one cache line with the beginning of the state.
+  // The members that the transport reads come first, so that they share a cache line with the beginning of the state.
   const AlgorithmTable* table_;
   Output output_;
   alignas(kStateAlign) std::array<std::byte, kStateBytes> state_{};
@@ -72,7 +72,7 @@ class Controller {
 
 namespace internal {
 
-/// The parameters of an algorithm without any.
+/// The parameter structure of an algorithm that has no parameters.
 struct NoParameters {};
 template <typename State>
 struct ParametersOf {
@@ -86,7 +86,7 @@ struct ParametersOf<State> {
   static constexpr std::span<const Parameter> kAll{State::parameters};
 };
 
-/// Whether parameter names are valid and unique keys, and every parameter has a help text.
+/// Returns whether parameter names are valid and unique keys, and every parameter has a help text.
 constexpr bool well_described(std::span<const Parameter> parameters) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!is_name(parameters[i].name) || parameters[i].help.empty()) return false;
@@ -98,7 +98,7 @@ constexpr bool well_described(std::span<const Parameter> parameters) {
 
 }  // namespace internal
 
-/// The table of algorithm `State`.
+/// Returns the table of algorithm `State`.
 template <typename State>
 const AlgorithmTable& table_of() {
   static_assert(Algorithm<State>, "State lacks what every algorithm has: see the concept in algorithm.h");

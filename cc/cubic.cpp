@@ -1,4 +1,4 @@
-// CUBIC (see cubic.h). Section numbers without an RFC are those of RFC 9438.
+// Implements CUBIC (see cubic.h). Section numbers without an RFC refer to RFC 9438.
 #include "mltcp/cc/cubic.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace mltcp::cc {
 namespace {
 
-// RFC 9406 section 4.3.
+// Constants of HyStart++ (RFC 9406 section 4.3).
 constexpr float kMinRttThreshold = 0.004F;
 constexpr float kMaxRttThreshold = 0.016F;
 constexpr float kMinRttDivisor = 8;
@@ -25,7 +25,7 @@ void Cubic::start(const PathInfo& path, Output& out) {
   mss_ = static_cast<double>(path.max_packet_bytes);
   c_ = given.c * mss_;
   beta_ = given.beta;
-  alpha_ = 3 * (1 - beta_) / (1 + beta_);  // section 4.3: same average as AIMD(1, 0.5)
+  alpha_ = 3 * (1 - beta_) / (1 + beta_);  // gives the same average window as AIMD(1, 0.5) (section 4.3)
   fast_convergence_ = given.fast_convergence;
   hystart_ = given.hystart;
   out.cwnd_bytes = initial_window();
@@ -35,10 +35,10 @@ void Cubic::on_ack(const AckSample& ack, Output& out) {
   run_clock(ack);
   double& cwnd = out.cwnd_bytes;
   if (hystart_ && epoch_.ssthresh == kUnlimited) watch_round_trips(ack, cwnd);
-  // A window that was not fully used has not probed the path (section 5.8): it does not grow.
+  // A window that was not fully used does not grow, because it has not probed the path (section 5.8).
   if (!ack.in_recovery && ack.cwnd_limited) {
     auto acked = static_cast<double>(ack.acked_bytes);
-    if (cwnd < epoch_.ssthresh) {  // section 4.10
+    if (cwnd < epoch_.ssthresh) {  // slow start (section 4.10)
       const bool conservative = epoch_.ssthresh == kUnlimited && baseline_rtt_ != kUnknown;
       const double growth = conservative ? 1 / kConservativeGrowthDivisor : 1;
       const double step = std::min(growth * acked, epoch_.ssthresh - cwnd);
@@ -50,14 +50,15 @@ void Cubic::on_ack(const AckSample& ack, Output& out) {
   pace_window(ack.smoothed_rtt, cwnd < epoch_.ssthresh, out);
 }
 
-// While the window limits sending, acknowledgements are at most a round trip apart: any longer gap was idle time.
+// Advances clock_ by the time since the last acknowledgement, scaled by the gain. While the window limits sending,
+// acknowledgements are at most a round trip apart, so any time beyond that was idle time and does not count.
 void Cubic::run_clock(const AckSample& ack) {
   const Nanos passed = std::min(ack.now - last_ack_, std::max(ack.latest_rtt, ack.smoothed_rtt));
   last_ack_ = ack.now;
   if (ack.cwnd_limited) clock_ += ack.gain * passed.seconds();
 }
 
-// RFC 9406 section 4.2.
+// Implements HyStart++ (RFC 9406 section 4.2).
 void Cubic::watch_round_trips(const AckSample& ack, double cwnd) {
   const bool conservative = baseline_rtt_ != kUnknown;
   if (const auto round = static_cast<std::uint32_t>(ack.round_count); round != round_) {
@@ -84,14 +85,14 @@ void Cubic::watch_round_trips(const AckSample& ack, double cwnd) {
   }
 }
 
-// Section 4.2, figure 1: W_cubic.
+// Returns W_cubic(t), the window on the cubic curve (section 4.2, figure 1).
 double Cubic::curve(double t) const {
   const double past_flat = t - epoch_.k;
   return c_ * past_flat * past_flat * past_flat + epoch_.w_max;
 }
 
-// Section 4.2, figure 2. The curve starts at its plateau after a timeout (section 4.8), after a slow start without
-// congestion (section 4.10), and whenever the window exceeds the previous maximum.
+// Begins congestion avoidance (section 4.2, figure 2). The curve starts at its plateau after a timeout (section 4.8),
+// after a slow start without congestion (section 4.10), and whenever the window exceeds the previous maximum.
 void Cubic::begin_epoch(double cwnd) {
   if (epoch_.flat || epoch_.w_max < cwnd) epoch_.w_max = cwnd;
   epoch_.k = std::cbrt((epoch_.w_max - cwnd) / c_);
@@ -105,14 +106,14 @@ void Cubic::avoid(const AckSample& ack, double acked, double& cwnd) {
   if (!epoch_.begun) begin_epoch(cwnd);
   const double t = clock_ - epoch_.t_epoch;
   const double windows = std::min(acked / cwnd, 1.0);
-  // Section 4.3, figure 4. Above the window before the last decrease it grows as fast as Reno.
+  // The Reno-friendly estimate (section 4.3, figure 4) grows as fast as Reno's window once it reaches cwnd_prior.
   const double alpha = epoch_.w_est < epoch_.cwnd_prior ? alpha_ : 1;
   epoch_.w_est += ack.gain * alpha * mss_ * acked / cwnd;
   if (curve(t) < epoch_.w_est) {
     cwnd = std::max(cwnd, epoch_.w_est);
     return;
   }
-  // Sections 4.4 and 4.5, concave and convex region: the target is the curve's value one round trip from now.
+  // In the concave and convex regions (sections 4.4 and 4.5) the target is the curve's value one round trip from now.
   const double target = std::clamp(curve(t + ack.gain * ack.smoothed_rtt.seconds()), cwnd, 1.5 * cwnd);
   cwnd += (target - cwnd) * windows;
 }
@@ -122,8 +123,9 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
   cwnd_before_ = out.cwnd_bytes;
   const double cwnd = out.cwnd_bytes;
   const double left = 1 - reduction(1 - beta_, event.decrease_gain);
-  epoch_.w_max = fast_convergence_ && cwnd < epoch_.w_max ? cwnd * (1 + left) / 2 : cwnd;  // section 4.7
-  // Section 4.6. The window is used in place of the bytes in flight: it grows only while fully used.
+  // Fast convergence (section 4.7).
+  epoch_.w_max = fast_convergence_ && cwnd < epoch_.w_max ? cwnd * (1 + left) / 2 : cwnd;
+  // Section 4.6, with the window in place of the bytes in flight, because the window grows only while it is fully used.
   epoch_.cwnd_prior = cwnd;
   epoch_.ssthresh = std::max(cwnd * left, minimum_window());
   const double least = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();
@@ -132,22 +134,22 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
 }
 
 void Cubic::on_timeout(Nanos, Output& out) {
-  // Section 4.8; the losses that caused this have set ssthresh already (RFC 9002 appendix B.8).
+  // Section 4.8. The losses that led to the timeout have already set ssthresh (RFC 9002 appendix B.8).
   out.cwnd_bytes = minimum_window();
   epoch_.begun = false;
   epoch_.flat = true;
 }
 
 void Cubic::on_spurious_congestion(Nanos, Output& out) {
-  // Section 4.9.2. The clock has continued, as t would have.
+  // Section 4.9.2. clock_ has advanced in the meantime, so the restored curve continues at the right time.
   if (out.cwnd_bytes > cwnd_before_) return;
   out.cwnd_bytes = cwnd_before_;
   epoch_ = before_;
 }
 
 void Cubic::on_idle_restart(Nanos now, Output& out) {
-  // RFC 5681 section 4.1, keeping ssthresh so that slow start returns to the previous window (RFC 2861 section 3).
-  // Congestion avoidance then starts anew toward the last maximum.
+  // Restarts as in RFC 5681 section 4.1, but does not lower ssthresh, so that slow start returns to the previous window
+  // (RFC 2861 section 3). Congestion avoidance then starts anew toward the last maximum.
   epoch_.ssthresh = std::max(epoch_.ssthresh, 0.75 * out.cwnd_bytes);
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
   epoch_.begun = false;
@@ -158,7 +160,7 @@ void Cubic::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
   const double before = std::exchange(mss_, static_cast<double>(max_packet_bytes));
   c_ *= mss_ / before;
   out.cwnd_bytes = std::max(out.cwnd_bytes, minimum_window());
-  // The curve continues from here, in the new unit.
+  // A new curve begins at the current window, in the new packet size.
   if (epoch_.begun) begin_epoch(out.cwnd_bytes);
 }
 

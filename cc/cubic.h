@@ -1,12 +1,13 @@
-// CUBIC: RFC 9438, with HyStart++ in the initial slow start (RFC 9406, without its burst limit, because sending is
+// CUBIC: RFC 9438, with HyStart++ in the initial slow start (RFC 9406, without the burst limit, because sending is
 // paced). The window is in bytes and grows by acknowledged bytes. ECN marks count as losses (RFC 9438 section 4.6).
 //
 // The cubic function's time t is measured on a clock that stops while sending is not limited by the window (sections
 // 4.2 and 5.8), which excludes idle time.
 //
-// With a gain F both growth mechanisms run F times as fast: this clock, so that the slope of the curve is F times as
-// steep everywhere, and the increment of the Reno-friendly estimate. Scaling only the step toward the target would have
-// no effect for F above 1, because the target is a function of time. Slow start is not scaled.
+// A gain F makes both growth mechanisms F times as fast. The clock runs F times as fast, so that the slope of the curve
+// is F times as steep everywhere. The increment of the Reno-friendly estimate is multiplied by F. Scaling only the step
+// toward the target would have no effect for F above 1, because the target is a function of time. Slow start is not
+// scaled.
 #pragma once
 
 #include <limits>
@@ -15,7 +16,7 @@
 
 namespace mltcp::cc {
 
-/// RFC 9438 section 4, RFC 9406.
+/// Parameters of CUBIC (RFC 9438 section 4) and HyStart++ (RFC 9406).
 struct CubicParameters {
   double c = 0.4;
   double beta = 0.7;
@@ -51,20 +52,21 @@ class Cubic {
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   static constexpr float kUnknown = std::numeric_limits<float>::infinity();
 
-  /// Section 4.1.2: state changed by a congestion event and restored by an undo, besides the window. Bytes and seconds.
+  /// State, besides the window, that a congestion event changes and an undo restores (section 4.1.2). In bytes and
+  /// seconds.
   struct Epoch {
     double ssthresh = kUnlimited;
     double cwnd_prior = 0;  // window when ssthresh was set
     double w_max = 0;       // window at the plateau of the curve
-    double k = 0;           // time of the plateau
+    double k = 0;           // time from t_epoch to the plateau of the curve
     double t_epoch = 0;     // start of the current congestion avoidance on clock_
     double w_est = 0;       // estimated window of Reno
-    bool begun = false;     // in congestion avoidance
-    bool flat = false;      // the curve starts at its plateau, w_max: after a timeout
+    bool begun = false;     // whether congestion avoidance has begun
+    bool flat = false;      // whether the curve starts at its plateau, w_max, as after a timeout
   };
 
   [[nodiscard]] double minimum_window() const { return 2 * mss_; }
-  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // RFC 6928
+  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // 10 packets (RFC 6928)
   [[nodiscard]] double curve(double t) const;
   void run_clock(const AckSample& ack);
   void watch_round_trips(const AckSample& ack, double cwnd);
@@ -72,21 +74,21 @@ class Cubic {
   void avoid(const AckSample& ack, double acked, double& cwnd);
 
   double mss_ = 0;
-  double c_ = 0;      // bytes / s^3
+  double c_ = 0;      // c in bytes / s^3
   double beta_ = 0;   // beta_cubic
   double alpha_ = 0;  // alpha_cubic
-  double clock_ = 0;  // s; see the head of this file
+  double clock_ = 0;  // seconds; see the head of this file
   Nanos last_ack_;    // time up to which clock_ has advanced
   Epoch epoch_;
   Epoch before_;  // state before the last congestion event
   double cwnd_before_ = 0;
-  // HyStart++: minimum RTTs in seconds: of the last round, of this round, and of the round in which conservative slow
-  // start began (unknown: not in it).
+  // Minimum RTTs for HyStart++ in seconds: of the last round, of this round, and of the round in which conservative
+  // slow start began. baseline_rtt_ is kUnknown outside conservative slow start.
   float last_round_rtt_ = kUnknown;
   float this_round_rtt_ = kUnknown;
   float baseline_rtt_ = kUnknown;
   std::uint32_t round_ = 0;
-  std::uint8_t rtt_samples_ = 0;  // in this round, capped at the number needed
+  std::uint8_t rtt_samples_ = 0;  // RTT samples in this round, counted up to kNeededRttSamples
   std::uint8_t conservative_rounds_ = 0;
   bool fast_convergence_ = true;
   bool hystart_ = true;

@@ -1,4 +1,4 @@
-// DCQCN (see dcqcn.h).
+// Implements DCQCN (see dcqcn.h).
 #include "mltcp/cc/dcqcn.h"
 
 #include <algorithm>
@@ -7,25 +7,28 @@
 namespace mltcp::cc {
 namespace {
 
-// Defaults as shares of the line rate: at 40 Gbps they are the paper's R_AI of 40 Mbps and B of 10 MB (section 5).
+// Default parameters as shares of the line rate. At 40 Gbps they equal the paper's R_AI of 40 Mbps and B of 10 MB
+// (section 5).
 constexpr double kAdditiveShare = 1e-3;
 constexpr double kHyperShare = 5 * kAdditiveShare;
 constexpr double kMinShare = kAdditiveShare;
 constexpr double kByteSeconds = 2e-3;
 
-// Each recovery step halves the distance to the line rate; this close counts as reached.
+// Each recovery step halves the distance to the line rate. From this share of the line rate on, the line rate counts as
+// reached.
 constexpr double kCloseToLine = 1 - 1e-6;
 
-// The share of the line rate to be regained, and the share of a burst's duration within which; steps are enlarged for
-// that, up to a maximum share of the line rate.
+// Steps are enlarged so that a flow regains kRegainedShare of the line rate within kBurstShare of a burst's duration.
+// An additive step is enlarged to at most kLargestShare of the line rate.
 constexpr double kRegainedShare = 0.5;
 constexpr double kBurstShare = 0.25;
 constexpr double kLargestShare = 0.02;
-// From this share of the line rate on, steps are taken in full; below, scaled by the square root.
+// Steps are taken in full if the target rate is at least this share of the line rate. Below it they are scaled by the
+// square root of (target rate / this share of the line rate).
 constexpr double kWholeShare = 0.5;
 
-constexpr std::uint32_t kAckedAtOnce = 2;   // packets, by default
-constexpr double kFirstWindowPackets = 10;  // RFC 6928; before the first RTT sample
+constexpr std::uint32_t kAckedAtOnce = 2;   // packets that a receiver acknowledges at once by default
+constexpr double kFirstWindowPackets = 10;  // window before the first RTT sample (RFC 6928)
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
 
@@ -44,7 +47,7 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
   const DcqcnParameters p = path.parameters->of<Dcqcn>();
   const auto bps = [](Rate rate) { return static_cast<double>(rate.bits_per_second); };
   line_rate_ = std::max(bps(path.max_rate), 1.0);
-  current_rate_ = target_rate_ = line_rate_;  // section 3.1: no slow start
+  current_rate_ = target_rate_ = line_rate_;  // no slow start (section 3.1)
   g_ = p.g;
   additive_ = or_share(bps(p.additive_increase), line_rate_ * kAdditiveShare);
   hyper_ = or_share(bps(p.hyper_increase), line_rate_ * kHyperShare);
@@ -98,7 +101,7 @@ void Dcqcn::on_timeout(Nanos now, Output& out) {
 }
 
 void Dcqcn::on_timer(Nanos now, Output& out) {
-  // A late call takes all steps that were due.
+  // A call that is late takes all steps that are due.
   while (increase_due_ <= now) {
     increase_due_ += increase_interval_;
     ++timer_steps_;
@@ -117,8 +120,8 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-/// The number of notifications as with a receiver that acknowledges every second packet: one for each interval in the
-/// time that sending the packets took.
+/// Returns how many notifications the marks would cause if the receiver acknowledged every second packet: one for each
+/// notification interval in the time that sending the packets took.
 int Dcqcn::notifications_of(const AckSample& ack) const {
   if (ack.ce_packets < 2 * kAckedAtOnce) [[likely]]
     return 1;
@@ -135,12 +138,13 @@ void Dcqcn::notify(Nanos now, double decrease_gain, int times) {
   if (alpha_at_start_)
     alpha_ = 1;
   else
-    alpha_ *= std::pow(1 - g_, static_cast<double>((now - notified_).count / alpha_interval_.count));  // equation 2
+    // Equation 2 of the paper.
+    alpha_ *= std::pow(1 - g_, static_cast<double>((now - notified_).count / alpha_interval_.count));
   alpha_at_start_ = false;
   unmarked_ = false;
   notified_ = now;
   for (; times > 0; --times) {
-    // Equation 1.
+    // Equation 1 of the paper.
     target_rate_ = current_rate_;
     current_rate_ = std::max(current_rate_ * (1 - reduction(alpha_ / 2, decrease_gain)), min_rate_);
     alpha_ = (1 - g_) * alpha_ + g_;
@@ -155,8 +159,8 @@ void Dcqcn::restart_increase(Nanos now) {
 }
 
 void Dcqcn::increase() {
-  // Section 3.1, equations 3 and 4: fast recovery until either counter exceeds F; hyper increase when both do; additive
-  // increase in between.
+  // Section 3.1, equations 3 and 4. Fast recovery lasts until one of the two counters exceeds F. Then the increase is
+  // additive. When both counters exceed F, it is a hyper increase.
   if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
     const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
     target_rate_ = std::min(target_rate_ + gain_ * scale_of_step() * (hyper ? hyper_ : additive_), line_rate_);

@@ -1,4 +1,4 @@
-// DCTCP (see dctcp.h).
+// Implements DCTCP (see dctcp.h).
 #include "mltcp/cc/dctcp.h"
 
 namespace mltcp::cc {
@@ -10,9 +10,9 @@ void Dctcp::start(const PathInfo& path, Output& out) {
   alpha_ = given.initial_alpha;
 }
 
-// Section 3.3, steps 1 to 8. A window of data ends with the acknowledgement of data sent after the previous one ended,
-// which is the transport's definition of a round. Floating point needs no special care for alpha to reach 0 (section
-// 4.2).
+// Section 3.3, steps 1 to 8. A window of data ends when data is acknowledged that was sent after the end of the
+// previous window. The transport defines a round trip in the same way. With floating point, alpha reaches 0 without the
+// special care of section 4.2.
 void Dctcp::observe(const AckSample& ack) {
   acked_bytes_ += ack.acked_bytes;
   marked_bytes_ += ack.ce_bytes;
@@ -32,7 +32,7 @@ void Dctcp::on_ack(const AckSample& ack, Output& out) {
     reno_.decrease(reduction(alpha_ / 2, decrease_gain_), out);
     answer_marks_ = false;
   }
-  reno_.on_ack(ack, out);  // section 3.4
+  reno_.on_ack(ack, out);  // window growth (section 3.4)
 }
 
 bool Dctcp::is_congestion(const LossReport& losses) {
@@ -45,7 +45,7 @@ void Dctcp::on_congestion(const CongestionEvent& event, Output& out) {
     answer_marks_ = true;
     decrease_gain_ = event.decrease_gain;
   } else {
-    reno_.on_congestion(event, out);  // section 3.5
+    reno_.on_congestion(event, out);  // packet loss (section 3.5)
   }
 }
 

@@ -1,14 +1,14 @@
 // DCTCP: the sender side of RFC 8257 (sections 3.3 to 3.5), after Alizadeh et al., SIGCOMM'10 (doi
 // 10.1145/1851182.1851192). The receiver side, prompt and exact ECN feedback, is in the transport.
 //
-// Growth, timeouts and idle restarts are Reno's. The response to marks differs: the window is reduced by the share
-// alpha / 2, where alpha is the moving average of the fraction of bytes marked, sampled once per window of data.
+// Growth, timeouts and idle restarts are the same as in Reno. In response to marks, the window is reduced by the share
+// alpha / 2, where alpha is the moving average of the fraction of marked bytes, sampled once per window of data.
 //
-// The response to losses differs, too: section 3.5 responds to every loss as Reno does. Here that applies to losses
-// that are a sign of congestion although the path marks (loss_judge.h), and to all losses if ECN does not work.
+// Section 3.5 responds to every loss as Reno does. Here this response applies only to losses that are a sign of
+// congestion although the path marks (loss_judge.h), and to all losses if ECN does not work.
 //
-// With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled:
-// they measure the path.
+// With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled,
+// because they measure the path.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -17,7 +17,7 @@
 
 namespace mltcp::cc {
 
-/// RFC 8257.
+/// Parameters of DCTCP (RFC 8257).
 struct DctcpParameters {
   double g = 1.0 / 16;
   double initial_alpha = 1.0;
@@ -36,12 +36,12 @@ class Dctcp {
   };
 
   void start(const PathInfo& path, Output& out);
-  /// The response to marks is here and not in on_congestion(), which is called earlier in a batch, because alpha must
-  /// include the batch first.
+  /// Responds to marks here and not in on_congestion(), because alpha must first include the batch, and on_congestion()
+  /// is called before on_ack().
   void on_ack(const AckSample& ack, Output& out);
   bool is_congestion(const LossReport& losses);
   void on_congestion(const CongestionEvent& event, Output& out);
-  // Timeouts and idle times leave alpha unchanged, because they bring no ECN feedback; the current window of data ends
+  // Timeouts and idle times leave alpha unchanged, because they bring no ECN feedback. The current window of data ends
   // with the next acknowledgements.
   void on_timeout(Nanos now, Output& out) { reno_.on_timeout(now, out); }
   void on_spurious_congestion(Nanos now, Output& out) { reno_.on_spurious_congestion(now, out); }
@@ -58,10 +58,10 @@ class Dctcp {
   Reno reno_;
   double g_ = 0;
   double alpha_ = 0;
-  double decrease_gain_ = 1;  // of the pending response to marks in on_ack()
+  double decrease_gain_ = 1;  // decrease gain for the pending response to marks
   std::uint64_t round_ = 0;   // round in which the current window of data began
-  Bytes acked_bytes_ = 0;     // within the window of data
-  Bytes marked_bytes_ = 0;    // of acked_bytes_, those marked
+  Bytes acked_bytes_ = 0;     // acknowledged bytes in the current window of data
+  Bytes marked_bytes_ = 0;    // marked bytes among acked_bytes_
   bool answer_marks_ = false;
   LossJudge judge_;
 };

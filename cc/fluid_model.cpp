@@ -1,4 +1,4 @@
-// The fluid limit (see fluid_model.h).
+// Computes the fluid limit (see fluid_model.h).
 #include "mltcp/cc/fluid_model.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ double FluidPair::shift(double delta) const {
 double FluidPair::first_job_iteration(double delta) const {
   const double up = up_fraction * period;
   if (delta >= up) return period;
-  // Under fair sharing the first job sends alone for `delta` and the rest at half the rate: it ends up - delta late.
-  // Each unit of shift is time that it has gained on the other job.
+  // Under fair sharing the first job sends alone for `delta`, and then at half the rate, so its iteration ends up -
+  // delta late. The shift is the time that the first job gains on the other job.
   return period + (up - delta) - shift(delta);
 }
 
@@ -33,9 +33,9 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
                                                   int iterations) {
   struct State {
     double begin = 0;
-    double up_at = 0;   // time when it begins to send
-    double sent = -1;   // share of its bytes; below 0 while it computes
-    double speed = 0;   // of `sent`, per unit of time
+    double up_at = 0;   // time when the job begins to send
+    double sent = -1;   // share of the iteration's bytes; below 0 while the job computes
+    double speed = 0;   // increase of `sent` per unit of time
     double middle = 0;  // `sent` after half a step
   };
   std::vector<State> states;
@@ -44,7 +44,7 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
     states.push_back({.begin = job.start, .up_at = job.start + job.compute});
     step = std::min(step, job.communicate / 2000);
   }
-  // Distributes the link over the sending jobs according to F at progress State::*progress.
+  // Divides the link among the sending jobs in the ratio of F at progress State::*progress.
   const auto share = [&](double State::*progress) {
     double sum = 0;
     for (const State& s : states)

@@ -6,32 +6,34 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr std::uint64_t kRemembered = 48;  // gaps kept, counting those of a length and above
-// Bursts begin at least 1/256 of the largest burst apart, which decays by 1/16 per burst.
+constexpr std::uint64_t kRemembered = 48;  // a gap is forgotten after this many later gaps of at least its length
+// Gaps that are less than 1/256 of the largest burst apart are merged. The recorded size of the largest burst decays by
+// 1/16 per burst.
 constexpr Bytes kBurstResolution = 256;
 constexpr Bytes kLargestBurstFades = 16;
-// Gaps within this factor are alike: compute times jitter and jobs change, and congestion shortens the gap between two
-// buckets more than the compute gap.
+// Two gaps are alike if their lengths differ by at most this factor. Compute times vary, jobs change, and congestion
+// shortens the gap between two buckets more than the compute gap.
 constexpr std::int64_t kAlike = 4;
 // An iteration that fits into a few initial windows ends before congestion control has any effect.
 constexpr Bytes kSmallestIteration = 16'384;
-// Minimum silence, as a share of an iteration: with less there is nothing to interleave with.
+// The compute gap must be at least 1/64 of an iteration. In a shorter gap there is no time for another job to send.
 constexpr std::int64_t kSmallestGapShare = 64;
-// A recurrence that is off by a fraction `error` of a period with n large gaps happens by chance with probability 2 n
-// error. A constant is subtracted from its bits, because chance errors are worth some bits too, and many periods are
-// tried.
+// Evidence for a period is counted in bits. In a period with n large gaps, a gap recurs by chance within a fraction
+// `error` of the period with probability 2 n error. The logarithm of this gives the bits of one recurrence. kPrice is
+// subtracted from each, because recurrences by chance give some bits as well, and many periods are tried.
 constexpr double kFinest = 1.0 / 16'384;
 constexpr double kPrice = 3;
 constexpr double kEnoughBits = 20;
 constexpr std::uint32_t kMaxStrikes = 3;
 constexpr std::uint32_t kAllowedMisses =
-    4;  // one in this many large gaps need not recur, for example a pause, or a gap closed by congestion
+    4;  // one of this many large gaps need not recur, for example a pause, or a gap that congestion has closed
 constexpr std::uint32_t kBeyondStragglers = 4;
-constexpr std::uint32_t kLostForLong = 64;  // searches
+// Number of searches without result after which a flawed period may replace a proven one.
+constexpr std::uint32_t kLostForLong = 64;
 constexpr std::uint32_t kPatience = 512;
 constexpr std::uint32_t kMaxPeriods = 20;  // maximum number of periods examined
-constexpr std::uint32_t kProof = 8;        // iterations until a period counts as established
-// Length of the unknown silence before the first burst: longer than any other.
+constexpr std::uint32_t kProof = 8;        // number of iterations after which a period counts as proven
+// Length that is assumed for the unknown silence before the first burst. It exceeds the length of any other gap.
 constexpr Nanos kBeforeAll(std::int64_t{1} << 60);
 
 Bytes distance(Bytes a, Bytes b) { return a > b ? a - b : b - a; }
@@ -46,7 +48,8 @@ bool IterationLearner::on_send(Nanos now) {
   record(now);
   const Nanos usual = gap_;
   if (tracking_) follow();
-  // A gap at a predicted boundary is not new, but a much larger one may be the true compute gap of a longer period.
+  // A gap at a predicted boundary brings nothing new. But if it is much larger than usual, it may be the true compute
+  // gap of a longer period.
   const Nanos length = newest().length;
   const bool predicted = tracking_ && begin_ == position_;
   if (!tracking_ || (predicted ? length.count / kAlike >= usual.count : length * 2 >= usual)) {
@@ -57,7 +60,7 @@ bool IterationLearner::on_send(Nanos now) {
     const std::optional<Period> found = search();
     const bool surprise =
         tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2);
-    // Stragglers are whole iterations apart, so that a few of them can look like a longer period.
+    // Iterations with a straggler are whole iterations apart, so a few of them can look like a longer period.
     const bool longer = found && found->bytes > size_ + tolerance(size_) && found->flawless &&
                         found->gap.count / kAlike >= usual.count &&
                         (surprise || found->recurrences >= kBeyondStragglers);
@@ -107,7 +110,8 @@ const IterationLearner::Gap& IterationLearner::record(Nanos now) {
   return gaps_[kept];
 }
 
-// The nearest gap to `position` that is at least `at_least` long and at most `within` away; null if there is none.
+// Returns the gap nearest to `position` that is at least `at_least` long and at most `within` away; null if there is
+// none.
 const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes within, Nanos at_least) const {
   const auto end = gaps_.begin() + static_cast<std::ptrdiff_t>(count_);
   const Bytes from = position - std::min(within, position);
@@ -120,8 +124,8 @@ const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes wit
   return best;
 }
 
-// Searching traffic without a period is futile: after a while only random bursts are searched, so that no traffic
-// pattern can stay in step with the searches.
+// Searches for a period. After many searches without result, searches only at randomly selected bursts, to save time.
+// The selection is random so that no traffic pattern stays in step with the searches.
 std::optional<IterationLearner::Period> IterationLearner::search() {
   const bool outstanding = tracking_ && newest().length.count / kAlike >= gap_.count;
   if (futile_ >= kPatience && !outstanding && position_ * 0x9E3779B97F4A7C15ULL >> 60 != 0) return std::nullopt;
@@ -141,7 +145,7 @@ std::optional<IterationLearner::Period> IterationLearner::find_period() const {
   return flawed;
 }
 
-// Whether the distance from gap `before` to the newest one is a period; empty if not.
+// Returns the period that leads from gap `before` to the newest gap; empty if their distance is not a period.
 std::optional<IterationLearner::Period> IterationLearner::check_period(std::size_t before) const {
   const Gap& last = newest();
   const Bytes bytes = last.position - gaps_[before].position;
@@ -150,14 +154,14 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   const Nanos large = last.length / kAlike;
   Nanos weakest = std::min(last.length, gaps_[before].length);
   const std::int64_t boundary_gaps = (last.length / kAlike + gaps_[before].length / kAlike).count;
-  Bytes boundary = gaps_[before].position;  // the oldest gap that recurred so far
+  Bytes boundary = gaps_[before].position;  // position of the oldest boundary found so far
   std::uint32_t boundaries = 0;
   std::uint32_t matches = 0;
   std::uint32_t misses = 0;
   std::size_t per_period = 1;
   double bits = 0;
-  // Evidence: large gaps, from the last but one backwards, that have a like gap one period earlier, for as long as the
-  // boundary gaps recur.
+  // Collects evidence: large gaps, from the second newest backwards, with a similar gap one period earlier. Stops where
+  // the boundary gaps no longer recur.
   for (std::size_t i = count_ - 1; i-- > 0 && boundaries < kMaxPeriods;) {
     const Gap& gap = gaps_[i];
     if (gap.length < large) continue;
@@ -187,7 +191,7 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   if (bits < needed || misses * kAllowedMisses > matches || boundaries < (misses > 0 ? kBeyondStragglers : 2))
     return std::nullopt;
   if (boundary == gaps_[0].position && gaps_[0].length == kBeforeAll)
-    boundaries = kMaxPeriods;  // the whole history recurs
+    boundaries = kMaxPeriods;  // the boundaries recur in the whole history
   return Period{bytes, weakest, boundaries, misses == 0};
 }
 
@@ -196,7 +200,7 @@ bool IterationLearner::recurs(const Gap& gap, Bytes period) const {
          nearest(gap.position - period, tolerance(period), std::min(gap.length, gap_) / kAlike) != nullptr;
 }
 
-// Whether the latest iteration has the established size, without any new gap.
+// Returns whether the latest iteration has the size of the proven period and no new large gap.
 bool IterationLearner::fits_again() const {
   const Gap& last = newest();
   if (last.length * kAlike < gap_ || last.position < size_) return false;
@@ -207,7 +211,7 @@ bool IterationLearner::fits_again() const {
   return true;
 }
 
-// Compares the burst that begins with the prediction.
+// Compares the position of the burst that begins now with the predicted boundary.
 void IterationLearner::follow() {
   if (bytes_sent() > max_bytes()) {
     fail();
@@ -219,7 +223,7 @@ void IterationLearner::follow() {
 
 void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
   if (tracking_) {
-    // Bytes per iteration vary little, compute times a lot: a straggler or pause counts as at most twice the usual gap.
+    // Compute times vary more than bytes per iteration, so a gap counts as at most twice the usual gap.
     const auto error = static_cast<std::int64_t>(position - begin_) - static_cast<std::int64_t>(size_);
     size_ = static_cast<Bytes>(static_cast<std::int64_t>(size_) + error / 4);
     gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;

@@ -1,4 +1,4 @@
-// Parameters as text, for programs that have no experiment file (see parameters.h).
+// Reads parameters from text, for programs that have no experiment file (see parameters.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Type-erased parameters: values, texts and ranges (see parameters.h).
+// Values, texts and ranges of type-erased parameters (see parameters.h).
 #include "mltcp/cc/parameters.h"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ bool in_range(const Parameter& parameter, const ParameterValue& value) {
   return (range.without_min ? x > range.least : x >= range.least) && (range.without_max ? x < most : x <= most);
 }
 
-/// A bound of a range, in the unit of the parameter.
+/// Returns a bound of a range as text, in the unit of the parameter.
 std::string bound_text(const Parameter& parameter, double bound) {
   return std::visit(
       [&](const auto& v) {
@@ -61,7 +61,7 @@ std::string bound_text(const Parameter& parameter, double bound) {
       parameter.by_default);
 }
 
-/// "give a ... of 1 or more".
+/// Returns the noun for messages such as "give a whole number of 1 or more".
 std::string_view kind_of(const Parameter& parameter) {
   constexpr std::array<std::string_view, std::variant_size_v<ParameterValue>> words{"value", "value", "whole number",
                                                                                     "time",  "rate",  "size"};
@@ -87,7 +87,7 @@ std::string value_text(const ParameterValue& value) {
 std::string range_text(const Parameter& parameter) {
   const ParameterRange& range = parameter.range;
   if (std::holds_alternative<bool>(parameter.by_default)) return {};
-  // The general maximum of times is not stated as a bound.
+  // The maximum of 1000 s, which applies to all times, is not mentioned.
   const bool least = std::isfinite(range.least);
   const bool most = std::isfinite(range.most);
   std::string text;

@@ -1,5 +1,5 @@
-// The parameters of algorithms. Each is described once, next to the structure that holds it. Range checks, files, help
-// texts and the transfer to other hosts all use these descriptions.
+// The parameters of algorithms. Each parameter is described once, next to the structure that contains it. Range
+// checks, files, help texts and the transfer to other hosts all use these descriptions.
 //
 // An algorithm with parameters has, in addition to the members of every algorithm (algorithm.h):
 //
@@ -31,28 +31,28 @@ namespace mltcp::cc {
 
 struct AlgorithmTable;
 
-/// Whether `name` is a valid name of an algorithm or parameter, and so a key in files: lower-case letters, digits, '-'
-/// and '_', beginning with a letter.
+/// Returns whether `name` is a valid name of an algorithm or parameter, and so a key in files: lower-case letters,
+/// digits, '-' and '_', beginning with a letter.
 constexpr bool is_name(std::string_view name) {
   for (const char c : name)
     if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-') return false;
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z';
 }
 
-/// The value of a parameter; the alternatives are the possible types.
+/// The value of a parameter. The alternatives are the possible types.
 using ParameterValue = std::variant<double, bool, std::uint32_t, Nanos, Rate, Bytes>;
 
-/// The value in the syntax of experiment files: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
+/// Returns the value in the syntax of experiment files: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
 std::string value_text(const ParameterValue& value);
 
-/// The valid values of a parameter, in nanoseconds, bits per second or bytes for the types with units. Made by above()
-/// and at_least(). Infinities and NaN are never valid, and a time is at most 1000 s.
+/// The valid values of a parameter, in nanoseconds, bits per second or bytes for the types with units. above() and
+/// at_least() make ranges. Infinities and NaN are never valid, and a time is at most 1000 s.
 struct ParameterRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool without_min = false;
   bool without_max = false;
-  std::string_view zero{};  ///< if not empty, 0 is valid, too, and has this meaning
+  std::string_view zero{};  ///< meaning of the value 0; if not empty, 0 is valid even outside the range
 
   [[nodiscard]] constexpr ParameterRange at_most(double bound) const {
     ParameterRange range = *this;
@@ -89,7 +89,7 @@ struct Parameter {
   std::string_view name;  ///< the key in files, see is_name()
   ParameterRange range;
   std::string_view help;  ///< help text: one line without a full stop
-  std::string_view unit;  ///< unit of a plain number, such as "packets"; empty: none, or implied by the type
+  std::string_view unit;  ///< unit of a plain number, such as "packets"; empty if there is none or the type implies it
   ParameterValue by_default;
   // Access to the parameter structure; set() requires a value of the same type as by_default.
   ParameterValue (*get)(const void* parameters);
@@ -106,7 +106,8 @@ struct MemberOf<member> {
 };
 }  // namespace internal
 
-/// Describes `member`, which must have one of ParameterValue's types. The default value is that of the structure.
+/// Returns the description of `member`, which must have one of the types of ParameterValue. The default is the member's
+/// initial value.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, ParameterRange range, std::string_view help,
                               std::string_view unit = {}) {
@@ -122,18 +123,18 @@ constexpr Parameter parameter(std::string_view name, ParameterRange range, std::
             static_cast<Object*>(parameters)->*member = std::get<Value>(value);
           }};
 }
-/// Describes a parameter of type bool.
+/// Returns the description of a parameter of type bool.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, std::string_view help) {
   static_assert(std::is_same_v<typename internal::MemberOf<member>::value, bool>, "other parameters have a range");
   return parameter<member>(name, ParameterRange{}, help);
 }
 
-/// A parameter that is invalid because of another one.
+/// A parameter that is invalid because of the value of another parameter.
 struct ParameterProblem {
-  std::string_view parameter{};  ///< its name; empty: no problem
+  std::string_view parameter{};  ///< name of the parameter; empty if there is no problem
   std::string_view wanted{};     ///< the valid values, such as "above the notification_interval"
-  std::string_view bound_by{};   ///< the name of the other parameter
+  std::string_view bound_by{};   ///< name of the other parameter
 };
 
 /// Properties of a network that are the same for all its flows.
@@ -141,20 +142,21 @@ struct NetworkInfo {
   Nanos unloaded_round_trip;  ///< RTT of a full packet over the longest path, with empty queues
 };
 
-/// Parameter values of any number of algorithms; unset ones have their defaults. Any number of controllers may share
-/// it, because an algorithm copies the values that it needs when it starts.
+/// Parameter values of any number of algorithms. Parameters that are not set have their defaults. Any number of
+/// controllers may share an object, because an algorithm copies the values that it needs when it starts.
 class Parameters {
  public:
   static constexpr std::size_t kMaxBytes = 256;  ///< maximum size of one algorithm's structure
 
-  /// The parameters of algorithm `State`.
+  /// Returns the parameters of algorithm `State`.
   template <typename State>
   [[nodiscard]] typename State::Parameters of() const {
     typename State::Parameters result;
     if (const Block* block = find(State::name)) std::memcpy(&result, block->bytes.data(), sizeof(result));
     return result;
   }
-  /// Mutable access to the parameters; the reference is valid until the parameters of another algorithm are edited.
+  /// Returns the parameters of algorithm `State` for changing them. The reference is valid until the parameters of
+  /// another algorithm are edited.
   template <typename State>
   [[nodiscard]] typename State::Parameters& edit() {
     using Structure = typename State::Parameters;
@@ -168,20 +170,22 @@ class Parameters {
     return *std::launder(reinterpret_cast<Structure*>(block->bytes.data()));
   }
 
-  // The same for an algorithm that is chosen at run time. `parameter` must be one of the algorithm's.
+  // get() and set() serve an algorithm that is chosen at run time. `parameter` must belong to `algorithm`.
   [[nodiscard]] ParameterValue get(const AlgorithmTable& algorithm, const Parameter& parameter) const;
   void set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value);
 
   /// The reason why an algorithm's parameters are invalid.
   struct Objection {
-    std::string_view parameter;  ///< its name; empty: no objection
+    std::string_view parameter;  ///< name of the invalid parameter; empty if all are valid
     std::string_view bound_by;   ///< name of the other parameter if two conflict
-    std::string text;  ///< for people: "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
+    std::string text;  ///< message such as "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
   };
   [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
-  /// Throws InputError that names the first invalid parameter of algorithm `name`, or if there is no such algorithm.
+  /// Throws InputError that names the first invalid parameter of algorithm `name`. Throws InputError if there is no
+  /// such algorithm.
   void validate(std::string_view name) const;
-  /// Sets the parameters that all flows of one network should share, for all algorithms, unless they have been set.
+  /// Sets the parameters that all flows of one network should share, for all algorithms. Does not change parameters
+  /// that have been set before.
   void fit(const NetworkInfo& network);
 
  private:
@@ -205,16 +209,16 @@ class Parameters {
 };
 
 /// Sets parameters from text in the syntax of files and `--vary`, separated by commas: "swift.base_target=40 us,
-/// swift.beta=0.7". Spaces and quotation marks around a value are ignored; of several values for one parameter the last
-/// applies. All parameters in `text` are checked, whichever algorithm runs. Throws InputError "cause; cure", and then
+/// swift.beta=0.7". Ignores spaces and quotation marks around a value. If a parameter has several values, the last one
+/// applies. Checks all parameters in `text`, no matter which algorithm runs. If it throws InputError "cause; cure", it
 /// has changed nothing.
 void set_from_text(Parameters& parameters, std::string_view text);
 
 /// All parameters at their defaults.
 inline const Parameters default_parameters;
 
-/// The range in words, such as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's rate"; empty
-/// if any value is valid.
+/// Returns the range in words, such as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's
+/// rate"; empty if any value is valid.
 std::string range_text(const Parameter& parameter);
 
 }  // namespace mltcp::cc

@@ -1,4 +1,4 @@
-// All algorithms by name (see registry.h).
+// Stores all algorithms by name (see registry.h).
 #include "mltcp/cc/registry.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 namespace mltcp::cc {
 namespace {
 
-/// Append-only, so that readers need no lock.
+/// A list that only grows, so that readers need no lock.
 class Registry {
  public:
   Registry() {
@@ -70,7 +70,7 @@ Registry& registry() {
   return all;
 }
 
-// The registered algorithm called `name`, or null.
+// Returns the registered algorithm called `name`; null if there is none.
 const AlgorithmTable* registered(std::string_view name) {
   for (const AlgorithmTable* table : registry().tables())
     if (table->name == name) return table;

@@ -1,7 +1,8 @@
-// All congestion control algorithms by name: built in, registered by the program, or loaded from shared objects. All
-// are used in the same way; files, help texts and other hosts refer to them by their tables.
+// All congestion control algorithms by name: built in, registered by the program, or loaded from shared objects. All of
+// them are used in the same way, through their tables.
 //
-// Register and load algorithms at set-up. Any thread may call all functions. Tables are never moved or removed.
+// Register and load algorithms at set-up. All functions may be called from any thread. Tables are never moved or
+// removed.
 #pragma once
 
 #include <array>
@@ -18,32 +19,32 @@ namespace mltcp::cc {
 
 inline constexpr std::size_t kMaxAlgorithms = 64;
 
-/// All algorithms, built-in ones first.
+/// Returns all algorithms. The built-in ones come first.
 std::span<const AlgorithmTable* const> algorithms();
-/// The names of the algorithms in the same order, separated by ", ".
+/// Returns the names of algorithms(), in the same order, separated by ", ".
 std::string algorithm_names();
 
-/// The algorithm called `name`; throws InputError that lists the existing names.
+/// Returns the algorithm called `name`. Throws InputError that lists the existing names if there is none.
 const AlgorithmTable& find_algorithm(std::string_view name);
 
-/// Adds an algorithm under its name; does nothing if the same table is registered already. `table` must live until the
-/// program ends. Throws InputError if the name is taken or there are kMaxAlgorithms already.
+/// Adds an algorithm under its name. Does nothing if the same table is already registered. `table` must exist until the
+/// program ends. Throws InputError if the name is taken, or if there are already kMaxAlgorithms.
 const AlgorithmTable& register_algorithm(const AlgorithmTable& table);
-/// Adds algorithm `State`.
+/// Adds algorithm `State`. Throws like the function above.
 template <typename State>
 const AlgorithmTable& register_algorithm() {
   return register_algorithm(table_of<State>());
 }
 
-/// Descriptor of a shared object with algorithms, returned by its mltcp_cc_library() (below).
+/// Describes a shared object with algorithms. Returned by the function mltcp_cc_library() of the shared object (below).
 struct AlgorithmLibrary {
-  std::uint64_t abi = 0;  ///< kLibraryAbi of its build; must stay the first member, of this type
+  std::uint64_t abi = 0;  ///< kLibraryAbi at the build of the shared object; must stay the first member, with this type
   const AlgorithmTable* const* tables = nullptr;
   std::size_t count = 0;
 };
 
-/// ABI version, which must be equal in program and shared object. Upper half: a number to increment when the meaning of
-/// an event, sample or table changes. Lower half: a hash of their layout.
+/// ABI version, which must be equal in program and shared object. The upper half is a number to increment when the
+/// meaning of an event, sample or table changes. The lower half is a hash of their sizes.
 inline constexpr std::uint64_t kLibraryAbi = [] {
   constexpr std::uint64_t number = 2;
   std::uint32_t layout = 2166136261U;  // FNV-1a
@@ -55,7 +56,7 @@ inline constexpr std::uint64_t kLibraryAbi = [] {
   return number << 32U | layout;
 }();
 
-/// The descriptor of algorithms `States`, which mltcp_cc_library() returns.
+/// Returns the descriptor of algorithms `States`. mltcp_cc_library() returns this.
 template <typename... States>
 const AlgorithmLibrary* library_of() {
   static const std::array<const AlgorithmTable*, sizeof...(States)> tables{&table_of<States>()...};
@@ -63,23 +64,24 @@ const AlgorithmLibrary* library_of() {
   return &library;
 }
 
-/// Loads the shared object `file` and registers its algorithm `name` only; may be called repeatedly. The code stays
-/// loaded. Throws InputError "cause; cure": no such file, not a shared object, another ABI, no such algorithm, name
-/// taken.
+/// Loads the shared object `file`, and registers only its algorithm `name`. May be called repeatedly for a file. The
+/// code stays loaded. Throws InputError "cause; cure" if the file does not exist, is no shared object, has another ABI
+/// or no such algorithm, or if the name is taken.
 const AlgorithmTable& load_algorithm(const std::filesystem::path& file, std::string_view name);
 
-/// The algorithm that `text` from a file or command line names: NAME, or FILE.so:NAME, which is loaded. FILE is
-/// relative to `folder` (empty: the current one). Throws InputError like find_algorithm() and load_algorithm().
+/// Returns the algorithm that `text` from a file or command line names. `text` is NAME, or FILE.so:NAME to load the
+/// algorithm from a shared object. FILE is relative to `folder`, or to the current folder if that is empty. Throws
+/// InputError like find_algorithm() and load_algorithm().
 const AlgorithmTable& algorithm_from(std::string_view text, const std::filesystem::path& folder = {});
 
-/// Whether `text` has the form FILE.so:NAME.
+/// Returns whether `text` has the form FILE.so:NAME.
 constexpr bool names_a_library(std::string_view text) { return text.find(':') != std::string_view::npos; }
 
-/// Absolute path of the shared object that the algorithm was loaded from; empty if it was not loaded.
+/// Returns the absolute path of the shared object from which the algorithm was loaded; empty if it was not loaded.
 std::filesystem::path library_file(const AlgorithmTable& table);
 
 }  // namespace mltcp::cc
 
-/// Defined by shared objects with algorithms, and only there:
+/// Only shared objects with algorithms define this function:
 ///   const mltcp::cc::AlgorithmLibrary* mltcp_cc_library() { return mltcp::cc::library_of<Mine, Another>(); }
 extern "C" [[gnu::visibility("default")]] const mltcp::cc::AlgorithmLibrary* mltcp_cc_library();

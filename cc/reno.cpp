@@ -1,4 +1,4 @@
-// Reno (see reno.h).
+// Implements Reno (see reno.h).
 #include "mltcp/cc/reno.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void Reno::start(const PathInfo& path, Output& out) {
 }
 
 void Reno::on_ack(const AckSample& ack, Output& out) {
-  // A window that was not fully used has not probed the path (RFC 7661): it does not grow.
+  // A window that was not fully used does not grow, because it has not probed the path (RFC 7661).
   if (!ack.in_recovery && ack.cwnd_limited) {
     auto acked = static_cast<double>(ack.acked_bytes);
     if (out.cwnd_bytes < ssthresh_) {
@@ -40,7 +40,7 @@ void Reno::decrease(double share, Output& out) {
 }
 
 void Reno::on_timeout(Nanos, Output& out) {
-  // The losses that caused this have set ssthresh already (RFC 9002 appendix B.8).
+  // The losses that led to the timeout have already set ssthresh (RFC 9002 appendix B.8).
   out.cwnd_bytes = minimum_window();
 }
 
@@ -50,7 +50,8 @@ void Reno::on_spurious_congestion(Nanos, Output& out) {
 }
 
 void Reno::on_idle_restart(Nanos, Output& out) {
-  // RFC 5681 section 4.1, keeping ssthresh so that slow start returns to the previous window (RFC 2861 section 3).
+  // Restarts as in RFC 5681 section 4.1, but does not lower ssthresh, so that slow start returns to the previous window
+  // (RFC 2861 section 3).
   ssthresh_ = std::max(ssthresh_, 0.75 * out.cwnd_bytes);
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
 }

@@ -1,8 +1,9 @@
 // Reno with the transport's loss detection: RFC 5681 (slow start, congestion avoidance, restart after idle) with
-// appropriate byte counting (RFC 3465) as in QUIC's NewReno (RFC 9002 section 7), ECN as a loss (RFC 3168).
+// appropriate byte counting (RFC 3465), as in QUIC's NewReno (RFC 9002 section 7). ECN marks count as losses (RFC
+// 3168).
 //
 // With a gain F, congestion avoidance adds F packets per window instead of one (arXiv 2402.09589, equation 1). Slow
-// start is not scaled: F scales only the increase step that determines the shares.
+// start is not scaled, because F scales only the increase step that determines the shares.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -23,12 +24,12 @@ class Reno {
   void on_idle_restart(Nanos now, Output& out);
   void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
-  /// Reduces the window by the share `share` (in [0, 1)) and leaves slow start; for algorithms derived from Reno.
+  /// Reduces the window by `share`, in [0, 1), and leaves slow start. For algorithms derived from Reno.
   void decrease(double share, Output& out);
 
  private:
   [[nodiscard]] double minimum_window() const { return 2 * mss_; }
-  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // RFC 6928
+  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // 10 packets (RFC 6928)
 
   double mss_ = 0;
   double ssthresh_ = 0;

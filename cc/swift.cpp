@@ -1,4 +1,4 @@
-// Swift (see swift.h).
+// Implements Swift (see swift.h).
 #include "mltcp/cc/swift.h"
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr double kInitialWindow = 10;        // packets, RFC 6928
+constexpr double kInitialWindow = 10;        // initial window in packets (RFC 6928)
 constexpr double kEndpointWeight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
 constexpr double kWindowsApart = 2;          // maximum ratio of the larger window to the smaller
 constexpr double kHighestRate = 1e15;        // bits per second
-constexpr double kInUse = 0.8;               // the window limits sending from this share of it (minus a packet) on
+constexpr double kInUse = 0.8;  // a window counts as used if bytes in flight plus a packet reach this share of it
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
     latest_rtt_ = static_cast<double>(ack.latest_rtt.count);
     const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
     fabric_delay_ = latest_rtt_ - endpoint;
-    // A delay of 0 or less, from clocks that disagree, is invalid and would keep the minimum down for ever.
+    // A delay of 0 or less comes from clocks that disagree. It is invalid, and would remain the minimum for ever.
     if (min_fabric_delay_ <= 0 || (fabric_delay_ > 0 && fabric_delay_ < min_fabric_delay_)) {
       min_fabric_delay_ = fabric_delay_;
       if (derive_base_)
@@ -100,7 +100,7 @@ bool Swift::is_congestion(const LossReport& losses) {
 }
 
 void Swift::on_congestion(const CongestionEvent& event, Output& out) {
-  if (event.cause != CongestionEvent::Cause::loss) return;  // the delay is more precise than marks
+  if (event.cause != CongestionEvent::Cause::loss) return;  // marks are ignored, because the delay is more precise
   decrease(fabric_, max_decrease_, event.decrease_gain, event.now);
   decrease(endpoint_, max_decrease_, event.decrease_gain, event.now);
   write(out);
@@ -111,7 +111,7 @@ void Swift::on_timeout(Nanos now, Output& out) {
   write(out);
 }
 
-// The windows keep their bytes.
+// Converts both windows to the new packet size. Their bytes do not change.
 void Swift::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
   const double before = std::exchange(mss_, static_cast<double>(max_packet_bytes));
   fabric_.packets *= before / mss_;

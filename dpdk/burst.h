@@ -1,5 +1,5 @@
-// Bursts of packets through Ethernet ports, and packet buffers as bytes: common to hosts and switches. Internal to this
-// folder and to programs that link PkgConfig::DPDK; needs DPDK's headers.
+// Functions that send and receive bursts of packets on Ethernet ports, and access packet buffers as bytes. Used by
+// hosts and switches. Internal to this folder and to programs that link PkgConfig::DPDK; needs DPDK's headers.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -16,13 +16,13 @@
 
 namespace mltcp::dpdk {
 
-/// The bytes of a packet's first segment.
+/// Returns the bytes of a packet's first segment.
 inline std::span<std::byte> frame_of(rte_mbuf* packet) {
   return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
 }
 
-/// Flips one bit after the Ethernet header, selected by the random number `bits`. There is no frame check sequence to
-/// detect it, as in a NIC; the receiver detects it by the header checksums.
+/// Flips the bit after the Ethernet header that the random number `bits` selects. Frames carry no frame check sequence
+/// here, unlike on a NIC, so the receiver detects the error only by the headers' checksums.
 inline void flip_bit(std::span<std::byte> frame, std::uint64_t bits) {
   if (frame.size() <= encap::kEthernetBytes) return;
   const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);
@@ -35,11 +35,11 @@ inline void free_packets(rte_mbuf** packets, std::size_t count) {
   rte_pktmbuf_free_bulk(packets, static_cast<unsigned>(count));
 }
 
-/// Allocates up to `count` buffers from `pool`; returns how many.
+/// Allocates up to `count` buffers from `pool`. Returns how many it has allocated.
 inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::size_t count) {
   std::size_t got = count;
   {
-    const Unwatched buffers;  // allocation resets their contents
+    const Unwatched buffers;  // allocation resets the contents of buffers
     if (rte_pktmbuf_alloc_bulk(pool, packets, static_cast<unsigned>(count)) != 0) [[unlikely]] {
       got = 0;
       while (got < count && (packets[got] = rte_pktmbuf_alloc(pool)) != nullptr) ++got;
@@ -49,7 +49,7 @@ inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::
   return got;
 }
 
-/// A burst from receive queue `queue` of port `port`.
+/// Receives a burst of up to `most` packets from receive queue `queue` of port `port`. Returns their number.
 inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t most) {
   std::uint16_t count = 0;
   {
@@ -58,7 +58,7 @@ inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_
   }
   for (std::uint16_t i = 0; i < count; ++i) {
     const Unwatched field;
-    take_over(packets[i]->pool);  // of another thread, where rings join ports
+    take_over(packets[i]->pool);  // if rings connect ports, the buffer comes from the pool of another thread
   }
   // The buffers may be in another core's cache: prefetch all before the first is used.
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
@@ -66,21 +66,22 @@ inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_
   return count;
 }
 
-/// A burst from ring port `port`, whose receive queue is `ring`.
+/// Receives a burst of up to `most` packets from ring port `port`, whose receive queue is `ring`. Returns their number.
 inline std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t most) {
   const std::uint16_t count = receive_burst(port, std::uint16_t{0}, packets, most);
   take_over(ring.get());
   return count;
 }
 
-/// Sends a burst of one packet or more on transmit queue `queue` of port `port`; returns how many were accepted.
+/// Sends a burst of one packet or more on transmit queue `queue` of port `port`. Returns how many packets were
+/// accepted.
 inline std::uint16_t send_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
   hand_over(packets[0]->pool);  // the port will free the buffers into this pool
   const Unwatched driver;
   return rte_eth_tx_burst(port, queue, packets, count);
 }
 
-/// Sends a burst on ring port `port`, whose transmit queue is `ring`; returns how many of `packets` were accepted.
+/// Sends a burst on ring port `port`, whose transmit queue is `ring`. Returns how many packets were accepted.
 inline std::uint16_t send_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t count) {
   hand_over(ring.get());
   return rte_eth_tx_burst(port, 0, packets, count);

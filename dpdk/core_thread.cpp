@@ -12,7 +12,7 @@
 namespace mltcp::dpdk {
 
 CoreThread::CoreThread(unsigned cpu) {
-  // Signals are for the thread that created this one.
+  // All signals are blocked in the new thread, so that the creating thread handles them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -1,4 +1,4 @@
-// A thread that is bound to a CPU, known to DPDK, and sleeps until it is given work. Internal to this folder.
+// A thread that is bound to a CPU and registered with DPDK. It sleeps until it is given work. Internal to this folder.
 #pragma once
 
 #include <condition_variable>
@@ -10,15 +10,15 @@ namespace mltcp::dpdk {
 class CoreThread {
  public:
   explicit CoreThread(unsigned cpu);
-  /// Waits for the end of its work.
+  /// Waits until the current work has ended, and ends the thread.
   ~CoreThread();
   CoreThread(const CoreThread&) = delete;
   CoreThread& operator=(const CoreThread&) = delete;
 
   using Work = void (*)(void* self);
-  /// Makes it call `work` with `self`; `work` must not throw. False if it is already at work.
+  /// Makes the thread call `work` with `self`. `work` must not throw. Returns false if the thread is still at work.
   bool start(Work work, void* self);
-  /// Waits until it has no work.
+  /// Waits until the thread has no work.
   void wait();
 
  private:

@@ -1,5 +1,5 @@
-// Ensures that a device has at most one port in a process, and records its user. Between processes see
-// interface_claim.h. Internal to this folder.
+// Ensures that a device has at most one port in a process, and records the port's user. interface_claim.h does the same
+// between processes. Internal to this folder.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ class DeviceClaim {
   DeviceClaim& operator=(const DeviceClaim&) = delete;
 
   [[nodiscard]] bool is_ours() const { return ours_; }
-  /// If not ours: "as af_packet:eth0, of the host 10.0.0.1:62400".
+  /// If the claim failed, describes who has the device: "as af_packet:eth0, of the host 10.0.0.1:62400".
   [[nodiscard]] const std::string& holder() const { return holder_; }
-  /// If ours: sets the port's user, "the host 10.0.0.1:62400", for the messages of others. May be called by any thread.
+  /// Call it only if the claim succeeded. Sets the port's user, such as "the host 10.0.0.1:62400", for holder() of
+  /// later claims. May be called by any thread.
   void set_user(const std::string& user) const;
 
  private:

@@ -1,7 +1,7 @@
 // Examines the machine; see doctor.h.
 //
-// Facts come from /proc and /sys, from opening the sockets in question, and from starting DPDK and sending a packet
-// through a pair of ring ports in a child process, with and without huge pages.
+// The facts come from /proc and /sys, and from trials: opening sockets of each kind, and sending a packet through a
+// pair of ring ports. The trial of DPDK runs in a child process, with and without huge pages.
 #include "mltcp/dpdk/doctor.h"
 
 #include <fcntl.h>
@@ -125,7 +125,7 @@ Check check_permissions() {
     const char* name;
     unsigned bit;
   };
-  // Bits of linux/capability.h; CAP_BPF is missing in the headers of older kernels.
+  // Bit numbers from linux/capability.h. CAP_BPF is missing in the headers of older kernels.
   constexpr std::array<Capability, 5> wanted = {
       {{"CAP_NET_ADMIN", 12}, {"CAP_NET_RAW", 13}, {"CAP_IPC_LOCK", 14}, {"CAP_SYS_ADMIN", 21}, {"CAP_BPF", 39}}};
   std::vector<std::string> have;
@@ -141,7 +141,8 @@ Check check_permissions() {
               "ring ports need none of them; for real ports run as root, or use setcap on the program");
 }
 
-/// Sends one frame through two ring ports that are connected to each other. Throws, or returns the problem.
+/// Sends one frame through two ring ports that are connected to each other. Returns the problem, or an empty string if
+/// the frame arrived. Throws if a port cannot be made.
 std::string try_ring_ports() {
   const PacketPool pool("trialp", 511, 2048);
   const PacketRing there("trial1", 64);
@@ -158,7 +159,8 @@ std::string try_ring_ports() {
   return pool.in_use() == 0 ? "" : "a packet buffer is lost";
 }
 
-/// Starts DPDK in a child. The result begins with 'o': success, 'r': DPDK starts but ring ports fail, or 'e': error.
+/// Starts DPDK in a child process. The result begins with 'o' for success, 'r' if DPDK starts but ring ports fail, or
+/// 'e' for an error.
 std::string try_dpdk(EalOptions::HugePages huge_pages) {
   return in_child('e', [huge_pages] {
     EalOptions options;
@@ -202,7 +204,7 @@ void check_dpdk(std::vector<Check>& checks) {
   }
 }
 
-/// Whether a socket of that kind can be opened: 0, or errno.
+/// Tries to open a socket of that kind. Returns 0, or errno if that fails.
 int try_socket(int family, int type, int protocol) {
   const int descriptor = socket(family, type | SOCK_CLOEXEC, protocol);
   if (descriptor < 0) return errno;
@@ -287,7 +289,7 @@ Check check_vfio() {
 }
 
 Check check_steadiness() {
-  // The time taken by the hypervisor, and the interruptions of a spinning thread.
+  // Measures the CPU time taken by the hypervisor, and the interruptions of a spinning thread.
   const auto steal = [] {
     std::istringstream words(first_line("/proc/stat"));
     std::string cpu;
@@ -331,7 +333,8 @@ Check check_rdma(const fs::path& folder) {
     bool ethernet = false;
     for (const std::string& port : entries(folder / device / "ports"))
       ethernet = ethernet || first_line(folder / device / "ports" / port / "link_layer") == "Ethernet";
-    if (first_line(folder / device / "node_type").starts_with("4")) ethernet = false;  // iWARP, over TCP
+    // An iWARP device uses TCP, not RoCE.
+    if (first_line(folder / device / "node_type").starts_with("4")) ethernet = false;
     devices.push_back(ethernet ? device + " (RoCE)" : device);
     roce = roce || ethernet;
   }
@@ -403,7 +406,7 @@ std::string in_child(char otherwise, const std::function<std::string()>& work) {
     break;
   }
   close(ends[0]);
-  kill(child, SIGKILL);  // if it still runs, it has nothing more to do
+  kill(child, SIGKILL);  // the child may still run, but its result is no longer needed
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

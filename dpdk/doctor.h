@@ -1,4 +1,5 @@
-// Examines what this machine offers to datapaths, by reading its state and by tests. Each problem comes with its cure.
+// Examines what this machine offers to datapaths, by reading its state and by trials. Each reported problem includes a
+// remedy.
 #pragma once
 
 #include <span>
@@ -11,31 +12,38 @@ namespace mltcp::dpdk {
 enum class CheckStatus {
   ok,
   warn,     ///< works, but slower or less precisely
-  missing,  ///< the features that need it do not work
+  missing,  ///< is missing, so that the features that depend on it do not work
 };
-/// "ok", "warn", "missing".
+/// Returns "ok", "warn" or "missing".
 std::string_view to_text(CheckStatus status);
 
 struct Check {
-  std::string name;  ///< "huge pages"
+  std::string name;  ///< what was checked, such as "huge pages"
   CheckStatus status = CheckStatus::ok;
-  std::string detail;          ///< what was found, one line
-  std::string cure;            ///< what to do, one line; empty if and only if the status is ok
-  bool is_port = false;        ///< an interface or NIC that can be a port as it is, perhaps shared with the kernel
-  bool is_interface = false;   ///< an interface of the kernel
-  bool was_asked_for = false;  ///< a port that the caller named
+  std::string detail;  ///< what was found, one line
+  std::string cure;    ///< what the user can do, one line; empty if and only if the status is ok
+  /// The check concerns an interface or NIC that can be a port as it is, perhaps shared with the kernel.
+  bool is_port = false;
+  bool is_interface = false;   ///< the check concerns an interface of the kernel
+  bool was_asked_for = false;  ///< the check concerns a port that the caller named
 };
 
-/// Examines the machine; takes a second or two. Tests DPDK in child processes, so the caller's process does not change;
-/// call it before other threads are started. Changes nothing on the machine and never throws because of a finding.
+/// Examines the machine. This takes a second or two. Tests DPDK in child processes, so that the caller's process does
+/// not change. Call it before other threads are started. Changes nothing on the machine, and never throws because of a
+/// finding.
 std::vector<Check> examine_machine();
 
-/// Examines the ports of this machine: a check for each interface of this network namespace except loopback, "interface
-/// eth0", and each network device on the PCI bus, "NIC 0000:3b:00.0", except those whose interfaces are in other
-/// namespaces. Unused interfaces are opened in a child process, as af_packet and as af_xdp; nothing is sent. Those with
-/// an address, a route, an XDP program, or an interface above them, are not opened, because AF_XDP would take their
-/// traffic away. Then a check for each of `devices`, written as for parse_port_name(), that is opened in any case.
-/// Takes up to two seconds for each. Throws InputError if a device name is invalid, before anything is opened.
+/// Examines the ports of this machine. Returns one check for each interface of this network namespace except loopback,
+/// such as "interface eth0", and one for each network device on the PCI bus, such as "NIC 0000:3b:00.0". PCI devices
+/// whose interfaces are in other namespaces are left out.
+///
+/// Opens unused interfaces in a child process, as af_packet and as af_xdp, but sends nothing. Does not open interfaces
+/// with an address, a route, an XDP program, or another interface on top, because AF_XDP would take their traffic away.
+///
+/// Also returns one check for each of `devices`. These are port names for parse_port_name(), and are opened in any
+/// case.
+///
+/// Takes up to two seconds for each port. Throws InputError if a device name is invalid, before anything is opened.
 std::vector<Check> examine_ports(std::span<const std::string> devices);
 
 }  // namespace mltcp::dpdk

@@ -20,18 +20,18 @@ inline Check missing(std::string name, std::string detail, std::string cure) {
   return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
 }
 
-/// The same for a check of something that can be a port.
+/// Marks a check as one of an interface or NIC that can be a port.
 inline Check as_port(Check check) {
   check.is_port = true;
   return check;
 }
 
-/// Devices in a folder such as /sys/class/infiniband.
+/// Checks the RDMA devices that are listed in `folder`, which is /sys/class/infiniband except in tests.
 Check check_rdma(const std::filesystem::path& folder);
 
-/// The first line of a file; empty if it cannot be read.
+/// Returns the first line of a file; empty if the file cannot be read.
 std::string first_line(const std::filesystem::path& path);
-/// Names of the entries of a folder, sorted; empty if it cannot be read.
+/// Returns the sorted names of a folder's entries; empty if the folder cannot be read.
 std::vector<std::string> entries(const std::filesystem::path& folder);
 
 /// Runs `work` in a child process, which may start DPDK, and hides its output. Returns the result of `work`. If the

@@ -1,5 +1,5 @@
 // Examines the ports of a machine; see doctor.h. DPDK opens unused interfaces, and devices that the caller names, in
-// child processes; of the others the state is reported.
+// child processes. Of other interfaces and NICs only the state is reported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rte_config.h>
@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kLinkPatience{5};
 /// The result of opening a port.
 struct Trial {
   bool works = false;
-  std::string what;  ///< the port's description, or the reason of the failure
+  std::string what;  ///< the port's description, or the reason for the failure
   std::string cure;
 };
 
@@ -47,7 +47,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
     options.memory_mb = 32 + Port::memory_mb(config);
     const Eal eal(options);
     const Port port(eal, config);
-    // A NIC that has just started negotiates its link first.
+    // Waits, because a NIC that has just started first negotiates its link.
     LinkState link = port.link();
     for (const auto end = std::chrono::steady_clock::now() + kLinkPatience;
          !link.up && port.reads_by_dma() && std::chrono::steady_clock::now() < end;) {
@@ -59,7 +59,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
   Trial trial;
   trial.works = result[0] == 'o';
   trial.what = result.substr(1);
-  // The port has already been named.
+  // Removes the port's name from the message, because the check already contains the name.
   for (const std::string& before : {fmt::format("port \"{}\": ", device), device + ": "}) {
     if (trial.what.starts_with(before)) trial.what.erase(0, before.size());
   }
@@ -71,7 +71,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
   return trial;
 }
 
-/// The reason why an interface must not be opened unless the caller names it; empty if it may.
+/// Returns the reason why an interface must not be opened unless the caller names it; empty if it may be opened.
 std::string why_in_use(const InterfaceState& state) {
   if (state.has_address) return "it has an address";
   if (state.has_route) return "it has a route";
@@ -118,7 +118,7 @@ Check examine_interface(const InterfaceState& state) {
 
   const Trial packet = try_port("af_packet:" + state.name, 1);
   detail += packet.works ? "; af_packet works" : fmt::format("; af_packet: {}", packet.what);
-  // All queues, because an AF_XDP socket only receives from its own.
+  // Tries all queues, because an AF_XDP socket receives only from its own queue.
   Trial xdp;
   if (queues.receive > queues.pairs) {
     xdp.what = fmt::format("of {} receive queues AF_XDP can use only {}", queues.receive, queues.pairs);
@@ -142,8 +142,8 @@ Check examine_interface(const InterfaceState& state) {
   return as_port(ok(name, detail));
 }
 
-/// Whether `interface` is one of this network namespace on that device. A /sys that was mounted in another namespace
-/// lists that namespace's interfaces, which may have the same names.
+/// Returns whether `interface` belongs to this network namespace and to the PCI device `address`. A /sys that was
+/// mounted in another namespace lists that namespace's interfaces, which may have the same names.
 bool is_here(const std::string& interface, const std::string& address, const std::vector<InterfaceState>& interfaces) {
   if (std::ranges::none_of(interfaces, [&](const InterfaceState& state) { return state.name == interface; }))
     return false;
@@ -151,21 +151,22 @@ bool is_here(const std::string& interface, const std::string& address, const std
     const std::string bus = NetInterface(interface).bus();
     return bus.empty() || bus == address;
   } catch (const std::exception&) {
-    return false;  // it has just disappeared
+    return false;  // the interface has just disappeared
   }
 }
 
-/// Examines a network device on the PCI bus; empty if its interfaces are in other network namespaces.
+/// Examines a network device on the PCI bus. Returns nothing if its interfaces are in other network namespaces.
 std::optional<Check> examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
   const fs::path device = fs::path("/sys/bus/pci/devices") / address;
   const std::string name = "NIC " + address;
   const NicBinding nic = look_at_nic(address);
   const std::string& driver = nic.driver;
   auto names = entries(device / "net");
-  // If the interface is in another network namespace, the folder is empty; without an interface there is no folder.
+  // The folder net/ is empty if the interface is in another network namespace, and does not exist if there is no
+  // interface.
   bool has_interface = fs::exists(device / "net");
   bool is_virtio = false;
-  for (const auto& entry : entries(device)) {  // virtio has a device of its own in between
+  for (const auto& entry : entries(device)) {  // the interfaces of a virtio NIC are listed in a subfolder
     if (!entry.starts_with("virtio")) continue;
     is_virtio = true;
     has_interface = has_interface || fs::exists(device / entry / "net");
@@ -236,7 +237,7 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
   std::size_t nics = 0;
   std::size_t elsewhere = 0;
   for (const auto& address : entries("/sys/bus/pci/devices")) {
-    // Class 02: network controllers.
+    // PCI class 02 contains network controllers.
     if (first_line(fs::path("/sys/bus/pci/devices") / address / "class").rfind("0x02", 0) != 0) continue;
     ++nics;
     if (auto check = examine_nic(address, interfaces))

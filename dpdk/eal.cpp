@@ -27,7 +27,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// " (DPDK says: ...)" with the latest logged failure; empty if there is none.
+/// Returns " (DPDK says: ...)" with the latest line of DPDK's log; empty if there is none.
 std::string last_words() {
   const auto lines = dpdk_log();
   return lines.empty() ? std::string() : fmt::format(" (DPDK says: {})", lines.back());
@@ -35,8 +35,8 @@ std::string last_words() {
 
 std::string cpu_list(std::span<const unsigned> cpus) { return fmt::format("{}", fmt::join(cpus, ",")); }
 
-/// Whether the kernel has `bytes` of free memory in huge pages. The mapping is not touched: mapping huge pages reserves
-/// them, or fails.
+/// Returns whether the kernel has `bytes` of free memory in huge pages. Mapping huge pages reserves them or fails, so
+/// the mapping need not be touched.
 bool huge_pages_are_free(std::uint64_t bytes) {
   struct PageSize {
     int flag;
@@ -55,7 +55,7 @@ bool huge_pages_are_free(std::uint64_t bytes) {
   return false;
 }
 
-/// Preserves the calling thread's CPU affinity while DPDK starts, which changes it.
+/// Restores the calling thread's CPU affinity, which DPDK changes when it starts.
 class AffinityKeeper {
  public:
   AffinityKeeper() { known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0; }
@@ -142,7 +142,7 @@ struct Dpdk {
   bool huge = false;
   bool huge_were_free = false;
   std::uint32_t memory_mb = 0;
-  std::string failure;  ///< reason of a failed start; DPDK may refuse another one
+  std::string failure;  ///< reason of a failed start, because DPDK may refuse another start
   Clock clock;
   SystemTime time{clock};
 };
@@ -154,7 +154,7 @@ Dpdk& dpdk() {
   return *instance;
 }
 
-/// An address without a device: DPDK then only uses the NICs that are named, perhaps none.
+/// A PCI address without a device. If no NIC is named, DPDK is allowed only this address, so that it uses no NIC.
 constexpr const char* kNoDevice = "ffff:ff:1f.7";
 
 std::vector<std::string> nics_among(const std::vector<std::string>& devices) {
@@ -176,13 +176,13 @@ std::vector<std::string> arguments(const Dpdk& dpdk, unsigned core, const std::v
                                  std::to_string(dpdk.memory_mb)};
   if (nics.empty()) {
     words.push_back(fmt::format("--allow={}", kNoDevice));
-    words.emplace_back("--iova-mode=va");  // with NICs, their drivers choose the mode
+    words.emplace_back("--iova-mode=va");  // if NICs are used, their drivers choose the mode
   }
   for (const auto& address : nics) words.push_back("--allow=" + address);
   // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
   words.emplace_back(dpdk.huge ? "--in-memory" : "--no-huge");
-  // The service thread's. Cores are numbered from 0 for DPDK, whose tables are too small for the CPU numbers of big
-  // machines.
+  // The core of the service thread. It has number 0 in DPDK, because DPDK's tables are too small for the CPU numbers of
+  // big machines.
   words.push_back(fmt::format("--lcores=0@{}", core));
   return words;
 }
@@ -199,7 +199,7 @@ void choose_memory(Dpdk& dpdk, const EalOptions& options) {
                              : std::min(std::max(options.memory_mb, options.ordinary_memory_mb), Eal::kMaxMemoryMb);
 }
 
-/// Runs on the service thread.
+/// Starts DPDK. Runs on the service thread.
 void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std::vector<std::string>& nics) {
   choose_memory(dpdk, options);
   capture_log();
@@ -224,13 +224,13 @@ void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std:
         dpdk.memory_mb, dpdk.huge ? "huge" : "ordinary", rte_strerror(error), last_words());
     throw RunError(dpdk.failure);
   }
-  // DPDK creates a directory for files that it does not write with these options.
+  // Removes the directory that DPDK creates for files, because with these options DPDK writes none.
   rmdir(rte_eal_get_runtime_dir());
   dpdk.clock.calibrate();
   dpdk.running.store(true, std::memory_order_release);
 }
 
-/// Checks that the running DPDK satisfies `options`.
+/// Throws RunError if the running DPDK does not satisfy `options`.
 void check_shared(const Dpdk& dpdk, const EalOptions& options) {
   using HugePages = EalOptions::HugePages;
   const auto refuse = [](const std::string& what, const std::string& cure) {

@@ -1,9 +1,9 @@
-// DPDK's environment abstraction layer (EAL): started once in a process, by its first user, and shared by all others
-// until the process ends, because DPDK cannot be started again.
+// DPDK's environment abstraction layer (EAL). The first user in a process starts it, and all later users share it until
+// the process ends, because DPDK cannot be started again.
 //
-// Uses huge pages if enough are free, otherwise ordinary pages; needs neither root nor a NIC, leaves no files behind,
-// and hides DPDK's own messages: failures are reported in one line with the cure. DPDK pins the thread that starts it
-// to a CPU; that is a separate thread here (service.h), so the program's threads keep their affinity.
+// Uses huge pages if enough are free, otherwise ordinary pages. Needs neither root nor a NIC, and leaves no files
+// behind. Hides DPDK's own messages, and reports failures in one line with a remedy. DPDK pins the thread that starts
+// it to a CPU. Here that is a separate thread (service.h), so the program's threads keep their affinity.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,31 @@
 
 namespace mltcp::dpdk {
 
-/// The CPUs on which the calling thread may run, ascending.
+/// Returns the CPUs on which the calling thread may run, in ascending order.
 std::vector<unsigned> usable_cpus();
 
-/// Parses a list of CPUs such as "0", "0,1", "0-1" or "2,4-6", in the order given. Throws InputError if `text` is
-/// invalid, or names a CPU twice or one that is not in `usable`.
+/// Parses a list of CPUs such as "0", "0,1", "0-1" or "2,4-6". Returns them in the order given. Throws InputError if
+/// `text` is invalid, names a CPU twice, or names a CPU that is not in `usable`.
 std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigned> usable);
 
 /// Memory and devices apply when DPDK is started. If it is already running, it keeps its memory, and further devices
 /// are plugged when their ports are opened.
 struct EalOptions {
-  /// List of CPUs for parse_cores(). Empty: the first usable one.
+  /// List of CPUs for parse_cores(); empty for the first usable CPU.
   std::string cores;
-  /// Memory in MiB for packets, rings and DPDK itself, of all ports of the process; from Eal::kMinMemoryMb to
-  /// kMaxMemoryMb. Huge pages are added later if needed and free; memory in ordinary pages cannot grow.
+  /// Memory in MiB for packets, rings and DPDK itself, for all ports of the process together. From Eal::kMinMemoryMb to
+  /// kMaxMemoryMb. Huge pages are added later if needed and free. Memory in ordinary pages cannot grow.
   std::uint32_t memory_mb = 128;
-  /// The same with ordinary pages, if it is larger: unused ordinary pages cost next to nothing.
+  /// Memory in MiB if ordinary pages are used, unless memory_mb is larger. Unused ordinary pages cost next to nothing.
   std::uint32_t ordinary_memory_mb = 0;
-  /// A running DPDK is refused if it has less memory than this, in MiB, and cannot grow. 0: any memory is accepted.
+  /// Minimum memory in MiB of a running DPDK that cannot grow. With less memory the constructor of Eal throws RunError.
+  /// 0 if any memory is accepted.
   std::uint32_t min_shared_mb = 0;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
-  /// The ports that will be opened, by their names (port_name.h): the NICs among them choose how DPDK addresses memory.
-  /// A NIC that is not named here may be opened later if it takes virtual addresses (an IOMMU, mlx4, mlx5). Others on
-  /// the PCI bus are left alone.
+  /// The names (port_name.h) of the ports that will be opened. The NICs among them determine how DPDK addresses memory.
+  /// A NIC that is not named here can still be opened later if it supports virtual addresses (an IOMMU, mlx4, mlx5).
+  /// DPDK does not use other NICs on the PCI bus.
   std::vector<std::string> devices;
 };
 
@@ -52,11 +53,12 @@ class Eal {
   static constexpr std::uint32_t kMinMemoryMb = 32;
   static constexpr std::uint32_t kMaxMemoryMb = 65536;
 
-  /// Starts DPDK, or shares the one that runs in this process. The start takes about 150 ms, 100 ms of them for
-  /// calibrating the TSC. Any number of Eals may exist at a time, created by any threads. The calling thread gets its
-  /// own caches in pools, and should be the one that later runs datapaths. Each other core of the list gets its own
-  /// thread, which sleeps until used. Throws InputError for invalid options, RunError if DPDK cannot start, runs in
-  /// this process with settings that contradict these, or was started by the parent of a forked process.
+  /// Starts DPDK, or shares the DPDK that runs in this process. The start takes about 150 ms, of which calibrating the
+  /// TSC takes 100 ms. Any number of Eals may exist at a time, created by any threads. The calling thread gets its own
+  /// caches in pools, and should be the thread that later runs datapaths. Each other core of the list gets its own
+  /// thread, which sleeps until it is used. Throws InputError for invalid options. Throws RunError if DPDK cannot
+  /// start, if it runs in this process with settings that contradict these, or if the parent of a forked process has
+  /// started it.
   explicit Eal(const EalOptions& options);
   /// Ends the threads of its cores. DPDK and its memory stay until the process ends.
   ~Eal();
@@ -65,20 +67,20 @@ class Eal {
 
   [[nodiscard]] bool uses_huge_pages() const;
   [[nodiscard]] std::uint32_t memory_mb() const;
-  /// The cores in the given order; the first one is the calling thread's.
+  /// Returns the cores in the given order. The first one is the calling thread's.
   [[nodiscard]] std::span<const unsigned> cores() const;
-  /// The thread of core `core`, an index in that list from 1 on.
+  /// Returns the thread of the core with index `core` in cores(), 1 or higher.
   [[nodiscard]] CoreThread& core_thread(std::size_t core) const;
-  /// Whether DPDK was running already.
+  /// Returns whether DPDK was already running when this Eal was created.
   [[nodiscard]] bool is_shared() const;
-  /// The calibrated clock.
+  /// Returns the calibrated clock.
   [[nodiscard]] const Clock& clock() const;
-  /// The same clock as a time source for loops.
+  /// Returns the calibrated clock as a time source for loops.
   [[nodiscard]] TimeSource& time() const;
-  /// One line for people: "DPDK 22.11.11, core 0, 128 MB in ordinary pages (no huge pages are free)".
+  /// Returns one line for people, such as "DPDK 22.11.11, core 0, 128 MB in huge pages".
   [[nodiscard]] const std::string& description() const;
 
-  /// Whether DPDK was started in this process, or in the one that it was forked from.
+  /// Returns whether DPDK was started in this process, or in the process from which it was forked.
   static bool was_started();
 
  private:
@@ -86,8 +88,8 @@ class Eal {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The latest lines logged by DPDK and its drivers' libraries in this process, oldest first, for error messages and bug
-/// reports.
+/// Returns the latest lines logged by DPDK and its drivers' libraries in this process, oldest first, for error messages
+/// and bug reports.
 std::vector<std::string> dpdk_log();
 
 }  // namespace mltcp::dpdk

@@ -1,5 +1,4 @@
-// Writing and reading of frames in packet buffers, common to RingIo and PortIo. Internal to this folder; needs DPDK's
-// headers.
+// Writes and reads frames in packet buffers, for RingIo and PortIo. Internal to this folder; needs DPDK's headers.
 //
 // A frame is written into one buffer (transport/ethernet/frame_writer.h). A payload with a hold (TxPacket::hold) is not
 // copied if the port can send several segments. A second buffer then refers to the user's bytes as external memory
@@ -29,8 +28,9 @@ class FrameWriter {
   struct Config {
     rte_mempool* pool = nullptr;  ///< pool of buffers that refer to external payloads
     encap::FrameWriter::Config frame{};
-    bool by_reference = false;  ///< do not copy payloads with a hold
-    /// If not null, only payloads in memory registered for the port's DMA; null: the CPU reads them.
+    bool by_reference = false;  ///< do not copy payloads with a hold, but refer to them
+    /// If not null, only payloads in memory registered for the port's DMA are sent by reference. Null if the CPU reads
+    /// payloads.
     RegisteredRanges* registered = nullptr;
   };
 
@@ -46,7 +46,7 @@ class FrameWriter {
   [[nodiscard]] std::uint32_t overhead_bytes() const { return static_cast<std::uint32_t>(frames_.overhead_bytes()); }
   /// Maximum UDP payload in bytes.
   [[nodiscard]] std::uint32_t max_packet_bytes() const { return frames_.max_packet_bytes(); }
-  /// Whether the packet is short enough, to an address of the source's IP version, and not virtual.
+  /// Returns whether the packet is short enough, has a destination of the source's IP version, and is not virtual.
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const { return frames_.is_sendable(packet); }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination` into the new buffer `mbuf`. Returns whether
@@ -67,12 +67,14 @@ class FrameWriter {
   }
 
  private:
-  /// A buffer that refers to the payload; null if none is free or the port cannot read it: then the payload is copied.
+  /// Returns a buffer that refers to the payload. Returns null if no buffer is free, or if the port cannot read the
+  /// payload; the payload is then copied.
   rte_mbuf* referring_to(const TxPacket& packet) {
     rte_iova_t iova = RTE_BAD_IOVA;
     if (registered_ != nullptr) {
       if (!registered_->find(packet.payload)) return nullptr;
-      iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports use the process's virtual addresses
+      // Ports that read by DMA use the process's virtual addresses.
+      iova = reinterpret_cast<rte_iova_t>(packet.payload.data());
     }
     rte_mbuf* mbuf = nullptr;
     if (allocate_packets(pool_, &mbuf, 1) != 1) [[unlikely]]
@@ -85,7 +87,7 @@ class FrameWriter {
     shared->fcb_opaque = packet.hold;
     rte_mbuf_ext_refcnt_set(shared, 1);
     packet.hold->packets.fetch_add(1, std::memory_order_relaxed);
-    // The payload is only read.
+    // The const_cast is safe, because the payload is only read.
     rte_pktmbuf_attach_extbuf(mbuf, const_cast<std::byte*>(packet.payload.data()), iova,
                               static_cast<std::uint16_t>(packet.payload.size()), shared);
     mbuf->data_len = static_cast<std::uint16_t>(packet.payload.size());
@@ -103,13 +105,13 @@ class FrameWriter {
 /// A parsed frame.
 struct ReadFrame {
   encap::Headers headers;
-  std::span<const std::byte> bytes;  ///< the UDP payload, except
-  std::span<const std::byte> tail;
+  std::span<const std::byte> bytes;  ///< the UDP payload, without `tail`
+  std::span<const std::byte> tail;   ///< end of the UDP payload, if it is in a second segment
 };
 
 inline RxPacket packet_of(const ReadFrame& frame) { return encap::packet_of(frame.headers, frame.bytes, frame.tail); }
 
-/// Whether the frame is longer than its Ethernet header, its VLAN tag if any, and `mtu`.
+/// Returns whether the frame is longer than `mtu` plus its Ethernet header and its VLAN tag, if any.
 inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {
   const std::uint32_t beyond =
       mbuf->pkt_len - std::min(mbuf->pkt_len, mtu + static_cast<std::uint32_t>(encap::kEthernetBytes));
@@ -120,11 +122,11 @@ inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {
          first[13] != std::byte{0};
 }
 
-/// Whether the frame has the form that FrameWriter gives it with a payload by reference.
+/// Returns whether FrameWriter may have written the frame with a payload by reference.
 inline bool has_tail(const rte_mbuf* mbuf) { return mbuf->nb_segs == 2 && RTE_MBUF_HAS_EXTBUF(mbuf->next); }
 
-/// Parses a frame in `first`, and in `tail` if it has two segments, with all headers in the first. `out` is valid only
-/// if the result is Reject::none.
+/// Parses a frame whose first segment is `first` and contains all headers. `tail` is the second segment; empty if there
+/// is none. `out` is valid only if the result is Reject::none.
 inline encap::Reject read_frame(std::span<const std::byte> first, std::span<const std::byte> tail,
                                 encap::VerifyUdp verify_udp, encap::VerifyIp verify_ip, const encap::DscpMap& dscp,
                                 ReadFrame& out) {

@@ -18,17 +18,17 @@ namespace mltcp::dpdk {
 
 InterfaceClaim::InterfaceClaim(const std::string& interface) {
   const unsigned index = if_nametoindex(interface.c_str());
-  if (index == 0) return;  // the interface is gone, which its user will notice
+  if (index == 0) return;  // the interface does not exist; opening the port reports that
   const std::string name = fmt::format("mltcp-interface-{}", index);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // after a zero byte: an abstract name
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // the leading zero byte makes the name abstract
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
   socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket_ < 0) return;
   if (bind(socket_, generic, size) == 0) {
-    // The holder never accepts: at worst, processes that connect and disconnect fill this queue.
+    // This socket never accepts a connection. At worst, processes that connect and disconnect fill its queue.
     constexpr int asking = 128;
     listen(socket_, asking);
     return;
@@ -39,7 +39,8 @@ InterfaceClaim::InterfaceClaim(const std::string& interface) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return;
-  if (peer.uid != 0 && peer.uid != geteuid()) return;  // that user may own the name, but cannot open the interface
+  // The user of that process cannot open the interface, so its claim is ignored.
+  if (peer.uid != 0 && peer.uid != geteuid()) return;
   holder_ = peer.pid;
   ours_ = false;
 }

@@ -1,9 +1,9 @@
-// At most one process per interface. The kernel lets several processes listen on one, but the others do not receive
-// packets sent by one of them, so they cannot reach each other. Therefore a process claims an interface before it opens
-// a port.
+// Ensures that at most one process uses an interface. The kernel lets several processes listen on an interface, but
+// does not deliver packets sent by one of them to the others, so they could not reach each other. Therefore a process
+// claims an interface before it opens a port.
 //
-// The claim is a Unix socket with an abstract name (unix(7)) that contains the interface's index: such names belong to
-// a network namespace, like interfaces, and vanish with the process.
+// The claim is a Unix socket with an abstract name (unix(7)) that contains the interface's index. Abstract names belong
+// to a network namespace, like interfaces, and vanish with the process.
 #pragma once
 
 #include <sys/types.h>
@@ -14,17 +14,18 @@ namespace mltcp::dpdk {
 
 class InterfaceClaim {
  public:
-  /// Claims an interface of this network namespace. Has no effect if the kernel lacks such sockets. Claims of users who
-  /// could not open a port there (neither root nor this user) are ignored.
+  /// Claims an interface of this network namespace. Has no effect if the kernel lacks Unix sockets with abstract names.
+  /// Ignores claims of users who could not open a port there (neither root nor this user).
   explicit InterfaceClaim(const std::string& interface);
   ~InterfaceClaim();
   InterfaceClaim(const InterfaceClaim&) = delete;
   InterfaceClaim& operator=(const InterfaceClaim&) = delete;
 
   [[nodiscard]] bool is_ours() const { return ours_; }
-  /// If not ours: the process id of the holder; 0 if it cannot be determined, for example from within a container.
+  /// If the claim failed, returns the process id of the holder. 0 if it cannot be determined, for example from within a
+  /// container.
   [[nodiscard]] pid_t holder() const { return holder_; }
-  /// "process 4711 (mltcp)", or "another process".
+  /// Describes the holder, such as "process 4711 (mltcp)". "another process" if the process id is not known.
   [[nodiscard]] std::string holder_text() const;
 
  private:

@@ -1,4 +1,4 @@
-// Loops on cores of their own; see launched_loop.h.
+// Loops on other cores of the Eal; see launched_loop.h.
 #include "mltcp/dpdk/launched_loop.h"
 
 #include <fmt/format.h>

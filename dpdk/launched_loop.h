@@ -1,4 +1,4 @@
-// A polling loop that runs on another of the Eal's cores than the calling thread.
+// Runs a polling loop on one of the Eal's cores, other than that of the calling thread.
 #pragma once
 
 #include <exception>
@@ -10,15 +10,16 @@ namespace mltcp::dpdk {
 
 class LaunchedLoop {
  public:
-  /// Starts `loop` on core `core` (index in the Eal's list, 1 or higher) until `until`, and returns at once. All
-  /// arguments must outlive this object. Throws InputError if there is no such core, RunError if it is busy.
+  /// Starts `loop` on core `core` (index in the Eal's list, 1 or higher) until the time `until`, and returns at once.
+  /// All arguments must outlive this object. Throws InputError if there is no such core. Throws RunError if the core
+  /// already runs a loop.
   LaunchedLoop(const Eal& eal, PollLoop& loop, unsigned core, Nanos until);
-  /// Stops the loop and waits for its end; an exception of the loop is lost unless wait() was called.
+  /// Stops the loop and waits for its end. An exception of the loop is lost unless wait() was called.
   ~LaunchedLoop();
   LaunchedLoop(const LaunchedLoop&) = delete;
   LaunchedLoop& operator=(const LaunchedLoop&) = delete;
 
-  /// Waits for the loop's end; returns or throws what its run() does.
+  /// Waits for the loop's end. Returns what PollLoop::run() returned, or throws its exception.
   bool wait();
 
  private:
@@ -26,7 +27,7 @@ class LaunchedLoop {
 
   PollLoop& loop_;
   Nanos until_;
-  CoreThread* thread_ = nullptr;  ///< while it runs
+  CoreThread* thread_ = nullptr;  ///< the thread that runs the loop; null after wait()
   bool stopped_ = false;
   std::exception_ptr failure_;
 };

@@ -56,7 +56,7 @@ ssize_t write_log(void* /*cookie*/, const char* text, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-/// Callback of libxdp and libbpf with a message's level: 0 warning, 1 information, 2 debugging.
+/// Callback for messages of libxdp and libbpf. `level` is 0 for warnings, 1 for information and 2 for debugging.
 __attribute__((format(printf, 2, 0))) int print_xdp(int level, const char* format, std::va_list arguments) {
   if (level > 0) return 0;
   std::array<char, 512> text{};
@@ -80,7 +80,7 @@ void capture_log() {
 }
 
 void capture_xdp_log() {
-  // Looked up dynamically: the libraries are loaded by the driver, or not at all.
+  // The functions are looked up at run time, because only DPDK's driver loads these libraries, if it is used.
   using Print = int (*)(int, const char*, std::va_list);
   using SetPrint = Print (*)(Print);
   struct Library {

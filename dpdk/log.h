@@ -9,10 +9,12 @@ namespace mltcp::dpdk {
 
 /// Redirects DPDK's log to dpdk_log() (eal.h) from now on.
 void capture_log();
-/// The same for libxdp and libbpf, which print to standard error, if a driver has loaded them.
+/// Redirects the messages of libxdp and libbpf from standard error to dpdk_log(). Has no effect if no driver has loaded
+/// these libraries.
 void capture_xdp_log();
 
-/// Number of lines logged so far, and those lines, as far as they are kept, that came after the first `count`.
+/// log_count() returns the number of lines logged so far. log_since() returns the lines after the first `count`, as far
+/// as they are still stored.
 std::uint64_t log_count();
 std::vector<std::string> log_since(std::uint64_t count);
 

@@ -118,7 +118,7 @@ std::string NetInterface::bus() const {
 
 namespace {
 
-/// Calls `use` for each attribute in `data`, with its type.
+/// Calls `use` for each netlink attribute in `data`, with the attribute's type, contents and length.
 template <typename Use>
 void for_attributes(const void* data, std::size_t bytes, Use use) {
   const auto* attribute = static_cast<const rtattr*>(data);
@@ -144,7 +144,7 @@ std::string text_in(const void* data, std::size_t bytes) {
 struct Link {
   InterfaceState state;
   int index = 0;
-  int below = 0;  ///< index of the lower interface in this namespace
+  int below = 0;  ///< index of the lower interface in this namespace; 0 if there is none
 };
 
 Link link_of(const ifinfomsg& info, const void* attributes, std::size_t bytes) {
@@ -168,7 +168,7 @@ Link link_of(const ifinfomsg& info, const void* attributes, std::size_t bytes) {
       });
     }
   });
-  if (elsewhere || link.state.kind == "veth") link.below = 0;  // for a veth it is the peer
+  if (elsewhere || link.state.kind == "veth") link.below = 0;  // IFLA_LINK of a veth is its peer
   return link;
 }
 
@@ -232,7 +232,7 @@ std::vector<InterfaceState> list_interfaces() {
     std::istringstream words(line);
     std::string skipped;
     int index = 0;
-    if (!(words >> skipped >> skipped >> skipped >> skipped >> index)) continue;  // the header line
+    if (!(words >> skipped >> skipped >> skipped >> skipped >> index)) continue;  // skips the header line
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (links[i].index == index) states[i].has_socket = true;
     }

@@ -1,5 +1,6 @@
-// A network interface of the kernel, queried by ioctls in the network namespace in which the object was created, even
-// if the caller changes namespaces later. (/sys/class/net shows the old namespace after setns(2) unless mounted again.)
+// A network interface of the kernel. It is queried by ioctls in the network namespace in which the object was created,
+// even if the caller changes namespaces later. (/sys/class/net shows the old namespace after setns(2) unless it is
+// mounted again.)
 #pragma once
 
 #include <cstdint>
@@ -21,27 +22,28 @@ class NetInterface {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool is_ethernet() const;
-  /// Administratively up (IFF_UP); false if the interface is gone.
+  /// Returns whether the interface is administratively up (IFF_UP). False if the interface is gone.
   [[nodiscard]] bool is_up() const;
-  /// Up and with a carrier.
+  /// Returns whether the interface is up and has a carrier.
   [[nodiscard]] bool is_running() const;
-  /// 0 if the interface is gone.
+  /// Returns the MTU in bytes, or 0 if the interface is gone.
   [[nodiscard]] std::uint32_t mtu() const;
-  /// False if the kernel refuses.
+  /// Sets the MTU in bytes. Returns false if the kernel refuses it.
   bool set_mtu(std::uint32_t mtu);
   [[nodiscard]] bool is_promiscuous() const;
   bool set_promiscuous(bool on);
-  /// Receive queues in use (ethtool -l), and the number of them that are paired with a transmit queue; 1 if not known.
+  /// Number of receive queues in use (ethtool -l), and the number of them that are paired with a transmit queue. Both
+  /// are 1 if not known.
   struct Queues {
     std::uint32_t receive = 1;
     std::uint32_t pairs = 1;
   };
   [[nodiscard]] Queues queues() const;
-  /// 0 if not known.
+  /// Returns the link rate, or 0 if it is not known.
   [[nodiscard]] Rate rate() const;
-  /// The kernel's driver ("veth", "ixgbe"); empty if not known.
+  /// Returns the name of the kernel's driver, such as "veth" or "ixgbe"; empty if it is not known.
   [[nodiscard]] std::string driver() const;
-  /// Bus address of the device ("0000:3b:00.0"); empty if not known or none.
+  /// Returns the bus address of the device, such as "0000:3b:00.0"; empty if it has none or it is not known.
   [[nodiscard]] std::string bus() const;
 
  private:
@@ -54,17 +56,17 @@ class NetInterface {
 /// State of an interface in the calling thread's network namespace.
 struct InterfaceState {
   std::string name;
-  std::string kind;  ///< "veth", "bridge", ...; empty for hardware
+  std::string kind;  ///< such as "veth" or "bridge"; empty for hardware
   bool is_loopback = false;
-  bool has_address = false;  ///< other than an IPv6 link-local address
-  bool has_route = false;    ///< other than an IPv6 link-local route
-  bool is_part = false;      ///< member of a bridge, bond, or the like
-  bool has_upper = false;    ///< a VLAN, macvlan or the like is on top of it
+  bool has_address = false;  ///< the interface has an address other than an IPv6 link-local address
+  bool has_route = false;    ///< the interface has a route other than an IPv6 link-local route
+  bool is_part = false;      ///< the interface is a member of a bridge, bond, or the like
+  bool has_upper = false;    ///< a VLAN, macvlan or the like is on top of the interface
   bool has_xdp = false;      ///< an XDP program is attached
   bool has_socket = false;   ///< a program has a packet socket (packet(7)) bound to it
 };
 
-/// All interfaces, in the kernel's order (rtnetlink). Throws RunError if the query fails.
+/// Returns all interfaces, in the kernel's order (rtnetlink). Throws RunError if the query fails.
 std::vector<InterfaceState> list_interfaces();
 
 }  // namespace mltcp::dpdk

@@ -19,7 +19,8 @@ bool says_yes(const fs::path& parameter) {
   return word == 'Y' || word == '1';
 }
 
-/// Whether the IOMMU remaps interrupts: the drivers of Intel and AMD show it in the names of their interrupt domains.
+/// Returns whether the IOMMU remaps interrupts. The drivers of Intel and AMD show that in the names of their interrupt
+/// domains.
 bool interrupts_are_remapped(const fs::path& root) {
   std::error_code error;
   for (fs::directory_iterator it(root / "kernel/irq", error), end; !error && it != end; it.increment(error)) {
@@ -31,8 +32,8 @@ bool interrupts_are_remapped(const fs::path& root) {
   return false;
 }
 
-/// Bits of an address for Intel's IOMMU: the field MGAW of its capability register (VT-d specification, section
-/// "Capability Register"), as the kernel shows it. 0: another IOMMU, or none.
+/// Returns the number of address bits that Intel's IOMMU supports: the field MGAW of its capability register (VT-d
+/// specification, section "Capability Register"), as the kernel shows it. 0 if there is no Intel IOMMU.
 unsigned address_bits(const fs::path& device) {
   std::ifstream file(device / "iommu/intel-iommu/cap");
   std::uint64_t capability = 0;
@@ -54,7 +55,7 @@ NicBinding look_at_nic(const std::string& address, const fs::path& root) {
   nic.exists = fs::exists(device, error);
   nic.driver = fs::read_symlink(device / "driver", error).filename();
   nic.has_iommu_group = fs::exists(device / "iommu_group", error);
-  // If VFIO is built into the kernel, so is this driver.
+  // If VFIO is built into the kernel, vfio_iommu_type1 is built in, too.
   nic.has_iommu_driver =
       fs::exists(root / "module/vfio_iommu_type1", error) || !fs::exists(root / "module/vfio", error);
   nic.iommu_bits = address_bits(device);
@@ -99,7 +100,7 @@ std::string why_not_taken(const NicBinding& nic) {
     return fmt::format("DPDK has no driver that takes NIC {}; bind it: {}", nic.address, how_to_hand_over(nic));
   if (const std::string why = why_not_usable(nic); !why.empty())
     return fmt::format("NIC {} is bound to {}, but {}", nic.address, nic.driver, why);
-  // Only after a failure, because interrupt remapping is only guessed from names.
+  // Interrupt remapping is checked only after a failure, because it is only guessed from names.
   if (nic.driver == "vfio-pci" && nic.has_iommu_group && !nic.remaps_interrupts)
     return fmt::format(
         "NIC {} is bound to vfio-pci, but the IOMMU does not remap interrupts, which VFIO needs; if you trust the "

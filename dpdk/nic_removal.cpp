@@ -1,4 +1,4 @@
-// Removal of NICs; see nic_removal.h. DPDK notifies on its interrupt thread.
+// Removal of NICs; see nic_removal.h. DPDK reports a removal on its interrupt thread.
 #include "mltcp/dpdk/nic_removal.h"
 
 #include <rte_dev.h>
@@ -24,7 +24,7 @@ NicRemoval::NicRemoval(std::string device, bool is_told)
 
 NicRemoval::~NicRemoval() {
   while (rte_dev_event_callback_unregister(device_.c_str(), on_event, &asked_) == -EAGAIN)
-    sched_yield();  // while the callback runs
+    sched_yield();  // the callback is still running
 }
 
 bool NicRemoval::is_gone() const { return !path_.empty() && access(path_.c_str(), F_OK) != 0; }

@@ -1,7 +1,7 @@
-// Ports of all kinds; see port.h. Specifics of the kinds are in port_kind.h and the files that implement it.
+// Ports of all kinds; see port.h. Code that is specific to a kind is in port_kind.h and the files that implement it.
 //
-// Conditions under which a driver would fail without a reason are checked first: the interface, its state, MTU and
-// queues, and the driver's sockets. Other failures are explained by what the drivers log.
+// Conditions under which a driver would fail without stating a reason are checked first: the interface, its state, MTU
+// and queues, and the driver's sockets. Other failures are explained by what the drivers log.
 #include "mltcp/dpdk/port.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ namespace {
 constexpr std::uint32_t kShortestMtu = 576;
 constexpr std::uint32_t kLongestMtu = 9000;
 constexpr std::uint32_t kUsualMtu = 1500;
-/// Extra room, so that frames longer than allowed can be detected and rejected.
+/// Extra bytes in each buffer, so that frames longer than allowed can be detected and rejected.
 constexpr std::uint32_t kSlack = 64;
 
 void check(const PortConfig& config) {
@@ -54,7 +54,7 @@ void check(const PortConfig& config) {
   }
 }
 
-/// Call after `kind` has found its interface.
+/// Plans the port's MTU, queues and buffers. Call it after `kind` has found its interface.
 PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   PortPlan plan;
   plan.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
@@ -73,8 +73,8 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   return plan;
 }
 
-/// Whether a driver accepts receive interrupts but never delivers them: it does not route those of NICs with MSI-X
-/// (82574).
+/// Returns whether a driver accepts receive interrupts but never delivers them. net_e1000_em does not route the
+/// interrupts of NICs with MSI-X (82574).
 bool has_deaf_interrupts(std::string_view driver) { return driver == "net_e1000_em"; }
 
 std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? offloads : 0; }
@@ -84,7 +84,7 @@ std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? off
 struct Port::Impl {
   explicit Impl(const PortConfig& config_) : config(config_), kind(make_port_kind(config)) { check(config); }
   ~Impl() {
-    if (!claim) return;  // nothing was opened
+    if (!claim) return;  // no device was opened
     end_on_service([this] {
       release();
       kind->keep_pools(pools);
@@ -96,7 +96,8 @@ struct Port::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// On the service thread, after look(). If it throws, the destructor undoes what was done so far.
+  /// Opens the port. Runs on the service thread, after look(). If it throws, the destructor undoes what was done so
+  /// far.
   void open() {
     log = PortLog();
     claim = std::make_unique<DeviceClaim>(kind->identity(), config.device);
@@ -172,7 +173,7 @@ struct Port::Impl {
     if (free_ports() == 0) {
       return fmt::format("port {}: DPDK allows {} ports and all are in use; close one", quoted(), max_ports());
     }
-    // A driver that fails logs the reason; DPDK fails without a message if there is no such driver.
+    // A driver that fails logs the reason. If there is no driver for the device, DPDK fails without a message.
     if (error == -1 && log.is_empty()) {
       return fmt::format(
           "port {}: DPDK has no driver {} on this machine; install Debian's librte-net-* package of that "
@@ -197,7 +198,7 @@ struct Port::Impl {
                        driver, rte_strerror(-error), log.words());
   }
 
-  // From plug() to the start.
+  // Configuration of the port, from plug() to the start.
 
   void configure() {
     rte_eth_dev_info info{};
@@ -232,7 +233,7 @@ struct Port::Impl {
     }
 
     rte_eth_conf conf{};
-    // Virtual drivers report an MTU limit that is not that of their rings and buffers; their MTU is set by arguments.
+    // Virtual drivers report an MTU limit other than that of their rings and buffers. Their MTU is set by arguments.
     conf.rxmode.mtu = ours ? std::min(plan.mtu, std::min(longest, kUsualMtu)) : plan.mtu;
     const auto& want = config.offloads;
     conf.rxmode.offloads =
@@ -243,7 +244,8 @@ struct Port::Impl {
     conf.txmode.offloads =
         info.tx_offload_capa & (only_if(want.checksums, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.multi_segments, RTE_ETH_TX_OFFLOAD_MULTI_SEGS));
-    // A NIC's link state is polled: its interrupts share a vector with those of queues, or never arrive (82574).
+    // The link state of a NIC is polled, because its link interrupts share a vector with those of queues, or never
+    // arrive (82574).
     conf.intr_conf.lsc = ours && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
     conf.intr_conf.rxq = config.interrupts ? 1 : 0;
     conf.rx_adv_conf.rss_conf.rss_hf =
@@ -303,7 +305,7 @@ struct Port::Impl {
     if (config.promiscuous) {
       rte_eth_promiscuous_enable(id);
     } else if (promiscuous_before) {
-      interface->set_promiscuous(true);  // DPDK has switched it off when starting
+      interface->set_promiscuous(true);  // DPDK switched promiscuous mode off at the start
     }
     restore_promiscuous = config.promiscuous && interface != nullptr && !promiscuous_before;
     return 0;
@@ -340,7 +342,7 @@ struct Port::Impl {
 
   const PortConfig config;
   std::unique_ptr<PortKind> kind;
-  std::unique_ptr<DeviceClaim> claim;  ///< null: nothing was opened
+  std::unique_ptr<DeviceClaim> claim;  ///< null if no device was opened
   std::unique_ptr<DmaDevice> dma;
   PortLog log;
   PortPlan plan;
@@ -350,16 +352,16 @@ struct Port::Impl {
   encap::MacAddress mac{};
   Steering steering = Steering::single;
   OffloadsInUse offloads;
-  bool is_found = false;  ///< found rather than plugged, so it must not be unplugged
+  bool is_found = false;  ///< find() has found the device, so plug() must not make it
   bool plugged = false;
   bool started = false;
   bool interrupts = false;
-  std::vector<int> receive_files;  ///< indexed by queue; or empty
+  std::vector<int> receive_files;  ///< kernel sockets, indexed by queue; empty if the port has none
   bool restore_promiscuous = false;
 };
 
 Port::Port(const Eal& /*eal*/, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) {
-  impl_->kind->look();  // here, because the calling thread's permissions count
+  impl_->kind->look();  // called on this thread, because the calling thread's permissions count
   run_on_service([this] { impl_->open(); });
 }
 Port::~Port() = default;
@@ -429,7 +431,7 @@ std::string Port::why_link_is_down() const {
   if (impl_->kind->interface() == nullptr)
     return link().up ? "" : "its link is down; check its cable and the port at the other end";
   const NetInterface& interface = *impl_->kind->interface();
-  if (interface.is_running()) return "";  // querying its rate could take long
+  if (interface.is_running()) return "";  // link() also queries the rate, which could take long
   if (interface.mtu() == 0)
     return fmt::format("interface {} no longer exists; create it again, with its other end if it is a pair (veth)",
                        interface.name());
@@ -464,7 +466,7 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   const std::uint64_t rings = std::uint64_t{8} * plan.descriptors * sizeof(void*);
   const std::uint64_t pool = kind->pool_bytes(plan);
   const std::uint64_t bytes = config.queues * (pool + rings);
-  // DPDK's own tables, and alignment losses.
+  // DPDK's own tables and alignment losses need 24 MiB and a sixteenth of the rest.
   const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::kMinMemoryMb);
   if (needed > Eal::kMaxMemoryMb) {
     throw InputError(fmt::format(

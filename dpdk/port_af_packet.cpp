@@ -1,4 +1,4 @@
-// Ports through a packet socket (packet(7)): any interface, any kernel.
+// Ports that use a packet socket (packet(7)), on any interface and any kernel.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,12 +11,12 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Header of a slot in the socket's ring, before a received frame and before a sent one.
+/// Bytes of the header in a slot of the socket's ring, before a received frame and before a sent frame.
 constexpr std::uint32_t kSlotReceive = 96;
 constexpr std::uint32_t kSlotSend = 32;
 constexpr std::uint32_t kShortestSlot = 2048;
-constexpr std::uint32_t kLengthSlack =
-    64;  ///< extra room, so that frames longer than allowed can be detected and rejected
+/// Extra bytes, so that frames longer than allowed can be detected and rejected.
+constexpr std::uint32_t kLengthSlack = 64;
 
 class AfPacketKind final : public KernelPortKind {
  public:
@@ -27,7 +27,7 @@ class AfPacketKind final : public KernelPortKind {
     KernelPortKind::adapt(plan);
     slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kLengthSlack + kSlotReceive, kShortestSlot));
     plan.room = slot_bytes_ - kSlotSend;
-    plan.buffers = config().spare_buffers + 512;  // frames are copied from and to slots, so these hold no buffers
+    plan.buffers = config().spare_buffers + 512;  // frames are copied from and to slots, so slots hold no buffers
   }
 
  protected:

@@ -1,4 +1,4 @@
-// Ports through AF_XDP sockets: Linux 5.11 or later.
+// Ports that use AF_XDP sockets, on Linux 5.11 or later.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <linux/if_xdp.h>
@@ -29,11 +29,11 @@ constexpr std::uint32_t kXdpFrame =
     4096 - 64 - static_cast<std::uint32_t>(sizeof(rte_mbuf)) - RTE_PKTMBUF_HEADROOM - 256;
 /// Number of buffers that the driver keeps in a queue's fill ring.
 constexpr std::uint32_t kXdpFill = 2048;
-/// Delay between attempts, in microseconds.
+/// Shortest and longest delay between attempts to open a port, in microseconds.
 constexpr unsigned kShortestPause = 40'000;
 constexpr unsigned kLongestPause = 640'000;
 
-/// Sets the path of libxdp's BPF programs on Debian, unless the user has set it.
+/// Tells libxdp the folder of its BPF programs on Debian, unless the user has set it.
 void point_libxdp_to_its_programs() {
   constexpr const char* kVariable = "LIBXDP_OBJECT_PATH";
   if (std::getenv(kVariable) != nullptr) return;
@@ -46,7 +46,7 @@ void point_libxdp_to_its_programs() {
   }
 }
 
-/// Id of the XDP program attached to an interface; 0 if there is none or libbpf fails.
+/// Returns the id of the XDP program attached to an interface; 0 if there is none or libbpf fails.
 std::uint32_t xdp_program(const std::string& interface) {
   using Query = int (*)(int, int, std::uint32_t*);
   void* const handle = dlopen("libbpf.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -60,7 +60,7 @@ std::uint32_t xdp_program(const std::string& interface) {
   return program;
 }
 
-/// Whether a socket of any process is bound to that queue of the interface.
+/// Returns whether a socket of any process is bound to queue `queue` of the interface.
 bool xdp_queue_is_taken(const std::string& interface, std::uint16_t queue) {
   constexpr std::uint32_t kChunk = 4096;
   constexpr std::size_t kBytes = 16 * kChunk;
@@ -137,11 +137,11 @@ class AfXdpKind final : public KernelPortKind {
     return PacketPool::memory_bytes(plan.buffers, PacketPool::Pages{});
   }
 
-  /// The kernel frees a queue some time after its socket was closed (it waits for other CPUs, in a worker thread), even
-  /// if the process was killed, so a busy queue may soon be free. Frequent attempts keep it busy, because the query
-  /// itself binds a socket. So there are five increasing delays, 1.24 s in total, until the queues are free, and as
-  /// many again for opening them. The query comes first, because the driver, when it fails, detaches the XDP program of
-  /// another user of the interface.
+  /// The kernel frees a queue some time after its socket was closed, even if the process was killed (it waits for other
+  /// CPUs, in a worker thread). So a busy queue may soon be free. Frequent attempts would keep it busy, because the
+  /// query itself binds a socket. Therefore this function waits for free queues with five increasing delays, 1.24 s in
+  /// total, and start() repeats the opening with as many delays. The query comes first, because a driver that fails
+  /// detaches the XDP program of another user of the interface.
   void prepare() override {
     if (xdp_program(name().target) == 0) return;
     unsigned pause = kShortestPause;
@@ -152,7 +152,8 @@ class AfXdpKind final : public KernelPortKind {
     }
     usleep(std::min(pause, kLongestPause));
   }
-  /// The driver leaks some sockets: all except the first queue's, and those of a failed attempt.
+  /// Records the sockets of this attempt, so that unplug() can close those that the driver leaks: all except the first
+  /// queue's, and those of a failed attempt.
   void after_try() override {
     const auto made = new_sockets();
     sockets_.insert(sockets_.end(), made.begin(), made.end());
@@ -188,7 +189,8 @@ class AfXdpKind final : public KernelPortKind {
         quoted(), name().target, log.words(), name().target);
   }
 
-  /// DPDK's driver counts one reason for which the kernel drops frames, but not a full receive ring.
+  /// Adds the kernel's counters of dropped frames. DPDK's driver counts only one of the reasons, and not a full receive
+  /// ring.
   void add_statistics(std::vector<std::pair<std::string, std::uint64_t>>& statistics) const override {
     xdp_statistics all{};
     for (const int socket : sockets_) {
@@ -228,7 +230,7 @@ class AfXdpKind final : public KernelPortKind {
   }
 
   unsigned pause_ = kShortestPause;
-  std::vector<int> sockets_;  ///< sockets of the driver
+  std::vector<int> sockets_;  ///< sockets that the driver has opened
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ports by name; see register_datapath.h.
+// DPDK ports as datapaths of hosts; see register_datapath.h.
 #include "mltcp/dpdk/register_datapath.h"
 
 #include <fmt/format.h>
@@ -22,12 +22,13 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Number of buffers that each shard holds: those just received, and those waiting for neighbours or other shards.
+/// Number of buffers that each shard holds: packets just received, and packets that wait for neighbours or other
+/// shards.
 constexpr std::uint32_t kHeldByShard = 256;
 /// Number of further datapaths like the first for which memory is allocated if the program does not state the memory.
 constexpr std::uint32_t kFurtherDatapaths = 7;
 
-/// The number of shards: at least one for each queue.
+/// Returns the number of shards: at least one for each queue.
 std::uint32_t shards_on(const HostDatapathConfig& config, std::uint32_t shards) {
   return std::max<std::uint32_t>(shards, config.queues);
 }
@@ -43,7 +44,7 @@ PortConfig port_config(const HostDatapathConfig& config, std::uint32_t shards) {
   return port;
 }
 
-/// Memory in MiB for `shards` shards, with DPDK's own.
+/// Returns the memory in MiB for DPDK itself and for a port with `shards` shards.
 std::uint32_t memory_for(const HostDatapathConfig& config, std::uint32_t shards) {
   constexpr std::uint32_t base_mb = 32;
   constexpr std::uint32_t shards_per_mb = 32;
@@ -65,7 +66,7 @@ EalOptions eal_options(const HostDatapathConfig& config) {
   return options;
 }
 
-/// The thread that opens a host's datapath is the one that polls it.
+/// Binds the calling thread to `cpu`. The thread that opens a host's datapath also polls it.
 void keep_on(unsigned cpu) {
   if (const int error = keep_thread_on(cpu); error != 0)
     throw RunError(
@@ -96,7 +97,7 @@ class PortDatapath final : public HostDatapath {
     host.prefix_bits = place.prefix_bits;
     host.gateway = place.gateway;
     host.shards = static_cast<std::uint16_t>(shards);
-    // Another host of this process may read sent data after this one has been destroyed.
+    // Another host of this process may read sent data after this host has been destroyed.
     if (parse_port_name(config_.device).kind == PortName::Kind::ring) host.zero_copy_from = 0;
     host_ = std::make_unique<PortHost>(eal_, *port_, host);
     port_->set_user(fmt::format("the host {}", to_text(place.address)));
@@ -153,7 +154,7 @@ class PortDatapath final : public HostDatapath {
   std::uint32_t opened_for_ = 0;  ///< number of shards for which the port has buffers
 };
 
-/// A preliminary check by kind; parse_port_name() validates the name.
+/// Returns whether `device` looks like a port name. Checks only the kind; parse_port_name() validates the whole name.
 bool takes(std::string_view device) {
   const std::string_view word = device.substr(0, device.find(':'));
   if (device.find(':') == std::string_view::npos) return device.starts_with("net_");
@@ -162,7 +163,7 @@ bool takes(std::string_view device) {
 }
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
-  // Otherwise both the kernel and this port would reply for the address.
+  // If the kernel had the address, too, both the kernel and this port would reply for it.
   for (const InterfaceAddress& one : interface_addresses()) {
     if (one.ip == place.address.ip)
       throw InputError(

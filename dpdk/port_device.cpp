@@ -1,4 +1,4 @@
-// Ports on devices of DPDK's own: NICs on the PCI bus, and virtual devices in DPDK's syntax.
+// Ports on devices that only DPDK uses: NICs on the PCI bus, and virtual devices in DPDK's syntax.
 #include <fmt/format.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -30,8 +30,8 @@ class PciKind final : public DriverKind {
  public:
   using DriverKind::DriverKind;
 
-  /// Buffers of a length that NICs accept: some count in KiB and would split a frame over two buffers, others refuse
-  /// buffers that are shorter than usual.
+  /// Plans buffers of a length that NICs accept. Some NICs count the length in KiB and would split a frame over two
+  /// buffers. Others refuse buffers that are shorter than usual.
   void adapt(PortPlan& plan) override {
     constexpr std::uint32_t kStep = 1024;
     constexpr std::uint32_t kUsual = 2048;
@@ -42,7 +42,7 @@ class PciKind final : public DriverKind {
   std::optional<std::uint16_t> find() override {
     const PortLog log;
     std::uint16_t id = 0;
-    // DPDK probes the devices named at its start; others, and one whose port was closed, are probed here.
+    // DPDK probes the devices named at its start. Other devices, and those whose port was closed, are probed here.
     if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0 ||
         (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0)) {
       removal_.emplace(device(), look_at_nic(device()).driver == "vfio-pci");
@@ -54,7 +54,7 @@ class PciKind final : public DriverKind {
                       "and bind it to "
                       "vfio-pci",
                       quoted(), device(), log.words(),
-                      // Physical addresses are only known for huge pages.
+                      // DPDK knows physical addresses only of huge pages.
                       rte_eal_has_hugepages() == 0 ? "reserve huge pages as root: echo 256 > /proc/sys/vm/nr_hugepages"
                                                    : "open it before all other ports of this process"));
     }

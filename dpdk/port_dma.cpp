@@ -1,5 +1,5 @@
-// Memory for ports that use DMA: it must be registered with DPDK (rte_extmem_register) once for all ports, and mapped
-// in the IOMMU for each device (rte_dev_dma_map).
+// Memory for ports that use DMA. The memory must be registered with DPDK (rte_extmem_register) once for all ports, and
+// mapped in the IOMMU for each device (rte_dev_dma_map).
 #include "mltcp/dpdk/port_dma.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Number of ports that have mapped each registered range; used by the service thread only.
+/// Number of ports that have mapped each registered range. Used by the service thread only.
 std::map<const std::byte*, unsigned>& users() {
   static std::map<const std::byte*, unsigned> all;
   return all;
@@ -65,16 +65,16 @@ class PortDma final : public DmaDevice {
       const int error = rte_errno;
       let_go(memory);
       refuse(
-          // DPDK does not pass on the kernel's error.
+          // The message includes DPDK's log, because DPDK does not pass on the kernel's error.
           fmt::format("{} does not map it{}; if the driver can map memory, raise the limit of locked memory: ulimit -l "
                       "unlimited",
                       driver_, error != 0 && log.is_empty() ? fmt::format(" ({})", rte_strerror(error)) : log.words()));
     }
-    return address_of(memory);  // such ports use the process's virtual addresses
+    return address_of(memory);  // the key is the address, because ports that use DMA work with virtual addresses
   }
 
-  /// Checks that addresses of `bits` bits reach all of `memory`. With 39 bits, as on small processors and with QEMU's
-  /// IOMMU, they do not reach the process's stack, heap and mmap() areas.
+  /// Throws RunError unless addresses of `bits` bits reach all of `memory`. `bits` is 0 if not known. With 39 bits, as
+  /// on small processors and with QEMU's IOMMU, addresses do not reach the process's stack, heap and mmap() areas.
   void check_reach(std::span<std::byte> memory, unsigned bits) const {
     const std::uint64_t end = address_of(memory) + memory.size();
     if (bits == 0 || bits >= 64 || end <= std::uint64_t{1} << bits) return;

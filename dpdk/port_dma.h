@@ -8,7 +8,8 @@
 
 namespace mltcp::dpdk {
 
-/// For port `id`; `name` and `driver` are for messages. `reads_by_dma`: see Port.
+/// Returns the DMA device of port `id`. `reads_by_dma` is true if hardware reads the memory (see Port). Error messages
+/// contain `name` and `driver`.
 std::unique_ptr<DmaDevice> make_port_dma(std::uint16_t id, bool reads_by_dma, std::string name, std::string driver);
 
 }  // namespace mltcp::dpdk

@@ -34,8 +34,8 @@ constexpr std::uint16_t kMaxShards = 1024;
 /// Maximum number of bursts without packets for the transport that one call of receive() skips.
 constexpr int kMaxIdleBursts = 8;
 
-/// Whether an ARP or Neighbour Discovery frame announces its sender's address, unsolicited or as a reply: it is then
-/// handed to all shards.
+/// Returns whether an ARP or Neighbour Discovery frame announces its sender's address, unsolicited or as a reply. Such
+/// a frame is handed to all shards.
 bool is_news(std::span<const std::byte> frame, std::uint16_t vlan) {
   const std::size_t network = encap::kEthernetBytes + (vlan != 0 ? encap::kVlanBytes : 0);
   const auto byte = [&](std::size_t at) {
@@ -44,7 +44,8 @@ bool is_news(std::span<const std::byte> frame, std::uint16_t vlan) {
   if (byte(network - 2) == 0x86) return byte(network + encap::kIpv6Bytes) == 136;  // a neighbour advertisement
   if (frame.size() < network + 28) return false;
   const bool answer = byte(network + 7) == 2;
-  const bool announcement = std::memcmp(&frame[network + 14], &frame[network + 24], 4) == 0;  // sender, target
+  // An announcement has the same address as sender and as target.
+  const bool announcement = std::memcmp(&frame[network + 14], &frame[network + 24], 4) == 0;
   return answer || announcement;
 }
 
@@ -75,11 +76,12 @@ class Uncached {
   unsigned thread_;
 };
 
-/// The thread with a cache in a queue's pool: the first that uses the queue. Other threads, for example if a program
-/// drives an endpoint by any of its threads, use no cache; otherwise the pool would lack the buffers in many caches.
+/// The thread that has a cache in a queue's pool: the first thread that uses the queue. Other threads work without a
+/// cache, for example if any of a program's threads may drive an endpoint. Otherwise buffers in many caches would be
+/// missing from the pool.
 class CacheOwner {
  public:
-  /// Whether the calling thread is not the owner.
+  /// Returns whether the calling thread is not the owner.
   [[nodiscard]] bool is_other() {
     return rte_lcore_id() != thread_.load(std::memory_order_relaxed) && !becomes_owner();
   }
@@ -93,7 +95,7 @@ class CacheOwner {
   }
 
   static constexpr unsigned kNobody = LCORE_ID_ANY - 1;
-  std::atomic<unsigned> thread_{kNobody};  ///< DPDK's number; LCORE_ID_ANY: one without a cache
+  std::atomic<unsigned> thread_{kNobody};  ///< DPDK's number of the thread; LCORE_ID_ANY for a thread without a cache
 };
 
 class QueueIo;
@@ -146,7 +148,8 @@ class QueueIo final : public PortIo {
     waits_ = port.has_interrupts();
     interrupt_ = {port.id(), queue_, port.receive_file(queue_)};
     owns_queue_ = shard < port.queues();
-    // Frames of several segments come from ports with scatter, and from memif, whose other end chooses the buffers.
+    // Frames of several segments come from ports with the offload `scatter`, and from memif, where the other end
+    // chooses the buffers.
     if (port.receives_segments()) linear_.resize(std::size_t{kBurst} * frame_limit_);
     if (shards == 1) return;
     int error = 0;
@@ -190,7 +193,8 @@ class QueueIo final : public PortIo {
   void arm() override { interrupt_.arm(); }
   void disarm() override { interrupt_.disarm(); }
   [[nodiscard]] std::span<PacketIo* const> feeders() const override { return feeders_; }
-  /// All PortIos of the host, if the port does not put packets into their shard's queue.
+  /// Sets the PortIos that may receive packets for this one: all of the host, or none if the port puts each packet into
+  /// its shard's queue.
   void set_feeders(std::span<PacketIo* const> feeders) { feeders_ = feeders; }
 
   std::size_t receive(std::span<RxPacket> out) override {
@@ -211,7 +215,8 @@ class QueueIo final : public PortIo {
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
     } while (count == 0 && held_count_ != 0 && ++bursts < kMaxIdleBursts);
     counters_.received_packets += count;
-    // Drivers free sent buffers only when more is sent, but here the user's memory may depend on it.
+    // Drivers free sent buffers only when more is sent. Buffers that refer to the user's memory must not wait for that,
+    // so the port is made to free them from time to time.
     if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
       rte_eth_tx_done_cleanup(port_, queue_, 0);
     if (resolver_.is_due(now)) [[unlikely]]
@@ -285,13 +290,13 @@ class QueueIo final : public PortIo {
     if (held_from_others_ != 0 && feeders_.empty()) [[unlikely]]
       give_back_to_others();
     held_from_others_ = 0;
-    rte_pktmbuf_free_bulk(held_.data(),
-                          static_cast<unsigned>(held_count_));  // skips null entries: packets handed to other shards
+    // This call skips null entries, whose packets were handed to other shards.
+    rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_count_));
     held_count_ = 0;
   }
 
-  /// Frees packets that other shards have handed over. They come from other queues' pools, so if each queue has its own
-  /// thread, they do not go into this thread's cache.
+  /// Frees packets that other shards have handed over. They come from the pools of other queues, which may have their
+  /// own threads, so they must not go into this thread's cache.
   void give_back_to_others() {
     const Uncached uncached(true);
     for (std::size_t i = 0; i < held_from_others_; ++i) rte_pktmbuf_free(std::exchange(held_[i], nullptr));
@@ -313,7 +318,8 @@ class QueueIo final : public PortIo {
     return count;
   }
 
-  /// Processes the packet in held_[i]. True if it is for the transport; otherwise it has been disposed of.
+  /// Processes the packet in held_[i]. Returns whether it is for the transport. A packet that is not for the transport
+  /// has then been handed over, handled by address resolution, or counted as rejected.
   bool accept(std::size_t i, bool handed_over, RxPacket& out, Nanos now) {
     ReadFrame frame;
     const encap::Reject reject = check(i, frame);
@@ -356,9 +362,9 @@ class QueueIo final : public PortIo {
       }
       ++counters_.linearised;
     }
-    // Software verification is skipped only if the port reports success: for "bad" it finds the reason, and "unknown"
-    // is no result. UDP's "none" means that the data are intact and the checksum was never completed, for example from
-    // another virtual machine of the same host (virtio).
+    // Software verifies a checksum unless the port reports success. If the port reports "bad", software finds the
+    // reason, and "unknown" is no result. For UDP, "none" also counts as success: the data are intact, but the checksum
+    // was never completed, for example from another virtual machine of the same host (virtio).
     const std::uint64_t flags = mbuf->ol_flags;
     const std::uint64_t udp = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
     const bool ip_good =
@@ -379,7 +385,7 @@ class QueueIo final : public PortIo {
 
   // Sending.
 
-  /// Sends `count` packets, at most a burst; what the port does not accept is kept for later.
+  /// Sends `count` packets, at most a burst. Packets that the port does not accept are stored for later.
   void transmit(rte_mbuf** mbufs, std::size_t count) {
     if (count == 0) return;
     std::size_t sent = 0;
@@ -405,7 +411,7 @@ class QueueIo final : public PortIo {
 
   // Neighbours.
 
-  /// Sends the ARP and Neighbour Discovery frames that are due, and packets whose neighbour has been resolved.
+  /// Sends the ARP and Neighbour Discovery frames that are due, and the packets whose neighbour has been resolved.
   void serve_neighbours(Nanos now) {
     for (;;) {
       rte_mbuf* mbuf = nullptr;
@@ -420,7 +426,8 @@ class QueueIo final : public PortIo {
       }
       mbuf->data_len = static_cast<std::uint16_t>(size);
       mbuf->pkt_len = mbuf->data_len;
-      if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // equivalent to a loss on the way
+      // A dropped frame has the same effect as a loss on the way.
+      if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);
     }
     resolver_.flush(
         now,
@@ -448,7 +455,7 @@ class QueueIo final : public PortIo {
   const Queues& all_;
   rte_mempool* const pool_;
   CacheOwner own_cache_owner_;
-  CacheOwner& cache_owner_;  ///< the cache owner of the queue
+  CacheOwner& cache_owner_;  ///< the owner of the cache in the queue's pool
   rte_ring* handover_ = nullptr;
   Address address_;
   Limits limits_;
@@ -458,16 +465,17 @@ class QueueIo final : public PortIo {
   Resolver<rte_mbuf*> resolver_;
   std::array<rte_mbuf*, kBurst> held_{};
   std::size_t held_count_ = 0;
-  std::size_t held_from_others_ = 0;  ///< the first ones of these, which were handed over
+  std::size_t held_from_others_ = 0;  ///< number of the first entries of held_ that other shards handed over
   QueueInterrupt interrupt_;
   std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, kBurst> backlog_{};
   std::size_t backlog_count_ = 0;
-  std::vector<std::byte> linear_;  ///< a frame for each of held_, if frames may have several segments
-  unsigned empty_ = 0;             ///< number of empty receive bursts
-  bool cleans_ = false;            ///< makes the port free buffers that refer to payloads
-  bool waits_ = false;             ///< notification of packets is enabled
-  bool owns_queue_ = false;        ///< this is the first shard on its queue
+  /// Space for one frame for each entry of held_; empty if no frame has several segments.
+  std::vector<std::byte> linear_;
+  unsigned empty_ = 0;       ///< number of empty receive bursts
+  bool cleans_ = false;      ///< whether to make the port free sent buffers that refer to payloads
+  bool waits_ = false;       ///< the port can signal packets
+  bool owns_queue_ = false;  ///< this is the first shard on its queue
   bool blocked_ = false;
 };
 
@@ -487,7 +495,8 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 }
 
 void QueueIo::tell_all(rte_mbuf* news) {
-  // All share one buffer: other hosts control the rate of such frames, and a copy per shard could exhaust the pool.
+  // All shards share one buffer. Other hosts control the rate of such frames, so a copy for each shard could exhaust
+  // the pool.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
     if (shard == shard_) continue;
     rte_pktmbuf_refcnt_update(news, 1);
@@ -495,7 +504,8 @@ void QueueIo::tell_all(rte_mbuf* news) {
   }
 }
 
-/// Adds a rule that puts packets for that UDP port into that queue. Null if the port does not support it.
+/// Adds a rule that puts packets for the UDP port of shard `queue` into queue `queue`. Returns null if the port does
+/// not support the rule.
 rte_flow* steer(const Port& port, const Address& address, std::uint16_t queue) {
   rte_flow_attr attributes{};
   attributes.ingress = 1;
@@ -528,7 +538,7 @@ struct PortHost::Impl {
       throw InputError(
           fmt::format("{} shards on {} queues; give {} to {}", shards, port.queues(), port.queues(), kMaxShards));
     }
-    // A host's frames are sent from one buffer, except payloads by reference.
+    // A host sends each frame from one buffer, except for payloads by reference.
     const std::uint32_t room = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;
     if (room < port.frame_bytes()) {
       throw InputError(

@@ -41,7 +41,7 @@ void KernelPortKind::look() {
   check_socket();
 }
 
-/// Opens a socket like the driver's, to find the reason if that fails.
+/// Opens a socket like the driver's, to find the reason if the driver cannot open one.
 void KernelPortKind::check_socket() const {
   const int socket = ::socket(kind_.family, SOCK_RAW | SOCK_CLOEXEC, 0);
   const int error = errno;
@@ -63,7 +63,8 @@ std::string KernelPortKind::identity() const {
   return fmt::format("interface {} of {}", if_nametoindex(name().target.c_str()), place.st_ino);
 }
 
-/// Two processes on one interface could not reach each other, because it does not loop back sent packets.
+/// Refuses a second process, because two processes on one interface could not reach each other: the interface does not
+/// loop back sent packets.
 void KernelPortKind::claim() {
   claim_ = std::make_unique<InterfaceClaim>(name().target);
   if (claim_->is_ours()) return;
@@ -89,7 +90,7 @@ std::string KernelPortKind::driver_wanted() { return fmt::format("net_{}", to_te
 
 std::string KernelPortKind::why_not_plugged(int /*error*/, const PortLog& log) {
   if (!log.has("PACKET_FANOUT")) return {};
-  // The driver derives the fanout group's number from process and interface, and has no option for it.
+  // The driver derives the fanout group's number from process and interface, and has no option for the number.
   return fmt::format(
       "port {}: the kernel does not group its packet sockets{}; by chance, a process on another interface may use the "
       "same group number: start this program again",
@@ -98,7 +99,8 @@ std::string KernelPortKind::why_not_plugged(int /*error*/, const PortLog& log) {
 
 void KernelPortKind::before_try() { others_ = all_sockets(); }
 
-/// Drivers open one per queue in order, and the kernel assigns the lowest free descriptors.
+/// Returns the driver's sockets in the order of the queues. The order is known, because drivers open one socket per
+/// queue in order, and the kernel assigns the lowest free descriptors.
 std::vector<int> KernelPortKind::receive_files() const { return new_sockets(); }
 
 std::vector<int> KernelPortKind::new_sockets() const {

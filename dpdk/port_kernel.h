@@ -13,18 +13,18 @@ namespace mltcp::dpdk {
 
 class KernelPortKind : public PortKind {
  public:
-  /// Identifies the sockets that the driver opens.
+  /// Describes the sockets that the driver opens.
   struct Sockets {
     int family = 0;
-    std::string_view what;        ///< "packet"
+    std::string_view what;        ///< name of the sockets, such as "packet"
     std::string_view permission;  ///< the permission needed to open them
-    std::string cure;             ///< if the kernel has none
+    std::string cure;             ///< what the user can do if the kernel has none of these sockets
   };
   KernelPortKind(PortName name, const PortConfig& config, Sockets sockets);
 
   void find_interface() override;
   void look() override;
-  /// Identifies the interface; the same for all kinds of sockets.
+  /// Returns a unique name of the interface, which is the same for all kinds of sockets.
   [[nodiscard]] std::string identity() const override;
   void claim() override;
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
@@ -40,7 +40,7 @@ class KernelPortKind : public PortKind {
   [[nodiscard]] bool is_of_kernel() const override { return true; }
 
  protected:
-  /// Sockets of the driver's family opened since before_try(), in ascending order.
+  /// Returns the sockets of the driver's family that were opened since before_try(), in ascending order.
   [[nodiscard]] std::vector<int> new_sockets() const;
   [[nodiscard]] std::vector<int> all_sockets() const;
 
@@ -50,7 +50,7 @@ class KernelPortKind : public PortKind {
   Sockets kind_;
   std::unique_ptr<NetInterface> interface_;
   std::unique_ptr<InterfaceClaim> claim_;
-  std::vector<int> others_;  ///< sockets that were open before before_try()
+  std::vector<int> others_;  ///< sockets that were already open in before_try()
   std::string device_;
 };
 

@@ -23,7 +23,7 @@ bool PortLog::has(std::string_view text) const {
 
 std::string PortLog::words() const {
   for (const std::string& line : log_since(mark_)) {
-    // memif logs this if there are no secondary processes; harmless.
+    // memif logs this line if there are no secondary processes. It is harmless.
     if (line.find("mp action callback") == std::string::npos) return fmt::format(" (DPDK says: {})", one_line(line));
   }
   return {};

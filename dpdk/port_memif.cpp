@@ -10,7 +10,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// DPDK's own random addresses are equal in processes forked before DPDK starts.
+/// Returns a random MAC address. DPDK's own random addresses would be equal in processes forked before DPDK starts.
 std::string random_mac() {
   std::random_device source;
   std::string text = "02";
@@ -52,8 +52,8 @@ class MemifKind final : public PortKind {
 
  protected:
   std::string arguments(const PortPlan& plan) override {
-    // Slots hold a whole frame and are smaller than DPDK's buffers. From 23.03 to 25.11 the driver gives each segment
-    // of a packet a slot of its own otherwise, and does not clear the flag that joins slots.
+    // A slot holds a whole frame, and is smaller than DPDK's buffers. Otherwise DPDK's driver, from 23.03 to 25.11,
+    // would give each segment of a packet its own slot, and would not clear the flag that joins slots.
     return fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={},mac={}",
                        name().server ? "server" : "client", name().id, name().target, (plan.room - 1) / 64 * 64,
                        std::countr_zero(plan.descriptors), random_mac());

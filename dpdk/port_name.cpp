@@ -28,9 +28,9 @@ constexpr std::array<KindWord, 6> kKinds{{{"af_packet", Kind::af_packet},
                                           {"tap", Kind::tap},
                                           {"ring", Kind::ring},
                                           {"pci", Kind::pci}}};
-/// Kinds of ports for hosts that are neither ports of DPDK nor usable in a switch.
+/// Kinds of host datapaths that carry no Ethernet frames. They are no DPDK ports, and a switch cannot use them.
 constexpr std::array<std::string_view, 2> kWithoutFrames{"udp", "verbs"};
-/// Maximum length of a DPDK device name, before the driver's prefix is subtracted.
+/// Maximum length of a DPDK device name, from which the driver's prefix must be subtracted.
 constexpr std::size_t kLongestName = 32;
 
 [[noreturn]] void fail(std::string_view text, const std::string& problem, std::string_view cure) {
@@ -39,7 +39,8 @@ constexpr std::size_t kLongestName = 32;
 
 bool is_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// "3b:00.0" or "0000:3b:00.0" with its domain, in lower case; empty if `text` is no PCI address.
+/// Returns a PCI address such as "3b:00.0" or "0000:3b:00.0" in lower case, with its domain. Empty if `text` is no PCI
+/// address.
 std::optional<std::string> pci_address(std::string_view text) {
   std::string full(std::count(text.begin(), text.end(), ':') == 1 ? "0000:" : "");
   for (const char c : text) full.push_back(c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c);
@@ -53,7 +54,7 @@ std::optional<std::string> pci_address(std::string_view text) {
   return full;
 }
 
-/// Checks a name that becomes part of DPDK's device name.
+/// Throws InputError unless `name`, which becomes part of DPDK's device name, is valid.
 void check_name(std::string_view text, std::string_view name, std::size_t longest, std::string_view what,
                 std::string_view cure) {
   if (name.empty()) fail(text, fmt::format("it names no {}", what), cure);

@@ -14,8 +14,8 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// How often a port that is closed checks whether the other end, which polls at least every 50 us, has taken its
-/// packets.
+/// When a port is closed, it waits until the other end, which polls at least every 50 us, has received the packets sent
+/// to it. The port checks this at most kMaxLooks times, at intervals of kBetweenLooks (in ns).
 constexpr int kMaxLooks = 50;
 constexpr Nanos kBetweenLooks{100'000};
 
@@ -36,8 +36,8 @@ class RingKind final : public PortKind {
                                         config().queues, rte_socket_id());
     return port < 0 ? -rte_errno : 0;
   }
-  /// The port at the other end may continue on another thread, and gets some time to take the packets sent to it.
-  /// Packets left then are freed, because they may refer to the program's memory.
+  /// The port at the other end may continue on another thread, and gets some time to receive the packets sent to it.
+  /// Then the remaining packets are freed, because they may refer to the program's memory.
   void unplug(std::uint16_t id) override {
     PortKind::unplug(id);
     for (const auto& wire : wires_) {
@@ -46,8 +46,8 @@ class RingKind final : public PortKind {
       wire->ring.drain();
     }
   }
-  /// The other end may still use buffers of this port's pools. So the pools are destroyed with the wire, or when the
-  /// next port here finds that all of their buffers are free.
+  /// The other end may still use buffers of this port's pools. So the pools are destroyed with the wire, or when a
+  /// later port on this wire is closed and all their buffers are free.
   void keep_pools(std::vector<std::unique_ptr<PacketPool>>& pools) override {
     for (const auto& wire : wires_) {
       if (wire->end == name().target || wire.use_count() == 1) continue;
@@ -59,16 +59,17 @@ class RingKind final : public PortKind {
   }
 
  private:
-  /// One way of a connection, owned by the ports at both ends.
+  /// One direction of a connection, owned by the ports at both ends.
   struct Wire {
     Wire(const std::string& name, std::string end_, std::uint32_t slots)
         : end(std::move(end_)), ring(name, slots, PacketRing::Consumers::many) {}
-    std::string end;                                ///< the receiving port
+    std::string end;                                ///< name of the receiving port
     std::vector<std::unique_ptr<PacketPool>> kept;  ///< pools of closed ports
     PacketRing ring;
   };
 
-  /// Ports are created one at a time.
+  /// Returns the ring that leads to port `end`, and makes it if needed. Needs no lock, because ports are created one at
+  /// a time.
   rte_ring* ring(const std::string& end, std::uint16_t queue, const PortPlan& plan) {
     static std::map<std::string, std::weak_ptr<Wire>> all;
     std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });

@@ -43,10 +43,8 @@ class TapKind final : public PortKind {
     }
   }
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
-  void adjust_mac(encap::MacAddress& mac) const override {
-    mac[5] ^= 1;
-  }  // DPDK reports the address of the kernel's
-     // end
+  // DPDK reports the MAC address of the kernel's end, and this end needs another one.
+  void adjust_mac(encap::MacAddress& mac) const override { mac[5] ^= 1; }
 
  protected:
   std::string arguments(const PortPlan& /*plan*/) override { return "iface=" + name().target; }

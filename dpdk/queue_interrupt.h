@@ -1,5 +1,5 @@
-// A receive queue that signals packets by a file descriptor: a kernel socket, or a DPDK interrupt, which is enabled for
-// each wait. Internal to this folder; needs DPDK's headers.
+// A receive queue that signals packets by a file descriptor. The descriptor is a kernel socket, or a DPDK interrupt
+// that must be enabled for each wait. Internal to this folder; needs DPDK's headers.
 #pragma once
 
 #include <rte_epoll.h>
@@ -14,21 +14,21 @@ namespace mltcp::dpdk {
 struct QueueInterrupt {
   std::uint16_t port = 0;
   std::uint16_t queue = 0;
-  /// Port::receive_file(): a kernel socket, readable while packets are pending. -1: use DPDK's interrupts.
+  /// Port::receive_file(): a kernel socket, readable while packets are pending. -1 if DPDK's interrupts are to be used.
   int socket = -1;
 
-  /// Enables notification of the calling thread until end(). False if it is not supported.
+  /// Enables notification of the calling thread until end(). Returns false if that is not supported.
   [[nodiscard]] bool begin() const { return socket >= 0 || control(RTE_INTR_EVENT_ADD); }
   void end() const {
     if (socket < 0) control(RTE_INTR_EVENT_DEL);
   }
-  /// The file descriptor; valid between begin() and end().
+  /// Returns the file descriptor, valid between begin() and end().
   [[nodiscard]] int file() const { return socket >= 0 ? socket : rte_eth_dev_rx_intr_ctl_q_get_fd(port, queue); }
   [[nodiscard]] bool needs_arming() const { return socket < 0; }
   void arm() const {
     if (socket < 0) rte_eth_dev_rx_intr_enable(port, queue);
   }
-  /// Also consumes pending interrupt events of the calling thread.
+  /// Disables the interrupt, and consumes pending interrupt events of the calling thread.
   void disarm() const {
     if (socket >= 0) return;
     std::array<rte_epoll_event, 8> events{};

@@ -1,4 +1,4 @@
-// Sleeping until a packet arrives at any port of a switch, if all of them can signal packets by a file descriptor.
+// Lets a switch sleep until a packet arrives at any of its ports, if all ports can signal packets by a file descriptor.
 // Internal to this folder; needs DPDK's headers.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace mltcp::dpdk {
 /// waits.
 class ReceiveInterrupts {
  public:
-  /// `queues` of ports with has_interrupts(). Empty: notification is off.
+  /// All `queues` must belong to ports with has_interrupts(). If there are none, notification is off.
   ReceiveInterrupts(TimeSource& time, const std::vector<QueueInterrupt>& queues) : time_(time) {
     armed_ = !queues.empty();
     for (const QueueInterrupt& queue : queues) {
@@ -30,16 +30,16 @@ class ReceiveInterrupts {
   ReceiveInterrupts(const ReceiveInterrupts&) = delete;
   ReceiveInterrupts& operator=(const ReceiveInterrupts&) = delete;
 
-  /// Whether wait() ends when a packet arrives at any queue. False once a file descriptor has failed permanently.
+  /// Returns whether wait() ends when a packet arrives at any queue. False once a file descriptor has failed
+  /// permanently.
   [[nodiscard]] bool are_armed() const { return armed_; }
-  /// Whether all are sockets, which signal every packet: a loop that polls soon after one packet is not woken by the
-  /// next.
+  /// Returns whether all file descriptors are sockets, which signal every packet without being armed.
   [[nodiscard]] bool are_sockets() const { return switched_.empty(); }
 
-  /// Sleeps until a packet arrives, for at most `most` (above 0, less than a second), and counts that in `loop`.
-  /// Packets that arrive before an interrupt is enabled do not trigger it: with DPDK interrupts, `is_idle` must check
-  /// again after all are enabled, and there is no sleep unless it returns true. Returns whether a file descriptor has
-  /// ended the sleep.
+  /// Sleeps until a packet arrives, for at most `most` (above 0, less than a second), and counts the sleep in `loop`.
+  /// DPDK interrupts do not signal packets that arrive before the interrupts are enabled. So `is_idle` is called after
+  /// all are enabled, must check for packets again, and prevents the sleep if it returns false. Returns whether a file
+  /// descriptor has ended the sleep.
   template <typename IsIdle>
   bool wait(LoopTime& loop, Nanos most, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;

@@ -4,7 +4,7 @@
 namespace mltcp::dpdk {
 
 /// Makes open_host_datapath() open DPDK ports (names: port_name.h). Any number can be open at a time, each on its own
-/// device; they share the one DPDK instance of the process (eal.h).
+/// device. They share the process's DPDK instance (eal.h).
 void register_datapath();
 
 }  // namespace mltcp::dpdk

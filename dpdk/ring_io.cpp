@@ -68,7 +68,7 @@ std::size_t RingIo::receive(std::span<RxPacket> out) {
 
 std::size_t RingIo::send(std::span<const TxPacket> packets) {
   std::size_t count = std::min<std::size_t>(packets.size(), kBurst);
-  // Only this thread adds to this ring, so there is at least that much room below.
+  // Only this thread adds to this ring, so the free space cannot shrink before send_burst() below.
   const std::size_t room = rte_ring_free_count(transmit_ring_.get());
   if (room < count) [[unlikely]] {
     count = room;

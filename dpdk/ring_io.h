@@ -1,6 +1,6 @@
-// A datapath of the transport over a DPDK ring port: adds Ethernet, IPv4 and UDP headers with checksums when sending,
-// and verifies them when receiving. One copy each way: into a packet buffer, computing the checksum, and out of it by
-// the transport.
+// A datapath of the transport over a DPDK ring port. It adds Ethernet, IPv4 and UDP headers with checksums when
+// sending, and verifies them when receiving. A payload is copied once when it is sent, into a packet buffer, and once
+// when it is received, by the transport.
 #pragma once
 
 #include <array>
@@ -24,22 +24,22 @@ using RejectCounters = std::array<std::uint64_t, encap::kRejects>;  ///< indexed
 
 struct HostCounters {
   std::uint64_t sent_packets = 0;
-  std::uint64_t received_packets = 0;  ///< passed to the transport
+  std::uint64_t received_packets = 0;  ///< packets passed to the transport
   std::uint64_t ring_full = 0;         ///< send() calls cut short because the ring was full
   std::uint64_t no_buffer = 0;         ///< send() calls cut short because the pool was empty
-  std::uint64_t unsendable = 0;        ///< too long, not to an IPv4 address, or virtual; discarded
-  RejectCounters rejected{};           ///< received frames that were discarded
+  std::uint64_t unsendable = 0;  ///< packets discarded because they were too long, virtual, or not to an IPv4 address
+  RejectCounters rejected{};     ///< received frames that were discarded
 };
 
 struct RingIoOptions {
   /// Payloads of at least this many bytes are sent by reference: the receiver, in the same process, reads the sender's
-  /// memory. 0: all are copied.
+  /// memory. 0 if all payloads are to be copied.
   std::uint32_t zero_copy_from = 0;
-  /// Compute and verify UDP checksums. Memory does not corrupt packets; if off, they carry no checksum.
+  /// Compute and verify UDP checksums. If false, packets carry none; packets in memory are not corrupted anyway.
   bool checksums = true;
 };
 
-/// One host's end of its pair of rings.
+/// The host at one end of a pair of rings.
 class RingHost : public PacketIo {
  public:
   [[nodiscard]] virtual const Address& address() const = 0;
@@ -50,8 +50,9 @@ class RingIo : public RingHost {
  public:
   static constexpr std::uint32_t kBurst = 32;
 
-  /// A host with IPv4 `address` on its own port `name`, which transmits into `transmit` and receives from `receive`;
-  /// all of them and `pool` must outlive it. Packets to other addresses are discarded. Throws RunError.
+  /// A host with IPv4 `address` on its own port `name`, which receives from `receive_ring` and sends into
+  /// `transmit_ring`. The rings and `pool` must outlive it. Packets to other addresses are discarded. Throws RunError
+  /// if the port cannot be made.
   RingIo(const std::string& name, const Address& address, std::uint32_t mtu, const PacketRing& receive_ring,
          const PacketRing& transmit_ring, const PacketPool& pool, const RingIoOptions& options = {});
   ~RingIo() override;
@@ -64,7 +65,8 @@ class RingIo : public RingHost {
   std::size_t receive(std::span<RxPacket> out) override;
   std::size_t send(std::span<const TxPacket> packets) override;
 
-  /// Whether a poll would make progress: a packet has arrived, or there is room again after send() was refused.
+  /// Returns whether a poll would make progress: a packet has arrived, or there is space again after send() was
+  /// refused.
   [[nodiscard]] bool ready() const;
   void unblock() { blocked_ = false; }
   /// Frees the packets received last.

@@ -25,7 +25,7 @@ constexpr std::uint32_t kCache = 256;  ///< size of the per-core buffer caches
 
 constexpr std::size_t kPage = 4096;
 
-/// NUMA node of the calling thread; that of DPDK's first core if the thread is not bound to one.
+/// Returns the NUMA node of the calling thread, or of DPDK's main core if the thread is not bound to one node.
 int socket_id() {
   auto socket = static_cast<int>(rte_socket_id());
   if (socket < 0) socket = static_cast<int>(rte_lcore_to_socket_id(rte_get_main_lcore()));
@@ -86,7 +86,7 @@ bool PacketPool::make_pages(const std::string& name, int where) {
     const auto free = [](rte_mempool_memhdr* /*chunk*/, void* zone) {
       rte_memzone_free(static_cast<const rte_memzone*>(zone));
     };
-    // DPDK passes the zone back to `free`.
+    // DPDK passes `memory`, the last argument, back to `free`.
     error = rte_mempool_populate_iova(pool_, static_cast<char*>(memory->addr), memory->iova, memory->len, free,
                                       const_cast<rte_memzone*>(memory));
     if (error < 0) rte_memzone_free(memory);
@@ -106,8 +106,8 @@ PacketPool::~PacketPool() {
 std::uint32_t PacketPool::in_use() const { return rte_mempool_in_use_count(pool_); }
 
 std::uint64_t PacketPool::memory_bytes(std::uint32_t count, std::uint32_t frame_bytes) {
-  // In addition to its object, each element has a header, a trailer, a slot in the pool's ring, and padding that
-  // spreads elements over memory channels.
+  // The 192 bytes cover an element's header, trailer, slot in the pool's ring, and padding that spreads elements over
+  // memory channels.
   return std::uint64_t{count} * (sizeof(rte_mbuf) + room(frame_bytes) + 192) + (std::uint64_t{1} << 20);
 }
 

@@ -1,8 +1,8 @@
-// Owners of the parts of an in-process network: a pool of packet buffers (mbufs), rings of them, and Ethernet ports
-// whose receive and transmit queues are such rings (DPDK's net_ring driver).
+// RAII owners of the parts of an in-process network: pools of packet buffers (mbufs), rings of packets, and Ethernet
+// ports. A port receives from one ring and transmits into another (DPDK's net_ring driver).
 //
-// For set-up only; the data path calls DPDK with the handles. Names are unique within the process and have at most 20
-// characters.
+// These classes are for set-up only. The data path calls DPDK with the handles that they return. Names are unique
+// within the process and have at most 20 characters.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct rte_ring;
 
 namespace mltcp::dpdk {
 
-/// Maximum number of Ethernet ports in a process (a build option of DPDK).
+/// Returns the maximum number of Ethernet ports in a process (a build option of DPDK).
 std::uint32_t max_ports();
-/// Number of ports not in use.
+/// Returns the number of Ethernet ports in the process that are not in use.
 std::uint32_t free_ports();
 
-/// DPDK's memory is too short for a pool; `missing_mb` MiB more are enough.
+/// Thrown if DPDK has too little memory for a pool; `missing_mb` MiB more are enough.
 class MemoryError : public RunError {
  public:
   MemoryError(const std::string& what, std::uint32_t missing_mb) : RunError(what), missing_mb_(missing_mb) {}
@@ -32,25 +32,25 @@ class MemoryError : public RunError {
 
 class PacketPool {
  public:
-  /// `count` buffers, each for a frame of up to `frame_bytes` in one piece, in memory of NUMA node `socket` (-1: that
-  /// of the calling thread). Throws MemoryError.
+  /// Creates `count` buffers. Each holds a frame of up to `frame_bytes` in one piece. The memory is on NUMA node
+  /// `socket`, or on the calling thread's node if `socket` is -1. Throws MemoryError if memory is short.
   PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket = -1);
-  /// The layout that AF_XDP requires: each buffer is a page, and pages are contiguous. With padding between buffers, or
-  /// buffers moved to avoid page boundaries, the last ones would be outside the memory that is registered with the
-  /// kernel.
+  /// Selects the layout that AF_XDP requires: each buffer is one page, and the pages are contiguous. In any other
+  /// layout the last buffers would be outside the memory that is registered with the kernel.
   struct Pages {};
   PacketPool(const std::string& name, std::uint32_t count, Pages pages, int socket = -1);
-  /// All buffers must have been freed.
+  /// Requires that all buffers have been freed.
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
   [[nodiscard]] rte_mempool* get() const { return pool_; }
   [[nodiscard]] std::uint32_t size() const { return count_; }
-  /// Number of allocated buffers, not counting those in per-core caches. Exact while no thread allocates or frees.
+  /// Returns the number of buffers in use. Buffers in per-core caches count as free. Exact while no thread allocates or
+  /// frees.
   [[nodiscard]] std::uint32_t in_use() const;
 
-  /// Memory of such a pool in bytes.
+  /// Returns the memory in bytes that a pool with these arguments needs.
   static std::uint64_t memory_bytes(std::uint32_t count, std::uint32_t frame_bytes);
   static std::uint64_t memory_bytes(std::uint32_t count, Pages pages);
 
@@ -64,16 +64,17 @@ class PacketPool {
 class PacketRing {
  public:
   enum class Consumers : std::uint8_t { one, many };
-  /// A ring for `slots` - 1 packets with a single producer; `slots` is a power of two. With many consumers, drain() may
-  /// be called while another thread takes packets out. Throws RunError if memory is short.
+  /// Creates a ring with a single producer for `slots` - 1 packets; `slots` must be a power of two. With
+  /// Consumers::many, drain() may run while another thread takes packets from the ring. Throws RunError if memory is
+  /// short.
   PacketRing(const std::string& name, std::uint32_t slots, Consumers consumers = Consumers::one);
-  /// Frees the packets inside.
+  /// Frees the packets in the ring.
   ~PacketRing();
   PacketRing(const PacketRing&) = delete;
   PacketRing& operator=(const PacketRing&) = delete;
 
   [[nodiscard]] rte_ring* get() const { return ring_; }
-  /// Frees the packets inside.
+  /// Frees the packets in the ring.
   void drain();
   [[nodiscard]] bool is_empty() const;
 
@@ -83,13 +84,14 @@ class PacketRing {
 
 class RingPort {
  public:
-  /// A started port that receives from `receive` and transmits into `transmit`, which must outlive it. Throws RunError.
+  /// Creates and starts a port that receives from `receive` and transmits into `transmit`. Both rings must outlive the
+  /// port. Throws RunError if DPDK refuses.
   RingPort(const std::string& name, const PacketRing& receive, const PacketRing& transmit, const PacketPool& pool);
   ~RingPort();
   RingPort(const RingPort&) = delete;
   RingPort& operator=(const RingPort&) = delete;
 
-  /// DPDK's number of the port, which has queue 0 only.
+  /// Returns DPDK's number of this port. The port has one queue, whose number is 0.
   [[nodiscard]] std::uint16_t id() const { return id_; }
 
  private:

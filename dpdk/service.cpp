@@ -1,4 +1,4 @@
-// The service thread; see service.h.
+// The thread that starts DPDK and sets it up; see service.h.
 #include "mltcp/dpdk/service.h"
 
 #include <fcntl.h>
@@ -24,7 +24,8 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// A network namespace, as a file that is closed at the end. Threads of a process may be in different ones.
+/// The network namespace of the thread that creates the object, as a file that the destructor closes. Threads of one
+/// process may be in different namespaces.
 class NetNamespace {
  public:
   NetNamespace() : file_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
@@ -36,7 +37,8 @@ class NetNamespace {
   NetNamespace(const NetNamespace&) = delete;
   NetNamespace& operator=(const NetNamespace&) = delete;
 
-  /// Moves the calling thread into it; false if not permitted. If the namespace is unknown, there is only one.
+  /// Moves the calling thread into this namespace. Returns false if the kernel does not permit this. If /proc shows no
+  /// namespaces, there is only one, and the thread stays in it.
   [[nodiscard]] bool enter() const {
     const NetNamespace own;
     if (file_ < 0 || own.file_ < 0) return true;
@@ -51,7 +53,7 @@ class NetNamespace {
 
 struct Call {
   const std::function<void()>& work;
-  bool has_to_enter;  ///< must enter the namespace
+  bool has_to_enter;  ///< whether it is an error if the thread cannot enter `place`
   NetNamespace place{};
   std::exception_ptr failure{};
   bool done = false;
@@ -60,7 +62,8 @@ struct Call {
 class Service {
  public:
   Service() {
-    // Signals are for the program's threads, whose waits they end.
+    // Block all signals in the service thread. The kernel then delivers them to the program's threads, and so ends
+    // their waits.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -113,12 +116,12 @@ class Service {
   std::deque<Call*> calls_;
 };
 
-/// Null if it belongs to another process that has started DPDK. Never destroyed, because ports may be closed while the
-/// process ends.
+/// Returns the service of this process; null if the parent process started DPDK before the fork. The service is never
+/// destroyed, because ports may be closed while the process ends.
 Service* service() {
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process, as DPDK is
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): DPDK exists once in a process
   static Service* current = nullptr;
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the same
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): guards `current`
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (current != nullptr && current->is_of_parent()) {
@@ -129,7 +132,7 @@ Service* service() {
   return current;
 }
 
-/// The calling thread's registration with DPDK.
+/// Registers the calling thread with DPDK during the object's lifetime.
 class ThreadPlace {
  public:
   ThreadPlace() {

@@ -1,8 +1,9 @@
-// The one thread of a process on which DPDK is started and set up. Internal to this folder.
+// The single thread of a process that starts DPDK and sets it up. Internal to this folder.
 //
-// DPDK starts once in a process, pins the thread that starts it, and its set-up functions (devices, ports, pools) must
-// not be called by two threads at once. So this thread makes all of these calls, one after the other, and no thread of
-// the program is changed. It is created by the first call, takes no signals, and lasts as long as the process.
+// DPDK can start only once in a process, and it pins the thread that starts it. Two threads must not call its set-up
+// functions (devices, ports, pools) at once. So the service thread makes all of these calls, one after the other, and
+// DPDK does not pin a thread of the program. The first call creates the service thread. The thread receives no signals
+// and runs until the process ends.
 #pragma once
 
 #include <functional>
@@ -10,15 +11,16 @@
 
 namespace mltcp::dpdk {
 
-/// Makes the service thread run `work` in the calling thread's network namespace, and waits for its end. Rethrows
-/// exceptions of `work`. On the service thread itself `work` runs at once. Throws RunError if this process was forked
-/// from one that had started DPDK, which the child cannot use.
+/// Makes the service thread run `work` in the calling thread's network namespace, and waits until `work` returns.
+/// Rethrows exceptions of `work`. If the caller is the service thread, runs `work` at once. Throws RunError if the
+/// parent process started DPDK before it forked this process, because the child cannot use DPDK then.
 void run_on_service(const std::function<void()>& work);
-/// For destructors: the same, but does nothing in such a child, and stays in its current namespace if the caller's
-/// cannot be entered. `work` must not throw.
+/// The variant of run_on_service() for destructors. Does nothing if the parent process started DPDK before the fork. If
+/// the service thread cannot enter the caller's network namespace, it runs `work` in its current one. `work` must not
+/// throw.
 void end_on_service(const std::function<void()>& work) noexcept;
 
-/// As run_on_service(), and returns the result of `work`.
+/// Calls run_on_service(), and returns the result of `work`.
 template <typename Work>
 auto on_service(const Work& work) {
   if constexpr (std::is_void_v<decltype(work())>) {
@@ -30,9 +32,9 @@ auto on_service(const Work& work) {
   }
 }
 
-/// Registers the calling thread with DPDK until it ends, so that it has its own caches in pools (for up to 128 threads;
-/// further ones have none). Its CPU affinity does not change. Call after the start of DPDK; repeated calls cost next to
-/// nothing.
+/// Registers the calling thread with DPDK until the thread ends, so that it has its own caches in pools. DPDK registers
+/// up to 128 threads; further threads have no caches. The thread's CPU affinity does not change. Requires that DPDK has
+/// started. Repeated calls cost next to nothing.
 void join_dpdk() noexcept;
 
 }  // namespace mltcp::dpdk

@@ -1,4 +1,4 @@
-// Blobs; see address.h.
+// Reads and writes address blobs; see address.h.
 #include "mltcp/endpoint/address.h"
 
 #include <fmt/format.h>

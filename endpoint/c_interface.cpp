@@ -1,5 +1,5 @@
-// The C interface over mltcp::endpoint::Endpoint: endpoints, connections, messages, operations, queues. Jobs, reports
-// and memory are in c_jobs.cpp; code shared by both is in internal/c_support.h.
+// The C interface over mltcp::endpoint::Endpoint, for endpoints, connections, messages, operations and queues.
+// c_jobs.cpp contains jobs, reports and memory. internal/c_support.h contains code that both files use.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace mltcp::endpoint::c {
 namespace {
 
-/// Maximum completions moved from a queue to the program at a time.
+/// Maximum number of completions moved from a queue to the program in one step.
 constexpr std::size_t kAtOnce = 16;
 constexpr char kHex[] = "0123456789abcdef";
 
@@ -37,7 +37,7 @@ static_assert(MLTCP_ADDRESS_BYTES == EndpointAddress::kMaxBytes &&
 static_assert(MLTCP_KEY_BYTES == security::JobKey::kSize);
 static_assert(sizeof(void*) == 8, "structs of mltcp.h are cut at multiples of 8 bytes, see read_struct()");
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): where what is never freed is found by leak checkers
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): make objects that are never freed reachable
 std::atomic<mltcp_endpoint*> endpoints{nullptr};
 std::atomic<mltcp_queue*> queues{nullptr};
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
@@ -79,7 +79,7 @@ void check_range(std::string_view key, std::int64_t value, std::int64_t least, s
     throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
 }
 
-/// This endpoint's address: the given one, or the one in the device's name.
+/// Returns the endpoint's address, which is the option `address`, or else the address in the device's name.
 Address address_of(const mltcp_endpoint_options& options, std::string_view device) {
   if (options.address != nullptr && *options.address != '\0') return Address::parse(options.address, 0);
   const std::size_t colon = device.find(':');
@@ -90,7 +90,7 @@ Address address_of(const mltcp_endpoint_options& options, std::string_view devic
   }
 }
 
-/// Checks options whose type is narrower in the configuration; the endpoint checks the other ranges.
+/// Checks the options that the configuration stores in a narrower type. The endpoint checks the ranges of all others.
 void check_options(const mltcp_endpoint_options& options) {
   check_range("driving", options.driving, MLTCP_DRIVEN_BY_THREADS, MLTCP_DRIVEN_BY_CALLER);
   check_range("idle", options.idle, MLTCP_IDLE_SPIN, MLTCP_IDLE_SLEEP);
@@ -175,7 +175,7 @@ mltcp_code open_endpoint(const mltcp_endpoint_options& options, mltcp_endpoint**
     config.event_callback = on_event;
     config.event_context = handle.get();
   }
-  // Events that name the handle may come as soon as the endpoint exists, so it is not freed from now on.
+  // Events that name the handle may come as soon as the endpoint exists, so the handle must not be freed from now on.
   mltcp_endpoint* const kept = handle.release();
   remember(endpoints, kept);
   kept->endpoint = std::make_unique<Endpoint>(config);
@@ -204,7 +204,7 @@ std::span<std::byte> bytes_of(void* data, std::size_t size) noexcept { return {s
 
 // ---- Posting --------------------------------------------------------------------------------------------------------
 
-/// Converts post options; if nothing is posted, `post` frees the place of a callback.
+/// Converts post options. If there is a callback, reserves a place for it, which post() frees if nothing is posted.
 mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given, const mltcp_operation* operation,
                         PostOptions& options) noexcept {
   mltcp_post_options own;
@@ -232,7 +232,7 @@ mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given,
   return MLTCP_OK;
 }
 
-/// Error of a failed post: if its connection has ended, with the cause.
+/// Returns the error of a failed post. If the connection has ended, the error text contains the cause.
 mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connection, Code code) {
   Code end = Code::ok;
   Cause cause = Cause::none;
@@ -242,8 +242,8 @@ mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connectio
   return told(handle, code);
 }
 
-/// Calls `body` with the endpoint, the options and a place for the operation. `connection`: that of the operation, if
-/// any.
+/// Calls `body` with the endpoint, the options and the operation handle to set. `connection` is the connection of the
+/// operation; 0 if there is none.
 template <typename Body>
 mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp_post_options* given,
                 mltcp_operation* operation, Body body, bool needs_place = true) noexcept {
@@ -254,7 +254,7 @@ mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp
     const mltcp_code read = read_options(*handle, given, needs_place ? operation : &nobody, options);
     if (read != MLTCP_OK) return read;
     OperationHandle posted = 0;
-    // A callback may use the handle before this returns.
+    // A callback may use the handle before `body` returns, so `body` sets the program's variable directly.
     const Code code = body(endpoint, options, operation != nullptr ? *operation : posted);
     if (code != Code::ok && options.callback != nullptr) CallbackPool::give_back(options.context);
     return told_of_post(*handle, connection, code);
@@ -267,7 +267,7 @@ mltcp_code check_limit(std::int64_t limit_ns) noexcept {
              : fail(Code::invalid, "the limit is negative; give 0 to return at once, MLTCP_FOREVER for no limit");
 }
 
-/// Calls `take(Completion&)`, which returns MLTCP_OK if it has set one.
+/// Calls `take(endpoint, completion)`. If the result is Code::ok, writes the completion to `end`.
 template <typename Take>
 mltcp_code take_end(mltcp_endpoint* handle, mltcp_completion* end, Take take) noexcept {
   if (end != nullptr)
@@ -285,12 +285,12 @@ mltcp_code take_end(mltcp_endpoint* handle, mltcp_completion* end, Take take) no
 
 // ---- Queues ---------------------------------------------------------------------------------------------------------
 
-/// The entry at `index` of an array whose entries are `size` bytes long each.
+/// Returns the entry at `index` of an array whose entries are `size` bytes long.
 mltcp_completion* entry(mltcp_completion* ends, std::size_t index, std::uint32_t size) noexcept {
   return reinterpret_cast<mltcp_completion*>(reinterpret_cast<unsigned char*>(ends) + index * size);
 }
 
-/// Calls `first(out, count)` for the first completions and polls for the rest.
+/// Calls `first(out, count)` for the first completions, and then polls for more.
 template <typename First>
 mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t room, std::size_t* count,
                  First first) noexcept {
@@ -320,7 +320,7 @@ mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t room, s
 }  // namespace
 }  // namespace mltcp::endpoint::c
 
-using namespace mltcp::endpoint;     // NOLINT(google-build-using-namespace): all that follows is C's
+using namespace mltcp::endpoint;     // NOLINT(google-build-using-namespace): the rest is the C interface
 using namespace mltcp::endpoint::c;  // NOLINT(google-build-using-namespace)
 using mltcp::Nanos;
 

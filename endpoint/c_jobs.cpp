@@ -1,4 +1,4 @@
-// The C interface's jobs, reports and memory; see c_interface.cpp.
+// The part of the C interface for jobs, reports and memory; see c_interface.cpp.
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -34,7 +34,7 @@ JobOptions job_options(const mltcp_job_options& given) {
   return options;
 }
 
-/// Fills `own` by `fill` and writes it to `out`.
+/// Gets a report by `ask`, converts it by `fill`, and writes the result to `out`.
 template <typename Own, typename Report, typename Ask, typename Fill>
 mltcp_code report(mltcp_endpoint* endpoint, Report* out, Ask ask, Fill fill) noexcept {
   if (const mltcp_code code = check_out(out, "the report"); code != MLTCP_OK) return code;
@@ -78,7 +78,7 @@ Number number_of(Number number) {
   return number;
 }
 
-/// Calls `visit` with each of the transport's counters and the member of the report that has its name.
+/// Calls `visit` with each counter of the transport and the report's member of the same name.
 template <typename Stats, typename Report, typename Visit>
 constexpr void for_each_common(Visit&& visit) {
   for_each_field<Stats>([&](const auto& counter) {
@@ -88,7 +88,8 @@ constexpr void for_each_common(Visit&& visit) {
   });
 }
 
-/// `others` members are not counters; the caller fills them by name afterwards.
+/// Fills all members that have the name of a counter. `others` is the number of all other members, which the caller
+/// fills.
 template <std::size_t others, typename Stats, typename Report>
 void fill_counters(const Stats& from, Report& out) {
   static_assert(
@@ -132,7 +133,7 @@ void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
 }  // namespace
 }  // namespace mltcp::endpoint::c
 
-using namespace mltcp::endpoint;     // NOLINT(google-build-using-namespace): all that follows is C's
+using namespace mltcp::endpoint;     // NOLINT(google-build-using-namespace): the rest is the C interface
 using namespace mltcp::endpoint::c;  // NOLINT(google-build-using-namespace)
 using mltcp::Nanos;
 using mltcp::Rate;

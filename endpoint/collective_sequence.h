@@ -1,12 +1,14 @@
-// Where a job's iterations begin, from the collectives that its program calls: a training step calls the same ones in
-// the same order again and again, with a pause where it computes. For plug-ins that see collectives. Sans-IO.
+// Finds where a job's iterations begin, from the collectives that its program calls. Each training step calls the same
+// collectives in the same order, with a pause where it computes. For plug-ins that see collectives. Sans-IO.
 //
-//   learning   a pause at least half as long as the longest of the last 64 ends a segment; two segments one after the
-//              other that are equal, collective by collective, are iterations
-//   following  the iteration is counted by its collectives, whatever the pauses; one that differs ends it: lost
-//   longer     twice a pause over four times as long as any between iterations: these were parts of an iteration, lost
+//   learning   A pause at least half as long as the longest of the last 64 pauses ends a segment. If two segments in
+//              succession consist of equal collectives, they are iterations.
+//   following  The iteration ends when all its collectives were called, whatever the pauses are. If a
+//              collective differs, the sequence ends (Step::lost).
+//   longer     If two pauses are over four times as long as the longest usual pause between iterations, the segments
+//              were only parts of an iteration (Step::lost).
 //
-// The work per collective is constant, and nothing is allocated after construction.
+// The work per collective is constant on average, and nothing is allocated after construction.
 #pragma once
 
 #include <array>
@@ -21,21 +23,21 @@ namespace mltcp::endpoint {
 class CollectiveSequence {
  public:
   enum class Step : std::uint8_t {
-    within,     ///< of an iteration, or nothing is known
-    candidate,  ///< perhaps an iteration begins
-    begins,     ///< an iteration begins, and the one before was complete
-    lost,       ///< what was taken for iterations is none, or is no more
+    within,     ///< inside an iteration, or no iteration is known
+    candidate,  ///< an iteration may begin here
+    begins,     ///< an iteration begins, and the previous one was complete
+    lost,       ///< the collectives no longer match the iteration that was followed
   };
 
   CollectiveSequence();
 
-  /// A collective's traffic begins; `signature` is equal for equal ones. `now` does not decrease.
+  /// Call when a collective's traffic begins. `signature` must be equal for equal collectives. `now` must not decrease.
   Step on_collective(std::uint64_t signature, Nanos now);
-  /// Collectives in an iteration; 0: not known.
+  /// Returns the number of collectives in an iteration; 0 if it is not known.
   [[nodiscard]] std::size_t length() const { return following_ ? length_ : 0; }
 
  private:
-  static constexpr std::size_t kMaxCollectives = 8192;  ///< in an iteration
+  static constexpr std::size_t kMaxCollectives = 8192;  ///< maximum number of collectives in an iteration
   static constexpr std::size_t kPauses = 64;
 
   [[nodiscard]] Nanos longest_pause() const;
@@ -48,13 +50,13 @@ class CollectiveSequence {
   Nanos last_{};
   bool first_ = true;
 
-  std::vector<std::uint64_t> before_;  ///< the segment before; the iteration, while following
+  std::vector<std::uint64_t> before_;  ///< the previous segment; while following, the iteration
   std::vector<std::uint64_t> current_;
-  bool whole_ = false;  ///< the current segment began with a pause
+  bool whole_ = false;  ///< whether the current segment began with a pause
   bool following_ = false;
   std::size_t length_ = 0;
   std::size_t position_ = 0;
-  Nanos usual_pause_{};  ///< the longest between iterations, without those that are longer
+  Nanos usual_pause_{};  ///< the longest pause between iterations, except pauses counted in `longer_`
   int longer_ = 0;
 };
 

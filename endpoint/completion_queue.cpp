@@ -23,7 +23,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 }
 
 Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos limit) noexcept {
-  // A callback may destroy this.
+  // A callback may destroy this queue, so hold what wait() needs.
   const std::shared_ptr<Core> core = core_;
   const std::shared_ptr<CompletionRing> own = own_;
   return core->wait(*ring_, out, count, limit);
@@ -32,7 +32,7 @@ Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos 
 int CompletionQueue::file() const noexcept { return ring_->wakeup().file(); }
 
 Code CompletionQueue::arm() noexcept {
-  if (core_->is_forked()) return Code::forked;  // the file's contents are shared with the parent
+  if (core_->is_forked()) return Code::forked;  // the parent process shares the file's contents
   ring_->wakeup().disarm();
   ring_->wakeup().arm();
   return ring_->has_some() ? Code::ok : Code::nothing;

@@ -1,7 +1,7 @@
 // A bounded, lock-free queue of completions. Any number of threads may add to it and read from it. It never loses a
-// completion: posting an operation reserves its place, and fails with Code::queue_full if none is free.
+// completion: posting an operation reserves a place in the queue, and fails with Code::queue_full if none is free.
 //
-// In an epoll loop:
+// Use in an epoll loop:
 //
 //   add queue.file() for EPOLLIN;
 //   for (;;) {
@@ -29,31 +29,34 @@ class Core;
 
 class CompletionQueue {
  public:
-  /// Endpoint::make_queue() creates queues. A queue must outlive the operations that name it. It may outlive the
-  /// endpoint, which ends its operations: poll() then returns the remaining completions, and wait() no longer waits.
+  /// Endpoint::make_queue() creates queues. A queue must outlive the operations that name it. A queue may outlive the
+  /// endpoint, whose end also ends all operations. After that, poll() returns the remaining completions, and wait() no
+  /// longer waits.
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  /// Moves completions to `out`, oldest first, and returns their number; 0 in a fork. Any thread may call it. Does not
-  /// drive shards.
+  /// Moves completions to `out`, oldest first, and returns their number. Returns 0 in a forked child. Does not drive
+  /// shards. May be called from any thread.
   std::size_t poll(std::span<Completion> out) noexcept;
-  /// Like poll(), but waits for the first completion, for up to `limit`: 0 looks once, never() has no limit. Code::ok
-  /// with `count` above 0; timed_out; invalid if `limit` is negative or `out` is empty; unsupported from a callback
-  /// if it would wait; destroyed if the endpoint is closed and the queue is empty; forked. With Driving::caller it
-  /// drives the shards meanwhile.
+  /// Like poll(), but waits for the first completion for at most `limit`. A limit of 0 looks once; never() waits
+  /// without limit. With Driving::caller, drives the shards meanwhile. Returns Code::ok if `count` is above 0,
+  /// Code::timed_out after the limit, and Code::invalid if `limit` is negative or `out` is empty. Returns
+  /// Code::unsupported if it would have to wait in a callback. Returns Code::destroyed if the endpoint is closed and
+  /// the queue is empty, Code::forked in a forked child.
   Code wait(std::span<Completion> out, std::size_t& count, Nanos limit) noexcept;
 
-  /// A file descriptor to wait on with poll(2) or epoll(7). Do not read or close it.
+  /// Returns a file descriptor to wait on with poll(2) or epoll(7). Programs must not read or close it.
   [[nodiscard]] int file() const noexcept;
-  /// Code::nothing: the queue is empty, and file() becomes readable with the next completion. Code::ok: it is not
-  /// empty; poll first. Code::forked.
+  /// Returns Code::nothing if the queue is empty; file() then becomes readable with the next completion. Returns
+  /// Code::ok if the queue is not empty; the program must then call poll() first. Returns Code::forked in a forked
+  /// child.
   Code arm() noexcept;
 
  private:
   friend class Core;
   friend class Endpoint;
-  /// A queue with a ring of its own, or one that uses `ring`, which belongs to the core.
+  /// Creates a queue with its own ring. The second constructor creates a queue for `ring`, which belongs to the core.
   CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<CompletionRing> own);
   CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring);
   [[nodiscard]] CompletionRing& ring() noexcept { return *ring_; }

@@ -21,7 +21,7 @@ Endpoint::Endpoint(const EndpointConfig& config)
 
 Endpoint::~Endpoint() {
   if (core_->is_forked()) {
-    // Threads and devices belong to the parent process: touch and free nothing.
+    // Threads and devices belong to the parent process, so touch and free nothing.
     new std::shared_ptr<Core>(core_);
     return;
   }
@@ -33,7 +33,7 @@ const EndpointAddress& Endpoint::address() const noexcept { return core_->addres
 const EndpointConfig& Endpoint::config() const noexcept { return core_->config(); }
 const std::string& Endpoint::description() const noexcept { return core_->description(); }
 
-// A callback may destroy the endpoint; the caller of the callback holds the core meanwhile.
+// A callback may destroy the endpoint, so these functions hold a reference to the core.
 Code Endpoint::close() noexcept { return std::shared_ptr<Core>(core_)->close(true); }
 std::size_t Endpoint::progress() noexcept { return std::shared_ptr<Core>(core_)->progress(); }
 Code Endpoint::arm() noexcept { return std::shared_ptr<Core>(core_)->arm(); }

@@ -42,7 +42,8 @@ bool flag_variable(ReadVariable read, const char* name) {
 }
 
 PhasePlan SharedClockPlan::on(std::int64_t unix_now_ns, Nanos now) const noexcept {
-  // The next slot after now. The difference is used because one clock begins at boot and the other in 1970.
+  // Find the next slot after `now`. Use the difference of times, because one clock begins at boot and the other in
+  // 1970.
   std::int64_t until = (slot_unix_ns - unix_now_ns) % period.count;
   if (until < 0) until += period.count;
   PhasePlan plan;
@@ -58,7 +59,7 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read) {
   const bool slot = !variable(read, "MLTCP_SLOT_UNIX_NS").empty();
   const bool period = !variable(read, "MLTCP_SLOT_PERIOD_NS").empty();
   if (!slot && !period) {
-    (void)number_variable(read, "MLTCP_CLOCK_BOUND_NS", 0, 0, hour_ns / 20);  // refused if wrong, though unused
+    (void)number_variable(read, "MLTCP_CLOCK_BOUND_NS", 0, 0, hour_ns / 20);  // checks the value, although it is unused
     return std::nullopt;
   }
   if (slot != period)
@@ -71,7 +72,7 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read) {
   plan.period = Nanos(static_cast<std::int64_t>(period_ns));
   const std::uint64_t bound = std::min<std::uint64_t>(1'000'000, period_ns / 100);
   plan.clock_bound = Nanos(static_cast<std::int64_t>(
-      number_variable(read, "MLTCP_CLOCK_BOUND_NS", bound, 0, period_ns / 20)));  // the limit that PhasePlan sets
+      number_variable(read, "MLTCP_CLOCK_BOUND_NS", bound, 0, period_ns / 20)));  // the limit of PhasePlan::clock_bound
   return plan;
 }
 

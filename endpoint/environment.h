@@ -1,5 +1,5 @@
-// What users set by environment variables for programs that nobody wants to change: the plug-ins read all of it here,
-// so that a name means the same to each. docs/reference/environment.md lists them.
+// Settings that users make with environment variables, for programs that nobody wants to change. All plug-ins read the
+// variables here, so that a name means the same in each of them. docs/reference/environment.md lists the variables.
 #pragma once
 
 #include <cstdint>
@@ -15,69 +15,76 @@
 
 namespace mltcp::endpoint {
 
-/// getenv(3), or a test's.
+/// A function like getenv(3). Tests pass their own.
 using ReadVariable = const char* (*)(const char* name);
-/// getenv(3).
+/// Returns the value of getenv(3).
 const char* process_variable(const char* name);
-/// secure_getenv(3): not where the program has more rights than who sets its environment, for what reads or makes
-/// files.
+/// Returns the value of secure_getenv(3), for variables that name files to read or create. Returns null if the program
+/// has more rights than the user who set its environment.
 const char* trusted_variable(const char* name);
 
-/// Without spaces at its ends; empty where it is not set.
+/// Returns the value without spaces at both ends; empty if the variable is not set.
 std::string_view variable(ReadVariable read, const char* name);
-/// `otherwise` where it is not set. Throws InputError that names it and the range.
+/// Returns the variable's number, or `otherwise` if it is not set. Throws InputError that names the variable and the
+/// range.
 std::uint64_t number_variable(ReadVariable read, const char* name, std::uint64_t otherwise, std::uint64_t least,
                               std::uint64_t most);
-/// "1", or "0" and not set. Throws InputError.
+/// Returns true for "1", and false for "0" or if the variable is not set. Throws InputError for any other value.
 bool flag_variable(ReadVariable read, const char* name);
 
-/// A job's slots as a cluster's scheduler hands them out: at slot + k * period on the clock that its hosts share.
+/// A job's slots as a cluster's scheduler assigns them: at slot + k * period on the clock that the job's hosts share.
 struct SharedClockPlan {
-  std::int64_t slot_unix_ns = 0;  ///< MLTCP_SLOT_UNIX_NS: since 1970 (CLOCK_REALTIME), at least 0
-  Nanos period;                   ///< MLTCP_SLOT_PERIOD_NS: 1 us to 1 h
-  Nanos clock_bound;              ///< MLTCP_CLOCK_BOUND_NS: PhasePlan::clock_bound; 1 ms, or 1% of the period if less
+  std::int64_t slot_unix_ns = 0;  ///< MLTCP_SLOT_UNIX_NS: nanoseconds since 1970 (CLOCK_REALTIME), at least 0
+  Nanos period;                   ///< MLTCP_SLOT_PERIOD_NS: time between slots, 1 us to 1 h
+  /// MLTCP_CLOCK_BOUND_NS: value of PhasePlan::clock_bound. The default is 1 ms or 1% of the period, whichever is less.
+  Nanos clock_bound;
   bool operator==(const SharedClockPlan&) const = default;
 
-  /// For a clock that shows `now` when the shared one shows `unix_now_ns`. Later steps of the shared clock are not
-  /// followed.
+  /// Returns the plan for a clock that shows `now` when the shared clock shows `unix_now_ns`. The plan does not follow
+  /// later steps of the shared clock.
   [[nodiscard]] PhasePlan on(std::int64_t unix_now_ns, Nanos now) const noexcept;
 };
 
-/// MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS; none where neither is set. Throws InputError, as for one without the
-/// other.
+/// Reads MLTCP_SLOT_UNIX_NS, MLTCP_SLOT_PERIOD_NS and MLTCP_CLOCK_BOUND_NS. Returns none if the first two are not set.
+/// Throws InputError if only one of these two is set, or if a value is wrong.
 std::optional<SharedClockPlan> read_plan(ReadVariable read);
-/// For JobOptions::plan, by CLOCK_REALTIME as it is now.
+/// Converts a plan to the endpoint's clock, for JobOptions::plan. The conversion uses the present difference between
+/// that clock and CLOCK_REALTIME.
 PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noexcept;
 
-/// The key from the file or the descriptor that MLTCP_KEY_FILE names; none if the variable is not set. A key from a
-/// descriptor is read once and kept: the descriptor may be a pipe, and a process may open several endpoints. Throws
-/// InputError.
+/// Returns the key from the file or the descriptor that MLTCP_KEY_FILE names; none if the variable is not set. A key
+/// from a descriptor is read once and stored, because the descriptor may be a pipe, and a process may open several
+/// endpoints. Throws InputError if there is no valid key.
 std::optional<security::JobKey> read_key(ReadVariable read);
-/// MLTCP_AUTHENTICATE: whether packets are only authenticated with the key that MLTCP_KEY_FILE names. Throws
-/// InputError, as where there is none: everything would go in the clear.
+/// Returns the value of MLTCP_AUTHENTICATE: whether packets are only authenticated with the key of MLTCP_KEY_FILE, and
+/// not encrypted. Throws InputError if the value is wrong. Also throws it if no key is given, because packets would
+/// then have no protection.
 bool read_authenticate(ReadVariable read);
 
-/// Serves what MLTCP_METRICS and MLTCP_LIVE ask for from now on, which else the first endpoint of the process does: so
-/// that a program learns what is wrong with them before others wait for it. Returns the address of metrics that other
-/// hosts reach; empty: they don't. Throws InputError or RunError that names the variable.
+/// Starts the servers that MLTCP_METRICS and MLTCP_LIVE request. Without this call, the first endpoint of the process
+/// starts them. A program calls this function to find errors in the variables before other processes wait for it.
+/// Returns the address of the metrics server if other hosts can reach it, else an empty text. Throws InputError or
+/// RunError that names the variable.
 std::string begin_showing();
 
 struct Environment {
-  std::string device;                  ///< MLTCP_DEVICE, as docs/how-to/ports.md writes it; empty: not set
-  std::string address;                 ///< MLTCP_ADDRESS, this host's name or IP address; empty: not set
-  std::string cc = "reno";             ///< MLTCP_CC
-  std::uint32_t job = 0;               ///< MLTCP_JOB, carried in packets
-  std::string job_function = "F1";     ///< MLTCP_JOB_FUNCTION
-  cc::Augmentation augmentation;       ///< what job_function stands for
+  std::string device;                  ///< MLTCP_DEVICE, in the form of docs/how-to/ports.md; empty if not set
+  std::string address;                 ///< MLTCP_ADDRESS, this host's name or IP address; empty if not set
+  std::string cc = "reno";             ///< MLTCP_CC, the congestion control algorithm
+  std::uint32_t job = 0;               ///< MLTCP_JOB, the job's number in packets
+  std::string job_function = "F1";     ///< MLTCP_JOB_FUNCTION, the name of the job's function
+  cc::Augmentation augmentation;       ///< the function that job_function names
   Nanos peer_timeout{10'000'000'000};  ///< MLTCP_PEER_TIMEOUT_MS, 10 ms to 1 h
-  Nanos spin;                          ///< MLTCP_SPIN_US: how long waits look before they sleep, at most 1 s
+  Nanos spin;                          ///< MLTCP_SPIN_US, the time for which waits poll before they sleep; at most 1 s
   std::optional<SharedClockPlan> plan;
-  /// MLTCP_KEY_FILE. Endpoints take it by themselves; here, what is wrong with it is told before one opens.
+  /// The key of MLTCP_KEY_FILE. Endpoints read the key themselves. It is read here so that errors are reported before
+  /// an endpoint opens.
   std::optional<security::JobKey> key;
-  bool authenticate = false;  ///< MLTCP_AUTHENTICATE, likewise
+  bool authenticate = false;  ///< MLTCP_AUTHENTICATE; read here for the same reason as `key`
 };
 
-/// Throws InputError that names the variable. Whether there is such a device, address or algorithm is not looked at.
+/// Reads all variables. Throws InputError that names the wrong variable. Does not check whether the device, the address
+/// or the algorithm exists.
 Environment read_environment(ReadVariable read);
 
 }  // namespace mltcp::endpoint

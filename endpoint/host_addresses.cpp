@@ -21,9 +21,9 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// With port 0; none for link-local IPv6 addresses.
+/// Returns the address with port 0; none for link-local IPv6 addresses.
 std::optional<Address> address_from(const std::optional<IpBytes>& ip) {
-  if (!ip || ((*ip)[0] == 0xFE && ((*ip)[1] & 0xC0) == 0x80)) return std::nullopt;  // RFC 4291 section 2.4
+  if (!ip || ((*ip)[0] == 0xFE && ((*ip)[1] & 0xC0) == 0x80)) return std::nullopt;  // link-local: RFC 4291 section 2.4
   return Address{.ip = *ip};
 }
 

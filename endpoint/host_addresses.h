@@ -1,4 +1,5 @@
-// Which addresses a host has, for those who are to choose one: the kernel's interfaces, and what names stand for.
+// The addresses that this host has, for code that has to choose one. They come from the kernel's interfaces or from
+// host names.
 #pragma once
 
 #include <string>
@@ -15,27 +16,28 @@ struct Interface {
   bool loopback = false;
 };
 
-/// getifaddrs(3), in the network namespace of the caller: IPv4 addresses first, link-local ones of IPv6 left out.
-/// Throws RunError.
+/// Returns the interfaces that getifaddrs(3) reports, in the network namespace of the caller. IPv4 addresses come
+/// first, and link-local IPv6 addresses are left out. Throws RunError if the kernel lists none.
 std::vector<Interface> list_interfaces();
 
-/// "eth0 10.0.0.1, lo 127.0.0.1", or "none".
+/// Returns a list such as "eth0 10.0.0.1, lo 127.0.0.1", or "none".
 std::string to_text(const std::vector<Interface>& interfaces);
 
-/// "10.0.0.1", without a port.
+/// Returns the IP address without the port, e.g. "10.0.0.1".
 std::string ip_text(const Address& address);
 
-/// An IP address, or the first that a host's name stands for, with port 0. Throws InputError: `name`, why, and that
-/// MLTCP_ADDRESS or MLTCP_DEVICE can name another.
+/// Returns the IP address `name`, or the first address of the host with that name. The port is 0. Throws InputError
+/// with the name, the reason, and the advice to set MLTCP_ADDRESS or MLTCP_DEVICE.
 Address resolve_host(const std::string& name);
 
-/// Port 0. Throws InputError that names those which there are.
+/// Returns an address of the interface `name`, with port 0. Throws InputError with the available interfaces if there is
+/// no such interface, or if it has no address.
 Address address_of_interface(const std::string& name, const std::vector<Interface>& interfaces);
 
-/// gethostname(2).
+/// Returns the host's name from gethostname(2).
 std::string host_name();
 
-/// Of a network port, in Mbit/s; 0 where the kernel doesn't say.
+/// Returns the speed of a network port in Mbit/s; 0 if the kernel does not report it.
 int speed_mbps(const std::string& interface);
 
 }  // namespace mltcp::endpoint

@@ -1,4 +1,4 @@
-// Texts for people: codes, causes, completions.
+// Texts for people about codes, causes and completions.
 #include <fmt/format.h>
 
 #include <array>

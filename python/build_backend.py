@@ -1,7 +1,7 @@
-"""Makes the wheel of this package (PEP 517, PEP 427), with nothing but the standard library.
+"""Makes the wheel of this package (PEP 517, PEP 427) with only the standard library.
 
-What pyproject.toml says is repeated here where it goes into the wheel, since Python reads TOML by itself only from 3.11
-on; tests/python holds the two against each other.
+The metadata of the wheel repeats values of pyproject.toml, because Python's standard library reads TOML only from
+version 3.11 on. tests/python checks that the values agree.
 """
 
 import base64

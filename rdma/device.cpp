@@ -1,4 +1,4 @@
-// RDMA devices by libibverbs; see device.h.
+// RDMA devices through libibverbs; see device.h.
 #include "mltcp/rdma/device.h"
 
 #include <arpa/inet.h>
@@ -68,7 +68,7 @@ class DeviceList {
   int error_;
 };
 
-/// The devices that the kernel has, whether libibverbs can use them or not.
+/// Returns the names of the kernel's RDMA devices, including those that libibverbs cannot use.
 std::vector<std::string> kernel_devices() {
   std::vector<std::string> names;
   std::error_code error;
@@ -77,7 +77,8 @@ std::vector<std::string> kernel_devices() {
   return names;
 }
 
-/// Why libibverbs lists no device, and the cure. For frames, software devices do not help.
+/// Returns why libibverbs lists no device, and what to do. If `is_raw`, does not suggest a software device, because
+/// software devices cannot carry Ethernet frames.
 std::string why_no_devices(int error, bool is_raw = false) {
   const std::vector<std::string> known = kernel_devices();
   if (known.empty() && is_raw)
@@ -109,15 +110,15 @@ std::string locked_limit() {
 
 bool is_refused(int error) { return error == EPERM || error == EACCES; }
 
-/// "what (why)".
+/// Returns "WHAT (WHY)", where WHY describes `error`.
 std::string no_raw(std::string_view what, int error) {
   return fmt::format("{} ({})", what,
                      is_refused(error) ? "they need root, or the capability CAP_NET_RAW" : std::strerror(error));
 }
 
-/// The table of GIDs of all ports.
+/// Returns the GIDs of all ports. `places` is the size of a port's table; 0 if it is not known.
 std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
-  // The kernel gets the table's size in 16 bits; only entries in use count.
+  // The kernel receives the buffer's size as a 16-bit number. It fills only as many entries as are in use.
   constexpr std::size_t most = 65535 / sizeof(ibv_gid_entry);
   std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(places, 256), most));
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
@@ -125,7 +126,7 @@ std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
   return entries;
 }
 
-/// The port of one of these devices to which the kernel's interface of that name belongs, according to its GIDs.
+/// Returns the device and port that have a GID on the kernel's interface `interface`; empty if there is none.
 std::optional<VerbsName> port_of_interface(const DeviceList& list, const std::string& interface) {
   const std::uint32_t index = if_nametoindex(interface.c_str());
   if (index == 0) return std::nullopt;
@@ -139,7 +140,7 @@ std::optional<VerbsName> port_of_interface(const DeviceList& list, const std::st
   return std::nullopt;
 }
 
-/// Why none of these devices (at least one) has that name, and what to write instead.
+/// Returns why no device in `list` has the name `name`, and what to write instead. `list` must not be empty.
 std::string why_none_of_name(const DeviceList& list, const std::string& name) {
   if (const auto port = port_of_interface(list, name))
     return fmt::format("{} is an interface, whose RDMA device is {}; write {}", name, port->device, to_text(*port));
@@ -184,7 +185,7 @@ class RealQueuePair final : public QueuePair {
     attributes.cap.max_send_sge = config.pieces;
     attributes.cap.max_recv_sge = config.receive_pieces;
     int error = 0;
-    // The maximum for inline data is found only by trying.
+    // The device does not report its maximum for inline data, so try smaller and smaller sizes.
     for (std::uint32_t wanted = config.inline_bytes; queue_ == nullptr; wanted = wanted > 32 ? wanted / 2 : 0) {
       ibv_qp_init_attr asked = attributes;
       asked.cap.max_inline_data = wanted;
@@ -237,11 +238,11 @@ class RealQueuePair final : public QueuePair {
     if (ibv_query_qp(queue, &state, IBV_QP_STATE, &ignored) != 0) return Recovery::failed;
     if (!must_reset) {
       if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
-      // In this transition a first packet number (IBV_QP_SQ_PSN) is not accepted.
+      // The transition from SQE to RTS does not accept a first packet number (IBV_QP_SQ_PSN).
       if (state.qp_state == IBV_QPS_SQE && set_state(IBV_QPS_RTS, IBV_QP_STATE) == 0) return Recovery::resumed;
     }
     if (!reset() || start() != 0) return Recovery::failed;
-    // Old completions would be mistaken for those of later requests.
+    // Remove old completions, which would be mistaken for completions of later requests.
     ibv_wc old{};
     while (ibv_poll_cq(sent, 1, &old) > 0) {
     }
@@ -253,7 +254,8 @@ class RealQueuePair final : public QueuePair {
   void stop() override { reset(); }
 
   int steer(const FrameRule& rule) noexcept override {
-    // The header fields that all frames of one UDP port share. EtherType and protocol follow from the headers present.
+    // The header fields that all frames to one UDP port share. The types of the structures imply EtherType and
+    // protocol.
     struct Eth {
       ibv_flow_attr head;
       ibv_flow_spec_eth frame;
@@ -317,13 +319,13 @@ class RealQueuePair final : public QueuePair {
     return ibv_modify_qp(queue, &state, given);
   }
   bool reset() const { return set_state(IBV_QPS_RESET, IBV_QP_STATE) == 0; }
-  /// Whether the smallest queue pair can be created where the wanted one cannot.
+  /// Returns whether the device can create at least a minimal queue pair. Called after a larger one was refused.
   static bool has_any(ibv_pd* domain, ibv_qp_init_attr least) {
     least.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     return Queue(ibv_create_qp(domain, &least)) != nullptr;
   }
 
-  // In the order of creation.
+  // Members are in the order of creation, because destruction needs the reverse order.
   Channel channel_;
   Region region_;
   Completions sent_;
@@ -337,13 +339,14 @@ class RealQueuePair final : public QueuePair {
   unsigned received_events_ = 0;
 };
 
-/// Why packets do not get through, in increasing severity.
+/// Reasons why packets do not get through, in increasing severity.
 enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost, device_gone };
 
 class RealDevice final : public Device {
  public:
   explicit RealDevice(const VerbsName& name) : label_("port " + to_text(name)) {
-    // If the program forks, it keeps the pages that devices use. Does nothing if the kernel handles this (from 5.12).
+    // After a fork, the pages that devices use stay with the parent process. From Linux 5.12 on the kernel ensures
+    // this, and the call does nothing.
     ibv_fork_init();
     const DeviceList list;
     const auto found = std::find_if(list.all().begin(), list.all().end(), [&](ibv_device* const device) {
@@ -449,7 +452,7 @@ class RealDevice final : public Device {
     rule.head.port = facts_.port;
     rule.frame.type = IBV_FLOW_SPEC_ETH;
     rule.frame.size = sizeof rule.frame;
-    constexpr std::uint8_t local = 2;  // an unused address: locally administered, otherwise zero
+    constexpr std::uint8_t local = 2;  // a MAC address that no host uses: locally administered, otherwise zero
     rule.frame.val.dst_mac[0] = local;
     std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
     const Flow flow(ibv_create_flow(queue.get(), &rule.head));
@@ -463,7 +466,7 @@ class RealDevice final : public Device {
 
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     ibv_ah_attr attributes{};
-    attributes.is_global = 1;  // also in InfiniBand: the receiver identifies the sender by the route header
+    attributes.is_global = 1;  // also on InfiniBand, because the receiver identifies the sender by the route header
     attributes.dlid = config.lid;
     attributes.sl = config.service_level;
     attributes.port_num = facts_.port;
@@ -481,7 +484,7 @@ class RealDevice final : public Device {
     const bool was_gone = is_gone();
     bool has_failed = false;
     ibv_async_event event{};
-    // The file of a removed device stays readable, but has no events.
+    // The event file of a removed device stays readable, but contains no events.
     for (int left = 64; left > 0 && !is_gone() && ibv_get_async_event(context_.get(), &event) == 0; --left) {
       has_failed = on_event(event) || has_failed;
       ibv_ack_async_event(&event);
@@ -557,7 +560,8 @@ class RealDevice final : public Device {
     return gids;
   }
 
-  /// The interfaces of the RoCE GIDs. With RoCE switched off a device has no GIDs, but still an interface.
+  /// Returns the interfaces of the port's GIDs. If the port has no GIDs, e.g. because RoCE is switched off, returns the
+  /// port's own interface.
   [[nodiscard]] std::vector<std::uint32_t> interfaces() const {
     std::vector<std::uint32_t> all;
     for (const Gid& gid : facts_.gids)
@@ -568,14 +572,14 @@ class RealDevice final : public Device {
     return all;
   }
 
-  /// The port's interface according to the kernel's device class: Ethernet, or IP over InfiniBand.
+  /// Returns the port's interface from the kernel's device class. It is an Ethernet interface, or IP over InfiniBand.
   [[nodiscard]] std::uint32_t interface_of_port() const {
     std::error_code error;
     const std::filesystem::path folder = fmt::format("{}/{}/device/net", kClass, facts_.name);
     std::uint32_t any = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
       const std::uint32_t index = if_nametoindex(entry.path().filename().c_str());
-      unsigned port = 0;  // as interfaces count ports: from 0
+      unsigned port = 0;  // dev_port counts from 0, `facts_.port` counts from 1
       std::ifstream(entry.path() / "dev_port") >> port;
       if (port + 1 == facts_.port) return index;
       if (any == 0) any = index;
@@ -589,7 +593,7 @@ class RealDevice final : public Device {
     return index != 0 && if_indextoname(index, name.data()) != nullptr ? name.data() : "IFACE";
   }
 
-  /// True if a shard must check its queue pair.
+  /// Returns whether a shard must check its queue pair.
   bool on_event(const ibv_async_event& event) {
     switch (event.event_type) {
       case IBV_EVENT_DEVICE_FATAL:
@@ -604,7 +608,7 @@ class RealDevice final : public Device {
         // The queue pair exists until the event is acknowledged.
         static_cast<RealQueuePair*>(event.element.qp->qp_context)->has_failed.store(true, std::memory_order_release);
         return true;
-      default:  // of the port, which is checked afterwards
+      default:  // an event of the port, which take_events() checks afterwards
         return false;
     }
   }
@@ -626,8 +630,8 @@ class RealDevice final : public Device {
     trouble_.store(now, std::memory_order_relaxed);
   }
 
-  /// Whether the port has the watched GID, and its index: an address that is removed and added again gets another index
-  /// while handles use the old one.
+  /// Returns whether the port has the watched GID, and updates its index. An address that is removed and added again
+  /// gets another index, while existing handles use the old one.
   bool find_watched() {
     ibv_gid_entry entry{};
     if (ibv_query_gid_ex(context_.get(), facts_.port, gid_index_, &entry, 0) == 0 &&
@@ -694,7 +698,7 @@ Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<s
   for (const Gid& gid : facts.gids) {
     if (!usable(gid)) continue;
     if (is_unspecified(address) ? facts.is_infiniband || gid.ip.is_v4() == address.is_v4() : gid.ip.ip == address.ip) {
-      // Prefer it to a link-local address, which cannot reach other hosts through routers.
+      // Prefer other addresses to link-local ones, which cannot reach hosts through routers.
       if (chosen == nullptr || (is_link_local(chosen->ip) && !is_link_local(gid.ip))) chosen = &gid;
     }
   }

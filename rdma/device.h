@@ -1,9 +1,9 @@
-// A port of an RDMA device, opened through libibverbs: its properties, queue pairs, address handles and events. It is
-// an interface, so that tests can use their own device. Set-up and the service thread use it; the data path uses the
-// created objects by the inline functions of verbs.h.
+// A port of an RDMA device, opened through libibverbs: its properties, queue pairs, address handles and events.
+// `Device` is an abstract class, so that tests can replace it. Set-up and the service thread use the device. The data
+// path uses the created objects through the inline functions of verbs.h.
 //
-// Verbs: InfiniBand Architecture Specification, volume 1, chapter 11; the manual pages of libibverbs, such as
-// ibv_create_qp(3). RoCEv2: the same, annex A17.
+// References: for verbs, InfiniBand Architecture Specification, volume 1, chapter 11, and the manual pages of
+// libibverbs, such as ibv_create_qp(3); for RoCEv2, annex A17 of that specification.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -26,27 +26,28 @@
 
 namespace mltcp::rdma {
 
-/// An entry of a port's table of GIDs.
+/// An entry of a port's GID table.
 struct Gid {
   std::uint8_t index = 0;
-  Address ip{};  ///< as an IP address; port 0
+  Address ip{};  ///< the GID as an IP address; the port is 0
   bool is_roce_v2 = false;
-  std::uint32_t interface = 0;  ///< index of the kernel's interface that has the address; 0: none
+  std::uint32_t interface = 0;  ///< index of the kernel's interface that has the address; 0 if there is none
 };
 
 struct DeviceFacts {
-  std::string name;  ///< "mlx5_0"
+  std::string name;  ///< e.g. "mlx5_0"
   std::uint8_t port = 1;
   bool is_infiniband = false;
   std::uint16_t lid = 0;
-  std::uint32_t longest_message = 1024;  ///< active MTU of the port
-  std::uint32_t max_requests = 0;        ///< of a queue, in each direction
+  std::uint32_t longest_message = 1024;  ///< in bytes; the active MTU of the port
+  std::uint32_t max_requests = 0;        ///< maximum number of requests in a queue
   std::uint32_t max_completions = 0;
-  std::uint32_t max_pieces = 1;  ///< per request
+  std::uint32_t max_pieces = 1;  ///< maximum number of scatter-gather elements per request
   std::vector<Gid> gids;
   /// Indices of the kernel's interfaces on the port.
   std::vector<std::uint32_t> interfaces;
-  /// The device computes the IP and UDP checksums of IPv4 frames on sending, and verifies them on arrival.
+  /// Whether the device computes the IP and UDP checksums of IPv4 frames that it sends, and verifies those that it
+  /// receives.
   bool has_frame_checksums = false;
 };
 
@@ -59,15 +60,16 @@ struct QueuePairConfig {
   PairKind kind = PairKind::datagrams;
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t key = 0;             ///< Q_Key; frames have none
-  std::uint32_t pieces = 1;          ///< per send request
-  std::uint32_t receive_pieces = 1;  ///< per receive request
-  std::uint32_t inline_bytes = 0;    ///< wanted; the device may support fewer
-  /// Memory that the device reads and writes: whole pages.
+  std::uint32_t key = 0;             ///< Q_Key; not used for frames
+  std::uint32_t pieces = 1;          ///< number of scatter-gather elements per send request
+  std::uint32_t receive_pieces = 1;  ///< number of scatter-gather elements per receive request
+  std::uint32_t inline_bytes = 0;    ///< requested maximum of inline data; the device may support less
+  /// Memory that the device reads and writes. It must consist of whole pages.
   std::span<std::byte> memory{};
 };
 
-/// Frames that a device steers to a queue pair instead of the kernel: UDP over IP, without a VLAN tag.
+/// Describes the frames that a device steers to a queue pair instead of the kernel. They are UDP over IP, without a
+/// VLAN tag.
 struct FrameRule {
   encap::MacAddress destination_mac{};
   Address destination{};
@@ -84,89 +86,96 @@ class QueuePair {
   ibv_qp* queue = nullptr;
   ibv_cq* sent = nullptr;
   ibv_cq* received = nullptr;
-  /// For both completion queues; its file does not block.
+  /// The channel of both completion queues. Its file descriptor is non-blocking.
   ibv_comp_channel* channel = nullptr;
   std::uint32_t number = 0;
   std::uint32_t memory_key = 0;
   std::uint32_t inline_bytes = 0;
 
-  /// Set by Device::take_events() when the queue pair has failed, which completions may not report.
+  /// Device::take_events() sets this flag when the queue pair has failed, because completions may not report the
+  /// failure.
   std::atomic<bool> has_failed{false};
 
-  /// Takes the next event of the channel, after which the completion queue must be armed again; false if there is none.
-  /// Events are acknowledged when the queue pair ends.
+  /// Takes the next event of the channel. Returns false if there is none. After an event, the completion queue must be
+  /// armed again. The destructor acknowledges all events.
   virtual bool take_event() = 0;
   enum class Recovery : std::uint8_t {
     none_needed,
-    resumed,  ///< sending had stopped (SQE); receive buffers are still posted
-    reset,    ///< both had stopped: nothing is posted, and earlier requests will not be completed
+    resumed,  ///< sending had stopped (SQE) and works again; receive buffers are still posted
+    reset,    ///< nothing is posted any more, and earlier requests will never be completed
     failed,
   };
-  /// Steers such frames to this queue pair until it ends. Returns 0 or an errno. Only for QueuePairs of frames.
+  /// Steers the frames that match the rule to this queue pair until the queue pair is destroyed. Returns 0 or an errno.
+  /// Only for queue pairs of PairKind::frames.
   virtual int steer(const FrameRule& /*rule*/) noexcept { return EOPNOTSUPP; }
-  /// Makes the queue pair ready after an error that has stopped it. `must_reset`: resets it even if it has not stopped.
+  /// Makes the queue pair ready again after an error that has stopped it. If `must_reset`, resets the queue pair even
+  /// if it has not stopped.
   virtual Recovery recover(bool must_reset) = 0;
-  /// Ends all access to memory, for good.
+  /// Permanently ends all accesses of the device to memory.
   virtual void stop() = 0;
 };
 
 struct HandleConfig {
   std::uint8_t gid_index = 0;
-  Address destination{};  ///< GID
+  Address destination{};  ///< GID of the peer
   std::uint16_t lid = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
-  std::uint32_t flow_label = 0;  ///< 20 bits
+  std::uint32_t flow_label = 0;  ///< at most 20 bits
 };
 
-/// Whether Ethernet frames can bypass the kernel: raw-packet queue pairs (IBV_QPT_RAW_PACKET), and rules that steer
-/// frames to them (ibv_create_flow(3)).
+/// Tells whether Ethernet frames can bypass the kernel. This needs raw-packet queue pairs (IBV_QPT_RAW_PACKET), and
+/// rules that steer frames to them (ibv_create_flow(3)).
 struct RawPackets {
   bool has_queue_pairs = false;
   bool has_steering = false;
-  bool lacks_right = false;  ///< the process does not have CAP_NET_RAW
-  std::string why_not{};     ///< what is missing, and why; empty if both are available
+  bool lacks_right = false;  ///< whether the process lacks the capability CAP_NET_RAW
+  std::string why_not{};     ///< what is missing and why; empty if nothing is missing
 };
 
 class Device : public DmaDevice {
  public:
   [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
-  /// Throws RunError with cause and cure.
+  /// Throws RunError with the cause and what to do, if the device refuses.
   virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) = 0;
-  /// Tries both for a moment, with a rule that matches no frame.
+  /// Creates a raw-packet queue pair and a steering rule, and removes both again. The rule matches no frame.
   virtual RawPackets try_raw_packets() = 0;
-  /// Null with errno on failure. Takes up to seconds while the kernel looks for the neighbour's MAC address.
+  /// Returns null and sets errno on failure. May take seconds while the kernel looks for the neighbour's MAC address.
   virtual ibv_ah* make_handle(const HandleConfig& config) noexcept = 0;
   virtual void free_handle(ibv_ah* handle) noexcept = 0;
 
-  /// Readable when there are events for take_events(); -1: never.
+  /// Returns a file that is readable when there are events for take_events(); -1 if there never are.
   [[nodiscard]] virtual int event_file() const = 0;
-  /// Takes the device's asynchronous events, and checks the state of the port. True if shards must check their queue
-  /// pairs, since one has failed or the device is gone.
+  /// Takes the device's asynchronous events, and checks the state of the port. Returns true if shards must check their
+  /// queue pairs, because one has failed or the device is gone.
   virtual bool take_events() = 0;
-  /// "cause; cure" while nothing gets through: port down, address gone, device gone, completions lost. Any thread.
+  /// Returns "cause; cure" while packets cannot get through, else empty. Causes are a port that is down, and the loss
+  /// of the address, of a completion queue or of the device. May be called from any thread.
   [[nodiscard]] virtual std::string why_down() const = 0;
-  /// Nothing will get through until the program is restarted: the device is gone, or a completion queue is lost. Any
-  /// thread.
+  /// Returns whether packets cannot get through until the program is restarted, because the device is gone or a
+  /// completion queue is lost. May be called from any thread.
   [[nodiscard]] virtual bool is_gone() const = 0;
   /// Sets the GID whose loss why_down() reports.
   virtual void watch(const Gid& gid) = 0;
-  /// Index of that GID, which changes if the address is removed and added again. Only for the thread that takes events.
+  /// Returns the index of the watched GID. The index changes if the address is removed and added again. Only for the
+  /// thread that calls take_events().
   [[nodiscard]] virtual std::uint8_t gid_index() const = 0;
-  /// Packets with a wrong Q_Key since the device was opened. Any thread.
+  /// Returns the number of packets with a wrong Q_Key since the device was opened. May be called from any thread.
   [[nodiscard]] virtual std::uint64_t wrong_keys() const = 0;
 };
 
 /// Opens a port. Throws InputError if there is no such device or port, RunError if it cannot be opened.
 std::unique_ptr<Device> open_device(const VerbsName& name);
 
-/// The GID of a host at `address`, or the one at `index`. Throws InputError that lists the available ones.
+/// Returns the GID that has `index`, if given, or else the GID for a host at `address`. An unspecified address selects
+/// a GID of its IP version. Throws InputError with the available GIDs if none is suitable.
 Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<std::uint8_t> index);
 
-/// The network that carries packets from that GID.
+/// Returns the network that carries packets sent from `gid`.
 Network network_of(const DeviceFacts& facts, const Gid& gid);
 
-/// Names of the machine's RDMA devices. Throws RunError with the cure if the kernel has none or cannot list them.
+/// Returns the names of the machine's RDMA devices. Throws RunError that says what to do, if the kernel has none or
+/// cannot list them.
 std::vector<std::string> device_names();
 
 }  // namespace mltcp::rdma

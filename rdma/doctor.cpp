@@ -18,7 +18,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Creates a queue pair like a port's, to check that there is enough memory.
+/// Creates a queue pair similar to those of a port, to check that there is enough memory.
 void try_queue_pair(Device& device) {
   constexpr std::size_t bytes = 1 << 20;
   constexpr std::size_t page = 4096;
@@ -30,7 +30,7 @@ void try_queue_pair(Device& device) {
   device.make_queue_pair({.send_depth = 128, .receive_depth = 256, .key = 1, .memory = {memory.get(), bytes}});
 }
 
-/// Splits "cause; cure", or "cause: cure" on machines without a device.
+/// Splits "cause; cure" into its two parts. The error for a machine without devices has the form "cause: cure".
 void tell(Examination& found, const std::string& error) {
   const std::size_t semicolon = error.rfind("; ");
   const std::size_t end = semicolon != std::string::npos ? semicolon : error.rfind(": ");
@@ -42,7 +42,7 @@ std::string text_of(const RawPackets& raw) {
   return raw.why_not.empty() ? "raw-packet queue pairs with flow steering" : raw.why_not;
 }
 
-/// Examines a port for Ethernet frames.
+/// Examines whether a port can carry Ethernet frames.
 Examination examine_raw(const Device& device, const RawPackets& raw) {
   const DeviceFacts& facts = device.facts();
   Examination found;

@@ -1,4 +1,4 @@
-// The ports of this machine that verbs can use (verbs_name.h). Devices are opened, but nothing is sent.
+// Examines the ports of this machine that verbs can use (verbs_name.h). Opens devices, but sends nothing.
 #pragma once
 
 #include <string>
@@ -6,16 +6,16 @@
 namespace mltcp::rdma {
 
 struct Examination {
-  bool works = false;  ///< a port that can carry hosts is up
+  bool works = false;  ///< whether a port that can carry hosts is up
   bool has_devices = false;
-  std::string detail;  ///< one line
-  std::string cure;    ///< one line if there is something to do, else empty
+  std::string detail;  ///< findings, in one line
+  std::string cure;    ///< what to do, in one line; empty if nothing
 };
 
-/// Changes nothing; problems are returned, not thrown.
+/// Examines all devices. Changes nothing. Problems are in the result and are not thrown.
 Examination examine();
 
-/// Likewise for the named port.
+/// Examines the named port. Changes nothing. Problems are in the result and are not thrown.
 Examination examine_port(const std::string& name);
 
 }  // namespace mltcp::rdma

@@ -1,7 +1,8 @@
 // The kernel's routes and neighbours; see kernel_routes.h.
 //
-// To make the kernel ask for a neighbour, a datagram is sent to the discard port of its host (RFC 863): the kernel asks
-// before it sends, and checks neighbours that were silent for long. Asking through rtnetlink would need CAP_NET_ADMIN.
+// To make the kernel ask for a neighbour, KernelRoutes sends a datagram to the discard port of the destination (RFC
+// 863). The kernel asks for the neighbour before it sends the datagram. It also checks neighbours that were silent for
+// long. Asking through rtnetlink would need CAP_NET_ADMIN.
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ namespace {
 
 constexpr std::uint16_t kDiscard = 9;
 
-/// A file that is closed by the destructor.
+/// A file descriptor that the destructor closes.
 class File {
  public:
   explicit File(int file) : file_(file) {}
@@ -67,7 +68,7 @@ int netlink_file(std::uint32_t groups) {
   return file;
 }
 
-/// The bytes of an IP address in the kernel's form: 4 or 16.
+/// Returns the bytes of an IP address in the kernel's form: 4 for IPv4, 16 for IPv6.
 std::span<const std::uint8_t> ip_bytes(const Address& address) {
   return std::span(address.ip).subspan(address.is_v4() ? 12 : 0);
 }
@@ -80,7 +81,7 @@ std::optional<Address> address_of(std::span<const std::byte> bytes) {
   return address;
 }
 
-/// A request to the kernel: its header, the header of its kind, and attributes.
+/// An rtnetlink request. It consists of the netlink header, a header of type `Kind`, and attributes.
 template <typename Kind>
 class Question {
  public:
@@ -110,7 +111,7 @@ class Question {
   alignas(nlmsghdr) std::array<std::byte, 256> bytes_{};
 };
 
-/// The kernel's answer.
+/// The kernel's answer to a Question.
 template <typename Kind>
 struct Answer {
   alignas(nlmsghdr) std::array<std::byte, 8192> bytes;
@@ -118,7 +119,7 @@ struct Answer {
 
   [[nodiscard]] const nlmsghdr& head() const { return *reinterpret_cast<const nlmsghdr*>(bytes.data()); }
   [[nodiscard]] const Kind& kind() const { return *reinterpret_cast<const Kind*>(bytes.data() + NLMSG_HDRLEN); }
-  /// Empty if the attribute is missing.
+  /// Returns the value of an attribute; empty if it is missing.
   [[nodiscard]] std::span<const std::byte> attribute(std::uint16_t type) const {
     std::size_t at = NLMSG_ALIGN(NLMSG_LENGTH(sizeof(Kind)));
     const std::size_t end = std::min<std::size_t>(size, head().nlmsg_len);
@@ -172,7 +173,7 @@ class RealRoutes final : public KernelRoutes {
 
   [[nodiscard]] int event_file() const override { return events_.get(); }
   void take_events() override {
-    // Changes are found by asking, even if the socket's queue was too short for its events (ENOBUFS).
+    // find() asks for the present state, so events may be ignored, and the kernel may drop some (ENOBUFS).
     std::array<std::byte, 4096> ignored;  // NOLINT(cppcoreguidelines-pro-type-member-init)
     for (int left = 64; left > 0; --left)
       if (recv(events_.get(), ignored.data(), ignored.size(), MSG_DONTWAIT) < 0 && errno != ENOBUFS) return;
@@ -195,12 +196,12 @@ class RealRoutes final : public KernelRoutes {
   }
 
  private:
-  /// False if the kernel refuses or does not answer.
+  /// Sends a question and receives its answer. Returns false if the kernel refuses or does not answer.
   template <typename Kind>
   bool ask(Question<Kind>& question, Answer<Kind>& answer) {
     question.head().nlmsg_seq = ++sequence_;
     if (::send(questions_.get(), &question.head(), question.head().nlmsg_len, 0) < 0) return false;
-    // The kernel answers within send(); older answers may be left from interrupted calls.
+    // The kernel answers within send(). Skip older answers, which interrupted calls have left.
     for (;;) {
       const ssize_t got = recv(questions_.get(), answer.bytes.data(), answer.bytes.size(), MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
@@ -211,7 +212,7 @@ class RealRoutes final : public KernelRoutes {
     }
   }
 
-  /// The next hop of frames to `destination` on this interface; empty if there is no route.
+  /// Returns the next hop of frames to `destination` on this interface; empty if there is no route.
   std::optional<Address> next_hop(const Address& destination) {
     rtmsg kind{};
     kind.rtm_family = family_of(destination);
@@ -228,7 +229,7 @@ class RealRoutes final : public KernelRoutes {
       std::memcpy(&by, index.data(), sizeof by);
     if (by != interface_.index) return std::nullopt;
     if (const auto gateway = answer.attribute(RTA_GATEWAY); !gateway.empty()) return address_of(gateway);
-    // A gateway of the other IP version (RFC 5549): its family, then the address.
+    // This attribute is for a gateway of the other IP version (RFC 5549). It contains the family, then the address.
     if (const auto via = answer.attribute(RTA_VIA); via.size() > sizeof(std::uint16_t))
       return address_of(via.subspan(sizeof(std::uint16_t)));
     return destination;
@@ -265,7 +266,7 @@ class RealRoutes final : public KernelRoutes {
   const Address address_;
   const File questions_;
   const File events_;
-  const File prompts_;  ///< for datagrams that make the kernel ask for neighbours
+  const File prompts_;  ///< socket for datagrams that make the kernel ask for neighbours
   std::uint32_t sequence_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// The kernel's knowledge of its interfaces and of the way to other hosts: the MAC address of the next hop to an IP
-// address. For datapaths that build frames themselves but leave ARP, Neighbour Discovery and routes to the kernel,
-// which owns the host's address. Uses rtnetlink(7), in the network namespace of the thread that created the object.
+// What the kernel knows about its interfaces and about the way to other hosts: the MAC address of the next hop to an IP
+// address. Used by datapaths that build frames themselves but leave ARP, Neighbour Discovery and routes to the kernel.
+// The kernel then owns the host's address. Uses rtnetlink(7), in the network namespace of the thread that created the
+// object.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,13 @@ struct KernelInterface {
   std::uint32_t index = 0;
   std::string name;
   bool is_ethernet = false;
-  bool is_vlan = false;  ///< its frames have a tag
+  bool is_vlan = false;  ///< whether frames of the interface have a VLAN tag
   encap::MacAddress mac{};
   std::uint32_t mtu = 0;
-  std::vector<Address> addresses;  ///< port 0
+  std::vector<Address> addresses;  ///< IP addresses, with port 0
 };
 
-/// The way from one address of an interface to other hosts.
+/// The ways from one address of an interface to other hosts.
 class KernelRoutes {
  public:
   enum class State : std::uint8_t { known, asked, unreachable };
@@ -40,19 +41,19 @@ class KernelRoutes {
   KernelRoutes(const KernelRoutes&) = delete;
   KernelRoutes& operator=(const KernelRoutes&) = delete;
 
-  /// What the kernel knows, about the next hop if that is a router. Makes the kernel check a neighbour that was silent
-  /// for long. If `may_ask`, also makes it ask for an unknown one; the state is then `asked` until it has answered or
-  /// given up.
+  /// Returns what the kernel knows about the way to `destination`, which may lead through a router. Makes the kernel
+  /// check a neighbour that was silent for long. If `may_ask`, makes the kernel ask for an unknown neighbour. The state
+  /// is then State::asked until the neighbour answers or the kernel gives up.
   virtual Way find(const Address& destination, bool may_ask) = 0;
-  /// Readable when the kernel's knowledge may have changed; -1: never.
+  /// Returns a file that is readable when the kernel's knowledge may have changed; -1 if it never is.
   [[nodiscard]] virtual int event_file() const = 0;
-  /// Takes the events of that file.
+  /// Takes the events of event_file().
   virtual void take_events() = 0;
-  /// "cause; cure" if the interface no longer has the address; else empty.
+  /// Returns "cause; cure" if the interface is gone or no longer has the same addresses; else empty.
   [[nodiscard]] virtual std::string why_lost() const = 0;
 };
 
-/// The kernel, or a test's replacement.
+/// Access to the kernel. Tests replace this class.
 class KernelNetwork {
  public:
   virtual ~KernelNetwork() = default;
@@ -60,9 +61,9 @@ class KernelNetwork {
   KernelNetwork(const KernelNetwork&) = delete;
   KernelNetwork& operator=(const KernelNetwork&) = delete;
 
-  /// Those of these interfaces that exist.
+  /// Returns those of the given interfaces that exist.
   [[nodiscard]] virtual std::vector<KernelInterface> interfaces(std::span<const std::uint32_t> indices) = 0;
-  /// Throws RunError.
+  /// Throws RunError if the kernel refuses a socket.
   virtual std::unique_ptr<KernelRoutes> routes_of(const KernelInterface& interface, const Address& address) = 0;
 };
 

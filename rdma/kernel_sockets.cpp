@@ -1,4 +1,4 @@
-// Sockets of the resolution; see kernel_sockets.h.
+// Sockets for questions about queue pairs; see kernel_sockets.h.
 #include "mltcp/rdma/kernel_sockets.h"
 
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ void KernelSocket::send(const Address& to, std::span<const std::byte> bytes) con
   if (to.is_v4() != v4_) return;
   Name name;
   const socklen_t size = write_name(name, to, interface_);
-  // An ICMP error of an earlier datagram is reported once, instead of sending.
+  // The kernel reports an ICMP error of an earlier datagram once, and does not send then, so try again.
   if (sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size) < 0 && errno == ECONNREFUSED)
     sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size);
 }

@@ -14,8 +14,8 @@ namespace mltcp::rdma {
 
 class KernelSocket {
  public:
-  /// Binds to `address`; port 0: the kernel chooses one. `interface`: its index, for link-local addresses. Throws
-  /// InputError if the address or port is not available, RunError for other failures.
+  /// Binds to `address`. If its port is 0, the kernel chooses a port. `interface` is the index of the interface, which
+  /// link-local addresses need. Throws InputError if the address or port is not available, RunError for other failures.
   KernelSocket(const Address& address, std::uint32_t interface);
   ~KernelSocket();
   KernelSocket(const KernelSocket&) = delete;
@@ -24,13 +24,13 @@ class KernelSocket {
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
-  /// If the kernel does not accept the datagram, it is lost, as on the network.
+  /// Sends a datagram. The datagram is lost, as on the network, if the kernel does not accept it.
   void send(const Address& to, std::span<const std::byte> bytes) const;
   struct Received {
     Address from;
-    std::size_t bytes = 0;  ///< its full length, of which at most the size of `into` was received
+    std::size_t bytes = 0;  ///< full length of the datagram, which may exceed the size of `into`
   };
-  /// Empty if no datagram has arrived.
+  /// Returns the next datagram; empty if none has arrived.
   [[nodiscard]] std::optional<Received> receive(std::span<std::byte> into) const;
 
  private:

@@ -1,9 +1,9 @@
-// A port of an RDMA device as a host's datapath for Ethernet frames, one queue pair per shard.
+// A port of an RDMA device as a host's datapath for Ethernet frames, with one queue pair per shard.
 //
-// The host's address is that of the kernel's interface. The kernel answers ARP and Neighbour Discovery for it and finds
-// the way to others (kernel_routes.h). The device takes only the frames that rules name (ibv_create_flow(3)): UDP to
-// the host's address and a shard's port. A rule for ARP would take its replies away from the kernel, and so cut off
-// everything else on the interface.
+// The host uses an address of the kernel's interface. The kernel answers ARP and Neighbour Discovery for this address
+// and finds the way to other hosts (kernel_routes.h). The device takes only the frames that its rules describe
+// (ibv_create_flow(3)): UDP to the host's address and a shard's port. There is no rule for ARP, because it would take
+// ARP replies away from the kernel and so cut off everything else on the interface.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,11 +32,12 @@ namespace {
 
 constexpr std::uint32_t kShortestMtu = 576;
 constexpr std::uint32_t kLongestMtu = 9000;
-constexpr std::uint32_t kPieces = 2;  // headers and payload
-/// Time between the two readings that calibrate the TSC: accurate to some millionths.
+constexpr std::uint32_t kPieces = 2;  // a frame consists of headers and payload
+/// Minimum time between the two readings that calibrate the TSC. The result is then accurate to a few parts per
+/// million.
 constexpr Nanos kCalibration{50'000'000};
 
-/// Throws if the device lacks something for frames.
+/// Throws InputError if the device cannot send, receive or steer Ethernet frames.
 void check_raw_packets(const HostDatapathConfig& config, Device& device) {
   const DeviceFacts& facts = device.facts();
   if (facts.is_infiniband)
@@ -66,7 +67,7 @@ class RawDatapath final : public HostDatapath {
       : config_(config), device_(std::move(device)), network_(std::move(network)), time_(clock_) {
     check_config(config);
     check_raw_packets(config, *device_);
-    // The address determines the interface; until it is known, use the first one.
+    // The host's address determines the interface. Until the address is known, use the first interface.
     const auto interfaces = network_->interfaces(device_->facts().interfaces);
     if (!interfaces.empty()) site_.interface = interfaces.front();
     site_.mtu = config.mtu != 0 ? config.mtu : mtu_of(config, site_.interface);
@@ -98,10 +99,10 @@ class RawDatapath final : public HostDatapath {
     const DeviceFacts& facts = device_->facts();
     const RawSite site = raw_site_of(config_, place, *device_, *network_);
     if (const std::string down = device_->why_down(); !down.empty()) throw RunError(down);
-    // The TSC is the clock that is read each round.
+    // Calibrate the TSC, because the loop reads the time in each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
-    // Claim the ports before the device takes frames to them from another owner.
+    // Claim the UDP ports first. Otherwise the device could take frames away from another program.
     auto sockets = sockets_of(site.address, site.interface.index, std::max<std::uint32_t>(place.shards, 1));
     auto service = std::make_unique<RawService>(*device_, network_->routes_of(site.interface, site.address),
                                                 static_cast<std::uint16_t>(sockets.size()));
@@ -153,7 +154,7 @@ class RawDatapath final : public HostDatapath {
   const Nanos opened_ = monotonic_now();
   SystemTime time_;
   RawSite site_;
-  std::vector<std::unique_ptr<KernelSocket>> sockets_;  ///< they receive nothing, but claim the UDP ports
+  std::vector<std::unique_ptr<KernelSocket>> sockets_;  ///< claim the UDP ports, but receive nothing
   std::unique_ptr<RawService> service_;
   std::vector<std::unique_ptr<RawIo>> ios_;
   std::array<DmaDevice*, 1> dma_{};
@@ -179,7 +180,7 @@ RawPlace choose_interface(const std::string& label, const DeviceFacts& facts, co
         continue;
       }
       texts.push_back(fmt::format("{} {}", one.name, ip_text(address)));
-      // Prefer it to a link-local address, which cannot reach other hosts through routers.
+      // Prefer other addresses to link-local ones, which cannot reach hosts through routers.
       if (is_wanted && (!chosen || (is_link_local(chosen->address) && !is_link_local(address))))
         chosen = RawPlace{one, address};
     }
@@ -220,7 +221,7 @@ void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device&
   check_raw_packets(config, device);
   const RawSite site = raw_site_of(config, place, device, network);
   if (const std::string down = device.why_down(); !down.empty()) throw InputError(down);
-  // Binding shows whether the UDP ports are free.
+  // Binding sockets shows whether the UDP ports are free.
   sockets_of(site.address, site.interface.index, std::max<std::uint32_t>(place.shards, 1));
 }
 

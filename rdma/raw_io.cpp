@@ -17,7 +17,7 @@ std::uint32_t frame_bytes(const RawIoConfig& config) {
   return config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes);
 }
 
-/// So that the packet begins on a cache line.
+/// Returns the number of unused bytes before a frame, so that its packet begins on a cache line.
 std::uint32_t lead_bytes(const RawIoConfig& config) {
   return static_cast<std::uint32_t>(kCacheLine - encap::header_bytes(config.address) % kCacheLine);
 }
@@ -49,7 +49,7 @@ RawIo::RawIo(Device& device, const Clock& clock, const RawIoConfig& config)
       writer_({.mac = config.mac,
                .source = config.address,
                .mtu = config.mtu,
-               // For IPv6 the verb promises nothing (ibv_post_send(3), IBV_SEND_IP_CSUM).
+               // The verb does not promise checksums for IPv6 (ibv_post_send(3), IBV_SEND_IP_CSUM).
                .checksums = config.has_checksums && config.address.is_v4() ? encap::Checksums::port
                                                                            : encap::Checksums::software}),
       computes_checksums_(config.has_checksums && config.address.is_v4()) {
@@ -77,7 +77,7 @@ bool RawIo::request(RawRoute& route, Nanos now) {
   return true;
 }
 
-/// Restarts a route without a way; checks a known way.
+/// Requests an unreachable route anew. For other routes, asks whether they have changed.
 void RawIo::refresh(RawRoute& route, Nanos now) {
   if (route.state == KernelRoutes::State::unreachable)
     request(route, now);
@@ -98,8 +98,8 @@ void RawIo::send_waiting_one(const WorkQueues::Waiting& packet, const RawRoute& 
 
 // ---- Sending ----
 
-/// Adds a request for the frame in the flight's buffer, of `bytes` bytes; with a key, the device reads the payload of
-/// `packet` in place.
+/// Adds a request for a frame, whose first `bytes` bytes are in the flight's buffer. If `key` is given, the device
+/// reads the payload of `packet` in place.
 void RawIo::add(const WorkQueues::Flight& flight, std::uint32_t bytes, const TxPacket* packet,
                 std::optional<std::uint32_t> key) {
   ibv_send_wr& request = work_.add(flight, bytes);
@@ -141,12 +141,12 @@ encap::Reject RawIo::check(std::span<const std::byte> bytes, bool is_verified, e
              : encap::Reject::not_for_us;
 }
 
-/// Whether the frame is a packet for the transport; if so, sets `out`.
+/// Returns whether the frame is a packet for the transport. If so, sets `out`.
 bool RawIo::accept(const ibv_wc& done, RxPacket& out) {
   const std::span<const std::byte> bytes = work_.take(done);
   if (bytes.empty()) [[unlikely]]
     return false;
-  // The device reports that both checksums are right. Otherwise they are checked here.
+  // If the device reports that both checksums are right, check() does not verify them again.
   const bool is_verified = config_.has_checksums && (done.wc_flags & IBV_WC_IP_CSUM_OK) != 0;
   encap::Frame frame;
   const encap::Reject reject = check(bytes, is_verified, frame);

@@ -1,15 +1,16 @@
 // A shard's datapath on a queue pair for Ethernet frames (IBV_QPT_RAW_PACKET). Packets are plain UDP over IP,
 // compatible with ports on sockets, AF_XDP and DPDK.
 //
-// Routes, waiting and bursts are in internal/pair_io.h; posting of requests and their completions in
-// internal/work_queues.h.
+// internal/pair_io.h handles routes, waiting packets and bursts. internal/work_queues.h posts requests and takes their
+// completions.
 //
-// Sending: all headers are written into a buffer (transport/ethernet/frame_writer.h), with the payload unless the
-// device gathers it in place. Short frames are sent inline. The device computes checksums if it can. A packet to a host
-// with an unknown MAC address waits, complete except for that, while the service thread finds it (raw_service.h).
+// Sending: all headers are written into a buffer (transport/ethernet/frame_writer.h). The payload is copied behind
+// them, unless the device reads it in place. Short frames are sent inline. The device computes checksums if it can. If
+// the MAC address of a destination is unknown, the packet waits while the service thread finds the address
+// (raw_service.h).
 //
-// Receiving: rules of the device steer frames here (Device, QueuePair::steer()). Frames are checked completely all the
-// same, because the rules are the device's.
+// Receiving: rules of the device steer frames to the queue pair (QueuePair::steer()). RawIo still checks every frame
+// completely, because it does not rely on the device's rules.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,39 +33,40 @@
 namespace mltcp::rdma {
 
 struct RawIoConfig {
-  Address address;  ///< of the shard, with its UDP port
+  Address address;  ///< address of the shard, with its UDP port
   encap::MacAddress mac{};
-  std::uint32_t mtu = 1500;  ///< of IP packets
+  std::uint32_t mtu = 1500;  ///< maximum length of IP packets in bytes
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t max_pieces = 2;  ///< maximum that the device gathers
+  std::uint32_t max_pieces = 2;  ///< maximum number of pieces that the device gathers
   std::uint32_t inline_bytes = 256;
-  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all payload is copied
-  bool has_checksums = false;           ///< DeviceFacts::has_frame_checksums
+  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0 if all payload is copied
+  bool has_checksums = false;           ///< value of DeviceFacts::has_frame_checksums
 };
 
 struct RawIoCounters : WorkCounters {
-  std::array<std::uint64_t, encap::kRejects> rejected{};  ///< dropped frames, by encap::Reject
+  std::array<std::uint64_t, encap::kRejects> rejected{};  ///< number of dropped frames for each encap::Reject
 };
 
 struct RawRoute {
-  Address destination{};  ///< port 0
+  Address destination{};  ///< IP address, with port 0
   std::uint8_t traffic_class = 0;
   bool is_used = false;
   KernelRoutes::State state = KernelRoutes::State::asked;
   encap::MacAddress mac{};
   std::uint32_t generation = 0;
-  std::uint32_t busy = 0;  ///< number of packets that wait for it
-  Nanos ask_at{};          ///< when to ask again: known: whether it is still right; unreachable: for a new way
+  std::uint32_t busy = 0;  ///< number of packets that wait for this route
+  Nanos ask_at{};          ///< when to ask the service thread about this route again
   Nanos used_at{};
 };
 
 class RawIo final : public PairIo<RawIo, RawRoute, RawIoCounters, RawService, RawMailbox> {
  public:
-  /// Longest frame that another port may send.
+  /// Longest frame in bytes that another port may send.
   static constexpr std::uint32_t kLongestFrame = 10240;
 
-  /// Creates the queue pair, and steers the frames of the shard's UDP port to it. Throws RunError.
+  /// Creates the queue pair, and steers the frames of the shard's UDP port to it. Throws RunError if the device
+  /// refuses.
   RawIo(Device& device, const Clock& clock, const RawIoConfig& config);
 
  private:
@@ -91,7 +93,7 @@ class RawIo final : public PairIo<RawIo, RawRoute, RawIoCounters, RawService, Ra
 
   const RawIoConfig config_;
   encap::FrameWriter writer_;
-  bool computes_checksums_;  ///< the device does
+  bool computes_checksums_;  ///< whether the device computes checksums
 };
 
 }  // namespace mltcp::rdma

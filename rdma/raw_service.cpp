@@ -14,7 +14,7 @@ namespace mltcp::rdma {
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
-/// Interval at which pending neighbours are looked up, even without events of the kernel.
+/// Interval at which pending neighbours are looked up, even if the kernel reports no events.
 constexpr Nanos kPendingLook{100'000'000};
 
 }  // namespace
@@ -58,7 +58,7 @@ void RawService::run() {
       looked_at = now;
       look();
     }
-    // A file that has failed yields no more events, but poll(2) would report it for ever.
+    // A failed file yields no more events, but poll(2) would report it for ever, so ignore it from now on.
     for (std::size_t i = 1; i < files.size(); ++i)
       if ((files[i].revents & (POLLHUP | POLLNVAL)) != 0) files[i].fd = -1;
     if (device_.is_gone() || (files[1].revents & POLLERR) != 0) files[1].fd = -1;
@@ -75,7 +75,7 @@ void RawService::look() {
 }
 
 void RawService::step(bool has_news, Nanos now) {
-  // Before new requests, for which the kernel cannot have an answer yet.
+  // Look up pending routes before new requests, for which the kernel cannot have an answer yet.
   if (has_news || now - pending_at_ >= kPendingLook) look_up_pending(now);
   for (std::uint16_t number = 0; number < shards_.size(); ++number) take_requests(number, now);
   for (const auto& shard : shards_) send_news(*shard);
@@ -89,21 +89,21 @@ void RawService::take_requests(std::uint16_t number, Nanos now) {
     if (request->route >= kRawRoutes) continue;
     Route& route = shard.routes[request->route];
     if (!route.is_used || route.generation != request->generation) {
-      // If the place is in `unsent` or pending, it stays there for its new route.
+      // If `unsent` or `pending_` contains this number, the entry now stands for the new route.
       route = {.is_used = true,
                .is_unsent = route.is_unsent,
                .is_pending = route.is_pending,
                .generation = request->generation,
                .destination = request->destination};
-      route.asked_at = now;  // also for a pending place: its time limit begins with the new destination
+      route.asked_at = now;  // also if the number is pending, so that the time limit begins with the new destination
     }
     if (!route.is_pending) route.asked_at = now;
     look_up({number, request->route}, true, now);
   }
-  wake_.wake();  // there may be more
+  wake_.wake();  // there may be more requests
 }
 
-/// Whether the kernel may be made to ask once more in this second.
+/// Returns whether the kernel may be asked for one more neighbour in this second. Counts the question.
 bool RawService::has_question(Nanos now) {
   if (now - second_begin_ >= kSecond) {
     second_begin_ = now;
@@ -118,7 +118,7 @@ void RawService::look_up(Place place, bool may_ask, Nanos now) {
   if (way.state == KernelRoutes::State::unreachable && may_ask && has_question(now))
     way = routes_->find(route.destination, true);
   if (way.state == KernelRoutes::State::asked) {
-    // Meanwhile a known way stays in use, as the peer may be absent for a moment only.
+    // Until the time limit, keep a known way in use, because the peer may be absent only for a moment.
     if (now - route.asked_at < kGiveUpAfter) {
       if (!std::exchange(route.is_pending, true)) pending_.push_back(place);
       return;
@@ -147,7 +147,7 @@ void RawService::tell(Place place, const KernelRoutes::Way& way) {
   if (!std::exchange(route.is_unsent, true)) shards_[place.shard]->unsent.push_back(place.route);
 }
 
-/// Sends the latest state of each changed route, skipping earlier ones.
+/// Sends the shard the latest state of each changed route. Skips older states that were not sent.
 void RawService::send_news(Shard& shard) {
   bool has_news = false;
   for (; !shard.unsent.empty(); shard.unsent.pop_front()) {

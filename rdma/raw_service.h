@@ -23,12 +23,13 @@
 
 namespace mltcp::rdma {
 
-/// Maximum routes of a shard: one per destination.
+/// Maximum number of routes of a shard. There is one route per destination.
 inline constexpr std::uint32_t kRawRoutes = 4096;
 
 struct WayRequest {
   std::uint32_t route = 0;
-  std::uint32_t generation = 0;  ///< of the place; the same generation again asks whether the way is still right
+  /// Identifies the route; a request with the same generation asks whether the way is still right.
+  std::uint32_t generation = 0;
   Address destination{};
 };
 struct WayNews {
@@ -40,9 +41,9 @@ using RawMailbox = MailboxOf<WayRequest, WayNews>;
 
 class RawService {
  public:
-  /// Limit for an answer; the kernel itself gives up after three seconds.
+  /// Time limit for a neighbour's answer; the kernel itself gives up after three seconds.
   static constexpr Nanos kGiveUpAfter{5'000'000'000};
-  /// Maximum neighbours for which the kernel is made to ask in one second.
+  /// Maximum number of neighbours for which the kernel is made to ask in one second.
   static constexpr std::uint32_t kMaxQuestions = 1024;
 
   RawService(Device& device, std::unique_ptr<KernelRoutes> routes, std::uint16_t shards);
@@ -50,25 +51,25 @@ class RawService {
   RawService(const RawService&) = delete;
   RawService& operator=(const RawService&) = delete;
 
-  /// Nothing happens before; stop() waits for the thread.
+  /// Starts the thread. stop() ends the thread and waits for its end.
   void start();
   void stop();
 
   [[nodiscard]] RawMailbox& mailbox(std::uint16_t shard) { return shards_[shard]->mailbox; }
-  /// Tells the thread that there are requests. Any thread.
+  /// Tells the thread that there are requests. May be called from any thread.
   void wake() const { wake_.wake(); }
-  /// KernelRoutes::why_lost() at the latest check, at most a second ago. Any thread.
+  /// Returns KernelRoutes::why_lost() as of the latest check, at most a second ago. May be called from any thread.
   [[nodiscard]] std::string why_lost() const;
 
-  // For tests, instead of start(): one round of the thread's work, and its check of device and interface. `has_news`:
-  // of neighbours.
+  // Tests call these functions instead of start(). step() is one round of the thread's work, and look() checks device
+  // and interface. `has_news`: neighbours may have changed.
   void step(bool has_news, Nanos now);
   void look();
 
  private:
   struct Route {
     bool is_used = false;
-    bool is_told = false;  ///< the shard knows `way`, or its news is queued
+    bool is_told = false;  ///< whether the shard knows `way`, or news of it is queued
     bool is_unsent = false;
     bool is_pending = false;
     std::uint32_t generation = 0;
@@ -79,7 +80,7 @@ class RawService {
   struct Shard {
     RawMailbox mailbox;
     std::vector<Route> routes{kRawRoutes};
-    std::deque<std::uint32_t> unsent;  ///< routes with news to send
+    std::deque<std::uint32_t> unsent;  ///< numbers of the routes with news to send
   };
   struct Place {
     std::uint16_t shard = 0;
@@ -98,11 +99,11 @@ class RawService {
   const std::unique_ptr<KernelRoutes> routes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Place> pending_;  ///< routes for which the kernel is asking
-  Nanos pending_at_{};          ///< when they were last looked up
+  Nanos pending_at_{};          ///< when `pending_` was last looked up
   Nanos second_begin_{};
-  std::uint32_t questions_ = 0;  ///< in that second
+  std::uint32_t questions_ = 0;  ///< number of questions since `second_begin_`
   mutable std::mutex lost_mutex_;
-  std::string why_lost_;  ///< guarded by that mutex
+  std::string why_lost_;  ///< guarded by `lost_mutex_`
   WakeFile wake_;
   std::atomic<bool> stops_{false};
   std::thread thread_;

@@ -1,4 +1,4 @@
-// The verbs of RDMA devices as a host datapath that is opened by name (transport/host_datapath.h).
+// Registers the verbs of RDMA devices as a host datapath, which programs open by name (transport/host_datapath.h).
 #pragma once
 
 namespace mltcp::rdma {

@@ -207,7 +207,7 @@ bool Resolution::next(Outgoing& out, Nanos now) {
     Entry& entry = *peers_.find(due_.begin()->second);
     Peer& peer = entry.second;
     if (peer.questions >= config_.max_questions) {
-      if (peer.state == State::known) {  // a known queue pair stays
+      if (peer.state == State::known) {  // without an answer, a known queue pair stays in use
         peer.known_at = now;
         set_due(entry, Nanos::never());
       } else {
@@ -220,7 +220,7 @@ bool Resolution::next(Outgoing& out, Nanos now) {
     set_due(entry, now + config_.first_retry * (std::int64_t{1} << peer.questions));
     const bool is_repeated = peer.questions++ > 0;
     if (is_repeated && !repeating_.take(config_.repeats_per_second, now)) {
-      ++counters_.unrepeated;  // treated like a lost datagram
+      ++counters_.unrepeated;  // the question counts as a lost datagram
       continue;
     }
     ++counters_.questions;

@@ -1,28 +1,31 @@
-// Questions and answers by which a host finds the queue pair of a peer's shard. Sans-IO: datagrams in, datagrams out,
-// time is an argument.
+// Questions and answers by which a host finds the queue pair of a peer's shard. Sans-IO: functions take the time and
+// received datagrams as arguments, and return datagrams to send.
 //
-// Packets to a queue pair need its number and its key (Q_Key), which only its owner knows. The question is a UDP
-// datagram of the kernel to the IP address and port of the shard, so it reaches the host that the network takes for
-// that address: an answer is as trustworthy as one of ARP. Only a host that sees the question can answer it, because it
-// contains 64 random bits and accepts one answer. The answer must come from the address that was asked.
+// To send to a queue pair, a host needs its number and its key (Q_Key), which only the owner knows. The question is a
+// UDP datagram to the IP address and port of the shard. The kernel sends it, so it reaches the host to which the
+// network assigns that address. An answer is therefore as trustworthy as an ARP reply. Only a host that sees the
+// question can answer it, because the question contains 64 random bits. Only one answer is accepted. It must come from
+// the address that was asked.
 //
-// A question with a forged sender is not amplified: an answer is as long as a question, and each IP address gets at
-// most answers_per_second. This is counted in buckets by a secret hash: a flood from one address affects only the few
-// others in the same bucket. If a flood is forged in a host's name, that host shares its answers with the flood, since
-// nothing in a question proves the sender.
+// A question with a forged sender is not amplified, because an answer is as long as a question, and each IP address
+// gets at most answers_per_second answers. A secret hash assigns addresses to the buckets in which answers are counted.
+// A flood from one address affects only the few other addresses in its bucket. If an attacker forges questions in a
+// host's name, that host shares its answers with the flood, because nothing in a question proves the sender.
 //
-// Packets from thousands of forged addresses, which the transport would answer, cause one question each; repeated
-// questions have a limit for all peers together. Peers that have not answered take at most a quarter of the table if
-// others need it; the oldest of them is replaced first. So at least three quarters of the table keep the most recently
-// used peers that have answered. A peer that is removed keeps its existing routes, and is asked as an unknown one
-// later.
+// The transport would answer packets from thousands of forged addresses. Each of these addresses causes one question.
+// Repeated questions have a limit for all peers together. If the table is full, peers that have not answered occupy at
+// most a quarter of it, and the oldest of them is replaced first. So at least three quarters of the table contain the
+// most recently used peers that have answered. A removed peer keeps its existing routes. When it is needed again, it is
+// asked like an unknown peer.
+//
+// Format of a datagram, in network byte order, with the offset of each field:
 //
 //   0 "MLVB", 4 version, 5 kind (1 question, 2 answer), 6 maximum message length in bytes of the queue pair,
 //   8 nonce, 16 number of the queue pair, 20 its key, 24 local identifier (InfiniBand), 26 zeros up to 32
 //
-// In network byte order; in a question all fields after the kind but the nonce are zero. An address in use is asked
-// again each `fresh_for`, so that the new queue pair of a restarted peer is found. Without an answer the known one
-// stays: the transport detects whether a peer is alive.
+// In a question all fields after the kind are zero, except the nonce. An address in use is asked again after each
+// `fresh_for`, so that the new queue pair of a restarted peer is found. Without an answer the known queue pair stays in
+// use, because the transport detects whether a peer is alive.
 #pragma once
 
 #include <array>
@@ -42,11 +45,11 @@
 
 namespace mltcp::rdma {
 
-/// What is needed to send packets to a shard.
+/// What a host needs to send packets to a shard.
 struct RemoteQueue {
-  std::uint32_t number = 0;   ///< 24 bits, not 0
-  std::uint32_t key = 0;      ///< Q_Key
-  std::uint16_t lid = 0;      ///< InfiniBand: local identifier of its port in the subnet
+  std::uint32_t number = 0;   ///< number of the queue pair; 24 bits, not 0
+  std::uint32_t key = 0;      ///< Q_Key of the queue pair
+  std::uint16_t lid = 0;      ///< local identifier of the peer's port in the subnet; only for InfiniBand
   std::uint16_t longest = 0;  ///< maximum message in bytes, including the shim
 
   bool operator==(const RemoteQueue&) const = default;
@@ -54,24 +57,24 @@ struct RemoteQueue {
 
 struct ResolutionConfig {
   std::uint32_t max_peers = 4096;
-  Nanos first_retry{50'000'000};  ///< doubled after each question without an answer
+  Nanos first_retry{50'000'000};  ///< time until a question is repeated; doubled after each question without an answer
   std::uint32_t max_questions = 5;
-  Nanos unreachable_for{1'000'000'000};  ///< after the last question, before an unreachable peer is asked again
+  Nanos unreachable_for{1'000'000'000};  ///< time for which an unreachable peer is not asked again
   Nanos fresh_for{1'000'000'000};
-  std::uint32_t answers_per_second = 1024;  ///< maximum to one IP address
-  std::uint32_t repeats_per_second = 4096;  ///< maximum repeated questions, for all peers together
+  std::uint32_t answers_per_second = 1024;  ///< maximum number of answers per second to one IP address
+  std::uint32_t repeats_per_second = 4096;  ///< maximum number of repeated questions per second, for all peers together
 };
 
 struct ResolutionCounters {
   std::uint64_t questions = 0;
-  std::uint64_t answers = 0;      ///< sent
-  std::uint64_t unanswered = 0;   ///< questions beyond answers_per_second
-  std::uint64_t learnt = 0;       ///< peers found, or found with another queue pair
+  std::uint64_t answers = 0;      ///< answers sent
+  std::uint64_t unanswered = 0;   ///< questions not answered because of answers_per_second
+  std::uint64_t learnt = 0;       ///< answers that reported an unknown or changed queue pair
   std::uint64_t unreachable = 0;  ///< peers that did not answer
-  std::uint64_t unasked = 0;      ///< answers without a question
+  std::uint64_t unasked = 0;      ///< answers that match no open question
   std::uint64_t malformed = 0;    ///< datagrams that are neither questions nor answers
-  std::uint64_t unrepeated = 0;   ///< questions beyond repeats_per_second
-  std::uint64_t displaced = 0;    ///< unanswered peers that were removed to make room for others
+  std::uint64_t unrepeated = 0;   ///< questions not repeated because of repeats_per_second
+  std::uint64_t displaced = 0;    ///< peers that were removed before they answered, to make room for others
 };
 
 class Resolution {
@@ -90,20 +93,23 @@ class Resolution {
     Datagram bytes{};
   };
 
-  /// `own`: the shards' queue pairs. `random`: returns unpredictable numbers.
+  /// `own` contains the queue pair of each shard. `random` must return unpredictable numbers.
   Resolution(const ResolutionConfig& config, std::vector<RemoteQueue> own, std::function<std::uint64_t()> random);
 
-  /// The queue pair at `address`. Unless it is known and fresh, a question from `shard` becomes due in next().
+  /// Returns what is known about the queue pair at `address`. Unless it is known and fresh, a question from `shard`
+  /// becomes due in next().
   Found find(std::uint16_t shard, const Address& address, Nanos now);
-  /// Handles a datagram that arrived at a shard's address. True if find() of `from` may have changed.
+  /// Handles a datagram that arrived at a shard's address. Returns true if the result of find() for `from` may have
+  /// changed.
   bool receive(std::uint16_t shard, const Address& from, std::span<const std::byte> bytes, Nanos now);
-  /// The next datagram that is due; false if there is none. Call it after find(), receive() and at deadline().
+  /// Sets `out` to the next datagram that is due; returns false if there is none. Call until it returns false: after
+  /// find(), after receive(), and at deadline().
   bool next(Outgoing& out, Nanos now);
-  /// When to call next() again by itself; never() if not at all.
+  /// Returns the time at which next() must be called even without new events; never() if not at all.
   [[nodiscard]] Nanos deadline() const;
-  /// The known queue pair of `address` is useless: treats the peer as unreachable.
+  /// Treats the peer at `address` as unreachable, because its known queue pair is useless.
   void give_up(const Address& address, Nanos now);
-  /// Addresses that became unreachable or were removed unanswered since the last call.
+  /// Returns the addresses that became unreachable, or were removed before they answered, since the last call.
   std::vector<Address> take_unreachable() { return std::exchange(lost_, {}); }
 
   [[nodiscard]] const ResolutionCounters& counters() const { return counters_; }
@@ -112,18 +118,19 @@ class Resolution {
   struct Peer {
     State state = State::asked;
     RemoteQueue queue;
-    std::uint64_t nonce = 0;      ///< of the open question
-    std::uint16_t shard = 0;      ///< that asks
-    std::uint32_t questions = 0;  ///< without an answer
-    Nanos due = Nanos::never();   ///< time of the next question or of giving up; unreachable: when that state ends
-    Nanos known_at{};             ///< time of the latest answer
-    Nanos used_at{};              ///< time of the last use; asked: of the beginning
+    std::uint64_t nonce = 0;      ///< random number of the open question
+    std::uint16_t shard = 0;      ///< number of the shard that asks
+    std::uint32_t questions = 0;  ///< number of questions without an answer
+    /// Time of the next question or of giving up. For State::unreachable, the end of that state.
+    Nanos due = Nanos::never();
+    Nanos known_at{};  ///< time of the latest answer
+    Nanos used_at{};   ///< time of the last use; for State::asked, time at which that state began
   };
   using Peers = std::unordered_map<Address, Peer, KeyedHash>;
   using Entry = Peers::value_type;
   using ByTime = std::set<std::pair<Nanos, Address>>;
 
-  /// Rate limit; at most the events of one second accumulate.
+  /// A rate limit with a burst of up to one second's events.
   class Allowance {
    public:
     bool take(std::uint32_t per_second, Nanos now);
@@ -149,11 +156,11 @@ class Resolution {
   const std::function<std::uint64_t()> random_;
   const KeyedHash hash_;
   Peers peers_;
-  ByTime due_;                    ///< entries for next(), by time
-  std::array<ByTime, 3> by_use_;  ///< all peers by last use, for each state
+  ByTime due_;                    ///< entries for next(), ordered by time
+  std::array<ByTime, 3> by_use_;  ///< for each state, its peers ordered by last use
   std::deque<Outgoing> answers_;
   std::vector<Address> lost_;
-  std::vector<Allowance> answering_;  ///< by a hash of the asker's IP address
+  std::vector<Allowance> answering_;  ///< limits of answers, by a hash of the asker's IP address
   Allowance repeating_;
   ResolutionCounters counters_;
 };

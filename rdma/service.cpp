@@ -1,4 +1,4 @@
-// The service thread; see service.h.
+// The service thread of a datapath on verbs; see service.h.
 #include "mltcp/rdma/service.h"
 
 #include <poll.h>
@@ -13,15 +13,16 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Interval at which the port is checked, even without events.
+/// Interval at which the port is checked, even if there are no events.
 constexpr Nanos kLook{1'000'000'000};
-/// Maximum datagrams of one socket in a row, so that a flood at one shard does not delay the others.
+/// Maximum number of datagrams taken from one socket in a row, so that a flood at one shard does not delay the others.
 constexpr int kMaxDatagrams = 64;
 
 constexpr std::uint8_t kUniversalBit = 2;
 
-/// Devices derive RoCEv2's UDP source port from the flow label, and switches choose one of several paths by it. The
-/// label is computed from the packet's UDP ports, which no header contains here. 0 would mean none.
+/// Returns a flow label, which is a hash of the packet's UDP ports. No header contains these ports here. Devices derive
+/// RoCEv2's UDP source port from the label, and switches choose one of several paths by that port. The label is never
+/// 0, which would mean none.
 std::uint32_t flow_label(std::uint16_t from, std::uint16_t to) {
   constexpr std::uint32_t bits = 20;
   const std::uint32_t mixed = (std::uint32_t{from} << 16 | to) * 0x9E3779B1U;
@@ -81,21 +82,21 @@ void Service::run() {
     const Nanos before = monotonic_now();
     const bool is_full = std::any_of(shards_.begin(), shards_.end(), [](const auto& s) { return !s->unsent.empty(); });
     const Nanos most = is_full ? Nanos(1'000'000) : std::min(kLook, std::max(resolution_.deadline() - before, Nanos()));
-    // Rounded up, so that a deadline is not approached in many short waits.
+    // Round up, so that the thread does not wake many times shortly before a deadline.
     poll(files.data(), files.size(), static_cast<int>((most.count + 999'999) / 1'000'000));
     if ((files[0].revents & POLLIN) != 0) wake_.reset();
     const Nanos now = monotonic_now();
     if (files[1].revents != 0 || now - looked_at >= kLook) {
       looked_at = now;
       look(now);
-      // A file that has failed yields no more events, but poll(2) would report it for ever.
+      // A failed file yields no more events, but poll(2) would report it for ever, so ignore it from now on.
       if (device_.is_gone() || (files[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) files[1].fd = -1;
     }
     step(now);
   }
 }
 
-/// Takes the device's events.
+/// Handles the device's events, and renews handles if the index of the GID has changed.
 void Service::look(Nanos now) {
   if (device_.take_events())
     for (const auto& shard : shards_) shard->mailbox->shard_wake.wake();
@@ -110,7 +111,8 @@ void Service::step(Nanos now) {
   for (std::uint16_t number = 0; number < shards_.size(); ++number) {
     take_requests(number, now);
     take_datagrams(number, now);
-    // Before the next shard's, so that a flood at one shard leaves room for answers of the others.
+    // Send before the next shard's datagrams are taken, so that a flood at one shard leaves room for answers of the
+    // others.
     send_datagrams(now);
   }
   for (const Address& lost : resolution_.take_unreachable()) tell_lost(lost);
@@ -132,7 +134,7 @@ void Service::send_datagrams(Nanos now) {
   while (resolution_.next(out, now)) shards_[out.shard]->socket->send(out.to, out.bytes);
 }
 
-/// Sends the latest state of each changed route, skipping earlier ones.
+/// Sends the shard the latest state of each changed route. Skips older states that were not sent.
 void Service::send_news(Shard& shard) {
   bool has_news = false;
   for (; !shard.unsent.empty(); shard.unsent.pop_front()) {
@@ -157,7 +159,7 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
     const bool is_current = route.is_used && route.generation == request->generation;
     switch (request->kind) {
       case RouteRequest::Kind::want:
-        // A route is wanted again only after it was unreachable, so no packet uses its handles.
+        // A route in use is wanted again only after it was unreachable, so no packet uses its handles.
         release(place);
         route.is_used = true;
         route.traffic_class = request->traffic_class;
@@ -179,17 +181,17 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
         break;
     }
   }
-  wake_.wake();  // there may be more
+  wake_.wake();  // there may be more requests
 }
 
-/// Looks up a route's peer, and tells the shard what has changed.
+/// Looks up the peer of a route, and tells the shard if its state has changed.
 void Service::look_up(Place place, Nanos now) {
   const Address address = asked(route_of(place).destination);
   const Resolution::Found found = resolution_.find(place.shard, address, now);
   if (found.state == Resolution::State::known) {
     find_handle(place, found.queue);
-    // For a peer that has answered before and is absent now, each attempt would block this thread while the kernel
-    // looks for its MAC address. When it answers again, the kernel knows that address.
+    // The peer has answered before, but is absent now. Each further attempt would block this thread while the kernel
+    // looks for its MAC address. When the peer answers again, the kernel knows that address.
     if (route_of(place).handle == nullptr) resolution_.give_up(address, now);
   } else if (found.state == Resolution::State::unreachable && route_of(place).handle == nullptr) {
     tell(place, Resolution::State::unreachable, {});
@@ -214,7 +216,7 @@ void Service::find_handle(Place place, const RemoteQueue& queue) {
     route.former = std::exchange(route.handle, made);
     route.gid_index = gid_index_;
     route.lid = lid;
-    route.told = Resolution::State::asked;  // forces news, for the new handle
+    route.told = Resolution::State::asked;  // causes news, because the handle is new
   }
   if (route.handle != nullptr)
     tell(place, Resolution::State::known, queue);
@@ -236,7 +238,8 @@ void Service::tell_all_of(const Address& address, Nanos now) {
   for (const Place place : found->second) look_up(place, now);
 }
 
-/// No host answers at `address`, or it is no longer asked for. Shards may ask again later.
+/// Tells shards that `address` is unreachable. No host answers there, or Resolution has removed the peer. Shards may
+/// ask again later.
 void Service::tell_lost(const Address& address) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;

@@ -1,9 +1,11 @@
-// The service thread of a datapath on verbs. It makes system calls, waits and allocates, so that shards need not. It
-// asks and answers for queue pairs (resolution.h), creates and frees address handles, and takes the device's events.
+// The service thread of a datapath on verbs. The thread makes system calls, waits and allocates memory in place of the
+// shards. It asks peers for their queue pairs and answers such questions (resolution.h). It creates and frees address
+// handles, and takes the device's events.
 //
-// A shard numbers its routes, below kRoutes, and asks through its mailbox; the answer contains what a send request
-// needs. This thread owns the handles; a shard reports when it no longer uses one. If a route needs a new handle (the
-// GID or the peer's local identifier has changed), it has two handles until the old one is unused, never three.
+// A shard gives each route a number below kRoutes, and requests it through its mailbox. The answer contains what a send
+// request needs. The service owns the handles; a shard reports when it no longer uses one. If the GID or the peer's
+// local identifier changes, the route needs a new handle. It then has two handles until the old one is unused, but
+// never three.
 #pragma once
 
 #include <atomic>
@@ -24,35 +26,36 @@
 
 namespace mltcp::rdma {
 
-/// Maximum routes of a shard: one for each destination and traffic class.
+/// Maximum number of routes of a shard. There is one route per destination and traffic class.
 inline constexpr std::uint32_t kRoutes = 4096;
 
 struct ServiceConfig {
   Gid gid{};
-  std::vector<RemoteQueue> queues{};  ///< of the shards
+  std::vector<RemoteQueue> queues{};  ///< queue pair of each shard
   ResolutionConfig resolution{};
 };
 
-/// The IP address at which to ask for the queue pair of a GID. On RoCE it is the GID itself, on InfiniBand the
-/// link-local address that IP over InfiniBand derives from the port's GUID (RFC 4391 section 8).
+/// Returns the IP address at which to ask for the queue pair of a GID. On RoCE, this address is the GID itself. On
+/// InfiniBand, it is the link-local address that IP over InfiniBand derives from the port's GUID (RFC 4391 section 8).
 Address asked_at(const Address& gid, bool is_infiniband);
 
 class Service {
  public:
-  /// `sockets`: one per shard, bound to the shards' addresses.
+  /// `sockets` contains one socket per shard, bound to the shard's address.
   Service(Device& device, const ServiceConfig& config, std::vector<std::unique_ptr<KernelSocket>> sockets);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  /// Nothing happens before; stop() waits for the thread. Handles exist until the destructor.
+  /// Starts the thread. stop() ends the thread and waits for its end. Handles exist until the destructor runs.
   void start();
   void stop();
 
   [[nodiscard]] Mailbox& mailbox(std::uint16_t shard) { return *shards_[shard]->mailbox; }
-  /// Tells the thread that there are requests. Any thread.
+  /// Tells the thread that there are requests. May be called from any thread.
   void wake() const { wake_.wake(); }
-  // For tests, instead of start(): one round of the thread's work, and its check of the device.
+  // Tests call these functions instead of start(). step() is one round of the thread's work, and look() checks the
+  // device.
   void step(Nanos now);
   void look(Nanos now);
   [[nodiscard]] const ResolutionCounters& counters() const { return resolution_.counters(); }
@@ -64,12 +67,12 @@ class Service {
     std::uint8_t service_level = 0;
     std::uint32_t generation = 0;
     Address destination{};
-    // The state that the shard knows, or that is queued for it.
+    // The state that the shard knows, or that is queued for the shard.
     Resolution::State told = Resolution::State::asked;
     RemoteQueue queue{};
     ibv_ah* handle = nullptr;
     bool is_unsent = false;
-    // The arguments of the current handle.
+    // Arguments with which the current handle was created.
     std::uint8_t gid_index = 0;
     std::uint16_t lid = 0;
     ibv_ah* former = nullptr;  ///< the previous handle, which the shard may still be using
@@ -78,7 +81,7 @@ class Service {
     std::unique_ptr<Mailbox> mailbox = std::make_unique<Mailbox>();
     std::unique_ptr<KernelSocket> socket;
     std::vector<Route> routes{kRoutes};
-    std::deque<std::uint32_t> unsent;  ///< routes with news to send
+    std::deque<std::uint32_t> unsent;  ///< numbers of the routes with news to send
   };
   struct Place {
     std::uint16_t shard = 0;
@@ -98,7 +101,7 @@ class Service {
   void release(Place place);
   void free_handle(ibv_ah*& handle);
   [[nodiscard]] Route& route_of(Place place) { return shards_[place.shard]->routes[place.route]; }
-  /// The address at which to ask for it.
+  /// Returns the address at which to ask for the queue pair of `destination`.
   [[nodiscard]] Address asked(const Address& destination) const {
     return asked_at(destination, device_.facts().is_infiniband);
   }
@@ -108,7 +111,8 @@ class Service {
   SystemRandom random_;
   std::vector<std::unique_ptr<Shard>> shards_;
   Resolution resolution_;
-  std::unordered_map<Address, std::vector<Place>, KeyedHash> places_;  ///< routes by the address at which to ask
+  /// Routes by the address at which to ask for the peer's queue pair.
+  std::unordered_map<Address, std::vector<Place>, KeyedHash> places_;
   std::uint8_t gid_index_;
   WakeFile wake_;
   std::atomic<bool> stops_{false};

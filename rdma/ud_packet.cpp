@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kIpv4At = kGrhBytes - encap::kIpv4Bytes;
 constexpr std::uint8_t kUdp = 17;
-constexpr std::uint32_t kTransportBytes = 12 + 8;  // base and datagram transport headers
+constexpr std::uint32_t kTransportBytes = 12 + 8;  // sizes of the base and datagram transport headers
 constexpr std::uint32_t kInvariantCrcBytes = 4;
-constexpr std::uint32_t kLocalRouteBytes = 8;  // with the variant CRC, 10
+constexpr std::uint32_t kLocalRouteBytes = 8;  // local route header, without the variant CRC
 constexpr std::uint32_t kVariantCrcBytes = 2;
 
 std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t at) {
@@ -33,7 +33,7 @@ std::uint8_t hops_of(std::uint8_t time_to_live) {
 bool read_ipv4(std::span<const std::byte> ip, Arrival& out, Address& destination, std::uint8_t& traffic) {
   constexpr std::uint8_t no_options = 0x45;
   if (byte_at(ip, 0) != no_options || byte_at(ip, 9) != kUdp) return false;
-  // Software devices omit the checksum (0) if a packet never leaves the machine.
+  // Software devices leave the checksum 0 if a packet never leaves the machine.
   if (encap::sum(ip.data(), encap::kIpv4Bytes) != 0xFFFF && word_at(ip, 10) != 0) return false;
   traffic = byte_at(ip, 1);
   out.hops = hops_of(byte_at(ip, 8));
@@ -85,7 +85,7 @@ bool is_host(const Address& address, const Address& own) {
     return address.ip[0] != 0xFF && (address.ip != loopback || own.ip == loopback);
   }
   constexpr std::uint8_t loopback = 127;
-  constexpr std::uint8_t kFirstGroup = 224;  // multicast, reserved and broadcast addresses
+  constexpr std::uint8_t kFirstGroup = 224;  // first octet of multicast, reserved and broadcast addresses
   const std::uint8_t network = address.ip[12];
   return network != 0 && network < kFirstGroup && (network != loopback || (own.is_v4() && own.ip[12] == loopback));
 }
@@ -94,7 +94,7 @@ bool read_arrival(std::span<const std::byte> message, Network network, const Add
   if (message.size() < kGrhBytes + kShimBytes) return false;
   std::uint8_t traffic = 0;
   Address destination;
-  constexpr std::uint8_t infiniband_transport = 0x1B;  // the GRH's next header
+  constexpr std::uint8_t infiniband_transport = 0x1B;  // value of the next-header field in the route header
   const bool is_valid =
       network == Network::roce_v4
           ? read_ipv4(message.subspan(kIpv4At, encap::kIpv4Bytes), out, destination, traffic)
@@ -104,7 +104,7 @@ bool read_arrival(std::span<const std::byte> message, Network network, const Add
   out.priority = encap::kClassSelectors.priority(static_cast<std::uint8_t>(traffic >> 2));
   out.ecn = static_cast<Ecn>(traffic & 3);
   if (network == Network::infiniband) {
-    // Its switches do not mark: the traffic class has no ECN codepoint, and only routers count hops.
+    // InfiniBand switches do not mark packets, so the traffic class has no ECN codepoint. Only routers count hops.
     out.ecn = Ecn::not_ect;
     out.hops = 0;
   }

@@ -2,14 +2,14 @@
 // arrival, and a shim of this project.
 //
 // The 40 bytes are the Global Route Header (InfiniBand Architecture Specification, volume 1, section 8.3). On RoCEv2
-// (annex A17) they are the packet's IP header: all 40 for IPv6; for IPv4 the last 20, and the first 20 are undefined.
-// Both contain the sender's address, which is its GID. On RoCEv2 they also contain the received ECN codepoint, DSCP and
-// TTL.
+// (annex A17) they contain the packet's IP header instead. An IPv6 header fills all 40 bytes. An IPv4 header is in the
+// last 20 bytes, and the first 20 bytes are undefined. Each of these headers contains the sender's address, which is
+// its GID. On RoCEv2 the IP header also contains the received ECN codepoint, DSCP and TTL.
 //
 //   shim:  0 source UDP port, 2 destination UDP port, 4 the packet; in network byte order
 //
-// The ports are those of `Address`. No UDP header contains them, since RoCEv2 uses its own port for all packets.
-// Sans-IO.
+// The ports are those of `Address`. No UDP header contains them, because RoCEv2 uses its own port for all packets. This
+// code is sans-IO: it makes no system calls.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace mltcp::rdma {
 
 inline constexpr std::size_t kGrhBytes = 40;
 inline constexpr std::size_t kShimBytes = 4;
-/// Size of a message, which is one packet: the shortest and the longest MTU of InfiniBand.
+/// Limits in bytes for the maximum size of a message: InfiniBand's smallest and largest MTU. A message is one packet.
 inline constexpr std::uint32_t kMinMessage = 256;
 inline constexpr std::uint32_t kMaxMessage = 4096;
 using Shim = std::array<std::byte, kShimBytes>;
@@ -36,14 +36,16 @@ enum class Network : std::uint8_t {
   infiniband,
 };
 
-/// Bytes that an IP packet (RoCEv2), or an InfiniBand packet after its local route header, has beyond the message.
+/// Returns the number of bytes that an IP packet (RoCEv2) has in addition to the message. On InfiniBand, the local
+/// route header does not count.
 std::uint32_t network_overhead(Network network);
-/// Bytes on the wire beyond the packet: link, network and transport headers, checksums, the shim.
+/// Returns the number of bytes on the wire in addition to the packet: link, network and transport headers, checksums
+/// and the shim.
 std::uint32_t wire_overhead(Network network);
 
 Shim make_shim(std::uint16_t source_port, std::uint16_t destination_port);
 
-/// Traffic class of a packet: DSCP class selector and ECN codepoint (RFC 2474, RFC 3168).
+/// Returns the traffic class of a packet: DSCP class selector and ECN codepoint (RFC 2474, RFC 3168).
 std::uint8_t traffic_class(const TxPacket& packet);
 
 struct Arrival {
@@ -54,12 +56,13 @@ struct Arrival {
   std::uint8_t hops = 0;
 };
 
-/// Whether a host with address `own` can have `address` as its peer. Multicast and unspecified addresses are excluded,
-/// and loopback unless `own` is one.
+/// Returns whether a host with address `own` can have a peer with `address`. Multicast and unspecified addresses are
+/// excluded. A loopback address is excluded unless `own` is one.
 bool is_host(const Address& address, const Address& own);
 
-/// Reads the 40 bytes and the shim of a message. False if they are invalid: too short, another IP version, a wrong
-/// checksum of the IPv4 header, or a sender that is no host. `own` is the destination GID.
+/// Reads the 40 bytes and the shim of a message. `own` is the GID of the receiving host. Returns false if the message
+/// is too short, has the wrong IP version, IPv4 checksum or destination, or comes from an address that no host can
+/// have.
 bool read_arrival(std::span<const std::byte> message, Network network, const Address& own, Arrival& out);
 
 }  // namespace mltcp::rdma

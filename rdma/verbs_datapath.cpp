@@ -1,5 +1,5 @@
-// A port of an RDMA device as a host's datapath, one datagram queue pair per shard; see register_datapath.h and
-// verbs_name.h. Ethernet frames: raw_datapath.cpp.
+// A port of an RDMA device as a host's datapath, with one datagram queue pair per shard; see register_datapath.h and
+// verbs_name.h. raw_datapath.cpp is the datapath for Ethernet frames.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,12 +32,13 @@ namespace mltcp::rdma {
 namespace {
 
 constexpr std::uint32_t kPieces = 3;
-/// Time between the two readings that calibrate the TSC: accurate to some millionths.
+/// Minimum time between the two readings that calibrate the TSC. The result is then accurate to a few parts per
+/// million.
 constexpr Nanos kCalibration{50'000'000};
-/// Keys with the highest bit set belong to the kernel (controlled Q_Keys).
+/// Excludes the highest bit of a key, because keys with that bit belong to the kernel (controlled Q_Keys).
 constexpr std::uint32_t kKeyMask = 0x7FFFFFFF;
 
-/// The place of a host: its GID and its address, with the first UDP port.
+/// The GID and address of a host. The address contains the UDP port of shard 0.
 struct Site {
   Gid gid;
   Network network = Network::roce_v4;
@@ -45,7 +46,8 @@ struct Site {
   std::uint32_t longest_message = 0;
 };
 
-/// Longest message for IP packets of `mtu` bytes; 0: the device's MTU.
+/// Returns the maximum message in bytes for IP packets of config.mtu bytes. If config.mtu is 0, returns the device's
+/// maximum.
 std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFacts& facts, Network network) {
   if (config.mtu == 0) return facts.longest_message;
   const std::uint32_t overhead = network_overhead(network);
@@ -72,7 +74,7 @@ Site site_of(const HostDatapathConfig& config, const VerbsName& name, const Devi
   return site;
 }
 
-/// The sockets for questions about queue pairs.
+/// Opens the sockets through which shards ask for queue pairs.
 std::vector<std::unique_ptr<KernelSocket>> question_sockets(const Site& site, const DeviceFacts& facts,
                                                             std::uint32_t shards) {
   return sockets_of(asked_at(site.address, facts.is_infiniband), site.gid.interface, shards);
@@ -82,12 +84,12 @@ class VerbsDatapath final : public HostDatapath {
  public:
   VerbsDatapath(const HostDatapathConfig& config, std::unique_ptr<Device> device)
       : config_(config), name_(check_config(config)), device_(std::move(device)), time_(clock_) {
-    // The address decides later; until then assume IPv4.
+    // The host's address determines the network later. Until then, assume IPv4.
     site_.longest_message = longest_message(config_, device_->facts(), Network::roce_v4);
     keep_on_named_cpu(config);
   }
   ~VerbsDatapath() override {
-    // Queue pairs use handles of the service, which uses the device.
+    // The order matters: queue pairs use handles of the service, which uses the device.
     if (service_ != nullptr) service_->stop();
     ios_.clear();
     service_.reset();
@@ -120,7 +122,7 @@ class VerbsDatapath final : public HostDatapath {
     const DeviceFacts& facts = device_->facts();
     const Site site = site_of(config_, name_, facts, place);
     if (const std::string down = device_->why_down(); !down.empty()) throw RunError(down);
-    // The TSC is the clock that is read each round.
+    // Calibrate the TSC, because the loop reads the time in each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
     auto sockets = question_sockets(site, facts, std::max<std::uint32_t>(place.shards, 1));
@@ -191,7 +193,7 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
   if (name.is_raw) return check_raw(config, place, *device, *kernel_network());
   const Site site = site_of(config, name, device->facts(), place);
   if (const std::string down = device->why_down(); !down.empty()) throw InputError(down);
-  // Binding shows whether the UDP ports are free.
+  // Binding sockets shows whether the UDP ports are free.
   question_sockets(site, device->facts(), std::max<std::uint32_t>(place.shards, 1));
 }
 

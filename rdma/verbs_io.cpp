@@ -1,4 +1,4 @@
-// Datapaths on queue pairs; see verbs_io.h.
+// Datapaths on datagram queue pairs; see verbs_io.h.
 #include "mltcp/rdma/verbs_io.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ bool VerbsIo::request(VerbsRoute& route, Nanos now) {
   return true;
 }
 
-/// Asks again for a route that is known or being asked for; restarts one to an unreachable peer.
+/// Requests a route to an unreachable peer anew. For other routes, asks whether they have changed.
 void VerbsIo::refresh(VerbsRoute& route, Nanos now) {
   if (route.state == Resolution::State::unreachable) {
     if (route.busy == 0) request(route, now);
@@ -71,7 +71,7 @@ void VerbsIo::refresh(VerbsRoute& route, Nanos now) {
     on_refreshed(route, now);
 }
 
-/// False if the mailbox is full.
+/// Returns false if the mailbox is full.
 bool VerbsIo::vacate(const VerbsRoute& route) {
   return mailbox_->requests.push({.kind = RouteRequest::Kind::release,
                                   .route = number_of(route),
@@ -111,7 +111,7 @@ bool VerbsIo::is_sendable(const TxPacket& packet) const {
          packet.fits(limits_.max_packet_bytes);
 }
 
-/// Writes shim, header and, if `with_payload`, payload into a buffer; returns the number of bytes.
+/// Writes the shim, the header and, if `with_payload`, the payload into a buffer. Returns the number of bytes.
 std::uint32_t VerbsIo::copy(const TxPacket& packet, const VerbsRoute& route, bool with_payload,
                             std::uint32_t buffer) const {
   std::byte* const begin = work_.send_buffer(buffer);
@@ -161,7 +161,7 @@ bool VerbsIo::send_now(const TxPacket& packet, VerbsRoute& route) {
 
 // ---- Receiving ----
 
-/// Whether the message is a packet for the transport; if so, sets `out`.
+/// Returns whether the message is a packet for the transport. If so, sets `out`.
 bool VerbsIo::accept(const ibv_wc& done, RxPacket& out) {
   const std::span<const std::byte> message = work_.take(done);
   if (message.empty()) [[unlikely]]

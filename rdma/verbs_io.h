@@ -1,14 +1,14 @@
 // A shard's datapath on an unreliable datagram queue pair.
 //
-// Routes, waiting and bursts are in internal/pair_io.h; posting of requests and their completions in
-// internal/work_queues.h.
+// internal/pair_io.h handles routes, waiting packets and bursts. internal/work_queues.h posts requests and takes their
+// completions.
 //
-// Sending: short packets are sent inline, gathered from shim, header and payload. The device gathers a payload in
-// place, after shim and header in a buffer, if the packet has a hold and the payload is in registered memory. All other
-// packets are copied into a buffer. Packets to a peer with an unknown queue pair wait while the service thread asks
-// (service.h).
+// Sending: short packets are sent inline, gathered from shim, header and payload. If a packet has a hold and its
+// payload is in registered memory, the device reads the payload in place, and shim and header are in a buffer. All
+// other packets are copied into a buffer. If a peer's queue pair is unknown, the packet waits while the service thread
+// asks for it (service.h).
 //
-// Receiving: the transport gets the bytes after the 40 bytes of the route header and the shim (ud_packet.h).
+// Receiving: the transport gets the bytes after the route header (40 bytes) and the shim (ud_packet.h).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -30,22 +30,22 @@
 namespace mltcp::rdma {
 
 struct VerbsIoConfig {
-  Address address;  ///< of the shard, with its UDP port
+  Address address;  ///< address of the shard, with its UDP port
   Network network = Network::roce_v4;
-  std::uint32_t longest_message = 1024;  ///< including the shim
+  std::uint32_t longest_message = 1024;  ///< maximum message in bytes, including the shim
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t max_pieces = 3;  ///< maximum that the device gathers
-  std::uint32_t key = 0;         ///< Q_Key
+  std::uint32_t max_pieces = 3;  ///< maximum number of pieces that the device gathers
+  std::uint32_t key = 0;         ///< Q_Key of the queue pair
   std::uint32_t inline_bytes = 256;
-  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all payload is copied
+  std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0 if all payload is copied
 };
 
 struct VerbsIoCounters : WorkCounters {
-  std::uint64_t too_long = 0;    ///< longer than the peer's queue pair accepts
-  std::uint64_t no_header = 0;   ///< received without a route header
-  std::uint64_t bad_header = 0;  ///< with an invalid route header
-  std::uint64_t not_for_us = 0;  ///< for another UDP port
+  std::uint64_t too_long = 0;    ///< packets longer than the peer's queue pair accepts
+  std::uint64_t no_header = 0;   ///< messages received without a route header
+  std::uint64_t bad_header = 0;  ///< messages received with an invalid route header
+  std::uint64_t not_for_us = 0;  ///< messages received for another UDP port
 };
 
 struct VerbsRoute {
@@ -57,9 +57,9 @@ struct VerbsRoute {
   ibv_ah* handle = nullptr;
   RemoteQueue queue{};
   std::uint32_t generation = 0;
-  std::uint32_t busy = 0;         ///< number of packets that use it or wait for it
+  std::uint32_t busy = 0;         ///< number of packets that use this route or wait for it
   std::uint64_t handle_from = 0;  ///< position of the first packet that may use `handle`
-  Nanos ask_at{};                 ///< when to ask again: known: whether it is still right; unreachable: for the peer
+  Nanos ask_at{};                 ///< when to ask the service thread about this route again
   Nanos used_at{};
 };
 
@@ -67,20 +67,21 @@ class VerbsIo final : public PairIo<VerbsIo, VerbsRoute, VerbsIoCounters, Servic
  public:
   static constexpr std::uint32_t kMaxWaiting = WorkQueues::kMaxWaiting;
   static constexpr Nanos kRecoverAfter = WorkQueues::kRecoverAfter;
-  /// How long narrow_peer() reports a message that was too long for its peer.
+  /// Time for which narrow_peer() reports a message that was too long for its peer.
   static constexpr Nanos kNarrowFor{5'000'000'000};
 
-  /// Creates the queue pair. The service learns its number later, and is asked through its mailbox. Throws RunError.
+  /// Creates the queue pair. attach() must be called before the first packet. Throws RunError if the device refuses.
   VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config);
 
-  /// What peers need to know to send here.
+  /// Returns what peers need to send to this queue pair.
   [[nodiscard]] RemoteQueue own_queue() const;
-  /// A peer whose queue pair accepts only shorter messages than one recently sent there; empty: none. Any thread.
+  /// Returns a peer whose queue pair accepts only shorter messages than one recently sent to it; empty if there is
+  /// none. May be called from any thread.
   [[nodiscard]] std::optional<Address> narrow_peer() const;
 
  private:
   friend PairIo;
-  static constexpr std::size_t kPieces = 3;  // shim, header, payload
+  static constexpr std::size_t kPieces = 3;  // shim, header and payload
 
   struct Narrow {
     Address peer{};
@@ -108,7 +109,7 @@ class VerbsIo final : public PairIo<VerbsIo, VerbsRoute, VerbsIoCounters, Servic
   bool accept(const ibv_wc& done, RxPacket& out);
 
   const VerbsIoConfig config_;
-  Versioned<Narrow> narrow_;  ///< written by the shard alone
+  Versioned<Narrow> narrow_;  ///< written only by the shard's thread
 };
 
 }  // namespace mltcp::rdma

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPrefix = "verbs:";
 constexpr std::string_view kKind = "verbs";
 constexpr std::string_view kRaw = "raw";
-constexpr std::size_t kLongestDevice = 63;  // IB_DEVICE_NAME_MAX - 1
+constexpr std::size_t kLongestDevice = 63;  // the kernel's IB_DEVICE_NAME_MAX - 1
 
 std::optional<std::uint8_t> number_in(std::string_view text) {
   std::uint8_t number = 0;
@@ -26,7 +26,7 @@ std::optional<std::uint8_t> number_in(std::string_view text) {
   return number;
 }
 
-/// Removes and returns the text up to the next colon, which is removed, too.
+/// Removes the text before the next colon from `rest` and returns it. Removes the colon as well.
 std::string_view take_part(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(':'), rest.size());
   const std::string_view part = rest.substr(0, end);
@@ -39,7 +39,7 @@ std::string no_device_given() {
   try {
     here = fmt::format(" (here: {})", fmt::join(device_names(), ", "));
   } catch (const RunError&) {
-    // Without devices, the error is reported when one is named.
+    // If there are no devices, list none. The user sees this error when naming a device.
   }
   return fmt::format("the device is missing; write {}{}", kVerbsForms, here);
 }

@@ -72,20 +72,20 @@ void WorkQueues::wait_for(int file) const {
 }
 
 WorkQueues::~WorkQueues() {
-  // Once the queue pair is gone, requests in flight no longer read the program's memory.
+  // After the queue pair is destroyed, requests in flight no longer read the program's memory.
   pair_.reset();
   finish_all();
   close(wait_file_);
 }
 
-/// Bytes by which the longest possible message exceeds a buffer.
+/// Returns the number of bytes by which the longest possible message exceeds a receive buffer.
 std::uint32_t WorkQueues::excess() const {
   return config_.pieces < 2 || config_.receive_bytes >= config_.longest_bytes
              ? 0
              : config_.longest_bytes - config_.receive_bytes;
 }
 
-/// Prepares what all receive requests have in common.
+/// Prepares the fields that all receive requests have in common.
 void WorkQueues::prepare_receives() {
   const std::byte* const scrap = send_buffer(config_.send_depth + kMaxWaiting);
   for (std::size_t i = 0; i < kRepost; ++i) {
@@ -128,12 +128,14 @@ void WorkQueues::post() {
   request_count_ = 0;
 }
 
-/// Requests from `from` on were not posted, and count as lost. Null: the device does not report which ones. The queue
-/// pair has failed, or the device is gone; an event reports which.
+/// Handles requests that the device refused. The requests from `from` on were not posted and count as lost. If `from`
+/// is null, the device does not report which ones were posted. Either the queue pair has failed or the device is gone;
+/// an event reports which.
 void WorkQueues::on_refused(const ibv_send_wr* from) {
   has_failed_ = true;
   if (from == nullptr) {
-    // It may have accepted some, which read their buffers and payloads until recover() resets the queue pair.
+    // The device may have accepted some requests, which read their buffers and payloads until recover() resets the
+    // queue pair.
     must_reset_ = true;
     failed_from_ = std::min(failed_from_, requests_[0].wr_id);
     return;
@@ -144,7 +146,7 @@ void WorkQueues::on_refused(const ibv_send_wr* from) {
   flights_.truncate(first);
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
-  // The accepted ones would have been reported by the last request, which is among the refused.
+  // The last request of the burst would have reported the accepted ones, but it is among the refused.
   must_reset_ = must_reset_ || first != requests_[0].wr_id;
 }
 
@@ -173,7 +175,7 @@ void WorkQueues::reap() {
   }
 }
 
-/// Ends all requests in flight: no completions will come, and nothing reads their payloads any more.
+/// Ends all requests in flight. No completions will come, and the device reads no payloads any more.
 void WorkQueues::finish_all() {
   for (; !flights_.empty(); flights_.pop()) finish(flights_.front());
 }

@@ -1,10 +1,11 @@
-// Slots: one perimeter for periods that have no short common multiple.
+// Chooses slots: finds one perimeter for periods that have no short common multiple.
 //
-// A perimeter P has room for r_i = floor(P / T_i) slots of job i, of length P / r_i. The stretch of i is 0 where P is a
-// multiple of T_i, and largest just below the next multiple. So the perimeters to consider are the multiples of each
-// period, P = m T_j, from the longest period to the limit. As slots must be whole nanoseconds, P is rounded up to a
-// multiple of the least common multiple of the r_i, which is small compared with P for periods of similar length. Where
-// it is not (periods of 1 s and 10 us together), repetitions are rounded down to few significant bits.
+// A perimeter P contains r_i = floor(P / T_i) slots of job i, which has period T_i. Each slot has length P / r_i. The
+// stretch of job i is 0 if P is a multiple of T_i, and largest if P is just below the next multiple. So the candidates
+// are the multiples of each period, P = m T_j, from the longest period to the limit. Slots must be whole nanoseconds.
+// Therefore P is rounded up to a multiple of the least common multiple of the r_i. This multiple is small compared with
+// P if the periods have similar lengths. If it is not small (e.g. periods of 1 s and 10 us), the r_i are rounded down
+// to few significant bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-/// Least common multiple, or 0 if it exceeds `limit`.
+/// Returns the least common multiple, or 0 if it exceeds `limit`.
 std::int64_t common_multiple(const std::vector<std::uint32_t>& numbers, std::int64_t limit) {
   std::uint64_t result = 1;
   for (const std::uint32_t number : numbers) {
@@ -34,7 +35,9 @@ std::uint32_t with_bits(std::uint32_t number, int bits) {
   return number >> surplus << surplus;
 }
 
-/// Slots on the shortest perimeter from `least` on in which job i runs r_i times; none if it is too long.
+/// Returns slots on the shortest perimeter of at least `least` nanoseconds on which job i runs `repetitions[i]` times.
+/// Returns nothing if the repetitions have no common multiple up to `least`, or if the perimeter exceeds
+/// kLongestPeriod.
 std::optional<Slots> slots_on(std::int64_t least, std::vector<std::uint32_t> repetitions,
                               const std::vector<Nanos>& periods) {
   const std::int64_t unit = common_multiple(repetitions, least);
@@ -62,7 +65,7 @@ namespace internal {
 std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOptions& options) {
   check(options);
   if (periods.empty()) throw InputError("there are no periods to choose slots for; give one or more");
-  std::vector<std::int64_t> needed;  // own periods plus slack
+  std::vector<std::int64_t> needed;  // period plus slack of each job
   for (const Nanos period : periods) {
     if (period.count <= 0 || period > kLongestPeriod)
       throw InputError(
@@ -78,7 +81,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
     throw InputError(fmt::format("a slot with slack is {} ns; give at most {}", longest, to_text(kLongestPeriod)));
   const auto limit = static_cast<std::int64_t>(
       std::min(static_cast<Uint128>(longest) * options.max_repetitions, static_cast<Uint128>(kLongestPeriod.count)));
-  // With many jobs that have many multiples each, the longest perimeters are not tried.
+  // Limit the number of multiples per period: if many jobs have many multiples, do not try the longest perimeters.
   const auto most =
       static_cast<std::int64_t>(std::clamp<std::size_t>(16'384 / (distinct.size() * distinct.size()), 32, 4'096));
   std::vector<std::int64_t> perimeters;
@@ -89,7 +92,8 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
   std::ranges::sort(perimeters);
   perimeters.erase(std::unique(perimeters.begin(), perimeters.end()), perimeters.end());
 
-  // The Pareto front: each longer perimeter has less stretch. Slots are built only for the best so far.
+  // The Pareto front: each longer perimeter has less stretch. Slots are computed only for a candidate with less stretch
+  // than all shorter ones.
   std::vector<Slots> front;
   std::vector<std::uint32_t> repetitions(periods.size());
   const auto consider = [&](std::optional<Slots> slots) {

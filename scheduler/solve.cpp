@@ -1,5 +1,5 @@
-// The solver (see problem.h): splits a problem into connected components, minimises the excess of each
-// (internal/search.h), and among shifts of equal excess chooses those that tolerate the largest deviations.
+// The solver (see problem.h). It splits a problem into connected components, and minimises the excess of each component
+// (internal/search.h). Among shifts of equal excess it chooses those that tolerate the largest deviations.
 
 #include <algorithm>
 #include <numeric>
@@ -11,30 +11,32 @@ namespace {
 
 using namespace internal;
 
-/// Number of perimeters that solve() tries, and the minimum advantage of a longer one.
+/// solve() tries at most kMaxPerimeters perimeters. A longer perimeter must improve the score, minus the mean stretch,
+/// by more than kWorthLonger.
 constexpr std::size_t kMaxPerimeters = 3;
 constexpr double kWorthLonger = 1e-6;
-/// Margins are found to within 2^-12 of the shortest slot.
+/// Margins are exact to within 2^-12 of the shortest slot.
 constexpr int kBitsOfMargin = 12;
 
-/// Jobs connected through links with two or more jobs; pinned jobs do not connect others.
+/// A connected component: jobs that share links, directly or through other jobs. Pinned jobs do not connect others.
 struct Part {
-  std::vector<std::uint32_t> jobs;   // by index; with the pinned jobs on its links
-  std::vector<std::uint32_t> links;  // by index
+  std::vector<std::uint32_t> jobs;   // indices of jobs, including the pinned jobs on these links
+  std::vector<std::uint32_t> links;  // indices of links that two or more jobs use
   Model model;
 };
 
 /// The unit of excess: every link's capacity is `capacity` units.
 struct Unit {
   std::int64_t capacity = 0;
-  bool precise = true;  ///< demands are rounded down by 2^-50 of the capacity at most
+  bool precise = true;  ///< whether demands are rounded down by at most 2^-50 of the capacity
 };
 
-/// Exact if the capacities have a small common multiple. Imprecise only if some link's demand is 2^12 times its
-/// capacity; bounds hold even then, as rounding demand down reduces excess.
+/// Returns a unit in which all `links` have the same integer capacity. It is exact if the capacities have a small
+/// common multiple. It is imprecise only if the demand on some link exceeds 2^12 times the link's capacity. Bounds hold
+/// even then, because rounding a demand down reduces the excess.
 Unit common_unit(const Problem& problem, const std::vector<std::uint32_t>& links) {
   Uint128 unit = 1;
-  Uint128 highest = 1;  // sum of rates over capacity, rounded up
+  Uint128 highest = 1;  // maximum over links of total rate / capacity, rounded up
   for (const std::uint32_t l : links) {
     const Problem::Link& link = problem.links[l];
     const std::uint64_t capacity = link.capacity.bits_per_second;
@@ -135,7 +137,7 @@ std::vector<Part> parts_of(const Problem& problem, const Slots& slots, std::uint
   return parts;
 }
 
-/// Rotates all jobs so that the first is at 0.
+/// Rotates all jobs by the same time, so that the first job's shift is 0.
 void turn(const Model& model, std::vector<std::int64_t>& shifts) {
   if (!model.turns) return;
   const std::int64_t first = shifts[0];
@@ -145,7 +147,7 @@ void turn(const Model& model, std::vector<std::int64_t>& shifts) {
   }
 }
 
-/// The sum of all jobs but one, which is to be moved.
+/// An arrangement of all jobs. Evaluates how moving one job changes the excess while the other jobs stay.
 class Others {
  public:
   Others(const Model& model, const std::vector<std::int64_t>& shifts)
@@ -158,7 +160,7 @@ class Others {
     arrangement_.take_away(job, from);
     arrangement_.place(job, to);
   }
-  /// The excess of the links of a job, now at `shift`, over all of its shifts.
+  /// Returns the excess on the links of `job`, which is now at `shift`, as a function of the shift of `job`.
   const Sweep& sweep(std::uint32_t job, std::int64_t shift) {
     const Model::ModelJob& it = model_.jobs[job];
     arrangement_.take_away(job, shift);
@@ -174,13 +176,14 @@ class Others {
   const std::vector<std::int64_t> none_;
 };
 
-/// Among shifts without excess, finds those with the largest margins, the tightest link first: all demands are widened
-/// alike until that causes excess, then those on links that still have room, and so on. The limits are found by
-/// bisection, each step starting from the previous shifts.
+/// Among shifts without excess, finds those that tolerate the largest deviations. Widens all demands by an equal margin
+/// until excess occurs. Then widens the demands on the links that still have room, until no link has room. Finds each
+/// margin by bisection, in which every step starts from the previous shifts.
 void widen_margin(const Model& model, const SolveOptions& options, std::vector<std::int64_t>& shifts) {
   centre(model, shifts);
   const std::size_t links = model.capacities.size();
-  if (model.jobs.size() == 2 && links == 1) return;  // the middle of the widest gap is optimal
+  // With two jobs on one link, the middle of the widest gap is optimal.
+  if (model.jobs.size() == 2 && links == 1) return;
   std::vector<std::int64_t> most(links, model.perimeter);
   for (const Model::ModelJob& job : model.jobs)
     for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
@@ -190,7 +193,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   std::vector<std::int64_t> by(links);
   Model wide = model;
   std::int64_t low = 0;
-  // Keeps the shifts if there is no excess with the demands on the links `those` widened further by `margin`.
+  // Widens the demands on the links `those` to `margin`. If there is no excess, stores the new shifts and returns true.
   const auto succeeds = [&](const std::vector<bool>& those, std::int64_t margin) {
     std::vector<std::int64_t> further = by;
     for (std::size_t l = 0; l < links; ++l)
@@ -227,7 +230,8 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   }
 }
 
-/// Repeatedly moves each job, where that leaves the excess unchanged, to where drift costs least.
+/// Moves each job in turn to the shift that loses least under drift, among shifts of equal excess. Repeats this while
+/// jobs move, at most `max_passes` times.
 void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& shifts) {
   constexpr int max_passes = 8;
   Others others(model, shifts);
@@ -270,7 +274,7 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
   }
 }
 
-/// Among shifts with equal excess, chooses those that lose least under drift.
+/// Among the shifts with equal excess that the search found, chooses those that lose least under drift.
 void choose_by_drift(const Model& model, const SolveOptions& options, Found& found) {
   if (model.jobs.size() == 2 && model.capacities.size() == 1) return centre(model, found.shifts);
   std::vector<std::int64_t> by;
@@ -289,7 +293,7 @@ void choose_by_drift(const Model& model, const SolveOptions& options, Found& fou
   centre(model, centred);
   consider(centred);
   settle(model, wide, found.shifts);
-  // Where the loss is constant, take the middle.
+  // If the loss is constant around a job's shift, choose the middle of that range.
   centred = found.shifts;
   centre(model, centred);
   consider(centred);
@@ -308,7 +312,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   std::vector<Part> parts = parts_of(problem, slots, options.angles);
   std::vector<double> link_bounds(problem.links.size(), 1);
   std::vector<bool> proven(problem.links.size(), false);
-  double bound_sum = 0;  // of scores of links that belong to components
+  double bound_sum = 0;  // upper bound of the sum of the scores of all shared links
   bool optimal = true;
   std::uint64_t nodes = 0;
   for (Part& part : parts) {
@@ -321,7 +325,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
     const double bound = static_cast<double>(part.links.size()) - score_of(found.bound, part.model);
     const bool best = found.bound == found.excess && common_unit(problem, part.links).precise;
     optimal &= best;
-    double own = 0;  // excess of each link by itself
+    double own = 0;  // sum of the upper bounds of the links' scores, each link taken alone
     for (const std::uint32_t l : part.links) {
       if (part.links.size() == 1) {
         link_bounds[l] = bound;
@@ -357,7 +361,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
     LinkSolution& link = solution.links[l];
     if (problem.links[l].uses.size() < 2) continue;
     ++shared;
-    if (!in_part[l]) {  // all of its jobs are pinned
+    if (!in_part[l]) {  // all jobs on this link are pinned
       link.upper_bound = link.score;
       link.optimal = true;
       bound_sum += link.score;
@@ -374,14 +378,14 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   return solution;
 }
 
-/// Whether no link has too many bursts, whatever the components.
+/// Returns whether every link has at most kMaxBursts bursts.
 bool searchable(const Problem& problem, const Slots& slots) {
   return std::ranges::all_of(problem.links, [&](const Problem::Link& link) {
     return bursts_on(link, slots, slots.perimeter.count) <= kMaxBursts;
   });
 }
 
-/// More jobs have more local minima, so more restarts.
+/// More jobs have more local minima, so the number of restarts grows with the square of the number of jobs.
 Thoroughness thorough(const Problem& problem, const SolveOptions& options) {
   const std::size_t restarts = std::min<std::size_t>(2 * problem.jobs.size() * problem.jobs.size(), 1'000);
   return {options.node_limit, static_cast<std::uint32_t>(restarts), options.robust};
@@ -403,7 +407,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   std::vector<Nanos> periods;
   for (const Problem::ProblemJob& job : problem.jobs) periods.push_back(job.period);
   std::vector<Slots> front = slots_front(periods, options);
-  // From the first perimeter within the limit on; only the last one if there is none.
+  // Start at the first perimeter within the stretch limit. If no perimeter is within the limit, use the last one.
   std::size_t best = 0;
   std::uint64_t nodes = 0;
   while (best + 1 < front.size() && !front[best].within_limit) ++best;

@@ -1,4 +1,4 @@
-// The network of a cluster: the description that the simulator also uses (base/topology.h).
+// Describes the network of a cluster, by the types that the simulator also uses (base/topology.h).
 #pragma once
 
 #include "mltcp/base/topology.h"

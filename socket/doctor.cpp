@@ -12,7 +12,7 @@
 namespace mltcp::socket {
 namespace {
 
-/// Recommended buffer of a host's port at 1 Gbps and more, see udp_datapath.cpp.
+/// Recommended socket buffer in bytes for a port of 1 Gbps or more.
 constexpr std::uint32_t kWanted = 4 << 20;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr std::uint32_t kWanted = 4 << 20;
 Examination examine() {
   Examination found;
   try {
-    // The maximum that a port requests, so that the result is at least what a port gets.
+    // Request the maximum of a port, so that the reported size is at least what any port gets.
     const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kMaxBuffer});
     found.works = true;
     found.detail = fmt::format("kernel sockets, no privileges needed: {}, {}, {}, receive buffers of up to {:.1f} MB",

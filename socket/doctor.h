@@ -7,11 +7,11 @@ namespace mltcp::socket {
 
 struct Examination {
   bool works = false;
-  std::string detail;  ///< one line
-  std::string cure;    ///< one line, if it works badly or not at all; else empty
+  std::string detail;  ///< what the kernel offers, or the error, in one line
+  std::string cure;    ///< what to do, in one line; empty if nothing needs to change
 };
 
-/// Changes nothing, and never throws because of a finding.
+/// Changes nothing. Problems are in the result and are not thrown.
 Examination examine();
 
 }  // namespace mltcp::socket

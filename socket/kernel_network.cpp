@@ -18,7 +18,7 @@
 namespace mltcp::socket {
 namespace {
 
-constexpr std::uint32_t kLoopbackNetwork = 127;  // of 127.0.0.0/8 (RFC 1122 section 3.2.1.3)
+constexpr std::uint32_t kLoopbackNetwork = 127;  // first octet of 127.0.0.0/8 (RFC 1122 section 3.2.1.3)
 
 ifreq request_for(const std::string& name) {
   ifreq request{};
@@ -51,7 +51,7 @@ std::string list_addresses(const Address& like, const std::string& interface) {
   for (const KernelAddress& one : kernel_addresses()) {
     if (one.address.is_v4() != like.is_v4() || (!interface.empty() && one.interface != interface)) continue;
     std::string text = to_text(one.address);
-    text.resize(text.rfind(':'));  // removes the port
+    text.resize(text.rfind(':'));  // removes the port from the text
     if (text.front() == '[') text = text.substr(1, text.size() - 2);
     list += fmt::format("{}{}{}", list.empty() ? "" : ", ", interface.empty() ? one.interface + " " : "", text);
   }

@@ -13,18 +13,21 @@ namespace mltcp::socket {
 
 struct KernelAddress {
   std::string interface;
-  Address address;  ///< port 0
+  Address address;  ///< the IP address, with port 0
 };
-/// All addresses, in the kernel's order; empty if the query fails.
+/// Returns all addresses, in the kernel's order; empty if the query fails.
 std::vector<KernelAddress> kernel_addresses();
 
-/// The interface that has `address` (its port is ignored); empty: none. All of 127.0.0.0/8 belongs to the loopback.
+/// Returns the interface that has the IP address of `address`; empty if there is none. Ignores the port. All of
+/// 127.0.0.0/8 belongs to the loopback interface.
 std::string interface_of(const Address& address);
 
-/// "eth0 10.0.0.1, lo 127.0.0.1": the addresses of the family of `like`, on `interface`, or on all if it is empty.
+/// Returns a list such as "eth0 10.0.0.1, lo 127.0.0.1" of all addresses of the family of `like`. If `interface` is not
+/// empty, returns only its addresses, without its name.
 std::string list_addresses(const Address& like, const std::string& interface);
 
-/// An interface, queried in the namespace in which the object was created, even if the caller changes namespaces later.
+/// An interface. Queries use the network namespace in which the object was created, even if the caller changes
+/// namespaces later.
 class Interface {
  public:
   /// Throws InputError if there is no interface `name`, RunError if no socket can be opened.
@@ -35,11 +38,12 @@ class Interface {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::uint32_t index() const { return index_; }
-  /// Maximum length of IP packets; 0 if the interface is gone.
+  /// Returns the maximum length of IP packets in bytes; 0 if the interface is gone.
   [[nodiscard]] std::uint32_t mtu() const;
-  /// "cause; cure"; empty while it is up and has a carrier. The kernel reports a carrier change up to a second late.
+  /// Returns "cause; cure" if the interface is gone, down or without a carrier; else empty. The kernel reports a
+  /// carrier change up to a second late.
   [[nodiscard]] std::string why_down() const;
-  /// The same, but ignores the carrier.
+  /// Like why_down(), but ignores the carrier.
   [[nodiscard]] std::string why_unusable() const;
 
  private:

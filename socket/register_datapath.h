@@ -1,4 +1,4 @@
-// The kernel's UDP sockets as a host datapath that is opened by name (transport/host_datapath.h).
+// Registers the kernel's UDP sockets as a host datapath, which programs open by name (transport/host_datapath.h).
 #pragma once
 
 namespace mltcp::socket {

@@ -16,7 +16,7 @@
 #include "mltcp/transport/ethernet/ip_address.h"
 
 #ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103  // linux/udp.h, which can't stand beside netinet/udp.h
+#define UDP_SEGMENT 103  // from linux/udp.h, which cannot be included together with netinet/udp.h
 #endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -25,7 +25,7 @@
 namespace mltcp::socket {
 namespace {
 
-/// With fewer segments a combined message is not worth the cost.
+/// Minimum number of segments for which a combined message is worth its cost.
 constexpr std::size_t kFewestSegments = 2;
 constexpr std::uint8_t kEcnBits = 3;
 
@@ -40,7 +40,7 @@ bool share_a_message(const TxPacket& a, const TxPacket& b) {
 }
 
 iovec piece_of(std::span<const std::byte> bytes) {
-  // The kernel only reads what is sent; iovec has no const.
+  // The kernel only reads the bytes, but iovec has no const.
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
@@ -105,14 +105,14 @@ void SocketIo::open() {
     believe_path(true);
     set(IPPROTO_IPV6, IPV6_DONTFRAG, 1);
   }
-  if (!limits_.ecn) limits_.priorities = 1;  // priorities, like ECN, cannot be received then
+  if (!limits_.ecn) limits_.priorities = 1;  // one header field contains both priority and ECN
   set(SOL_SOCKET, SO_RXQ_OVFL, 1);
   int known = 0;
   socklen_t size = sizeof known;
   gso_ = getsockopt(file_, IPPROTO_UDP, UDP_SEGMENT, &known, &size) == 0;
   gro_ = set(IPPROTO_UDP, UDP_GRO, 1);
   if (gso_) limits_.batch = std::clamp<std::uint32_t>(kLongestPayload / limits_.max_packet_bytes, 1, kMaxSegments);
-  // A multiple of whole messages, so that only the last of many is short.
+  // A multiple of `batch`, so that a full burst consists of full messages.
   limits_.burst = limits_.batch > 1 ? kMaxBurst / limits_.batch * limits_.batch : kMaxSegments;
 }
 
@@ -160,8 +160,8 @@ std::uint64_t SocketIo::missed() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
   socklen_t size = sizeof info;
   if (getsockopt(file_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0) return counters_.missed;
-  return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};  // plus the drops since the last report
-                                                                                // with a packet
+  // Adds the drops since the last report that came with a packet.
+  return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};
 }
 
 // ---- Sending ----
@@ -191,7 +191,7 @@ void SocketIo::address_message(std::size_t message, const TxPacket& packet, std:
   }
   header.msg_name = &name;
   const int traffic = traffic_class(packet);
-  if (traffic == 0 && segments < kFewestSegments) {  // the socket's defaults apply
+  if (traffic == 0 && segments < kFewestSegments) {  // the socket's defaults apply, so no control data is needed
     header.msg_control = nullptr;
     header.msg_controllen = 0;
     return;
@@ -215,8 +215,8 @@ void SocketIo::address_message(std::size_t message, const TxPacket& packet, std:
   static_assert(CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof length) <= kSendControlBytes);
 }
 
-/// Makes messages of packets from the front up to one that is not sendable, and returns how many. `together`: several
-/// packets share a message.
+/// Makes messages of the packets before the first one that is not sendable, and returns the number of messages. If
+/// `together`, several packets may share a message.
 std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool together) {
   std::size_t messages = 0;
   std::size_t pieces = 0;
@@ -253,7 +253,7 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
   return messages;
 }
 
-/// Selects whether the kernel's path MTU applies. DF is set in both cases.
+/// Selects whether the kernel's path MTU limits packets. Sets DF in both cases.
 bool SocketIo::believe_path(bool believed) const {
   return v4_ ? set(IPPROTO_IP, IP_MTU_DISCOVER, believed ? IP_PMTUDISC_DO : IP_PMTUDISC_PROBE)
              : set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, believed ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_PROBE);
@@ -277,15 +277,16 @@ std::uint64_t SocketIo::mark_of(const Address& address) {
   return AddressHash()(host) | 1;
 }
 
-/// A packet as long as the one refused shows that the path carries this length again. `packets`: those of one message,
-/// all for one destination.
+/// Called after the packets of one message, which share a destination, have passed. A packet as long as the refused one
+/// shows that the path carries this length again.
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
   if (packets.front().bytes() >= narrow_bytes_ || shorter_passed_ >= kShorterPacketsToForget) forget_narrow();
 }
 
-/// Sends the messages that write_messages() made of `packets`, whose first `done` are already handled.
+/// Sends the messages that write_messages() made of `packets`. The first `done` packets are already handled. Adds the
+/// number of packets that it handles to `done`.
 SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::size_t messages, std::size_t& done) {
   for (std::size_t first = 0; first < messages;) {
     const int sent = calls_.send(file_, &tx_headers_[first], static_cast<unsigned>(messages - first), MSG_DONTWAIT);
@@ -308,7 +309,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
     }
     const std::uint32_t count = tx_packets_[first];
     if (count >= kFewestSegments && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
-      // It overwrites the following messages, so the caller must write them again.
+      // send_alone() overwrites the following messages, so the caller must write them again.
       if (send_alone(packets.subspan(done, count), done) == Fate::blocked) return Fate::blocked;
       return Fate::taken;
     }
@@ -318,7 +319,8 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
   return Fate::taken;
 }
 
-/// Handles a message with `packets` that the kernel refused. Packets that it will never accept count as handled.
+/// Handles the kernel's refusal of a message with `packets`. Packets that the kernel will never accept count as
+/// handled.
 SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets, std::size_t& done) {
   switch (error) {
     case EAGAIN:
@@ -330,15 +332,15 @@ SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets
       counters_.too_big += packets.size();
       note_narrow(packets.front());
       break;
-    default:  // no route, a firewall, an ICMP error of an earlier packet, ...: treated as lost on the way
+    default:  // e.g. no route or a firewall: the packets count as lost in the network
       counters_.refused += packets.size();
   }
   done += packets.size();
   return Fate::taken;
 }
 
-/// Sends each packet of a refused message singly: either the path MTU is too small, or the device does not support
-/// several segments. If the first packet passes, it is the device.
+/// Sends each packet of a refused message singly. The cause is either a small path MTU, or a device that does not
+/// support several segments. If the first packet passes, the cause is the device.
 SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size_t& done) {
   std::size_t dealt_with = 0;
   const std::uint64_t before = counters_.sent_packets;
@@ -382,13 +384,13 @@ std::size_t SocketIo::send(std::span<const TxPacket> packets) {
 std::size_t SocketIo::receive(std::span<RxPacket> out) {
   out = out.first(std::min<std::size_t>(out.size(), limits_.burst));
   blocked_ = false;
-  if (spent_count_ > 0) prepared_ = 0;  // headers point to buffers that are not the next ones any more
+  if (spent_count_ > 0) prepared_ = 0;  // the headers point to buffers that are no longer the next free ones
   while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
   std::size_t count = first_ < end_ ? serve(out) : 0;
   if (const std::size_t room = out.size() - count; room > 0 && free_count_ > 0) {
     const std::size_t wanted = std::min({std::max<std::size_t>(room / packets_a_message_, 1), expected_, free_count_});
     const std::size_t got = fetch(wanted);
-    // If messages arrive singly, like responses, do not ask for a second one.
+    // If messages arrive singly, e.g. responses, do not ask for a second one.
     expected_ = got == wanted ? std::min(2 * expected_, kBuffers) : std::max<std::size_t>(got, 1);
     count += serve(out.subspan(count));
   }
@@ -396,7 +398,8 @@ std::size_t SocketIo::receive(std::span<RxPacket> out) {
   return count;
 }
 
-/// Returns packets of the available messages. A message's buffer is spent with its last packet.
+/// Fills `out` with packets of the fetched messages. A message's buffer counts as spent after the message's last
+/// packet.
 std::size_t SocketIo::serve(std::span<RxPacket> out) {
   std::size_t count = 0;
   for (; first_ < end_; ++first_) {
@@ -421,8 +424,8 @@ std::size_t SocketIo::serve(std::span<RxPacket> out) {
   return count;
 }
 
-/// Prepares headers for fetch(): the kernel changes those that it uses, and these need new buffers; the others stay
-/// valid.
+/// Prepares headers for fetch(). The kernel changes the headers that it fills, so these need new buffers. All other
+/// headers stay valid.
 void SocketIo::prepare(std::size_t headers) {
   for (std::size_t i = prepared_; i < headers; ++i) {
     const std::size_t buffer = free_[free_count_ - 1 - i];
@@ -438,11 +441,12 @@ void SocketIo::prepare(std::size_t headers) {
   prepared_ = std::max(prepared_, headers);
 }
 
-/// Asks the kernel for up to `wanted` messages; returns their number. Requires that all messages here have been served.
+/// Asks the kernel for up to `wanted` messages, and adds those that it gets to `messages_`. Returns their number.
+/// Requires that all earlier messages have been served.
 std::size_t SocketIo::fetch(std::size_t wanted) {
   prepare(wanted);
   int got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
-  // An ICMP error of an earlier packet is reported once, and does not concern the waiting packets.
+  // The kernel reports an ICMP error of an earlier packet once, in place of the waiting packets, so try again.
   if (got < 0 && errno != EAGAIN)
     got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
   if (got <= 0) return 0;
@@ -460,7 +464,7 @@ std::size_t SocketIo::fetch(std::size_t wanted) {
   return count;
 }
 
-/// Reads a message from a header of recvmmsg(), with its bytes in `buffer`.
+/// Reads a message from header `number` of recvmmsg(). The message's bytes are in `buffer`.
 void SocketIo::take(std::size_t number, std::size_t buffer) {
   mmsghdr& got = rx_headers_[number];
   msghdr& header = got.msg_hdr;

@@ -1,6 +1,6 @@
-// The kernel's UDP sockets as a host's datapath, one socket a shard; see register_datapath.h and udp_name.h.
+// The kernel's UDP sockets as a host's datapath, with one socket per shard; see register_datapath.h and udp_name.h.
 //
-// The kernel has the host's address, chooses routes and resolves neighbours.
+// The host's address belongs to the kernel. The kernel also chooses routes and resolves neighbours.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -30,19 +30,20 @@
 namespace mltcp::socket {
 namespace {
 
-constexpr std::uint32_t kMinMtu = 576;  // RFC 791 section 3.1: every host accepts this length
+constexpr std::uint32_t kMinMtu = 576;  // every host accepts packets of this length (RFC 791 section 3.1)
 constexpr std::uint32_t kMaxMtu = 65535;
 constexpr std::uint32_t kUsualMtu = 1500;
-/// Time between the two readings that measure the TSC's frequency: accurate to a few parts per million.
+/// Minimum time between the two readings that measure the TSC's frequency. The result is then accurate to a few parts
+/// per million.
 constexpr Nanos kCalibration{50'000'000};
-/// The kernel also counts its own data of each packet in a socket's buffer, so it doubles the requested size.
+/// Bytes by which the requested socket buffer grows per packet, to cover the kernel's own data of the packet.
 constexpr std::uint64_t kOverheadOfPacket = 1024;
 
 [[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why) {
   throw InputError(fmt::format("port {}: {}", in_quotes(config.device), why));
 }
 
-/// Checks everything that does not depend on the place.
+/// Checks everything in `config` that does not depend on a HostPlace.
 UdpName check_config(const HostDatapathConfig& config) {
   UdpName name = parse_udp_name(config.device);
   if (config.mtu != 0 && (config.mtu < kMinMtu || config.mtu > kMaxMtu))
@@ -57,12 +58,13 @@ UdpName check_config(const HostDatapathConfig& config) {
 
 /// The address and interface of a host's sockets.
 struct Site {
-  Address address;        ///< with the first UDP port
-  std::string interface;  ///< empty: several, or not known
+  Address address;        ///< with the UDP port of shard 0
+  std::string interface;  ///< empty if there are several, or if it is not known
   std::uint32_t mtu = 0;
 };
 
-/// The smallest MTU of all interfaces through which a socket of all addresses may send.
+/// Returns the smallest MTU of the interfaces, except lo, that have an address of the family of `like`; kUsualMtu if
+/// there are none.
 std::uint32_t common_mtu(const Address& like) {
   std::uint32_t least = 0;
   for (const KernelAddress& one : kernel_addresses()) {
@@ -85,7 +87,8 @@ Address address_of_interface(const HostDatapathConfig& config, const std::string
   return *found;
 }
 
-/// Throws for every error of the place that can be found without binding.
+/// Returns the address, interface and MTU of the sockets. Throws for every error in `place` that can be found without
+/// binding a socket.
 Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
   const UdpName name = check_config(config);
   const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
@@ -157,7 +160,7 @@ SocketIoConfig io_config(const HostDatapathConfig& config, const Site& site, std
   return io;
 }
 
-/// Whether the kernel has requested the neighbour's MAC address without a reply (proc_pid_net(5), arp).
+/// Returns whether the kernel's ARP table has an unanswered request for this address (proc_pid_net(5)).
 bool is_asked_for_in_vain(const Address& address) {
   std::ifstream table("/proc/thread-self/net/arp");
   const std::string ip = ip_text(address);
@@ -221,7 +224,7 @@ class UdpDatapath final : public HostDatapath {
 
   void take_place(const HostPlace& place) override {
     Site site = site_of(config_, place);
-    // Each round of a loop should read the TSC.
+    // Calibrate the TSC, because the loop reads the time in each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
     std::vector<std::unique_ptr<SocketIo>> ios;
@@ -234,7 +237,8 @@ class UdpDatapath final : public HostDatapath {
   [[nodiscard]] std::uint16_t shards() const override { return static_cast<std::uint16_t>(ios_.size()); }
   [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return *ios_.at(shard); }
 
-  /// The kernel resolves neighbours itself, when there is a packet for one.
+  /// Returns whether there is a route to `destination` and no unanswered ARP request for it. The kernel itself resolves
+  /// neighbours when there is a packet for them.
   bool resolve(std::uint16_t /*shard*/, const Address& destination) override {
     const int file = ::socket(destination.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (file < 0) return false;
@@ -281,15 +285,15 @@ class UdpDatapath final : public HostDatapath {
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const Site site = site_of(config, place);
   named_cpu(config.cores);
-  // Binding reports whether a UDP port is taken.
+  // Binding a socket shows whether its UDP port is in use.
   for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
     const SocketIo trial(io_config(config, site, shard));
 }
 
-/// Holds a UDP port during its lifetime.
+/// Occupies a UDP port during the object's lifetime.
 class HeldPort {
  public:
-  /// Port 0: the kernel chooses one.
+  /// If the port of `address` is 0, the kernel chooses a port.
   HeldPort(Address address, std::uint32_t interface)
       : file_(::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     if (file_ < 0)
@@ -313,7 +317,6 @@ class HeldPort {
       size = sizeof own;
       std::memcpy(&name, &own, size);
     }
-    // Both families have the port at the same offset.
     static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
     if (bind(file_, reinterpret_cast<const sockaddr*>(&name), size) != 0 ||
         getsockname(file_, reinterpret_cast<sockaddr*>(&name), &size) != 0)
@@ -326,7 +329,7 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
 
-  /// 0: the port is not available.
+  /// Returns 0 if the port is not available.
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
@@ -334,7 +337,8 @@ class HeldPort {
   std::uint16_t port_ = 0;
 };
 
-/// The kernel chooses the first port; tries again until the following ones are free, too.
+/// Returns the first of consecutive free UDP ports, one per shard. The kernel chooses the first port. The function
+/// tries again until the ports after it are free.
 std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& place) {
   constexpr int kTries = 256;
   const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);

@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kPrefix = "udp:";
 constexpr std::string_view kKind = "udp";
 
-/// Names of interfaces contain no colon, except aliases, which are addresses; and none consists only of digits and
-/// dots.
+/// Names of interfaces contain no colon, and none consists only of digits and dots. An alias such as eth0:1 is not an
+/// interface.
 bool looks_like_address(std::string_view text) {
   return text.find(':') != std::string_view::npos || text.find_first_not_of("0123456789.") == std::string_view::npos;
 }

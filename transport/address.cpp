@@ -1,4 +1,4 @@
-// Addresses as text (see address.h).
+// Reads and writes addresses as text (see address.h).
 #include "mltcp/transport/address.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 namespace mltcp {
 namespace {
 
-/// Parses all of `text` as a decimal number from `least` to `most`; empty if that fails.
+/// Returns all of `text` as a decimal number; empty if it is not a number from `least` to `most`.
 std::optional<std::uint32_t> number_in(std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t number = 0;
   const char* const end = text.data() + text.size();
@@ -84,7 +84,7 @@ AddressPrefix AddressPrefix::parse(std::string_view text) {
 std::string to_text(const Address& address) {
   const auto& ip = address.ip;
   if (address.is_v4()) return fmt::format("{}.{}.{}.{}:{}", ip[12], ip[13], ip[14], ip[15], address.port);
-  // As RFC 5952, but without shortening runs of zeros.
+  // The form of RFC 5952, except that runs of zeros are not shortened.
   std::string text = "[";
   for (std::size_t i = 0; i < 16; i += 2) text += fmt::format("{}{:x}", i == 0 ? "" : ":", ip[i] << 8 | ip[i + 1]);
   return text + fmt::format("]:{}", address.port);

@@ -1,5 +1,5 @@
-// A transport address: an IP address (IPv4 is held as an IPv4-mapped IPv6 address, RFC 4291 section 2.5.5.2)
-// and a UDP port. Host byte order for the port, network byte order for the address bytes.
+// A transport address: an IP address and a UDP port. IPv4 addresses are stored as IPv4-mapped IPv6 addresses (RFC 4291
+// section 2.5.5.2). The port is in host byte order, and the bytes of the IP address are in network byte order.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct Address {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 
-  /// Makes an IPv4 address from a number in host byte order: 10.0.0.1 is 0x0A000001.
+  /// Returns an IPv4 address for a number in host byte order: 10.0.0.1 is 0x0A000001.
   static constexpr Address v4(std::uint32_t ip, std::uint16_t port) {
     Address a;
     a.ip[10] = 0xFF;
@@ -35,7 +35,7 @@ struct Address {
   static Address parse(std::string_view text, std::uint16_t port = 0);
 
   [[nodiscard]] constexpr bool is_v4() const {
-    // Compares word by word for speed, because it is called for every packet.
+    // Compares words instead of bytes for speed, because this function is called for every packet.
     const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
     return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(kMapped);
   }
@@ -63,7 +63,7 @@ struct AddressPrefix {
   static AddressPrefix parse(std::string_view text);
 };
 
-/// Text such as "10.0.0.1:62400" or "[2001:db8::1]:62400".
+/// Returns text such as "10.0.0.1:62400" or "[2001:db8:0:0:0:0:0:1]:62400".
 std::string to_text(const Address& address);
 
 struct AddressHash {

@@ -1,5 +1,6 @@
-// The transport's counters and gauges by name: reports of C and Python (those that mltcp.h names), snapshots and
-// metrics (those with a Metric) are made from these lists. Their meanings are documented at the members.
+// Lists of the transport's counters and gauges by name. Reports of C and Python (of the fields that mltcp.h names),
+// snapshots and metrics (of the fields with a Metric) are made from these lists. The members of the structs document
+// the meanings.
 #pragma once
 
 #include "mltcp/base/metric.h"

@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli polynomial 0x1EDC6F41; RFC 3385, RFC 9260 appendix A), by the CPU's CRC instruction if it has
-// one, else by a lookup table. Both give the same result.
+// CRC-32C (Castagnoli polynomial 0x1EDC6F41; RFC 3385, RFC 9260 appendix A). Uses the CPU's CRC instruction if there is
+// one, else a lookup table. Both give the same result.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace mltcp {
 
-/// Extends `crc`, the checksum of preceding bytes (0 if none), by `bytes`.
+/// Returns the checksum of some preceding bytes followed by `bytes`. `crc` is the checksum of the preceding bytes; 0 if
+/// there are none.
 std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes);
 
-/// The same, always by the lookup table; for comparison in tests.
+/// Returns the same as crc32c(), but always by the lookup table. For comparison in tests.
 std::uint32_t crc32c_portable(std::uint32_t crc, std::span<const std::byte> bytes);
 
 }  // namespace mltcp

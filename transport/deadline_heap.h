@@ -1,5 +1,5 @@
 // The timers of a shard: an indexed binary min-heap with at most one deadline per id. Its memory is one entry per id,
-// however often deadlines change.
+// no matter how often deadlines change.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace mltcp {
 
 class DeadlineHeap {
  public:
-  /// Reserves room for ids 0 to count - 1.
+  /// Reserves memory for ids 0 to count - 1.
   void reserve(std::size_t count) {
     if (place_.size() < count) place_.resize(count, kAbsent);
     heap_.reserve(count);
@@ -21,7 +21,7 @@ class DeadlineHeap {
   [[nodiscard]] Nanos next() const { return heap_.empty() ? Nanos::never() : heap_.front().at; }
   [[nodiscard]] std::uint32_t top() const { return heap_.front().id; }
 
-  /// The deadline of `id`; Nanos::never() without one.
+  /// Returns the deadline of `id`; Nanos::never() if it has none.
   [[nodiscard]] Nanos at(std::uint32_t id) const {
     return place_[id] == kAbsent ? Nanos::never() : heap_[place_[id]].at;
   }
@@ -29,7 +29,7 @@ class DeadlineHeap {
   /// Prefetches the memory that set() needs for `id`.
   void prefetch(std::uint32_t id) const { __builtin_prefetch(&place_[id], 1); }
 
-  /// Sets the deadline of `id`; Nanos::never() removes it.
+  /// Sets the deadline of `id`. Nanos::never() removes the deadline.
   void set(std::uint32_t id, Nanos at) {
     std::uint32_t i = place_[id];
     if (at.is_never()) {

@@ -1,4 +1,4 @@
-// Kinds of datapaths by name; see host_datapath.h.
+// Registration and selection of datapath kinds by name (see host_datapath.h).
 #include "mltcp/transport/host_datapath.h"
 
 #include <fmt/format.h>

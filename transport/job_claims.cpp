@@ -1,4 +1,4 @@
-// The sums of what jobs claim (see job_claims.h).
+// Sums of the claims of jobs (see job_claims.h).
 #include "mltcp/transport/job_claims.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string_view to_text(ClaimVerdict verdict) {
 }
 
 ClaimVerdict JobClaim::verdict() const {
-  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // each of them may have too few
+  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // each of these jobs may have too few
   if (progress_bytes == 0) return ClaimVerdict::unstated;
   if (iterations < kMinIterations) return ClaimVerdict::too_few;
   if (share_at_end() > kMaxAtEnd) return ClaimVerdict::understated;
@@ -34,7 +34,7 @@ ClaimVerdict JobClaim::verdict() const {
 }
 
 JobClaim& JobClaim::operator+=(const JobClaim& other) {
-  // All shards of a job run the same iterations.
+  // All shards of a job run the same iterations, so their counts are not added.
   iterations = std::max(iterations, other.iterations);
   packets += other.packets;
   bytes += other.bytes;
@@ -79,7 +79,7 @@ std::vector<JobClaim> JobClaims::report() const {
   return all;
 }
 
-// Iterations are numbers modulo 2^16, in the order of serial number arithmetic (RFC 1982).
+// Iteration numbers are modulo 2^16. They are compared with serial number arithmetic (RFC 1982).
 void JobClaims::CountedJob::see(std::uint16_t iteration) {
   for (std::uint8_t i = 0; i < counts; ++i) {
     const int ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(iteration - latest[i]));
@@ -96,7 +96,8 @@ void JobClaims::CountedJob::see(std::uint16_t iteration) {
   ++sums.iterations;
 }
 
-// A packet makes at most one place stale, so the repairs here take constant time per packet on average.
+// A packet makes the weight of at most one Place out of date. So the updates here take constant time per packet on
+// average.
 JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
   if (places_.empty()) {
     places_.reserve(kMaxJobs);
@@ -122,7 +123,7 @@ JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
   jobs_.insert(std::move(node));
   places_.back() = {before, number};
   std::ranges::push_heap(places_, std::greater());
-  recent_ = Recent<CountedJob>();  // it points to the replaced job
+  recent_ = Recent<CountedJob>();  // recent_ may point to the replaced job
   return job;
 }
 

@@ -1,4 +1,4 @@
-// Unaligned loads and stores of numbers in network byte order. Not installed.
+// Unaligned loads and stores of numbers in network byte order. This header is not installed.
 #pragma once
 
 #include <bit>

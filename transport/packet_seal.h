@@ -14,53 +14,55 @@
 
 namespace mltcp {
 
-/// The random bytes that one end contributes to the keys of a connection; never used twice.
+/// The random bytes that one end contributes to the keys of a connection. They are never used twice.
 using EndRandom = std::array<std::byte, 16>;
 
-/// A packet to be sealed or opened, in pieces. Pieces may be empty.
+/// A packet to be sealed or opened. Its parts consist of pieces, which may be empty.
 struct SealedPacket {
   std::uint64_t number = 0;
   bool epoch = false;  ///< lowest bit of the sender's epoch, as in the header
-  bool clear = false;  ///< authenticated only, not encrypted
+  bool clear = false;  ///< authenticated, but not encrypted
   /// The parts of the header that the authentication tag covers.
   std::array<std::span<const std::byte>, 2> header;
   /// The bytes after the header, in order.
   std::array<std::span<const std::byte>, 2> body;
 };
 
-/// The keys of one end of a connection. Only the thread of its shard may use it.
+/// The keys of one end of a connection. Only the thread of the shard may use this object.
 class PacketSeal {
  public:
   using Tag = std::array<std::byte, 12>;
 
   virtual ~PacketSeal() = default;
 
-  /// The random bytes that this end contributes, and the id of the job's key (PacketKey::id()).
+  /// own() returns the random bytes that this end contributes. key_id() returns the id of the job's key
+  /// (PacketKey::id()).
   [[nodiscard]] virtual const EndRandom& own() const = 0;
   [[nodiscard]] virtual std::uint64_t key_id() const = 0;
   [[nodiscard]] virtual bool encrypts() const = 0;
-  /// Client: derives the keys from the server's random bytes. If open() then fails, the packet was not the server's;
-  /// call meet() again with the bytes of the next packet.
+  /// Derives the keys from the server's random bytes, at the client. If open() then fails, the packet was not the
+  /// server's. Call meet() again with the bytes of the next packet.
   virtual void meet(const EndRandom& server) = 0;
   struct Epoch {
     bool bit = false;      ///< lowest bit of the epoch's number, as in the header
     bool overdue = false;  ///< the epoch should have ended, but none of its packets has been acknowledged
   };
-  /// The epoch of the next packet, whose number will be `number`. Begins a new epoch if one is due and a packet of the
-  /// current one has been acknowledged. `acked`: the highest number acknowledged so far, all ones if none.
+  /// Returns the epoch of the next packet, whose number will be `number`. Begins a new epoch if one is due and a packet
+  /// of the current epoch has been acknowledged. `acked` is the highest number acknowledged so far, or all ones if
+  /// there is none.
   [[nodiscard]] virtual Epoch next_epoch(std::uint64_t number, std::uint64_t acked) = 0;
-  /// Encrypts the body into `out`, one piece after the other, and returns the authentication tag. The pieces may
-  /// already be at their places in `out`. Does not encrypt a clear packet.
+  /// Encrypts the pieces of the body into `out`, one after the other, and returns the authentication tag. The pieces
+  /// may already be at their positions in `out`. A clear packet is not encrypted.
   virtual Tag seal(const SealedPacket& packet, std::byte* out) = 0;
-  /// Client: seals CONNECT, a clear packet that opens_greeting() accepts with the job's key and this end's random
-  /// bytes, and with no others.
+  /// Seals a CONNECT, which is a clear packet, at the client. opens_greeting() accepts the packet only with the job's
+  /// key and this end's random bytes.
   virtual Tag seal_greeting(const SealedPacket& packet) = 0;
-  /// Server: whether seal_greeting() of this connection's client sealed this clear packet, that is, with this
-  /// connection's key and client random bytes.
+  /// Returns, at the server, whether this clear packet was sealed by seal_greeting() of this connection's client, with
+  /// this connection's key and the client's random bytes.
   [[nodiscard]] virtual bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
                                             const Tag& tag) = 0;
-  /// Verifies the packet, and decrypts the body into `out`, which has room for it. False: the peer did not seal it, or
-  /// it was changed on its way.
+  /// Verifies the packet, and decrypts the body into `out`, which has room for it. Returns false if the peer did not
+  /// seal the packet, or if the packet was changed on its way.
   [[nodiscard]] virtual bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) = 0;
   /// Like SealEngine::answer_of_restarted(), with this connection's key.
   [[nodiscard]] virtual Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const = 0;
@@ -73,33 +75,33 @@ class PacketKey {
  public:
   virtual ~PacketKey() = default;
 
-  /// Identifies the key and whether it encrypts, without revealing the key. Ends of which only one encrypts have no key
-  /// in common.
+  /// Returns an id of the key that does not reveal the key. The id also depends on whether the key encrypts. So two
+  /// ends have no key in common if only one of them encrypts.
   [[nodiscard]] virtual std::uint64_t id() const = 0;
-  /// Whether packets are encrypted and authenticated, or only authenticated.
+  /// Returns true if packets are encrypted and authenticated, false if they are only authenticated.
   [[nodiscard]] virtual bool encrypts() const = 0;
-  /// Makes the engine of a shard that uses keys of this kind.
+  /// Makes the engine for a shard that uses keys of this kind.
   [[nodiscard]] virtual std::unique_ptr<SealEngine> make_engine() const = 0;
 };
 
-/// Makes the seals of a shard's connections. Only the thread of the shard may use it. It must outlive the seals; a key
-/// need only live during a call.
+/// Makes the seals of a shard's connections. Only the thread of the shard may use this object. It must outlive the
+/// seals. A key need only live during a call.
 class SealEngine {
  public:
   virtual ~SealEngine() = default;
 
-  /// Whether this process was copied (process_copies() in base/system_random.h) since the engine was made or since the
-  /// latest call. Another process then has the keys of all seals, so no further packet may be sealed with them. The
-  /// shard calls it in each poll.
+  /// Returns whether this process was copied (process_copies() in base/system_random.h) since the engine was made or
+  /// since the latest call. If so, another process has the keys of all seals, and no further packet may be sealed with
+  /// them. The shard calls this function in each poll.
   [[nodiscard]] virtual bool was_copied(Nanos now) = 0;
-  /// The tag of the answer of an end that has restarted: it proves, to the sender of a packet with tag `answered` to
-  /// `connection`, that an end with the key does not know the connection.
+  /// Returns the tag for the answer of an end that has restarted. The tag proves to the sender of a packet with tag
+  /// `answered` for `connection` that an end with the key does not know the connection.
   [[nodiscard]] virtual PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
                                                             std::uint32_t connection) const = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> accept(const PacketKey& key, const EndRandom& client,
                                                            const EndRandom& server) = 0;
-  /// Whether PacketSeal::seal_greeting() of a client with these random bytes sealed this clear packet.
+  /// Returns whether PacketSeal::seal_greeting() of a client with these random bytes sealed this clear packet.
   [[nodiscard]] virtual bool opens_greeting(const PacketKey& key, const EndRandom& client, const SealedPacket& packet,
                                             const PacketSeal::Tag& tag) = 0;
 };

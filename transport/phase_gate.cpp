@@ -17,10 +17,10 @@ Nanos share_of(Nanos period, double share) {
   return Nanos(static_cast<std::int64_t>(static_cast<double>(period.count) * share));
 }
 
-/// Time since the last slot, from 0 to less than the period.
+/// Returns the time since the most recent slot: at least 0 and less than the period.
 Nanos phase_of(Nanos now, const PhasePlan& plan) {
   const std::int64_t period = plan.period.count;
-  // The difference of `now` and `slot` may overflow 64 bits; the difference of the remainders cannot.
+  // `now - slot` may overflow 64 bits. The difference of the remainders cannot.
   const std::int64_t phase = (now.count % period - plan.slot.count % period) % period;
   return Nanos(phase < 0 ? phase + period : phase);
 }
@@ -34,7 +34,7 @@ std::string objection_to(const PhasePlan& plan) {
     return fmt::format("the period is {} ns; give one above 0 and at most 2^60 ns", plan.period.count);
   if (plan.slot.count < -kMaxSlot || plan.slot.count > kMaxSlot)
     return fmt::format("the slot is at {} ns; give one at most 2^62 ns from 0", plan.slot.count);
-  // Written as a negation so that NaN fails, too.
+  // The condition is negated so that it also rejects NaN.
   if (!(plan.tolerance >= 0 && plan.tolerance <= kMaxTolerance))
     return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMaxTolerance);
   if (!(plan.gradual_step >= kMinStep && plan.gradual_step <= 1))
@@ -121,7 +121,7 @@ void PhaseGate::end_wait(Nanos now) {
 }
 
 Nanos PhaseGate::opens_at(Nanos now) {
-  if (!pending_) return now;  // the iteration has begun to send
+  if (!pending_) return now;  // the current iteration has already begun to send
   if (stats_.state == PlanState::active && !decided_) decide(now);
   if (stats_.state == PlanState::active && now < opens_) return opens_;
   end_wait(now);
@@ -147,7 +147,7 @@ void PhaseGate::decide(Nanos now) {
   const Nanos phase = phase_of(now, plan_);
   const Nanos to_next = plan_.period - phase;
   const bool early = history_.aligned && later(now, plan_.clock_bound) < history_.next_slot;
-  const bool late = phase <= tolerance_;  // else on time
+  const bool late = phase <= tolerance_;  // the iteration is after a slot, but within the tolerance
   const bool drifted = !early && !late && to_next > plan_.clock_bound;
   const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
   if (early)
@@ -161,7 +161,8 @@ void PhaseGate::decide(Nanos now) {
     return;
   }
   if (drifted) {
-    // Neither the first slot of a new plan nor a further step of a gradual correction counts as a drift.
+    // Waiting for the first slot of a new plan is not a drift. A gradual correction counts once, and once more after
+    // each whole period that it has waited.
     const bool counts = history_.aligned || (!history_.joining && history_.correction_waited >= plan_.period);
     if (counts && !count_correction(now)) return;
     history_.correction_waited += opens_ - now;

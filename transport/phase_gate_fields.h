@@ -1,4 +1,4 @@
-// The fields of a phase gate's plan, and of what it has done (see base/fields.h).
+// Field lists of PhasePlan and GateStats (see base/fields.h).
 #pragma once
 
 #include "mltcp/base/fields.h"

@@ -1,7 +1,7 @@
 // Loops over datapaths; see poll_loop.h.
 //
 // A datapath signals packets only on request, so every round polls all datapaths. A round is idle if no packet moved,
-// nothing was due and nothing is blocked. After some idle rounds in a row the loop idles.
+// nothing was due and nothing is blocked. After several idle rounds in a row the loop pauses or sleeps (Idle).
 #include "mltcp/transport/poll_loop.h"
 
 #include <algorithm>
@@ -10,30 +10,32 @@
 namespace mltcp {
 namespace {
 
-/// Idle rounds before the loop idles: answers to packets just sent have often arrived by then. Fewer if the loop can
-/// sleep: a busy machine wakes it up quickly, and the programs that answer may need this CPU.
+/// Number of idle rounds in a row before the loop pauses or sleeps. Answers to packets just sent often arrive during
+/// these rounds. A loop that can sleep makes fewer rounds, because a busy machine wakes it up quickly, and the programs
+/// that answer may need this CPU.
 constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
-/// Idle rounds take as long as a wake-up, and take the CPU from the programs that answer. be_prompt() may ask for more.
+/// Number of idle rounds after be_prompt(). Each round takes as long as a wake-up, and takes the CPU from the programs
+/// that answer. The argument of be_prompt() can prolong the polling.
 constexpr std::uint32_t kIdleRoundsOfPrompt = 2;
 constexpr Nanos kNap{50'000};
-/// If packets are many and files need no arming, the loop naps for this long after the latest packet: each packet would
-/// wake it from a sleep.
+/// While many packets arrive at sockets, which need no arming, the loop naps until this much time has passed since the
+/// latest packet. It does not sleep, because each packet would wake it.
 constexpr Nanos kAwake{200'000};
-/// Packets are many if more than this many moved since the latest nap or sleep, or if a packet ended the latest sleep
-/// within kAwake. A request and its response are two packets, and take longer.
+/// Packets are many if more than this number moved since the latest nap or sleep, or if a packet ended the latest sleep
+/// within kShortSleep. A request and its response are not many: they are two packets, and take longer.
 constexpr std::uint64_t kFewPackets = 3;
 constexpr Nanos kShortSleep{20'000};
-/// A prompt loop naps after this many short sleeps in a row: each packet of a stream would wake it. A loop that answers
-/// requests quickly naps for the same reason, but seldom.
+/// After be_prompt() the loop naps once this many sleeps in a row were short, because each packet of a stream would
+/// wake it. A loop that answers requests quickly also naps at times, but seldom.
 constexpr std::uint32_t kShortInARow = 8;
 /// A nap shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
 
 }  // namespace
 
-/// While it exists, the datapaths signal packets to the calling thread: all of them, or none, if one cannot or gets
-/// packets from a datapath outside this loop.
+/// Makes the datapaths signal packets to the calling thread as long as this object exists. If a datapath cannot signal
+/// packets, or receives packets from a datapath outside this loop, is_able() returns false.
 class PollLoop::Waiting {
  public:
   Waiting(const std::vector<Entry>& entries, Waker* waker) : waker_(waker) {
@@ -64,13 +66,13 @@ class PollLoop::Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  /// False once one of the files has failed permanently.
+  /// Returns whether wait() ends when a packet arrives. False once a file descriptor has failed permanently.
   [[nodiscard]] bool is_able() const { return able_; }
-  /// A loop that polls soon after a packet is not woken by the next one.
+  /// Returns whether all file descriptors (sockets) signal packets without arming.
   [[nodiscard]] bool needs_no_arming() const { return armed_.empty(); }
 
-  /// Sleeps until a packet arrives, at most `most`; does not sleep if `is_idle` is false after arming. Returns whether
-  /// a file ended the sleep.
+  /// Sleeps until a packet arrives, for at most `most`. Does not sleep if `is_idle` returns false after arming. Returns
+  /// whether a file descriptor ended the sleep.
   template <typename IsIdle>
   bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos most, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;
@@ -85,7 +87,7 @@ class PollLoop::Waiting {
     return end != WaitEnd::timed_out;
   }
 
-  /// Sleeps for `nap`; only the waker ends it earlier.
+  /// Sleeps for `nap`. Only the waker can end the sleep earlier.
   template <typename IsIdle>
   void nap(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos nap, IsIdle is_idle) {
     if (waker_ == nullptr) {
@@ -125,15 +127,15 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
                                                     : kIdleRoundsOfSleeper;
   std::uint32_t idle_rounds = 0;
   Nanos busy_at;
-  bool woken = false;  ///< a file ended the latest sleep
+  bool woken = false;  ///< a file descriptor ended the latest sleep
   Nanos woken_at;
   std::uint64_t moved = 0;         ///< packets moved since the latest nap or sleep
-  bool slept_short = false;        ///< the latest nap or sleep was a sleep that a packet ended soon
+  bool slept_short = false;        ///< the latest nap or sleep was a sleep that a packet ended within kShortSleep
   std::uint32_t short_sleeps = 0;  ///< short sleeps in a row, not counting naps
   for (;;) {
     Nanos now = loop_.begin_round();
     const bool ends = is_stopped(stop);
-    const bool last = ends || now > until;  // one round for work that was due before, such as acknowledgements
+    const bool last = ends || now > until;  // the last round does work that is already due, such as acknowledgements
     Nanos next = until;
     bool busy = false;
     bool blocked = false;
@@ -157,7 +159,8 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
       continue;
     }
     if (next - now <= kShortestNap || now - busy_at < spin_) continue;
-    // Woken although no packet moved: by a packet for another program, or without memory for it. This may repeat.
+    // A file descriptor ended the sleep, but no packet moved: the packet was for another program, or there was no
+    // memory for it. The next sleep may end in the same way, so the loop naps.
     const bool in_vain = woken && busy_at < woken_at;
     woken = false;
     const bool many = moved > 0 && (is_prompt_ ? short_sleeps >= kShortInARow : moved > kFewPackets || slept_short);
@@ -184,7 +187,7 @@ bool PollLoop::is_stopped(const std::function<bool()>& stop) {
   return true;
 }
 
-/// Runs a round. Whether it moved no packet, nothing is blocked, and nothing is due before `next`.
+/// Polls all Pollables once. Returns whether no packet moved, nothing is blocked, and nothing is due before `next`.
 bool PollLoop::has_nothing_before(Nanos next) {
   bool came = false;
   for (Entry& entry : entries_) {

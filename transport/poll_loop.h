@@ -1,9 +1,9 @@
-// A loop that drives Pollables, such as shards, on datapaths of any kind, in the thread that calls run(). It polls each
-// when it is due, and decides when to poll again, when to pause and when to sleep, from the state of the datapaths
-// (PacketIo). Sans-IO: it reads the time and sleeps through its TimeSource.
+// A loop that drives Pollables, such as shards, on datapaths of any kind, in the thread that calls run(). It polls them
+// in rounds, and decides from the state of the datapaths (PacketIo) when to poll again, pause or sleep. Sans-IO: it
+// reads the time and sleeps through its TimeSource.
 //
-// A program with its own loop does not need this class. It calls Shard::poll() again at the latest at the time that the
-// previous call returned, sooner when packets arrive, and soon while PacketIo::is_blocked().
+// A program with its own loop does not need this class. It must call Shard::poll() again when packets arrive, at the
+// latest at the time that the previous call returned, and soon while PacketIo::is_blocked() is true.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace mltcp {
 
 /// How a loop spends idle time.
 enum class Idle : std::uint8_t {
-  spin,   ///< polls again at once: minimum delay, uses a whole CPU
-  pause,  ///< the same with the CPU's pause instruction in between, in favour of its other hardware thread
+  spin,   ///< polls again at once; the delay is minimal, but the loop uses a whole CPU
+  pause,  ///< polls again after the CPU's pause instruction, which favours the core's other hardware thread
   /// Sleeps until the next packet or deadline, if all datapaths signal packets (PacketIo::begin_waiting) and none
-  /// receives packets from a datapath of another loop. Otherwise it polls every 50 us. It also does that for a while
-  /// when many packets arrive, if the datapaths' descriptors need no arming (sockets). For shared machines. See
+  /// receives packets from a datapath of another loop. Otherwise polls every 50 us. Also polls every 50 us for a while
+  /// when many packets arrive, if the datapaths' descriptors need no arming (sockets). Suited to shared machines. See
   /// be_prompt().
   sleep,
 };
@@ -36,7 +36,7 @@ enum class Idle : std::uint8_t {
 class Waker {
  public:
   virtual ~Waker() = default;
-  /// A file descriptor that is readable from the first wake-up after arm() until disarm().
+  /// Returns a file descriptor that is readable from the first wake-up after arm() until disarm().
   [[nodiscard]] virtual int file() const = 0;
   virtual void arm() = 0;
   virtual void disarm() = 0;
@@ -53,12 +53,12 @@ class PollLoop {
   /// Polls `pollable`, which uses `io`, from now on. Both must outlive the loop. Do not call it while the loop runs.
   void attach(PacketIo& io, Pollable& pollable);
 
-  /// `waker` also ends the loop's sleeps. It must outlive the loop. Do not call it while the loop runs.
+  /// Lets `waker` end the loop's sleeps. It must outlive the loop. Do not call this function while the loop runs.
   void wake_by(Waker& waker) { waker_ = &waker; }
 
-  /// For programs that wait for answers, with Idle::sleep. The loop keeps polling for `spin` after the latest packet
-  /// before it sleeps. While many packets arrive, it polls every 50 us (naps) only after a packet has ended several
-  /// sleeps in a row almost at once, and then alternates naps and sleeps. Do not call it while the loop runs.
+  /// Reduces the delay of answers with Idle::sleep. The loop keeps polling for `spin` after the latest packet before it
+  /// sleeps. While many packets arrive, it polls every 50 us (naps) only after packets have ended several sleeps in a
+  /// row almost at once, and then alternates naps and sleeps. Do not call it while the loop runs.
   void be_prompt(Nanos spin) {
     is_prompt_ = true;
     spin_ = spin;
@@ -70,12 +70,12 @@ class PollLoop {
   /// Passes on exceptions of a Pollable.
   bool run(Nanos until, const std::function<bool()>& stop = nullptr);
 
-  /// Ends the current run, or the next one. Any thread and signal handlers may call it.
+  /// Ends the current run, or the next run if there is none now. Any thread and signal handlers may call it.
   void request_stop() noexcept { stop_requested_.store(true, std::memory_order_release); }
 
-  /// The current time on the clock of `until`.
+  /// Returns the current time, on the clock of run()'s `until`.
   [[nodiscard]] Nanos now() const { return time_.now(); }
-  /// Do not call it while the loop runs.
+  /// Returns the loop's counters. Do not call it while the loop runs.
   [[nodiscard]] const LoopCounters& counters() const { return loop_.counters; }
 
  private:
@@ -83,7 +83,7 @@ class PollLoop {
     PacketIo* io;
     Pollable* pollable;
     Nanos due;
-    std::uint64_t activity = 0;  ///< in the previous round
+    std::uint64_t activity = 0;  ///< PacketIo::activity() after the previous round
   };
   class Waiting;
 

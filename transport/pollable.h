@@ -1,5 +1,5 @@
-// Interface of an object that a loop or a simulator polls: when packets arrive for its host, or at a time that it has
-// requested.
+// Interface of an object that a loop or a simulator polls, when packets arrive for the object's host, or at a time that
+// the object has requested.
 #pragma once
 
 #include "mltcp/base/units.h"

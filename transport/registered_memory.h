@@ -18,7 +18,7 @@ namespace mltcp {
 class DmaDevice {
  public:
   virtual ~DmaDevice() = default;
-  /// False if the CPU reads the memory for the device, so that nothing needs mapping.
+  /// Returns whether memory must be mapped before the device reads it. False if the CPU reads it for the device.
   [[nodiscard]] virtual bool needs_mapping() const = 0;
   /// Maps `memory`, which consists of whole pages, and returns the device's key for it. May take long, because the
   /// kernel pins the pages. Throws RunError with the reason if it fails. Never called concurrently within a process.
@@ -30,11 +30,12 @@ class RegisteredMemory {
  public:
   static constexpr std::size_t kMost = 64;  ///< maximum number of registered ranges in a process
 
-  /// Maps `memory` for those of `devices` that need it. The memory must begin at a page boundary and be a whole number
-  /// of pages; the memory and the devices must outlive the registration. Throws InputError if the memory is not whole
-  /// pages or overlaps registered memory, or if kMost ranges are registered; RunError if a device cannot map it.
+  /// Maps `memory` for each of `devices` that needs a mapping. The memory must begin at a page boundary and be a whole
+  /// number of pages. The memory and the devices must outlive the registration. Throws InputError if the memory is not
+  /// whole pages or overlaps registered memory, or if kMost ranges are registered. Throws RunError if a device cannot
+  /// map it.
   RegisteredMemory(std::span<std::byte> memory, std::span<DmaDevice* const> devices);
-  /// Call it when all messages with bytes in the memory have completed.
+  /// Removes the registration. All messages with bytes in the memory must have completed.
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
@@ -50,12 +51,13 @@ class RegisteredMemory {
   std::vector<Mapping> mappings_;
 };
 
-/// Look-up of the memory registered for one device, cached for one sender. Takes a lock only if registrations have
-/// changed since the last look-up.
+/// Finds memory that is registered for one device. Each sender has its own object, which caches the registrations.
+/// Takes a lock only if registrations have changed since the last look-up.
 class RegisteredRanges {
  public:
   explicit RegisteredRanges(const DmaDevice& device) : device_(&device) {}
-  /// The device's key for `bytes`; empty unless all of them lie within one range registered for it.
+  /// Returns the device's key for `bytes`. Empty unless one range that is registered for the device contains all of
+  /// them.
   [[nodiscard]] std::optional<std::uint64_t> find(std::span<const std::byte> bytes);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace mltcp {
 
-/// Throws InputError that names what is missing, and the cure, if `algorithm` (cc::Capabilities) or `config` needs a
-/// feature that a datapath with `limits` lacks.
+/// Throws InputError if `algorithm` (cc::Capabilities) or `config` needs a feature that a datapath with `limits` lacks.
+/// The message names the feature and a remedy.
 void check_requirements(const ConnectionConfig& config, const cc::AlgorithmTable& algorithm,
                         const PacketIo::Limits& limits);
 

@@ -13,7 +13,7 @@ using transport::ShardCore;
 
 namespace {
 
-/// The reason why a message without bytes is refused.
+/// Returns the result of a send that the datapath cannot carry: `closed` if the connection is unknown, else `invalid`.
 PostResult refuse(const ShardCore& core, ConnectionId id) {
   return core.find(id) == nullptr ? PostResult::closed : PostResult::invalid;
 }

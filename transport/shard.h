@@ -20,7 +20,7 @@
 // Otherwise the connection is aborted at both ends, because part of a message cannot be withdrawn.
 //
 // Time is monotonic within a shard: if `now` is less than in an earlier call, the latest value is used instead. A clock
-// that is set back therefore stops the shard's timers until it has caught up. Range: 0 to 73 years.
+// that is set back therefore stops the shard's timers until it has caught up. `now` ranges from 0 to 73 years.
 //
 // Ids: every function that takes a connection or job id returns a value that reports an unknown id. An id may become
 // unknown at any poll(), because connections also end by themselves (Completion::Kind::closed).
@@ -59,16 +59,17 @@ class Shard final : public Pollable {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// The ids that the first `config.max_connections` connections of a shard will get, in order, if none of them ends
-  /// before. For networks that hash flows onto paths by connection id (wire::peek_connection). Throws InputError if
-  /// `config` has no seed, because ids are then unpredictable.
+  /// Returns the ids that the first `config.max_connections` connections of a shard will get, in order, if none of them
+  /// ends before. Networks that hash flows onto paths by connection id need them (wire::peek_connection). Throws
+  /// InputError if `config` has no seed, because ids are then unpredictable.
   static std::vector<ConnectionId> first_connections(const ShardConfig& config);
 
   /// Accepts connections from now on, each with settings `config`. Throws InputError if `config` is out of range, or if
-  /// it or its congestion control needs something that the datapath lacks (PacketIo::Limits, cc::Capabilities).
+  /// `config` or its congestion control needs a feature that the datapath lacks (PacketIo::Limits, cc::Capabilities).
   void listen(const ConnectionConfig& config);
   /// Starts to connect to `remote`. The completion `connected` or `closed` reports the result. Sends and receives may
-  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open, or have only just ended.
+  /// be posted at once. Throws InputError like listen(). Throws RunError if max_connections connections are open or
+  /// have only just ended.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller owns and must not change until its completion. Sends complete
@@ -80,62 +81,67 @@ class Shard final : public Pollable {
   /// Sends a virtual message of `length` bytes without contents; only on a datapath with virtual payloads.
   PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// Hint that the program is about to send on these connections: prefetches their state into the CPU cache. This helps
-  /// if there are more connections than the cache holds and `ids` has several. Ignores unknown ids.
+  /// if `ids` contains several connections and the shard has more connections than fit in the cache. Ignores unknown
+  /// ids.
   void prefetch(std::span<const ConnectionId> ids) const;
-  /// Posts the buffer for the next message that has none. The shard writes to it until its completion. An end that only
-  /// receives detects a dead peer only if ConnectionConfig::keep_alive or idle_limit is set.
+  /// Posts the buffer for the next message that has none. The shard writes to it until the receive completes. An end
+  /// that only receives detects a dead peer only if ConnectionConfig::keep_alive or idle_limit is set.
   PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// Posts a receive of up to `capacity` bytes whose contents are counted and discarded.
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
   /// Ends the send that was posted with `tag`, as if its deadline had passed, if no byte of its message has been sent.
-  /// False if bytes of it have been sent, or if there is no such send. Searches the waiting sends, at most max_sends.
+  /// Returns false if bytes of it have been sent, or if there is no such send. Searches the waiting sends, at most
+  /// max_sends.
   bool cancel_send(ConnectionId id, std::uint64_t tag);
-  /// Likewise for a receive, if no byte of its message or of a later one has arrived.
+  /// Ends the receive that was posted with `tag`, as if its deadline had passed, if no byte of its message or of a
+  /// later message has arrived. Returns false if bytes have arrived, or if there is no such receive.
   bool cancel_receive(ConnectionId id, std::uint64_t tag);
   /// Returns the buffer of the receive that was posted with `tag` to the program now, if no byte of its message has
-  /// arrived. The receive keeps its place among the others, discards its message, and completes with `new_tag`. False
+  /// arrived. The receive stays in the queue, discards its message, and completes with `new_tag`. The result is false
   /// if bytes have arrived, or if there is no such receive.
   bool discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag);
 
-  /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
-  /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A
-  /// connection that is not open yet ends at once. This end's CLOSE reports which messages it had received by then: the
-  /// peer's sends up to the first incomplete message complete with Status::ok, and later data is not accepted. False if
-  /// the connection is unknown, that is, has ended.
+  /// Closes the connection once all posted sends are complete. Outstanding receives at both ends and the peer's sends
+  /// then complete with Status::closed. If both ends close, sends for which the peer has posted no buffer also complete
+  /// with Status::closed. A connection that is not open yet ends at once. This end's CLOSE reports which messages it
+  /// had received by then: the peer's sends up to the first incomplete message complete with Status::ok, and later data
+  /// is not accepted. Returns false if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
   /// Ends the connection at once and notifies the peer if possible. Outstanding operations complete with
-  /// Status::aborted. A connection that has ended, but whose place is kept to notify the peer, gives up its place at
-  /// once. False if the connection is unknown and has no place.
+  /// Status::aborted. If the connection has already ended and occupies its slot only to notify the peer, frees the slot
+  /// at once. Returns false if the connection is unknown and occupies no slot.
   bool abort(ConnectionId id, Nanos now);
 
   /// Adds a job. Throws RunError if max_jobs exist already.
   JobId add_job(const JobConfig& config);
-  /// Removes a job. Its connections stay open, without a job. False if the job is unknown.
+  /// Removes a job. Its connections stay open, without a job. Returns false if the job is unknown.
   bool remove_job(JobId id);
   /// From now on the connection sends data of `job`. If either id is unknown, returns false and changes nothing. A
   /// connection without a job sends without MLTCP.
   [[nodiscard]] bool attach(ConnectionId id, JobId job);
-  /// The job's next iteration begins now and will send `bytes` of application data over all its connections on this
-  /// shard. Ends the learning of iterations (JobConfig::learn_iterations) unless `bytes` is 0, which means unknown.
-  /// False if the job is unknown.
+  /// Begins the job's next iteration. It will send `bytes` of application data over all its connections on this shard.
+  /// `bytes` is 0 if the size is unknown. Ends the learning of iterations (JobConfig::learn_iterations) unless `bytes`
+  /// is 0. Returns false if the job is unknown.
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
-  /// The program no longer calls begin_iteration(), or not for some time. Iterations of a job with
-  /// JobConfig::learn_iterations are learned from the traffic again; other jobs have none until the next
-  /// begin_iteration(). A plan stays, but holds nothing until then. False if the job is unknown.
+  /// States that the program stops calling begin_iteration(), for good or for some time. Iterations of a job with
+  /// JobConfig::learn_iterations are learned from the traffic again. Other jobs have no iterations until the next
+  /// begin_iteration(). A phase plan stays set, but holds back no data until then. Returns false if the job is unknown.
   [[nodiscard]] bool learn_iterations(JobId job);
-  /// Sets the maximum rate of the job's connections together, in bits on the wire; 0 = unlimited. False if the job is
-  /// unknown.
+  /// Sets the maximum rate of the job's connections together, in bits on the wire; 0 = unlimited. Returns false if the
+  /// job is unknown.
   [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
   /// From now on the first bytes of each of the job's iterations wait for a slot of `plan` (phase_gate.h). Only new
   /// data waits. Acknowledgements, control packets, retransmissions, messages posted before the iteration, and an
   /// iteration that has begun to send do not wait. Returns PlanState::active, or the reason why the job has no plan.
   [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
-  /// Removes the job's plan; the next poll() sends data that was held. False if the job had no plan or is unknown.
+  /// Removes the job's plan. The next poll() sends the data that was held. Returns false if the job had no plan or is
+  /// unknown.
   bool clear_plan(JobId job, Nanos now);
-  /// The statistics of the job's phase gate; all zero, with PlanState::unknown_job, if the job is unknown.
+  /// Returns the statistics of the job's phase gate; all zero, with PlanState::unknown_job, if the job is unknown.
   [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// The job's progress within its iteration and its gain; valid until the job is removed. Null if the job is unknown.
+  /// Returns the job's progress within its iteration and its gain, valid until the job is removed. Null if the job is
+  /// unknown.
   [[nodiscard]] const cc::Augmentation* job_progress(JobId job) const;
 
   /// Does all work that is due at `at`. Returns the latest time for the next call, which includes the datapath's
@@ -144,17 +150,19 @@ class Shard final : public Pollable {
   /// Moves completions to `out`, oldest first, and returns their number.
   std::size_t take_completions(std::span<Completion> out);
 
-  /// Whether the connection has not ended. Its completion `closed` may come later: when the datapath has read the data
-  /// that it sent (ShardStats::ends_held).
+  /// Returns whether the connection has not ended. After its end, the completion `closed` may be delayed until the
+  /// datapath has read the data that the connection sent (ShardStats::ends_held).
   [[nodiscard]] bool exists(ConnectionId id) const;
-  /// The connection's statistics. Empty if it is unknown, that is, has ended and is no longer kept to notify its peer.
+  /// Returns the connection's statistics. Empty if the connection is unknown, that is, has ended and no longer occupies
+  /// a slot to notify its peer.
   [[nodiscard]] std::optional<ConnectionStats> stats(ConnectionId id) const;
-  /// The peer's address, valid until the next call of any other function; null if the connection is unknown, as for
-  /// stats().
+  /// Returns the peer's address, valid until the next call of any other function. Null if the connection is unknown, as
+  /// for stats().
   [[nodiscard]] const Address* remote(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const;
-  /// Sums of the claims of received packets about their senders' jobs (transport/job_claims.h), valid as long as the
-  /// shard; null without ShardConfig::count_job_claims. Only packets with the right connection tag or key count.
+  /// Returns sums of what received packets claim about their senders' jobs (transport/job_claims.h). The object exists
+  /// as long as the shard. Null without ShardConfig::count_job_claims. Only packets with the right connection tag or
+  /// key count.
   [[nodiscard]] const JobClaims* job_claims() const;
 
  private:

@@ -26,29 +26,30 @@ using JobId = std::uint32_t;
 /// How an operation ended.
 enum class Status : std::uint8_t {
   ok,
-  truncated,    ///< received, but longer than the buffer: the buffer holds the beginning
-  closed,       ///< the connection was closed before the operation could finish
-  refused,      ///< the peer does not listen
-  full,         ///< the peer has no room for another connection
-  unreachable,  ///< no reply for give_up_after, or no packet for idle_limit (ConnectionConfig), at either end; or the
-                ///< peer does not know the connection, for example after a restart
-  aborted,      ///< ended by abort(), here or at the peer
-  version,      ///< the ends have no protocol version in common, or the peer did not choose the highest common one
-  timed_out,    ///< the operation's deadline passed first
-  violation,    ///< one end has acknowledged data that the other never sent: it lies, or a third party forged packets
-  no_key,       ///< the ends have no key in common: only one has a key, or they have different ones
+  truncated,  ///< the received message was longer than the buffer, which contains its beginning
+  closed,     ///< the connection was closed before the operation could finish
+  refused,    ///< the peer does not listen
+  full,       ///< the peer has reached a limit of its connections
+  /// An end got no reply for give_up_after, or no packet for idle_limit (ConnectionConfig). Or the peer does not know
+  /// the connection, for example after a restart.
+  unreachable,
+  aborted,    ///< abort() was called at this end or at the peer
+  version,    ///< the ends have no protocol version in common, or the peer did not choose the highest common one
+  timed_out,  ///< the operation's deadline passed first
+  violation,  ///< one end acknowledged data that the other never sent: it cheats, or a third party forged packets
+  no_key,     ///< the ends have no common key: only one has a key, or their keys differ
 };
 
-/// The name of the value: "ok", "truncated", ...
+/// Returns the name of the status, such as "truncated".
 std::string to_text(Status status);
 
-/// Whether an operation (send or receive) was accepted.
+/// The result of posting an operation (send or receive).
 enum class PostResult : std::uint8_t {
   ok,
   queue_full,  ///< max_sends, max_receives or max_completions is reached: take completions, then retry
-  closed,      ///< no such connection, or it is closing
-  too_long,    ///< longer than 4 GiB
-  invalid,     ///< a null buffer on a datapath that needs real bytes
+  closed,      ///< the connection is unknown or closing
+  too_long,    ///< the message is longer than 4 GiB
+  invalid,     ///< the buffer is null on a datapath that needs real bytes
 };
 
 /// A shard's report to the program: an operation has finished, or a connection has changed state.
@@ -63,9 +64,9 @@ struct Completion {
   Kind kind = Kind::sent;
   Status status = Status::ok;
   ConnectionId connection = 0;
-  std::uint64_t tag = 0;  ///< as passed to send() or receive()
+  std::uint64_t tag = 0;  ///< the tag that was passed to send() or receive()
   Bytes bytes = 0;        ///< length of the message
-  // Kind::received: the job tag in the message's last packet.
+  // The job tag in the message's last packet; only for Kind::received.
   bool has_job = false;
   std::uint16_t iteration = 0;
   std::uint32_t job = 0;
@@ -73,45 +74,49 @@ struct Completion {
 
 struct ConnectionConfig {
   std::string congestion_control = "reno";
-  std::shared_ptr<const cc::Parameters> parameters;  ///< parameters of congestion_control; null: the defaults
+  std::shared_ptr<const cc::Parameters> parameters;  ///< parameters of congestion_control; null for the defaults
   bool ecn = false;                                  ///< send ECN-capable packets
   /// Verify the peer's reports instead of trusting them.
-  /// - Marks: every few hundred packets this end marks some itself. If the peer does not report these marks, ECN counts
-  ///   as not working for a while; an algorithm that needs ECN then treats long round-trip times as marks. Connections
-  ///   with keys send no such packets, because the ECN field is not sealed and a third party could clear it.
+  /// - Marks: this end marks one of every few hundred packets itself. If the peer does not report these marks, ECN
+  ///   counts as not working for a while, and an algorithm that needs ECN treats long round-trip times as marks.
+  ///   Connections with keys send no packets of this kind, because the ECN field is not sealed and a third party could
+  ///   clear it.
   /// - Losses: the data of about one packet in 1500 is sent a round trip late, under another packet number. The
   ///   connection ends with Status::violation if the peer acknowledges the number that was not sent (without keys, the
   ///   second time).
   /// - Delays: algorithms that use the peer's delay request acknowledgements at once on slow flows, and count the whole
   ///   round-trip time as the path's.
   bool check_peer = false;
-  bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum always covers both)
-  bool pack_messages = true;    ///< several short messages may share a packet
-  std::uint32_t max_sends = 1024;               ///< messages posted and not completed, 1 to 65536
-  std::uint32_t max_receives = 1024;            ///< buffers posted and not completed, 1 to 65536
-  std::uint32_t max_packets_in_flight = 16384;  ///< limits the memory for loss recovery, 16 to 2^20
+  /// Protect payloads with CRC-32C, not only headers; the UDP checksum always covers both.
+  bool full_integrity = false;
+  bool pack_messages = true;                    ///< several short messages may share a packet
+  std::uint32_t max_sends = 1024;               ///< maximum number of incomplete sends, 1 to 65536
+  std::uint32_t max_receives = 1024;            ///< maximum number of incomplete receives, 1 to 65536
+  std::uint32_t max_packets_in_flight = 16384;  ///< 16 to 2^20; limits the memory for loss recovery
   Rate max_rate;                                ///< bits on the wire, headers included; 0 = unlimited
-  Nanos pacing_quantum{10'000};      ///< maximum delay of paced packets, so that several leave together; 0: no delay
-  Nanos initial_rtt{1'000'000};      ///< assumed until the first RTT sample
+  Nanos pacing_quantum{10'000};      ///< maximum delay of paced packets, so that several leave together; 0 for no delay
+  Nanos initial_rtt{1'000'000};      ///< round-trip time assumed until the first sample
   Nanos max_ack_delay{100'000};      ///< maximum delay of an acknowledgement
   Nanos timer_granularity{200'000};  ///< lower bound of the loss and probe timers (kGranularity, RFC 9002)
-  Nanos give_up_after{
-      30'000'000'000};  ///< the peer is unreachable after this time without progress while packets are in flight
-  /// An end sends a PING after this time without a packet from the peer, so that an end that only receives detects a
-  /// dead peer: after keep_alive + give_up_after, or after idle_limit if that is shorter. 0, the default: no PING, so
-  /// idle connections send nothing. Recommended if peers may fail without notice: 5 to 30 s.
+  /// The peer is unreachable after this time without progress while packets are in flight.
+  Nanos give_up_after{30'000'000'000};
+  /// An end sends a PING after this time without a packet from the peer. With PINGs an end that only receives detects a
+  /// dead peer after keep_alive + give_up_after, or after idle_limit if that is shorter. With 0, the default, an end
+  /// sends no PINGs, so that idle connections send nothing. 5 to 30 s are recommended if peers may fail without notice.
   Nanos keep_alive;
-  /// A connection ends with Status::unreachable at both ends after this time without a packet. 0, the default: no
-  /// limit. With keep_alive, which must be shorter, only connections to dead peers end; without it, all idle ones do.
+  /// A connection ends with Status::unreachable at both ends after this time without a packet. With 0, the default,
+  /// there is no limit. If keep_alive is set, it must be shorter, and only connections to dead peers end. Without
+  /// keep_alive all idle connections end.
   Nanos idle_limit;
   std::uint32_t ack_every = 2;  ///< packets per acknowledgement, unless the sender asks for fewer acknowledgements
-  bool adapt_ack_ratio = true;  ///< request fewer acknowledgements at high rates; never for connections of a job
+  bool adapt_ack_ratio = true;  ///< request fewer acknowledgements at high rates, except for connections of a job
   std::uint8_t priority = 0;    ///< priority of every packet, 0 to 7, see TxPacket::priority
   /// Send credit (newly posted buffers) inside acknowledgements if possible, instead of in CREDIT frames.
   bool credit_in_acks = true;
   /// Delay the acknowledgement of a message's last packet until the next poll(), so that the program's reply, or the
-  /// credit of its next buffer, can travel in the same packet; poll() then returns the current time, to be called again
-  /// at once. Set it to false in a program that computes for long between polls: the sender would time out meanwhile.
+  /// credit of its next buffer, can travel in the same packet. poll() then returns the current time, so that it is
+  /// called again at once. A program that computes for long between polls must set this to false, because the sender
+  /// would time out meanwhile.
   bool await_answer = true;
   /// Keys of jobs (transport/security/packet_key.h), all made by the same function. connect() takes at most one, and
   /// seals packets with it. A shard that listens with keys accepts only peers that have one of them; a shard that
@@ -121,9 +126,9 @@ struct ConnectionConfig {
   bool operator==(const ConnectionConfig&) const = default;
 };
 
-/// The counters that a connection keeps itself; ConnectionStats has all.
+/// The counters that a connection increments itself. ConnectionStats contains all statistics.
 struct ConnectionCounters {
-  /// Packets that carried data of a lost packet, or of one that check_peer held back.
+  /// Sent packets that carried data of a lost packet, or data that check_peer had delayed.
   std::uint64_t retransmitted_packets = 0;
   std::uint64_t duplicate_packets = 0;  ///< packets whose number had been received before
   /// Duplicates whose contents differ from the first packet with that number: one of the two was forged, or belongs to
@@ -131,7 +136,7 @@ struct ConnectionCounters {
   std::uint64_t conflicting_packets = 0;
   /// Messages retransmitted completely because the peer had acknowledged data that it did not have.
   std::uint32_t repaired_messages = 0;
-  /// Times without any delivery for three probe timeouts (RFC 9002 section 7.6).
+  /// Number of times that no packet was delivered for three probe timeouts (RFC 9002 section 7.6).
   std::uint32_t persistent_congestions = 0;
   std::uint64_t congestion_events = 0;
   std::uint64_t ce_packets = 0;  ///< sent packets that arrived with a CE mark
@@ -141,8 +146,8 @@ struct ConnectionStats : ConnectionCounters {
   std::uint64_t packets_sent = 0;
   Bytes bytes_sent = 0;  ///< UDP payload bytes
   std::uint64_t packets_received = 0;
-  std::uint64_t messages_received = 0;  ///< complete messages, in order up to the first incomplete one
-  Bytes end_of_next = 0;                ///< end of the data that has arrived of that incomplete message
+  std::uint64_t messages_received = 0;  ///< complete messages, counted in order up to the first incomplete one
+  Bytes end_of_next = 0;                ///< end offset of the data that has arrived of the first incomplete message
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;
   std::uint32_t packet_bytes = 0;         ///< current UDP payload of a full packet
@@ -154,16 +159,17 @@ struct ConnectionStats : ConnectionCounters {
   bool app_limited = false;  ///< delivery_rate was limited by the application, not by the path
   Nanos smoothed_rtt;
   Nanos min_rtt;
-  Nanos held_until = Nanos::never();  ///< data waits for the pacer or the phase gate until then; never(): it does not
-  Nanos due = Nanos::never();         ///< when the connection's next timer expires; never(): none is set
+  /// Time until which data waits for the pacer or the phase gate; never() if no data waits.
+  Nanos held_until = Nanos::never();
+  Nanos due = Nanos::never();  ///< time at which the connection's next timer expires; never() if none is set
 };
 
-/// A shard's counters; docs/reference/limits.md has their table. Those from `truncated_packets` to `forged_resets`
-/// count received packets that were dropped. Each packet counts once, except a packet whose data has no buffer: it
-/// counts once for each piece without one.
+/// A shard's counters; docs/reference/limits.md has a table of them. The counters from `truncated_packets` to
+/// `forged_resets` count received packets that were dropped. Each packet counts once, with one exception: data without
+/// a buffer counts once for each piece in a packet.
 struct ShardStats {
   std::uint64_t packets_received = 0;   ///< all received packets, also those that were dropped
-  std::uint64_t packets_sent = 0;       ///< packets sent by connections, and answers without a connection
+  std::uint64_t packets_sent = 0;       ///< packets sent by connections, and answers to packets without a connection
   std::uint64_t truncated_packets = 0;  ///< packets shorter than a header, or than their header states
   std::uint64_t foreign_packets = 0;    ///< packets of other protocols
   std::uint64_t corrupted_packets = 0;  ///< packets with a wrong checksum
@@ -174,35 +180,38 @@ struct ShardStats {
   std::uint64_t beyond_credit = 0;  ///< data without a receive buffer: never credited, or its receive has timed out
   /// Data that would leave a gap ("hole") in a message beyond reassembly_bytes, or too many gaps in one message.
   std::uint64_t beyond_holes = 0;
-  /// Packets to a connection with a wrong tag, or not sealed by its peer; sealed ACCEPTs beyond the limit of those that
-  /// are tried; this end's own sealed CONNECT, sent back to it.
+  /// Packets to a connection with a wrong tag, or not sealed by its peer. Sealed ACCEPTs beyond the number that a
+  /// connection tries to open. This end's own sealed CONNECT, if an attacker sends it back.
   std::uint64_t forged_packets = 0;
-  std::uint64_t replayed_packets = 0;  ///< sealed packets that had arrived before, or are too old to be checked
-  /// RESETs for connections that do not exist, with a wrong tag, or for a sealed connection whose peer then answered.
+  std::uint64_t replayed_packets = 0;  ///< sealed packets that had arrived before, or are too old for this check
+  /// RESETs with a wrong tag, for connections that do not exist, or for a sealed connection whose peer then answered.
   std::uint64_t forged_resets = 0;
-  /// CONNECTs answered with CLOSE: no listener, no room, no key or version in common.
+  /// CONNECTs answered with CLOSE, because there is no listener, no free slot, no common key or no common version.
   std::uint64_t refused_connects = 0;
-  std::uint64_t retries_sent = 0;      ///< CONNECTs answered with RETRY; a real client repeats them with a cookie
-  std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven
-  /// Half-open connections that ended because the peer did not answer in time, or whose place another connection got.
+  std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY; a real client repeats its CONNECT with a cookie
+  std::uint64_t cookies_accepted = 0;  ///< connections whose peer has proven its address by a cookie
+  /// Half-open connections that ended because the peer did not answer in time, or because another connection got their
+  /// slot.
   std::uint64_t unproven_ended = 0;
-  std::uint64_t resets_sent = 0;       ///< packets to unknown connections that were answered with RESET
-  std::uint64_t resets_withheld = 0;   ///< packets to unknown connections beyond resets_per_second, not answered
-  std::uint64_t resets_taken = 0;      ///< connections that ended because of the peer's RESET
-  std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
-  std::uint64_t violations = 0;        ///< connections ended because the peer acknowledged data that was never sent
-  std::uint64_t held_off = 0;          ///< CONNECTs from, and connect()s to, addresses with a recent violation
+  std::uint64_t resets_sent = 0;      ///< packets to unknown connections that were answered with RESET
+  std::uint64_t resets_withheld = 0;  ///< packets to unknown connections beyond resets_per_second, not answered
+  std::uint64_t resets_taken = 0;     ///< connections that ended because of the peer's RESET
+  std::uint64_t downgrades = 0;       ///< ACCEPTs that chose another version than the highest common one
+  std::uint64_t violations = 0;       ///< connections ended because the peer acknowledged data that was never sent
+  /// CONNECTs that were ignored and connect()s that were delayed, after a recent violation at their address.
+  std::uint64_t held_off = 0;
   std::uint64_t black_holes = 0;       ///< paths that drop long packets; their connections continue with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that test which packet size a path carries
   std::uint64_t size_probes_lost = 0;  ///< size probes that were lost
-  /// Places of max_connections in use now, by connections and by ended ones that still notify their peer.
+  /// Slots, out of max_connections, that are now used by connections, or by ended connections that still notify their
+  /// peer.
   std::uint32_t connections = 0;
   /// Connections that had ended by the last poll(), but whose `closed` waits until the datapath has read their data.
   std::uint32_t ends_held = 0;
   std::uint32_t half_open = 0;   ///< current half-open connections that were accepted without a cookie
-  std::uint64_t hole_bytes = 0;  ///< current memory of gaps beyond the 8 that each message has of its own
+  std::uint64_t hole_bytes = 0;  ///< current memory, in bytes, of gaps beyond the first 8 of each message
 
-  /// Packets that are damaged or of another protocol.
+  /// Returns the number of packets that were damaged or belong to another protocol.
   [[nodiscard]] std::uint64_t rejected_packets() const {
     return truncated_packets + foreign_packets + corrupted_packets + malformed_packets;
   }
@@ -210,42 +219,43 @@ struct ShardStats {
 
 struct ShardConfig {
   std::uint32_t max_connections = 1024;  ///< 1 to 2^20 - 1
-  /// Connections of max_connections that only connect() may use. If no more than this are free, peers that connect are
-  /// refused with Status::full. 0 to max_connections.
+  /// Number of slots, out of max_connections, that only connect() may use. If no more slots than this are free, peers
+  /// that connect are refused with Status::full. 0 to max_connections.
   std::uint32_t kept_for_connect = 0;
   /// Maximum number of accepted connections whose peers have not proven their addresses yet. Further peers must first
-  /// return a cookie; no state is kept for them until then. 0: all peers. Without a value: a quarter of
-  /// max_connections, at least 1. Connections opened with a cookie do not count, although they, too, are half open
-  /// until the peer answers.
+  /// return a cookie; no state is stored for them until then. If 0, all peers must return a cookie. Without a value,
+  /// the maximum is a quarter of max_connections, at least 1. Connections opened with a cookie do not count, although
+  /// they are also half open until the peer answers.
   std::optional<std::uint32_t> max_half_open = std::nullopt;
   /// Maximum number of accepted connections from one IP address; an IPv6 subnet of 64 bits counts as one address.
-  /// Further ones are refused with Status::full. Only connections count whose peer has proven that it receives at the
-  /// address, because others can forge it. Connections of a crashed peer count until idle_limit ends them. 1 or more;
-  /// without a value: no limit.
+  /// Further connections are refused with Status::full. A connection counts only if its peer has proven that it
+  /// receives at the address, because others can forge the address. Connections of a crashed peer count until
+  /// idle_limit ends them. 1 or more; no limit without a value.
   std::optional<std::uint32_t> max_accepted_per_address = std::nullopt;
-  /// Maximum number of RESETs that are sent per second. A RESET answers a packet to an unknown connection: it notifies
-  /// the peer that this end has restarted. 0: none.
+  /// Maximum number of RESETs that are sent per second; 0 for none. A RESET answers a packet to an unknown connection.
+  /// It notifies the peer that this end has restarted.
   std::uint32_t resets_per_second = 1000;
-  /// The address at which peers reach this shard. With keys the shard refuses its own CONNECT when it comes back, so
-  /// that an attacker on the path cannot connect it with itself, unless it did connect to this address. Without a
-  /// value: it always refuses.
+  /// The address at which peers reach this shard. An attacker on the path could send a CONNECT of this shard back, to
+  /// connect the shard with itself. With keys the shard therefore refuses its own CONNECT, unless it was sent to this
+  /// address. Without a value the shard always refuses its own CONNECT.
   std::optional<Address> own_address = std::nullopt;
   /// Maximum memory, for all connections together, of the gaps ("holes") in partly received messages, beyond the first
-  /// 8 gaps of each message. One connection may take half of what the others have left. A packet that would leave a gap
-  /// beyond the maximum is dropped, and the peer retransmits it.
+  /// 8 gaps of each message. One connection may use half of the memory that the others leave. A packet that would leave
+  /// a gap beyond the maximum is dropped, and the peer retransmits it.
   Bytes reassembly_bytes = Bytes{4} << 20;
   std::uint32_t max_jobs = 64;
-  std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full
-  /// Maximum number of simultaneous sends whose buffers the datapath reads directly (zero copy); further ones are
-  /// copied. 0 to 65535; 0 = all are copied.
+  /// Maximum number of completions not yet taken; at this limit, posting returns queue_full.
+  std::uint32_t max_completions = 1 << 16;
+  /// Maximum number of simultaneous sends whose buffers the datapath reads directly (zero copy); further sends are
+  /// copied. 0 to 65535; 0 if all are to be copied.
   std::uint32_t max_zero_copy_sends = 1024;
   /// Prefetch the connections of a received burst into the CPU cache before processing it.
   bool prefetch = true;
-  /// Sum the claims of received packets about their jobs: Shard::job_claims().
+  /// Sum up what received packets claim about their senders' jobs, for Shard::job_claims().
   bool count_job_claims = false;
   /// Seed of connection ids, tags, cookies and skipped packet numbers, for reproducible simulations and tests. Without
-  /// a seed they come from the system's random numbers and cannot be guessed. With a seed, the first id of each slot
-  /// contains 12 bits drawn from it, see Shard::first_connections().
+  /// a seed these values come from the system's random numbers and cannot be guessed. With a seed, the first id of each
+  /// slot contains 12 bits drawn from it, see Shard::first_connections().
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 
@@ -253,11 +263,12 @@ struct JobConfig {
   std::uint32_t number = 0;       ///< chosen by the caller; sent in data packets and shown in the peer's completions
   cc::Augmentation augmentation;  ///< MLTCP: scales the congestion window's increase step
   Rate max_rate;                  ///< limit for all connections of the job together, bits on the wire; 0 = unlimited
-  /// Maximum time, 0 to 1 s, for which packets that max_rate delays are gathered, to leave together with fewer
-  /// wake-ups.
+  /// Maximum time, 0 to 1 s, for which packets that max_rate delays are collected, so that they leave together with
+  /// fewer wake-ups.
   Nanos pacing_quantum{0};
-  /// A late poll() may send at once the bytes that max_rate allowed during the delay, for at most this time, 0 to 1 s,
-  /// in addition to the burst of four packets that is always allowed. The link's queue must have room for the burst.
+  /// Maximum delay, 0 to 1 s, that a late poll() makes up for: it may send at once the bytes that max_rate allowed
+  /// during the delay, in addition to the burst of four packets that is always allowed. The link's queue must have room
+  /// for the burst.
   Nanos catch_up{0};
   /// Learn the iteration boundaries from the job's traffic (cc/iteration_learner.h) until begin_iteration() states a
   /// size.

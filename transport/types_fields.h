@@ -1,4 +1,4 @@
-// The fields of a connection's settings (see base/fields.h).
+// Field list of ConnectionConfig (see base/fields.h).
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -8,8 +8,7 @@ namespace mltcp {
 
 constexpr auto fields_of(const ConnectionConfig* /*type*/) {
   using T = ConnectionConfig;
-  return list_of<T>(field("cc", &T::congestion_control), left_out(&T::parameters),  // each algorithm has its own table
-                                                                                    // (cc/registry.h)
+  return list_of<T>(field("cc", &T::congestion_control), left_out(&T::parameters),  // see cc/registry.h
                     field("ecn", &T::ecn), field("check_peer", &T::check_peer),
                     field("full_integrity", &T::full_integrity), field("pack_messages", &T::pack_messages),
                     field("max_sends", &T::max_sends), field("max_receives", &T::max_receives),
@@ -20,7 +19,7 @@ constexpr auto fields_of(const ConnectionConfig* /*type*/) {
                     field("idle_limit", &T::idle_limit), field("ack_every", &T::ack_every),
                     field("adapt_ack_ratio", &T::adapt_ack_ratio), field("priority", &T::priority),
                     field("credit_in_acks", &T::credit_in_acks), field("await_answer", &T::await_answer),
-                    left_out(&T::keys));  // each host has its own from a file; they never travel
+                    left_out(&T::keys));  // never sent: each host reads its own keys
 }
 
 }  // namespace mltcp

@@ -14,8 +14,8 @@ namespace mltcp {
 
 constexpr std::uint16_t kDefaultUdpPort = 62400;
 
-/// The port of RoCEv2, assigned by IANA. Do not use it: packet analysers decode its packets as InfiniBand, and NICs
-/// with RoCE may not deliver them to other receivers.
+/// The port of RoCEv2, assigned by IANA. Do not use it, because packet analysers decode its packets as InfiniBand, and
+/// NICs with RoCE may not deliver them to other receivers.
 constexpr std::uint16_t kRoceUdpPort = 4791;
 
 }  // namespace mltcp

@@ -66,7 +66,7 @@ void write_cookie(std::byte* at, FrameType type, std::uint64_t cookie) {
   store(at + 4, cookie);
 }
 
-// Version 2: its header, and the parts of its frames needed to answer that its version is not supported.
+// Parts of protocol version 2 that are needed to answer that version 2 is not supported: the header, and frame sizes.
 struct Version2Header {
   std::uint8_t magic;
   std::uint8_t flags;
@@ -165,7 +165,7 @@ bool Reader::next_other(Frame& frame) {
     return at;
   };
   switch (type) {
-    case FrameType::data:  // truncated; next() parses complete ones
+    case FrameType::data:  // a truncated frame; next() parses complete DATA frames
       return fail();
     case FrameType::ack:
       return next_ack(frame);
@@ -267,7 +267,7 @@ bool Reader::next_ack(Frame& frame) {
     ack.ranges[i] = {last - length, last};
     if (i + 1 == ack.range_count) break;
     const std::uint64_t step =
-        std::uint64_t{load<std::uint32_t>(at)} + 2;  // gap - 1, and one more to reach the next range
+        std::uint64_t{load<std::uint32_t>(at)} + 2;  // the field is gap - 1; the next range ends gap + 1 below this one
     if (step > last - length) return fail();
     last = last - length - step;
     length = load<std::uint32_t>(at + 4);

@@ -6,10 +6,11 @@
 //   offset size
 //        0    1  magic, and version of this header: 0xA3
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
-//                8 the packet carries data of a job (job, iteration and progress are set);
-//                bits 4 to 6: n above 0: the sender asks for one acknowledgement for 2^n packets, until its next
-//                packet; 0: the receiver chooses;
-//                4 sealed (see below), 128 epoch of the sender's keys, its lowest bit; 1 in a sealed packet: clear
+//                8 the packet carries data of a job (job, iteration and progress are set),
+//                4 sealed (see below), 128 lowest bit of the epoch of the sender's keys;
+//                bits 4 to 6: if n is above 0, the sender asks for one acknowledgement for 2^n packets until its next
+//                packet; if n is 0, the receiver chooses;
+//                in a sealed packet, 1 means clear (see below) instead of full integrity
 //        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, computed with this field as zero
@@ -41,7 +42,7 @@
 //            the place of the ECT(1) count because nobody sends ECT(1). A packet changed from ECT(0) to ECT(1) on its
 //            way is detected by an ECT(0) count that is too low.
 //   CREDIT   flags (1; 1 = final), 0 (2), number of receive buffers posted since the connection began (4)
-//   PING     0 (7); as long as RESET, so that it may be answered by one
+//   PING     0 (7); as long as RESET, so that a RESET may answer it
 //   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), lowest
 //            and highest version that the client supports (1, 1), 0 (2)
 //   KEY      0 (3), id of the job's key (8), random bytes of the sender (16), after CONNECT or ACCEPT of a
@@ -54,14 +55,14 @@
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
 //   PADDING  0 (1), length (2), that many bytes without meaning: fills a size probe up to its size
 //
-// A packet to connection 0 holds CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE
-// without a connection, are shorter than the CONNECT that they answer, and RESET is not longer than the packet that it
-// answers. So an attacker with a forged source address cannot amplify its traffic.
+// A packet to connection 0 contains either CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY,
+// and CLOSE without a connection, are shorter than the CONNECT that they answer. RESET is not longer than the packet
+// that it answers. So an attacker with a forged source address cannot amplify its traffic.
 //
-// A message number and credit are 64 bits wide internally and sent modulo 2^32, and so is the header's packet number;
-// widen() restores the upper bits.
+// Message numbers, credit and packet numbers are 64 bits wide internally, and are sent modulo 2^32. widen() restores
+// the upper bits.
 //
-// Versions: under one magic, neither the header's layout nor the places of CONNECT's versions and source ever change.
+// Versions: with the same magic, the header's layout and the positions of CONNECT's versions and source are the same.
 // Both ends use the highest version that they have in common. The server chooses, and names the highest that it
 // supports, so that a client detects an attacker who made it choose a lower one. Version 2 (magic 0xA1) had no tags; a
 // CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added tags, KEY, TOKEN, RETRY,
@@ -88,7 +89,7 @@ constexpr std::uint8_t kProtocolVersion = 3;  ///< the highest supported version
 constexpr std::uint8_t kMinVersion = 3;
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kDataFrameBytes = 12;
-constexpr std::size_t kAckFrameBytes = 36;  ///< with one range, without credit
+constexpr std::size_t kAckFrameBytes = 36;  ///< size with one range and without credit
 constexpr std::size_t kAckCreditBytes = 4;
 constexpr std::size_t kAckRangeBytes = 8;
 constexpr std::size_t kMaxAckRanges = 32;
@@ -98,10 +99,10 @@ constexpr std::size_t kPingFrameBytes = 8;
 constexpr std::size_t kConnectFrameBytes = 24;
 constexpr std::size_t kAcceptFrameBytes = 24;
 constexpr std::size_t kCloseFrameBytes = 4;
-constexpr std::size_t kCookieFrameBytes = 12;  ///< RETRY and TOKEN
+constexpr std::size_t kCookieFrameBytes = 12;  ///< size of RETRY and TOKEN
 constexpr std::size_t kResetFrameBytes = 8;
 constexpr std::size_t kKeyFrameBytes = 28;
-constexpr std::size_t kPaddingFrameBytes = 4;  ///< without its bytes
+constexpr std::size_t kPaddingFrameBytes = 4;  ///< size without the padding bytes
 static_assert(std::max(kCookieFrameBytes, kCloseFrameBytes) <= kConnectFrameBytes, "answers to CONNECT");
 static_assert(kResetFrameBytes <= kPingFrameBytes, "a PING may be answered by RESET");
 
@@ -119,16 +120,16 @@ enum HeaderFlags : std::uint8_t {
   sealed = 4,
   has_job = 8,
   epoch = 128,
-  clear = full_integrity,  ///< in a sealed packet: not encrypted
+  clear = full_integrity,  ///< in a sealed packet: its contents are not encrypted
 };
 
-/// Header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340), rounded down
-/// to a power of two from 2 to 128; below 2 the receiver chooses.
+/// Returns header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340),
+/// rounded down to a power of two from 2 to 128. If `packets` is below 2, the receiver chooses.
 constexpr std::uint8_t ask_ack_ratio(std::uint32_t packets) {
   return static_cast<std::uint8_t>(packets < 2 ? 0
                                                : std::min(std::countl_zero(1U) - std::countl_zero(packets), 7) << 4);
 }
-/// Packets per acknowledgement that the header flags ask for; 1: the receiver chooses.
+/// Returns the number of packets per acknowledgement that the header flags ask for; 1 if the receiver chooses.
 constexpr std::uint32_t asked_ack_ratio(std::uint8_t flags) { return 1U << (flags >> 4 & 7); }
 
 enum class FrameType : std::uint8_t {
@@ -149,15 +150,15 @@ enum class FrameType : std::uint8_t {
 /// The job that a packet belongs to, and how far the job's iteration is.
 struct JobTag {
   std::uint32_t job = 0;
-  std::uint16_t iteration = 0;  ///< low 16 bits
-  std::uint16_t progress = 0;   ///< bytes_ratio in 1/65535
+  std::uint16_t iteration = 0;  ///< low 16 bits of the iteration's number
+  std::uint16_t progress = 0;   ///< bytes_ratio of the iteration in 1/65535
 };
 
 struct Header {
   std::uint8_t flags = 0;
   std::uint32_t connection = 0;
   std::uint32_t span = 0;
-  std::uint64_t packet_number = 0;  ///< of a received packet: only the low 32 bits
+  std::uint64_t packet_number = 0;  ///< in a received packet, only the low 32 bits
   JobTag job;
   std::uint64_t tag = 0;
 };
@@ -167,12 +168,12 @@ struct DataFrame {
   std::uint32_t message = 0;
   std::uint32_t offset = 0;
   std::uint32_t length = 0;
-  const std::byte* bytes = nullptr;  ///< null: a virtual payload
+  const std::byte* bytes = nullptr;  ///< null for a virtual payload
 };
 
 /// Packet numbers first..last, both inclusive.
 struct PacketRange {
-  // No initialisers: a frame has room for many ranges and most are never read.
+  // No initialisers, because a frame contains space for many ranges, and most are never read.
   std::uint64_t first;
   std::uint64_t last;
 };
@@ -187,10 +188,10 @@ struct EcnCounts {
 
 struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, see PacketRange
   std::uint32_t delay_ns = 0;
-  std::uint8_t hops = 0;  ///< switches that the latest packet traversed; 0 = not known
+  std::uint8_t hops = 0;  ///< number of switches that the latest packet traversed; 0 = not known
   EcnCounts ecn;
   bool has_credit = false;
-  std::uint32_t credit = 0;  ///< see CreditFrame
+  std::uint32_t credit = 0;  ///< see CreditFrame::messages
   bool has_whole = false;    ///< `whole` is set, and ecn.ect1_packets is not
   std::uint32_t whole = 0;   ///< messages with lower numbers are complete at the receiver; modulo 2^32
   std::uint32_t range_count = 0;
@@ -204,28 +205,29 @@ struct ConnectFrame {
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
   std::uint64_t tag = 0;             ///< must be put into packets to the sender of this frame
-  std::uint8_t least = kMinVersion;  ///< CONNECT only
+  std::uint8_t least = kMinVersion;  ///< lowest version that the client supports; only in CONNECT
   std::uint8_t highest = kProtocolVersion;
 };
 
-/// Whether a CONNECT is plausible: its sender has an id and room for packets, and asks for a version that it supports.
+/// Returns whether a CONNECT is plausible: its sender has an id, accepts packets of kSmallestPacket bytes, and asks for
+/// a version that it supports.
 constexpr bool is_plausible(const ConnectFrame& connect) {
   return connect.source_connection != 0 && connect.max_packet >= kSmallestPacket && connect.least <= connect.version &&
          connect.version <= connect.highest;
 }
-/// The version that a server of this program chooses for a client; 0: no common version.
+/// Returns the version that a server of this program chooses for a client; 0 if there is no common version.
 constexpr std::uint8_t chosen_version(const ConnectFrame& connect) {
   const std::uint8_t highest = std::min(connect.highest, kProtocolVersion);
   return highest >= std::max(connect.least, kMinVersion) ? highest : 0;
 }
-/// Whether ACCEPT names the version that the server had to choose: the highest that both ends support.
+/// Returns whether ACCEPT names the version that the server must choose: the highest that both ends support.
 constexpr bool is_right_choice(const ConnectFrame& accept) {
   return accept.version == std::min(accept.highest, kProtocolVersion) && accept.version >= kMinVersion;
 }
 
 struct CreditFrame {
   std::uint32_t messages = 0;  ///< buffers posted since the connection began, modulo 2^32
-  bool final = false;          ///< no more will be posted
+  bool final = false;          ///< no more buffers will be posted
 };
 
 enum class CloseReason : std::uint16_t {
@@ -236,16 +238,16 @@ enum class CloseReason : std::uint16_t {
   aborted = 4,
   idle = 5,
   violation = 6,  ///< the receiver of this frame has acknowledged packets that were never sent to it
-  key = 7,        ///< the client does not have a required key, or has a key although none is used here
+  key = 7,        ///< the client lacks a required key, or has a key although this server uses none
 };
 
-/// The key of a connection whose packets are sealed, and the random bytes that one end adds to it.
+/// Contents of a KEY frame: the id of the job's key, and the random bytes that one end contributes.
 struct KeyFrame {
   std::uint64_t id = 0;
   EndRandom random{};
 };
 
-/// A frame as parsed: `type` says which member is set.
+/// A parsed frame. `type` determines which member is set.
 struct Frame {
   FrameType type = FrameType::ping;
   DataFrame data;
@@ -253,31 +255,33 @@ struct Frame {
   CreditFrame credit;
   ConnectFrame connect;  ///< contents of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
-  std::uint16_t padding = 0;  ///< bytes of PADDING
+  std::uint16_t padding = 0;  ///< number of padding bytes
   std::uint64_t cookie = 0;   ///< cookie of RETRY and TOKEN
-  std::uint32_t reset = 0;    ///< the connection of RESET
+  std::uint32_t reset = 0;    ///< connection id in RESET
   KeyFrame key;
 };
 
-/// Why a packet or frame was rejected.
+/// The reason why a packet or frame was rejected.
 enum class ParseError : std::uint8_t { none, truncated, foreign, checksum, malformed };
 
-/// Parses a packet: first its header, then frame after frame. Keeps pointers into the packet's bytes, which must
-/// outlive the parsed frames.
+/// Parses a packet: first its header, then one frame after the other. Stores pointers into the packet's bytes, which
+/// must outlive the parsed frames.
 class Reader {
  public:
-  /// `virtual_bytes`: length of a payload without bytes that follows `packet` (simulator only).
+  /// Parses the header. `virtual_bytes` is the length of a payload without bytes that follows `packet` (simulator
+  /// only).
   ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header) {
     return begin(packet, {}, virtual_bytes, header);
   }
-  /// `tail`: the end of the packet's payload, if it is stored apart from `packet`.
+  /// Parses the header. `tail` is the end of the packet's payload, if it is stored apart from `packet`.
   ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
                    Header& header);
-  /// The header of a packet that is_sealed(). It is not authenticated before the packet is opened; its tag field is 0.
+  /// Parses the header of a packet for which is_sealed() is true. The header is not authenticated before the packet is
+  /// opened. Its tag field is 0.
   static ParseError sealed_header(std::span<const std::byte> packet, Header& header);
-  /// Parses the contents of an opened packet after its header.
+  /// Begins to parse the contents, after the header, of a packet that was opened.
   void begin_opened(std::span<const std::byte> body, std::span<const std::byte> tail, std::uint32_t virtual_bytes);
-  /// Parses the next frame into `frame`. False at the end of the packet, or on an error (see error()).
+  /// Parses the next frame into `frame`. Returns false at the end of the packet, or on an error (see error()).
   bool next(Frame& frame) {
     if (left_ >= kDataFrameBytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
       return next_data(frame);
@@ -321,13 +325,13 @@ class Reader {
 /// Writes the header and frames of a packet. The caller must check room() before each frame.
 class Writer {
  public:
-  /// `buffer` has at least kHeaderBytes bytes and outlives the writer.
+  /// `buffer` must have at least kHeaderBytes bytes and outlive the writer.
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(kHeaderBytes) {}
 
   [[nodiscard]] std::size_t used() const { return used_; }
   [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
 
-  /// Writes the frame's header only; its bytes follow by copy(), or as gathered payload.
+  /// Writes only the header of a DATA frame. The bytes follow by copy(), or as gathered payload.
   void data(const DataFrame& frame) {
     std::byte* const at = take(kDataFrameBytes);
     const std::uint64_t front = std::uint64_t{frame.message} << 32 |
@@ -339,11 +343,11 @@ class Writer {
   void copy(const std::byte* bytes, std::size_t size) {
     if (size > 0) std::memcpy(take(size), bytes, size);
   }
-  /// As copy(), for bytes of a virtual payload.
+  /// Writes `size` zeros as the bytes of a virtual payload.
   void zeros(std::size_t size) {
     if (size > 0) std::memset(take(size), 0, size);
   }
-  /// Writes as many ranges as fit into room().
+  /// Writes an ACK with as many ranges as fit into room().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);
   void ping();
@@ -354,7 +358,7 @@ class Writer {
   void token(std::uint64_t cookie);
   void reset(std::uint32_t connection);
   void key(const KeyFrame& frame);
-  /// `bytes` are added to the frame's own kPaddingFrameBytes.
+  /// Writes a PADDING frame of kPaddingFrameBytes + `bytes` bytes.
   void padding(std::uint16_t bytes);
 
   /// Writes the header of a packet that is to be sealed, without its authentication tag. Returns all bytes written.
@@ -374,21 +378,21 @@ class Writer {
   std::size_t used_;
 };
 
-/// The 64-bit value closest to `expected` whose low 32 bits are `low`.
+/// Returns the 64-bit value closest to `expected` whose low 32 bits are `low`.
 constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
   const auto distance = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(expected));
   const auto wide = static_cast<std::int64_t>(expected) + distance;
-  // If negative, the value 2^32 higher is meant.
+  // A negative value stands for the value that is 2^32 higher.
   return wide < 0 ? static_cast<std::uint64_t>(wide) + (std::uint64_t{1} << 32) : static_cast<std::uint64_t>(wide);
 }
 
-/// Whether a packet says that it is sealed. Checks magic and length only.
+/// Returns whether the header marks the packet as sealed. Checks magic and length only.
 inline bool is_sealed(std::span<const std::byte> packet) {
   return packet.size() >= kHeaderBytes && packet[0] == std::byte{magic} &&
          (packet[1] & std::byte{sealed}) != std::byte{};
 }
-/// For a sealed packet of kHeaderBytes or more: the position of its authentication tag, and the part of the header that
-/// the tag covers.
+/// Position of the authentication tag in a sealed packet of kHeaderBytes or more. seal_of() returns the tag, and
+/// sealed_parts() the parts of the header that the tag covers.
 constexpr std::size_t kSealOffset = 4;
 inline PacketSeal::Tag seal_of(std::span<const std::byte> packet) {
   PacketSeal::Tag tag;
@@ -400,21 +404,22 @@ inline std::array<std::span<const std::byte>, 2> sealed_parts(std::span<const st
   return {packet.first(kSealOffset), packet.subspan(behind, kHeaderBytes - behind)};
 }
 
-/// The job tag of a UDP payload, for switches. Checks magic, length and the has_job flag, but not the checksum.
+/// Returns the job tag of a UDP payload, for switches. Checks magic, length and the has_job flag, but not the checksum.
 std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 
-/// The destination connection of a UDP payload, for switches that hash flows onto paths; 0 if it is not a packet of
-/// this protocol, or is a CONNECT. Checks magic and length, but not the checksum.
+/// Returns the destination connection of a UDP payload, for switches that hash flows onto paths. The result is 0 for
+/// CONNECT and RESET, and for packets of other protocols. Checks magic and length, but not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
 
-/// The source connection of a CONNECT of version 2; 0 if the packet is none, or is damaged.
+/// Returns the source connection of a CONNECT of version 2; 0 if `packet` is not one, or is damaged.
 std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet);
 constexpr std::size_t kVersion2CloseBytes = 36;
-/// The CLOSE of version 2 that reports to the sender of such a CONNECT that its version is not supported.
+/// Returns a CLOSE in the format of version 2. It reports to the sender of a CONNECT of version 2, whose source
+/// connection is `connection`, that its version is not supported.
 std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connection);
 
-/// Whether the first frame is an ACK, for a payload in which peek_connection() found a connection. Checks the length
-/// only.
+/// Returns whether the first frame of a packet is an ACK. The packet must be one in which peek_connection() has found a
+/// connection, because only the length is checked.
 inline bool peek_ack(std::span<const std::byte> packet) {
   return packet.size() > kHeaderBytes && packet[kHeaderBytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
 }

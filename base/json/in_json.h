@@ -1,25 +1,26 @@
-// Options in lists of fields (base/fields.h) for JSON files. For any other option type with a function written(), its
-// result is written in place of the member; one with a function read() reads it, and the field must be present.
+// Options of fields for JSON, in lists of fields (base/fields.h). Code may add option types of two kinds. If an option
+// has a function written(), the result of written() replaces the member in the file. If it has a function read(), that
+// function reads the field, which must then be present.
 #pragma once
 
 namespace mltcp {
 
 enum class Presence {
-  required,  ///< always written; must be present when read
-  later,     ///< always written, but absent from files of earlier versions: then left at its default, or derived
-  if_set,    ///< written unless it is empty or at its default
+  required,  ///< always written; must be present in files
+  later,     ///< always written, but may be missing in older files; the member then keeps its default, or is derived
+  if_set,    ///< written unless the member is empty or has its default value; may be missing in files
 };
 
 struct InJson {
   Presence presence = Presence::required;
-  double least = 0;  ///< bounds of a floating-point number
+  double least = 0;  ///< minimum of a floating-point number; `most` is its maximum
   double most = 0;
 };
-inline constexpr InJson kMeasure{.least = -1e18, .most = 1e18};  ///< any number that is a measurement
+inline constexpr InJson kMeasure{.least = -1e18, .most = 1e18};  ///< for numbers that are measurements
 inline constexpr InJson kLater{.presence = Presence::later};
 inline constexpr InJson kIfSet{.presence = Presence::if_set};
 
-/// Written, but ignored when read.
+/// The field is written, but ignored when a file is read.
 struct WrittenOnly {
   template <typename M>
   static const M& written(const M& value) {
@@ -27,7 +28,7 @@ struct WrittenOnly {
   }
 };
 
-/// Written if another member is set; may be absent when read.
+/// The field is written if the member `other` is set. It may be missing when a file is read.
 template <typename T, typename M>
 struct WrittenWith {
   M T::*other;
@@ -35,7 +36,7 @@ struct WrittenWith {
 template <typename T, typename M>
 WrittenWith(M T::*) -> WrittenWith<T, M>;
 
-/// Written unless another member is true; may be absent when read.
+/// The field is written unless the member `other` is true. It may be missing when a file is read.
 template <typename T>
 struct WrittenUnless {
   bool T::*other;
@@ -43,8 +44,8 @@ struct WrittenUnless {
 template <typename T>
 WrittenUnless(bool T::*) -> WrittenUnless<T>;
 
-/// The fields of a struct are written among those of the enclosing one. If it is optional, the field's name is that of
-/// the struct's first field, whose presence indicates the struct's.
+/// The fields of the member, a struct, are written among those of the enclosing struct. If the member is optional, name
+/// the Field like the first field of the member: the member is read if that field is present.
 struct Spread {};
 
 }  // namespace mltcp

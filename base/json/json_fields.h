@@ -1,5 +1,5 @@
-// Conversion of structs to and from JSON objects, by their lists of fields (base/fields.h) with the options of
-// in_json.h. Not installed.
+// Converts structs to and from JSON objects, by their lists of fields (base/fields.h) with the options of in_json.h.
+// Not installed.
 #pragma once
 
 #include <limits>
@@ -19,7 +19,7 @@
 namespace mltcp {
 namespace internal {
 
-/// Whether a member's value must be written although its field may be missing.
+/// Returns whether a member has a value that must be written even if its field may be missing.
 template <typename M>
 bool is_set(const M& value) {
   if constexpr (requires { value.empty(); })
@@ -56,7 +56,7 @@ constexpr bool may_be_missing(const About& /*about*/) {
   return !requires { &About::read; };
 }
 
-/// Whether an empty optional is written as null, instead of not at all.
+/// Returns whether null stands for an empty optional. If not, the field of an empty optional is missing.
 inline constexpr bool may_be_null(const Plain& /*about*/) { return true; }
 inline constexpr bool may_be_null(const InJson& about) { return about.presence != Presence::if_set; }
 
@@ -68,7 +68,7 @@ void write_fields(const T& value, nlohmann::ordered_json& json);
 
 }  // namespace internal
 
-/// The value as JSON; fields in the order of their list.
+/// Returns `value` as JSON. The fields of a struct are in the order of their list.
 template <typename M>
 nlohmann::ordered_json written(const M& value) {
   using Json = nlohmann::ordered_json;
@@ -108,14 +108,15 @@ void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
   });
 }
 
-/// Hook for rules that the lists do not express: consistency of fields, and derivation of missing ones.
+/// Called after the fields of `value` were read. Overload it for a struct to check the consistency of fields and to
+/// derive missing fields.
 template <typename T>
 void complete(const JsonObject& /*json*/, T& /*value*/) {}
 
 template <HasFields T>
 void read(const JsonObject& json, T& value);
 
-/// Reads the field `key` of `json`. This and the functions below throw InputError.
+/// Reads the field `key` of `json` into `value`. Like the functions below, throws InputError if the field is invalid.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
   if constexpr (requires { about.read(json, key, value); }) {

@@ -21,7 +21,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMost = 1e18;         // larger numbers are no measurements, and do not fit the columns of tables
+// Maximum magnitude; larger numbers are no measurements, and do not fit the columns of tables.
+constexpr double kMost = 1e18;
 constexpr std::size_t kMaxShown = 60;  // maximum bytes of a key or a value in messages
 
 std::string shown(const Json& value) {
@@ -29,7 +30,7 @@ std::string shown(const Json& value) {
   return text.substr(0, kMaxShown);
 }
 
-/// Number of members of all objects in a value.
+/// Returns the number of members of all objects in `value`, at any depth.
 std::size_t members_of(const Json& value) {
   std::size_t members = value.is_object() ? value.size() : 0;
   if (value.is_structured())
@@ -37,7 +38,7 @@ std::size_t members_of(const Json& value) {
   return members;
 }
 
-/// The first duplicate key of an object, in valid JSON.
+/// Returns the first key that appears twice in an object. `text` must be valid JSON.
 std::string key_given_twice(std::string_view text) {
   std::vector<std::set<std::string>> open;
   std::string twice;
@@ -52,7 +53,7 @@ std::string key_given_twice(std::string_view text) {
   return twice;
 }
 
-/// Number of keys: outside of strings, each colon of valid JSON follows a key.
+/// Returns the number of keys in valid JSON. Outside of strings, each colon follows a key.
 std::size_t keys_of(std::string_view text) {
   std::size_t keys = 0;
   bool in_text = false;

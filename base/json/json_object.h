@@ -1,5 +1,6 @@
-// An object of a JSON file or message, read field by field: used fields are validated, others ignored, unless only()
-// refuses them. Errors are InputErrors of one line with file, position, cause and cure. Not installed.
+// Reads an object of a JSON file or message field by field. Fields that are read are also validated. All others are
+// ignored, unless only() refuses them. Errors are InputErrors of one line with file, position, cause and cure. Not
+// installed.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,24 @@
 
 namespace mltcp {
 
-/// Refers to the JSON and to `file` and `cure`, which must outlive it.
+/// Stores references to the JSON value, `file` and `cure`, which must outlive this object.
 class JsonObject {
  public:
-  /// `file` and `cure` are for messages; `place` is the object's position in the file, empty for the root.
+  /// `file` and `cure` appear in error messages. `place` is the position of the object in the file; empty for the root.
   JsonObject(const nlohmann::json& json, const std::string& file, const std::string& cure, std::string place);
 
   [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
   [[nodiscard]] bool is_null(std::string_view key) const { return has(key) && json_[key].is_null(); }
   [[nodiscard]] std::string text(std::string_view key) const;
-  /// Empty if null or missing.
+  /// Returns text(key), or an empty text if the field is null or missing.
   [[nodiscard]] std::string later_text(std::string_view key) const {
     return has(key) && !is_null(key) ? text(key) : std::string();
   }
   [[nodiscard]] bool truth(std::string_view key) const;
-  /// Magnitude at most 1e18, as for measurements.
+  /// Returns a number of magnitude at most 1e18, the limit for measurements.
   [[nodiscard]] double real(std::string_view key) const;
   [[nodiscard]] double real(std::string_view key, double most, double least = 0) const;
-  /// Empty if null or missing.
+  /// Returns real(key); empty if the field is null or missing.
   [[nodiscard]] std::optional<double> later_real(std::string_view key) const;
   [[nodiscard]] std::uint64_t whole(std::string_view key,
                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
@@ -45,7 +46,7 @@ class JsonObject {
     return static_cast<std::uint32_t>(whole(key, most, least));
   }
   [[nodiscard]] Nanos nanos(std::string_view key) const;
-  /// At most `most` texts; as objects().
+  /// Returns a list of texts. Throws InputError if it has more than `most` elements.
   [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t most = kMaxListed) const;
   [[nodiscard]] std::vector<double> reals(std::string_view key) const;
   [[nodiscard]] std::vector<Nanos> nanos_list(std::string_view key) const;
@@ -53,22 +54,22 @@ class JsonObject {
   [[nodiscard]] std::size_t length(std::string_view key) const { return list(key).size(); }
   [[nodiscard]] JsonObject object(std::string_view key) const;
   [[nodiscard]] std::vector<JsonObject> objects(std::string_view key, std::size_t most = kMaxListed) const;
-  /// Like objects(), empty if missing.
+  /// Like objects(), but returns an empty list if the field is missing.
   [[nodiscard]] std::vector<JsonObject> later_objects(std::string_view key) const;
-  /// A list of lists of `size` non-negative integers.
+  /// Returns a list of lists, each with `size` non-negative integers.
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> tuples(std::string_view key, std::size_t size) const;
 
   [[nodiscard]] std::vector<std::string> keys() const;
 
   [[nodiscard]] const nlohmann::json& at(std::string_view key) const;
-  /// Refuses other keys, and names the nearest known one.
+  /// Throws InputError if the object has a key that is not in `keys`. The message names the nearest key of `keys`.
   void only(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] std::string place_of(std::string_view key) const;
-  /// "FILE: PLACE".
+  /// Returns "FILE: PLACE" for messages.
   [[nodiscard]] std::string where(std::string_view key) const;
   [[noreturn]] void fail(std::string_view place, std::string_view problem) const { fail(place, problem, cure_); }
-  /// Refuses with another cure. An empty key refers to the object.
+  /// Throws InputError with `cure` instead of the constructor's `cure`. An empty key refers to the object itself.
   [[noreturn]] void refuse(std::string_view key, std::string_view problem, std::string_view cure) const {
     fail(place_of(key), problem, cure);
   }
@@ -83,7 +84,7 @@ class JsonObject {
                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
                                     std::uint64_t least = 0) const;
   [[nodiscard]] Nanos nanos(const nlohmann::json& value, const std::string& place) const;
-  /// Calls `visit` for each element, with its position: "runs[0]".
+  /// Calls `visit` with each element of a list and the element's position, such as "runs[0]".
   template <typename Visit>
   void for_each(std::string_view key, const Visit& visit, std::size_t most = kMaxListed) const;
 
@@ -93,18 +94,19 @@ class JsonObject {
   std::string place_;
 };
 
-/// Limits of files that the commands write.
+/// Limits for files that the commands write.
 inline constexpr JsonLimits kFileLimits{.depth = 64, .values = 32'000'000};
 
-/// Parses the whole text, after checking its bounds. An object with a duplicate key is refused, because one reader
-/// might check the first value and another use the last.
+/// Parses the whole text, after checking `limits`. Throws InputError. Refuses an object with a duplicate key, because
+/// one program might use its first value and another program its last.
 nlohmann::json parsed(std::string_view text, const std::string& file, const std::string& cure,
                       const JsonLimits& limits = kFileLimits);
 
-/// On one line, or indented; ends with a newline. Bytes that are not UTF-8 are replaced.
+/// Returns `json` as text that ends with a newline: on one line if `indentation` is negative, else indented. Replaces
+/// bytes that are not UTF-8.
 std::string json_text(const nlohmann::ordered_json& json, int indentation = -1);
 
-/// The field "provenance", if present.
+/// Returns the field "provenance" of `root`; empty if it is missing.
 std::optional<Provenance> provenance_of(const JsonObject& root);
 
 }  // namespace mltcp

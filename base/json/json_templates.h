@@ -1,5 +1,5 @@
-// The templates of nlohmann-json that most files of the laboratory and the commands use, compiled once, in
-// json_templates.cpp. A part of their precompiled header, so nothing includes it.
+// Compiles the templates of nlohmann-json once, in json_templates.cpp, for most files of the laboratory and the
+// commands. This header is part of their precompiled header, so other files need not include it.
 #pragma once
 
 #include <nlohmann/json.hpp>

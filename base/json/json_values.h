@@ -1,4 +1,4 @@
-// Reading of JSON values (nlohmann-json), with error messages for the author of the file. Not installed.
+// Reads JSON values (nlohmann-json), with error messages for the author of the file. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,10 +18,10 @@
 
 namespace mltcp {
 
-/// Maximum time, far longer than any run, and small enough that sums and small multiples do not overflow.
+/// Maximum time in a file. It is far longer than any run, and so small that sums and small multiples do not overflow.
 inline constexpr Nanos kMaxTime(std::int64_t{1} << 60);
 
-/// Whether a type is a list, or may be null.
+/// kIsList: whether a type is a list. kIsMaybe: whether a type is an optional, which may be null.
 template <typename T>
 inline constexpr bool kIsList = false;
 template <typename T>
@@ -31,7 +31,7 @@ inline constexpr bool kIsMaybe = false;
 template <typename T>
 inline constexpr bool kIsMaybe<std::optional<T>> = true;
 
-/// The library's message without its internals: "line 1, column 5: syntax error ...".
+/// Returns the message of nlohmann-json without its internals, as in "line 1, column 5: syntax error ...".
 inline std::string problem_of(const nlohmann::json::exception& error) {
   std::string_view text = error.what();
   for (const std::string_view lead : {"] ", "parse error at "})
@@ -39,8 +39,8 @@ inline std::string problem_of(const nlohmann::json::exception& error) {
   return std::string(text);
 }
 
-/// The value as an integer in a range. Throws InputError that names `key`: "\"flows\" is -1, not a whole number from 0
-/// to 255".
+/// Returns `value` as an integer from `least` to `most`. Throws InputError that names `key` for any other value:
+/// "\"flows\" is -1, not a whole number from 0 to 255".
 template <std::integral T>
 T whole_value(const nlohmann::json& value, const char* key, T least = std::numeric_limits<T>::min(),
               T most = std::numeric_limits<T>::max()) {
@@ -49,7 +49,7 @@ T whole_value(const nlohmann::json& value, const char* key, T least = std::numer
                                value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), least,
                                most));
 }
-/// The same for a field of `object`, which may be missing.
+/// Returns field `key` of `object` like whole_value(). Throws InputError if the field is missing.
 template <std::integral T>
 T whole_field(const nlohmann::json& object, const char* key, T least = std::numeric_limits<T>::min(),
               T most = std::numeric_limits<T>::max()) {

@@ -1,4 +1,4 @@
-// Provenance as text and as JSON (see provenance.h).
+// Writes provenance as text and as JSON (see provenance.h).
 #include "mltcp/base/json/provenance.h"
 
 #include <fmt/format.h>

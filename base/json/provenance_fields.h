@@ -1,4 +1,4 @@
-// The fields of provenance (see base/fields.h), as all result files have them.
+// Lists of the fields of Provenance (see base/fields.h), the same for all result files.
 #pragma once
 
 #include "mltcp/base/fields.h"

@@ -1,5 +1,5 @@
-// A bounded lock-free queue of small values, for any number of writing and reading threads. Each cell has a sequence
-// number that says whether it is to be written or read next (Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net).
+// A bounded lock-free queue of small values, for any number of writing and reading threads. The sequence number of each
+// cell shows whether the cell is to be written or read next (Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net).
 // Neither push() nor pop() waits.
 #pragma once
 
@@ -17,14 +17,14 @@ class BoundedRing {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  /// For at least `capacity` values, 1 or more.
+  /// Creates a queue for at least `capacity` values. `capacity` must be 1 or more.
   explicit BoundedRing(std::size_t capacity)
       : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1),
         cells_(std::make_unique<Cell[]>(mask_ + 1)) {
     for (std::size_t i = 0; i <= mask_; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
   }
 
-  /// False if it is full.
+  /// Returns false if the queue is full.
   bool push(const T& value) noexcept {
     std::size_t place = tail_.load(std::memory_order_relaxed);
     for (;;) {
@@ -41,7 +41,7 @@ class BoundedRing {
     }
   }
 
-  /// False if it is empty, or if the oldest value is still being written.
+  /// Returns false if the queue is empty, or if its oldest value is still being written.
   bool pop(T& value) noexcept {
     std::size_t place = head_.load(std::memory_order_relaxed);
     for (;;) {
@@ -58,7 +58,7 @@ class BoundedRing {
     }
   }
 
-  /// Whether pop() would succeed now.
+  /// Returns whether pop() would succeed now.
   [[nodiscard]] bool has_some() const noexcept {
     const std::size_t place = head_.load(std::memory_order_relaxed);
     return cells_[place & mask_].turn.load(std::memory_order_acquire) == place + 1;
@@ -73,7 +73,7 @@ class BoundedRing {
 
   const std::size_t mask_;
   const std::unique_ptr<Cell[]> cells_;
-  // Separate cache lines for writers and readers.
+  // Writers and readers use separate cache lines.
   alignas(64) std::atomic<std::size_t> tail_{0};
   alignas(64) std::atomic<std::size_t> head_{0};
 };

@@ -1,4 +1,4 @@
-// See c_support.h.
+// Code that c_interface.cpp and c_jobs.cpp share; see c_support.h.
 #include "mltcp/endpoint/internal/c_support.h"
 
 #include <array>
@@ -7,7 +7,8 @@
 namespace mltcp::endpoint::c {
 namespace {
 
-/// Reporting an error allocates nothing, since the error may be lack of memory.
+/// The last error of a thread, in a fixed buffer. Reporting an error allocates nothing, because the error may be lack
+/// of memory.
 struct LastError {
   const char* text = "";
   std::array<char, 512> buffer;
@@ -25,7 +26,7 @@ mltcp_code fail(Code code, std::string_view text) noexcept {
 }
 
 mltcp_code fail(Code code) noexcept {
-  last_error.text = to_text(code).data();  // a literal
+  last_error.text = to_text(code).data();  // the text is a literal, so it stays valid
   return static_cast<mltcp_code>(code);
 }
 
@@ -36,7 +37,7 @@ mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept {
     try {
       if (const std::string why = handle.endpoint->failure(); !why.empty()) return fail(code, why);
     } catch (...) {
-      // The code's own text is kept.
+      // The general text of the code is used instead.
     }
   }
   return fail(code);
@@ -149,7 +150,7 @@ void CallbackPool::drop() noexcept {
 
 void CallbackPool::call_back(void* context, const Completion& completion) noexcept {
   const Site site = *static_cast<Site*>(context);
-  give_back(context);  // before the callback, which may post the next operation
+  give_back(context);  // freed before the callback, which may post the next operation
   mltcp_completion told = to_c(completion);
   told.context = site.context;
   site.function(site.context, &told);

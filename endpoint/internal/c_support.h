@@ -1,5 +1,5 @@
-// Parts of the C interface (mltcp.h): handles that stay valid memory after destruction, structs that carry their size,
-// the last error of each thread, and callbacks that call a C function of the program.
+// Parts of the C interface (mltcp.h): handles whose memory stays valid after destruction, structs that contain their
+// size, the last error of each thread, and callbacks that call a C function of the program.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,14 @@ namespace mltcp::endpoint::c {
 class CallbackPool;
 }
 
-// Handles of these two types are never freed (about 100 bytes each), so that a call with a destroyed handle detects it
-// instead of reading freed memory. They are linked in lists so that leak checkers find them reachable.
+// Handles of the types mltcp_queue and mltcp_endpoint are never freed (about 100 bytes each). So a call with a
+// destroyed handle detects this instead of reading freed memory. Lists link all handles, so that leak checkers find
+// them reachable.
 struct mltcp_queue {
   std::atomic<bool> alive{false};
   const mltcp_endpoint* owner = nullptr;
   mltcp::endpoint::CompletionQueue* queue = nullptr;
-  std::unique_ptr<mltcp::endpoint::CompletionQueue> own;  ///< null: this is the endpoint's own queue of events
+  std::unique_ptr<mltcp::endpoint::CompletionQueue> own;  ///< null for the endpoint's queue of events
   mltcp_queue* next = nullptr;
 };
 
@@ -46,21 +47,21 @@ struct mltcp_endpoint {
 
 namespace mltcp::endpoint::c {
 
-/// Registers the datapaths of this build, once per process. Any thread.
+/// Registers the datapaths of this build, once per process. May be called from any thread.
 void register_datapaths_once();
 
 // ---- Errors ---------------------------------------------------------------------------------------------------------
 
-/// Sets the text of mltcp_last_error(): `text` is copied, and cut if it is long.
+/// Sets the text of mltcp_last_error() to a copy of `text`, which is cut if it is too long. Returns `code`.
 mltcp_code fail(Code code, std::string_view text) noexcept;
-/// The same with the code's own text.
+/// Sets the text of mltcp_last_error() to the general text of `code`. Returns `code`.
 mltcp_code fail(Code code) noexcept;
-/// Sets the text for a call of the endpoint that returned `code`.
+/// Converts the code that a call of the endpoint has returned. Sets the error text if the code is an error.
 mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept;
-/// Sets the text from the exception that is being handled.
+/// Sets the error text from the exception that is being handled. Returns a code for the exception.
 mltcp_code fail_by_exception() noexcept;
 
-/// Calls `body`; an exception becomes a code and an error text.
+/// Calls `body`. Converts an exception to a code and an error text.
 template <typename Body>
 mltcp_code guarded(Body body) noexcept {
   try {
@@ -80,7 +81,7 @@ mltcp_code with(mltcp_endpoint* handle, Body body) noexcept {
   return guarded([&] { return body(*handle->endpoint); });
 }
 
-/// For arguments that must not be null.
+/// Reports that the argument `name` must not be null.
 mltcp_code refuse_null(std::string_view name) noexcept;
 
 // ---- Structs with their size ----------------------------------------------------------------------------------------
@@ -88,8 +89,8 @@ mltcp_code refuse_null(std::string_view name) noexcept;
 bool is_struct_size(std::uint32_t size) noexcept;
 mltcp_code refuse_struct_size(std::string_view name, std::uint32_t size) noexcept;
 
-/// Copies `in` over the defaults in `out`. Members are aligned by their own size, so a size that is a multiple of 8
-/// cuts no member.
+/// Copies `in` over the defaults in `out`. A size that is a multiple of 8 cuts no member, because each member is
+/// aligned by its own size.
 template <typename Struct>
 mltcp_code read_struct(const Struct* in, Struct& out, std::string_view name) noexcept {
   static_assert(std::is_trivially_copyable_v<Struct> && std::is_standard_layout_v<Struct> && sizeof(Struct) % 8 == 0);
@@ -103,14 +104,14 @@ mltcp_code read_struct(const Struct* in, Struct& out, std::string_view name) noe
   return MLTCP_OK;
 }
 
-/// Whether write_struct() can be called with `out`.
+/// Checks whether write_struct() can be called with `out`.
 template <typename Struct>
 mltcp_code check_out(const Struct* out, std::string_view name) noexcept {
   if (out == nullptr) return refuse_null(name);
   return is_struct_size(out->struct_size) ? MLTCP_OK : refuse_struct_size(name, out->struct_size);
 }
 
-/// Copies `value` into `out`, which has `size` bytes; sets all of them.
+/// Copies `value` into `out`, which has `size` bytes, and sets all remaining bytes to zero.
 template <typename Struct>
 void write_struct(Struct* out, std::uint32_t size, Struct& value) noexcept {
   static_assert(std::is_trivially_copyable_v<Struct> && std::is_standard_layout_v<Struct> && sizeof(Struct) % 8 == 0);
@@ -123,23 +124,24 @@ void write_struct(Struct* out, std::uint32_t size, Struct& value) noexcept {
 mltcp_completion to_c(const Completion& completion) noexcept;
 Completion from_c(const mltcp_completion& completion) noexcept;
 
-/// Copies what fits, with a terminating zero; MLTCP_TOO_LONG if it was cut.
+/// Copies as much of `from` as fits, with a terminating zero. Returns MLTCP_TOO_LONG if the text was cut.
 mltcp_code write_text(std::string_view from, char* text, std::size_t room) noexcept;
 
 // ---- Callbacks ------------------------------------------------------------------------------------------------------
 
-/// Keeps the function and the context of each operation with a callback until the callback is called: an endpoint
-/// passes only one pointer back, C needs two. Lives until the last callback has been called, which may be after the
-/// endpoint was destroyed in a callback.
+/// Stores the function and the context of each operation with a callback until the callback is called. This is
+/// necessary because an endpoint passes back only one pointer, but a C callback needs two. The pool exists until the
+/// last callback has been called. This may be after a callback has destroyed the endpoint.
 class CallbackPool {
  public:
   explicit CallbackPool(std::uint32_t places);
 
-  /// Returns the context to give to an endpoint together with call_back(); null if there is no room.
+  /// Stores a function and its context. Returns the context to give to an endpoint together with call_back(); null if
+  /// there is no room.
   void* take(mltcp_callback function, void* context) noexcept;
   /// Frees the place of a callback that will not be called.
   static void give_back(void* context) noexcept;
-  /// Called by the owner, which must not use the pool afterwards.
+  /// Releases the owner's reference. The owner must not use the pool afterwards.
   void drop() noexcept;
 
   static void call_back(void* context, const Completion& completion) noexcept;

@@ -16,7 +16,7 @@ class CompletionRing {
  public:
   explicit CompletionRing(std::uint32_t places) : places_(places), ring_(places) {}
 
-  /// Reserves a place for a future completion; false if there is none. Taking the completion frees the place.
+  /// Reserves a place for a future completion. Returns false if none is free. pop() frees the place again.
   bool reserve() noexcept {
     if (reserved_.fetch_add(1, std::memory_order_relaxed) < places_) return true;
     reserved_.fetch_sub(1, std::memory_order_relaxed);
@@ -24,7 +24,7 @@ class CompletionRing {
   }
   /// Frees the place of a completion that will not come.
   void give_back() noexcept { reserved_.fetch_sub(1, std::memory_order_relaxed); }
-  /// Into a reserved place.
+  /// Adds a completion. Its place must have been reserved.
   void push(const Completion& completion) noexcept {
     pushing_.fetch_add(1, std::memory_order_relaxed);
     while (!ring_.push(completion)) {  // the thread that takes the oldest completion has not yet freed its cell
@@ -32,8 +32,8 @@ class CompletionRing {
     wakeup_.wake();
     pushing_.fetch_sub(1, std::memory_order_release);
   }
-  /// Call before destruction: the thread that took the last completion may be faster than the wake-up in push(). Do not
-  /// call it in a forked child, where an interrupted push() never ends.
+  /// Must be called before destruction, because another thread may take the last completion before push() has finished
+  /// its wake-up. Must not be called in a forked child, where an interrupted push() never ends.
   void await_pushers() const noexcept {
     while (pushing_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   }
@@ -48,7 +48,7 @@ class CompletionRing {
  private:
   const std::uint32_t places_;
   std::atomic<std::uint32_t> reserved_{0};
-  std::atomic<std::uint32_t> pushing_{0};  ///< threads in push()
+  std::atomic<std::uint32_t> pushing_{0};  ///< number of threads in push()
   BoundedRing<Completion> ring_;
   Wakeup wakeup_;
 };

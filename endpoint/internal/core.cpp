@@ -30,10 +30,10 @@ namespace {
 
 constexpr std::uint16_t kFirstFreePort = 49'152;
 constexpr int kPortsToTry = 16;
-/// Maximum time that an endpoint waits at its end for the transport's last packets and for devices that still read.
+/// Maximum time that a closing endpoint waits for the transport's last packets and for devices that still read memory.
 constexpr Nanos kLongestEnd{1'000'000'000};
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a process is forked as a whole
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): fork() copies the whole process
 std::atomic<std::uint32_t> forks{0};
 
 void check_range(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
@@ -41,7 +41,8 @@ void check_range(std::string_view key, std::uint64_t value, std::uint64_t least,
     throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
 }
 
-/// If memory ran out: the settings that request it and how much each requests, the largest first.
+/// Returns the error text for a lack of memory. The text names the settings that determine the memory and how much each
+/// needs, the largest first.
 std::string memory_text(const EndpointConfig& config) {
   struct Asks {
     std::string_view setting;
@@ -63,8 +64,8 @@ std::string memory_text(const EndpointConfig& config) {
       asks[1].megabytes);
 }
 
-/// From EndpointConfig::capture or MLTCP_PCAP; none if neither is set. The second and later captures of a process get
-/// names of their own.
+/// Returns the capture that EndpointConfig::capture or MLTCP_PCAP requests; none if neither is set. If MLTCP_PCAP
+/// requests several captures in a process, the second and later ones get a number in their names.
 std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
   static std::atomic<unsigned> captures{0};
   const bool own = !config.capture.empty();
@@ -76,7 +77,7 @@ std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) 
   return options;
 }
 
-/// From EndpointConfig::key or MLTCP_KEY_FILE, unless the program has given a key itself.
+/// Reads the key that EndpointConfig::key or MLTCP_KEY_FILE names, unless the program has set `connection.keys`.
 void take_key(EndpointConfig& config) {
   auto& keys = config.connection.keys;
   if (keys.size() > 1)
@@ -103,15 +104,15 @@ void take_key(EndpointConfig& config) {
     else if (authenticate)
       throw InputError("authenticate: there is no key; give key, or name its file in MLTCP_KEY_FILE");
   }
-  config.key = {};  // the caller may free this text now
+  config.key = {};  // the text belongs to the caller, who may free it now
 }
 
-/// Prints that a capture is incomplete, since the program has no other way to learn it.
+/// Prints that a capture is incomplete, because the program has no other way to learn this.
 void tell_of_capture(const std::string& line, bool is_complete) {
   if (!is_complete) fmt::print(stderr, "mltcp: capture: {}\n", line);
 }
 
-/// Throws RunError if the system has no thread left.
+/// Throws RunError if the system cannot start another thread.
 template <typename Run>
 std::thread begin_thread(Run run) {
   try {
@@ -160,7 +161,7 @@ std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
   core->random_ = config.seed ? *config.seed : random.next();
   core->next_shard_ = core->random_ >> 8;
   core->regions_.resize(config.max_memory_regions);
-  // Each connection has a place for the event of its beginning and one for that of its end.
+  // Each connection needs a place for the event of its beginning and a place for the event of its end.
   core->events_ = std::make_unique<CompletionRing>(config.max_connections * std::uint32_t{config.shards} * 4);
   core->shared_.events = core->events_.get();
   if (config.driving == Driving::threads) {
@@ -208,14 +209,14 @@ void Core::open_datapath() {
   datapath.shards = datapath.usual_shards = datapath.max_shards = config_.shards;
   datapath.sleeps = config_.idle == Idle::sleep;
   capture_ = capture_of(config_);
-  config_.capture = {};  // the caller may free this text now
+  config_.capture = {};  // the text belongs to the caller, who may free it now
   if (config_.address.port != 0) {
     take_place();
     return;
   }
   SystemRandom random;
   const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
-  std::exception_ptr first;  // reported to the caller; later failures may be consequences of the first
+  std::exception_ptr first;  // reported to the caller, because later failures may be its consequences
   for (int attempt = 1;; ++attempt) {
     config_.address.port = free_host_ports(datapath, place());
     if (config_.address.port == 0)
@@ -249,7 +250,7 @@ void Core::take_place() {
   time_ = &datapath_->time();
 }
 
-/// Whether one shard's packets may be found by another. Then one thread must drive all.
+/// Returns whether a shard's PacketIo may find packets of another shard. One thread must then drive all shards.
 bool Core::shares_packets() {
   for (std::uint16_t shard = 0; shard < config_.shards; ++shard) {
     PacketIo& io = datapath_->io(shard);
@@ -279,7 +280,8 @@ void Core::make_workers() {
   caller_loop_->be_prompt(config_.spin);
 }
 
-/// The first thread opens the datapath and is the last to leave it: DPDK pins the thread that starts it.
+/// Starts the driving threads. The first thread opens the datapath and is the last to leave it, because opening may pin
+/// the thread to a CPU.
 void Core::start_threads(const std::shared_ptr<Core>& self) {
   std::string failure;
   bool is_input = false;
@@ -351,7 +353,7 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
 
 // ---- the end --------------------------------------------------------------------------------------------------------
 
-/// Ends everything on these workers, which the calling thread drives, and leaves them.
+/// Ends everything on these workers, and leaves them. The calling thread must be their driver.
 void Core::finish(std::size_t first, std::size_t count) noexcept {
   try {
     const Nanos end = time_->now() + kLongestEnd;
@@ -367,7 +369,8 @@ void Core::finish(std::size_t first, std::size_t count) noexcept {
       }
       if (!quiet) time_->pause();
     }
-    // If the transport is not quiet, devices may still read the memory of its messages, so those operations stay.
+    // If the transport is not quiet, devices may still read the memory of its messages, so the operations of these
+    // messages are not reported.
     for (std::size_t i = first; i < first + count; ++i) workers_[i]->deliver();
   } catch (const std::exception& error) {
     set_failure(error.what());
@@ -380,7 +383,7 @@ void Core::finish(std::size_t first, std::size_t count) noexcept {
   }
 }
 
-/// Handles commands that were pushed while the last driver left the worker.
+/// Runs commands that were pushed while the last driver was leaving the worker.
 void Core::settle(Worker& worker) noexcept {
   while (worker.has_commands() && worker.enter()) {
     worker.drain();
@@ -429,7 +432,7 @@ Code Core::close(bool wait) noexcept {
   return Code::ok;
 }
 
-/// For Driving::caller: the first thread that enters all workers ends them.
+/// Ends an endpoint with Driving::caller. The first thread that enters all workers ends them.
 void Core::finish_here() noexcept {
   for (int round = 0; !finished_.load(std::memory_order_acquire); ++round) {
     std::size_t entered = 0;
@@ -453,7 +456,8 @@ void Core::finish_here() noexcept {
 
 Core::~Core() {
   for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.detach();  // it holds a reference, so it has ended or is the calling thread
+    // A running thread holds a reference to the core. So this thread has ended, or it is the calling thread.
+    if (thread.joinable()) thread.detach();
   if (poll_file_ >= 0) ::close(poll_file_);
   if (timer_file_ >= 0) ::close(timer_file_);
 }
@@ -493,7 +497,7 @@ void Core::make_poll_file() {
   bool able = true;
   for (std::uint16_t shard = 0; shard < config_.shards && able; ++shard) {
     PacketIo& io = datapath_->io(shard);
-    // Waiting that must begin and end in one thread cannot use a file that any thread may wait on.
+    // Any thread may wait on the file, so there can be none if waiting must begin and end in one thread.
     const auto wakeup = io.begin_waiting();
     able = wakeup.has_value();
     if (!able) break;

@@ -1,10 +1,10 @@
-// The implementation of an Endpoint: its datapath, its workers, their driving threads, and the ways from any thread to
-// a worker. It lives as long as anything uses it: the endpoint, its queues, its threads, or a call during which the
-// endpoint was destroyed.
+// The implementation of an Endpoint: its datapath, its workers, the threads that drive them, and the ways from any
+// thread to a worker. The core exists as long as it is used by the endpoint, its queues, its threads, or a call during
+// which the endpoint was destroyed.
 //
 // An operation is posted to its worker directly if the calling thread drives that worker, or if no thread does
-// (Worker::enter()). Otherwise it goes through the worker's queue, and a sleeping driver is woken. Before a direct post
-// the queue is drained, so that the order of a thread's posts is kept.
+// (Worker::enter()). Otherwise the operation goes through the worker's queue, and a sleeping driver is woken. A direct
+// post first drains the queue, so that a thread's posts keep their order.
 #pragma once
 
 #include <array>
@@ -45,13 +45,13 @@ struct Request {
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  /// Throws InputError or RunError.
+  /// Opens the core of an endpoint. Throws InputError if `config` is wrong, RunError if the machine is not ready.
   static std::shared_ptr<Core> open(const EndpointConfig& config);
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Code::ok, forked or destroyed.
+  /// Returns Code::ok, Code::forked or Code::destroyed.
   [[nodiscard]] Code usable() const noexcept {
     if (fork_count_at_ != fork_count()) [[unlikely]]
       return Code::forked;
@@ -59,23 +59,23 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   [[nodiscard]] bool is_forked() const noexcept { return fork_count_at_ != fork_count(); }
 
-  // core.cpp: set-up, driving, the end.
+  // In core.cpp: set-up, driving, the end.
   Code close(bool wait) noexcept;
   std::size_t progress() noexcept;
   [[nodiscard]] int file() noexcept;
-  /// For ~Endpoint: waits until its threads have ended. Not from a callback.
+  /// Waits until the endpoint's threads have ended, but not from a callback. Called by ~Endpoint().
   void join() noexcept;
   Code arm() noexcept;
-  /// Waits until `there()` for at most `limit`, and drives the workers meanwhile if Driving::caller. False after the
-  /// limit.
+  /// Waits until `there()` is true, for at most `limit`. With Driving::caller, drives the workers meanwhile. Returns
+  /// false if `there()` is still false.
   template <typename There>
   bool wait_for(Nanos limit, There there) noexcept;
 
-  // core_posts.cpp.
+  // In core_posts.cpp.
   Code post(const Request& request, const PostOptions& options, OperationHandle& handle) noexcept;
   Code connect(std::span<const std::byte> blob, const ConnectOptions& options, ConnectionHandle& handle,
                OperationHandle* operation) noexcept;
-  /// For close(), abort() and attach() of connections, and cancel() of operations.
+  /// Executes close(), abort() or attach() of a connection.
   Code command(Command::Type type, std::uint64_t handle) noexcept;
   Code cancel(OperationHandle handle) noexcept;
   Code test(OperationHandle handle, Completion& out) noexcept;
@@ -88,11 +88,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Code report(EndpointReport& out) noexcept;
   Code report(std::vector<JobClaim>& out) noexcept;
 
-  // core_live.cpp.
-  /// Adds this endpoint's part of a snapshot.
+  // In core_live.cpp.
+  /// Adds this endpoint's part to a snapshot.
   void show(live::Snapshot& shown) noexcept;
 
-  // core_jobs.cpp.
+  // In core_jobs.cpp.
   Code create_job(const JobOptions& options, JobHandle& job) noexcept;
   Code remove_job(JobHandle job) noexcept;
   Code attach(ConnectionHandle connection, JobHandle job) noexcept;
@@ -109,10 +109,10 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] const EndpointConfig& config() const noexcept { return config_; }
   [[nodiscard]] const EndpointAddress& address() const noexcept { return shared_.address; }
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
-  /// Works also while the datapath, which owns the clock, is being destroyed.
+  /// Returns the time, even while the datapath, which owns the clock, is being destroyed.
   [[nodiscard]] Nanos now() noexcept;
   [[nodiscard]] std::string failure() const;
-  /// Asks the datapath; an empty text if there is none.
+  /// Returns the result of `what` for the datapath; empty if there is no datapath.
   [[nodiscard]] std::string ask(const std::function<std::string(const HostDatapath&)>& what) noexcept;
   [[nodiscard]] std::string why_link_is_down() noexcept {
     return ask([](const HostDatapath& datapath) { return datapath.why_link_is_down(); });
@@ -124,11 +124,12 @@ class Core : public std::enable_shared_from_this<Core> {
   struct JobEntry {
     bool used = false;
     std::uint32_t generation = 1;
-    std::atomic<std::uint32_t> number{0};  ///< the job's number in the program
+    std::atomic<std::uint32_t> number{0};  ///< number that the program gave the job
     std::atomic<bool> between_iterations{false};
-    std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< bytes in this iteration, for each shard
+    std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< bytes posted in this iteration, per shard
     std::unique_ptr<std::atomic<std::uint32_t>[]> attached;
-    std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};  ///< generation, and 1 if the job exists
+    /// Generation in the upper half; 1 in the lower half if the job exists.
+    std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
   };
   struct Region {
     std::unique_ptr<RegisteredMemory> memory;
@@ -151,7 +152,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void main_thread(const std::shared_ptr<Core>& self, std::string& failure, bool& is_input, bool& ready);
   void run_loop(std::size_t first, std::size_t count) noexcept;
   void make_poll_file();
-  // The end.
+  // Closing.
   void finish(std::size_t first, std::size_t count) noexcept;
   void finish_here() noexcept;
   void release_datapath() noexcept;
@@ -160,7 +161,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Worker* worker_of(const HandleParts& parts) noexcept {
     return parts.shard < workers_.size() ? workers_[parts.shard].get() : nullptr;
   }
-  /// True if the calling thread may use the worker directly, until leave_place().
+  /// Returns true if the calling thread may use the worker directly until leave_place().
   bool enter_place(Worker& worker) noexcept;
   void leave_place(Worker& worker) noexcept;
   Code submit(Worker& worker, Operation& operation, bool in_place) noexcept;
@@ -170,7 +171,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Operation* find_waitable(OperationHandle handle, Worker*& worker, Code& code) noexcept;
   void settle(Worker& worker) noexcept;
 
-  /// Runs `what` in the worker's driving thread and waits for it. Code::unsupported from another worker's callback.
+  /// Runs `what` in the thread that drives the worker, and waits for its end. Returns Code::unsupported from another
+  /// worker's callback.
   template <typename What>
   Code on_worker(Worker& worker, What what) noexcept;
   Code ask(Worker& worker, Call& call) noexcept;
@@ -193,18 +195,18 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<HostDatapath> datapath_;
   TimeSource* time_ = nullptr;
   std::unique_ptr<CompletionRing> events_;
-  std::vector<std::unique_ptr<Wakeup>> wakeups_;  ///< one for each loop
+  std::vector<std::unique_ptr<Wakeup>> wakeups_;  ///< one per loop
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
   std::size_t loops_ = 1;
-  std::size_t running_ = 0;  ///< number of threads; guarded by the gate
+  std::size_t running_ = 0;  ///< number of running threads; guarded by `gate_`
   std::atomic<bool> finished_{false};
   std::atomic<std::uint32_t> clock_readers_{0};
 
-  // For Driving::caller.
+  // The following members are only used with Driving::caller.
   std::unique_ptr<PollLoop> caller_loop_;
-  std::atomic<bool> looping_{false};  ///< a thread drives all workers, for one round or while it waits
-  bool one_drives_all_ = false;       ///< one shard's packets may be found by another's PacketIo
+  std::atomic<bool> looping_{false};  ///< whether a thread drives all workers, for one round or while it waits
+  bool one_drives_all_ = false;       ///< whether a shard's PacketIo may find packets of another shard
   int poll_file_ = -1;
   int timer_file_ = -1;
   std::vector<PacketIo*> armed_;

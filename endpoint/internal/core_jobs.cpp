@@ -1,6 +1,6 @@
 // Jobs that span the shards of an endpoint, and memory that devices read (see core.h). Each shard's transport follows
-// iterations by itself, so the bytes of an iteration are split: in the ratio of the bytes posted on each shard in the
-// previous iteration, or of the attached connections if nothing was posted.
+// iterations by itself, so the bytes of an iteration are divided over the shards. The ratio is that of the bytes posted
+// on each shard in the previous iteration. If nothing was posted, it is the ratio of the attached connections.
 #include <unistd.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes, Beginning beginning) n
     parts[shard] = all == 0 ? 0 : static_cast<Bytes>(static_cast<Uint128>(bytes) * weights[shard] / all);
     left -= parts[shard];
   }
-  parts[highest] += left;  // rounding remainder
+  parts[highest] += left;  // adds the remainder of the rounding
   job->between_iterations.store(false, std::memory_order_relaxed);
   const std::uint32_t slot = parts_of(handle).slot;
   Code code = Code::ok;

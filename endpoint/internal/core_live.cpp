@@ -1,5 +1,5 @@
-// An endpoint's part of a snapshot (see core.h and live_endpoints.h). It is built in the asking thread; a shard's
-// driver only copies counters into memory that was allocated before.
+// An endpoint's part of a snapshot (see core.h and live_endpoints.h). The thread that requests the snapshot builds it.
+// A shard's driver only copies counters into memory that was allocated before.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// A connection of the transport, copied by its shard's driver.
+/// The state of a transport connection, copied by the driver of its shard.
 struct Seen {
   Address remote;
-  std::uint32_t job = 0;  ///< number of its slot plus 1; 0: none
+  std::uint32_t job = 0;  ///< number of the job's slot plus 1; 0 if none
   ConnectionStats stats;
 };
 
@@ -34,7 +34,7 @@ void Core::show(live::Snapshot& shown) noexcept {
     show_jobs(shown);
     show_connections(shown);
     show_claims(shown);
-  } catch (const std::exception&) {  // out of memory: the snapshot is incomplete
+  } catch (const std::exception&) {  // without memory, the snapshot stays incomplete
   }
 }
 

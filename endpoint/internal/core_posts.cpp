@@ -1,4 +1,4 @@
-// How operations reach a worker, and how waiting threads learn of their ends (see core.h).
+// How operations reach a worker, and how waiting threads learn that operations have ended (see core.h).
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -17,7 +17,7 @@ namespace mltcp::endpoint {
 namespace {
 
 constexpr std::uint64_t kStateMask = 0xFFFFFFFFU;
-constexpr std::uint64_t kTaken = 5;  ///< by the thread that called test() or wait()
+constexpr std::uint64_t kTaken = 5;  ///< the thread that called test() or wait() has taken the result
 /// Interval at which a thread that waits for a queue checks whether the endpoint still exists.
 constexpr Nanos kLookAgain{100'000'000};
 
@@ -41,7 +41,8 @@ bool Core::enter_place(Worker& worker) noexcept {
 void Core::leave_place(Worker& worker) noexcept {
   if (worker.is_calling_back()) return;
   worker.leave();
-  worker.wakeup().wake_unfenced();  // a sleeper checks this worker after arming, and could not enter it before
+  // A lock replaces the fence: the sleeper enters this worker after arming, and cannot have entered it before leave().
+  worker.wakeup().wake_unfenced();
 }
 
 Code Core::submit(Worker& worker, Operation& operation, bool in_place) noexcept {
@@ -92,7 +93,8 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
     if (queue != nullptr) queue->give_back();
   }
   if (!in_place) return code;
-  // If the endpoint was closed meanwhile, no thread drives the worker. A callback may destroy the endpoint.
+  // If the endpoint was closed meanwhile, no thread drives the worker, so deliver the end here. A callback may destroy
+  // the endpoint, so hold a reference.
   const std::shared_ptr<Core> self = worker.has_shard() ? nullptr : shared_from_this();
   if (self != nullptr && !worker.is_calling_back()) worker.deliver();
   leave_place(worker);
@@ -161,7 +163,7 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
   const std::uint64_t turn = next_shard_.fetch_add(1, std::memory_order_relaxed);
   const std::size_t shard = options.kind == ConnectionKind::tagged ? 0 : turn % workers_.size();
   Worker& worker = *workers_[shard];
-  // The token must be unpredictable. Its upper half follows the turn and selects the peer's shard, so that connections
+  // The token must be unpredictable. Its upper half depends on `turn` and selects the peer's shard, so that connections
   // spread over all pairs of shards.
   std::uint64_t random = (turn + 1) * 0x9E3779B97F4A7C15ULL ^ random_;
   random = (random ^ (random >> 31)) * 0xBF58476D1CE4E5B9ULL;
@@ -178,7 +180,7 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
     worker.unreserve_link(*link);
     handle = 0;
   } else if (nobody_asks) {
-    forget(posted);  // no other thread has its handle
+    forget(posted);  // no other thread has the handle of the operation
   }
   return code;
 }
@@ -234,7 +236,7 @@ Operation* Core::find_waitable(OperationHandle handle, Worker*& worker, Code& co
   return nullptr;
 }
 
-/// Code::timed_out if the operation has not ended.
+/// Returns Code::timed_out if the operation has not ended.
 Code Core::claim(Worker& worker, Operation& operation, std::uint32_t generation, Completion& out) noexcept {
   const std::uint64_t above = std::uint64_t{generation} << 32;
   std::uint64_t expected = above | Operation::kDone;
@@ -298,7 +300,7 @@ Code Core::wait(CompletionRing& ring, std::span<Completion> out, std::size_t& co
   if (is_forked()) return Code::forked;
   const auto take = [&] {
     while (count < out.size() && ring.pop(out[count])) ++count;
-    if (count > 0 && ring.has_some()) ring.wakeup().wake();  // for other waiting threads
+    if (count > 0 && ring.has_some()) ring.wakeup().wake();  // wakes other waiting threads
     return count > 0;
   };
   if (take()) return Code::ok;
@@ -350,7 +352,7 @@ Code Core::ask(Worker& worker, Call& call) noexcept {
   while (!worker.push(command)) std::this_thread::yield();
   for (;;) {
     if (gate_.wait(Nanos(1'000'000), [&] { return call.done; })) return Code::ok;
-    if (!worker.enter()) continue;  // the driver will do it
+    if (!worker.enter()) continue;  // the driver will run the command
     worker.drain();
     leave_place(worker);
   }
@@ -428,7 +430,7 @@ Code Core::report(std::vector<JobClaim>& out) noexcept {
   if (Worker::in_callback()) return Code::unsupported;
   try {
     for (const auto& worker : workers_) {
-      out.reserve(out.size() + JobClaims::kMaxJobs + 1);  // so that the driver allocates nothing
+      out.reserve(out.size() + JobClaims::kMaxJobs + 1);  // so that the driver does not allocate
       const Code code = on_worker(*worker, [&]() noexcept {
         if (worker->has_shard()) worker->shard().job_claims()->append_to(out);
       });

@@ -1,5 +1,5 @@
-// How a thread waits for something in an endpoint: with Driving::caller it drives the workers, otherwise it sleeps
-// until it is notified.
+// How a thread waits for a condition in an endpoint. With Driving::caller the thread drives the workers. Otherwise it
+// sleeps until it is notified.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool Core::wait_for(Nanos limit, There there) noexcept {
   const auto over = [&] { return there() || shared_.closing.load(std::memory_order_relaxed); };
   const Nanos start = now();
   const Nanos end = limit > Nanos::never() - start ? Nanos::never() : start + limit;
-  // Short waits need no loop.
+  // Drive a few rounds first, because short waits do not need the poll loop.
   constexpr int kRounds = 16;
   for (int round = 0; round < kRounds; ++round) {
     progress();
@@ -35,7 +35,7 @@ bool Core::wait_for(Nanos limit, There there) noexcept {
       while (entered-- > 0) workers_[entered]->leave();
       looping_.store(false, std::memory_order_release);
     } else {
-      // Another thread drives, and may stop at any time.
+      // Another thread drives, and may stop at any time, so wait only briefly.
       gate_.wait(std::clamp(end - now(), Nanos(1), Nanos(1'000'000)), over);
     }
     if (shared_.closing.load(std::memory_order_relaxed)) finish_here();

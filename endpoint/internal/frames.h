@@ -1,10 +1,11 @@
-// The messages between two endpoints: hellos, and the control frames of tagged connections. Only this file parses them.
-// It checks that they are well formed; the rest is checked where the expected values are known (worker_tagged.cpp).
-// Network byte order.
+// The messages between two endpoints: hellos, and the control frames of tagged connections. Only this file parses them,
+// and it checks that they are well formed. The code that knows the expected values makes all other checks
+// (worker_tagged.cpp). All numbers are in network byte order. The tables contain the offset, the size and the meaning
+// of each field.
 //
-// A connection of the transport begins with a hello from each side, its first message:
+// A connection of the transport begins with a hello from each side, which is its first message:
 //
-//    0  4  magic "MLEH"          8  8  token: the connections of one tagged connection have the same
+//    0  4  magic "MLEH"          8  8  token: equal for the two connections of one tagged connection
 //    4  1  version, 2           16 16  random number of the addressed endpoint; in an answer, of the one that asked
 //    5  1  ConnectionKind       32  4  eager limit
 //    6  1  part: 0 the connection itself, or control; 1 data
@@ -13,7 +14,7 @@
 //   40  1  length of the sender's blob, 7 zeros
 //   48 64  the blob, zeros behind it
 //
-// Then, on the control connection of a tagged connection, frames with a header of 32 bytes each:
+// After the hellos, the control connection of a tagged connection carries frames with a header of 32 bytes each:
 //
 //    0  1  type
 //    1  3  zeros
@@ -22,22 +23,24 @@
 //   16  8  id             RTS: the sender's number of the message; CTS, CANCEL, CANCELLED: the same number;
 //                         GRANT: number of EAGER and RTS received since the beginning; WITHDRAW, USED: number of
 //                         the GRANT, counted from 1 on each connection
-//    24  8  length         EAGER: of the payload that follows; RTS, USED: of the message; CTS: bytes requested of
-//                         it; GRANT: of the buffer, not 0
+//   24  8  length         EAGER: of the payload that follows; RTS, USED: of the message; CTS: bytes of the message
+//                         that are requested; GRANT: of the buffer, not 0
 //
-// EAGER carries a short message. RTS announces a long one, CTS requests it. CANCEL takes an announced message back
-// unless it has been matched; CANCELLED confirms this. CREDIT carries nothing but credit.
+// EAGER carries a short message. RTS announces a long message, and CTS requests it. CANCEL takes an announced message
+// back unless it has been matched; CANCELLED confirms this. CREDIT carries only credit.
 //
-// GRANT requests a message before it is announced: the oldest receive that can take the message waits for exactly that
-// tag. Each tag has at most one open GRANT, each connection kMaxAhead. WITHDRAW asks for a GRANT back. USED says that a
-// message was sent for a GRANT; it precedes another message of the same tag, which could overtake the first.
+// GRANT requests a message before it is announced. The oldest receive that can take the message waits for exactly that
+// tag. Each tag has at most one open GRANT, and each connection at most kMaxAhead. WITHDRAW asks for a GRANT back. USED
+// reports that a message was sent for a GRANT. USED precedes another message of the same tag, which could overtake the
+// first message.
 //
 // CTS and GRANT define the order of messages: the n-th of them is answered by the n-th message on the data connection.
-// A message of no bytes means that nothing is sent. After a CTS, the sender has taken the message back. After a GRANT,
-// it is not used: it was withdrawn, a later GRANT or CTS was used first, or its message is announced or sent as EAGER.
-// The rules are in worker_ahead.cpp.
+// A message of no bytes means that nothing is sent. After a CTS, the sender has then taken the message back. After a
+// GRANT, the sender does not use the GRANT for one of three reasons: it was withdrawn, a later GRANT or CTS was used
+// first, or its message is announced or sent as EAGER. The rules are in worker_ahead.cpp.
 //
-// Version 2 adds GRANT, WITHDRAW and USED, which version 1 treats as malformed; so each version refuses the other.
+// Version 2 adds GRANT, WITHDRAW and USED. Version 1 treats these frames as malformed, so each version refuses the
+// other.
 #pragma once
 
 #include <array>
@@ -69,7 +72,8 @@ struct Hello {
 using HelloBuffer = std::array<std::byte, Hello::bytes>;
 
 void write(const Hello& hello, HelloBuffer& out) noexcept;
-/// Returns what is wrong with it, or Verdict::fine. A hello with another verdict needs no blob.
+/// Parses a hello. Returns Verdict::fine, or the reason why the hello is wrong. A hello that itself contains another
+/// verdict than Verdict::fine needs no blob.
 Verdict parse(std::span<const std::byte> bytes, Hello& out);
 
 enum class FrameType : std::uint8_t {
@@ -84,7 +88,7 @@ enum class FrameType : std::uint8_t {
   used = 9,
 };
 
-/// Maximum GRANTs of a connection, in one direction, that are neither used nor given back.
+/// Maximum number of GRANTs of a connection, in one direction, that are neither used nor given back.
 inline constexpr std::uint32_t kMaxAhead = 16;
 
 struct Frame {
@@ -99,10 +103,10 @@ struct Frame {
 
 /// Writes the header; the caller appends the payload.
 void write(const Frame& frame, std::span<std::byte, Frame::kHeaderBytes> out) noexcept;
-/// Tag of a possible frame, as a hint; 0 if it is too short.
+/// Returns the tag of a possible frame, as a hint; 0 if there are too few bytes for a frame.
 std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept;
-/// False if it is malformed: cut off, an unknown type, an EAGER whose length differs from its payload, another frame
-/// with a payload, or a length above that of any message.
+/// Returns false if the frame is malformed: if it is cut off, has an unknown type, or has a length above that of any
+/// message. EAGER must have a payload of its length, and other frames must have no payload.
 bool parse(std::span<const std::byte> bytes, Frame& out) noexcept;
 
 }  // namespace mltcp::endpoint

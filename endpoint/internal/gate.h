@@ -1,4 +1,4 @@
-// Threads wait for each other here, off the data path: a mutex and a condition on the monotonic clock.
+// Lets threads wait for each other outside the data path, with a mutex and a condition variable on the monotonic clock.
 #pragma once
 
 #include <pthread.h>
@@ -38,8 +38,8 @@ class Gate {
   void tell() noexcept {
     tell([] {});
   }
-  /// Waits until `there()` is true, at most `limit` (0 or more). Checks it under the mutex after each tell(), and
-  /// returns its last result.
+  /// Waits until `there()` is true, for at most `limit` (0 or more). Calls `there()` under the mutex after each tell(),
+  /// and returns its last result.
   template <typename There>
   bool wait(Nanos limit, There there) noexcept {
     const Nanos now = monotonic_now();

@@ -1,4 +1,4 @@
-// Lists and hash tables whose links are members of the elements, so that adding or removing one allocates nothing.
+// Lists and hash tables whose links are members of the elements. Adding or removing an element allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct ListHook {
   bool linked = false;
 };
 
-/// First in, first out; any element can be removed.
+/// A first-in, first-out list from which any element can be removed.
 template <typename T, ListHook<T> T::*hook>
 class List {
  public:
@@ -62,24 +62,25 @@ template <typename T>
 struct HashHook {
   std::uint64_t who = 0;
   std::uint64_t tag = 0;
-  // For the oldest element of a key: its neighbours in the bucket's chain, and the youngest element of the key.
+  // Valid for the oldest element of a key: its neighbours in the bucket's chain, and the youngest element of the key.
   T* chain_previous = nullptr;
   T* chain_next = nullptr;
   T* youngest = nullptr;
-  // For every element: its neighbours of the same key.
+  // Valid for every element: its neighbours of the same key.
   T* older = nullptr;
   T* younger = nullptr;
   bool linked = false;
 };
 
-/// Finds the oldest element of a key. Only that one is in the bucket's chain; younger ones of the key queue behind it.
-/// So the time to find a key does not depend on how many elements share another key.
+/// A hash table that finds the oldest element of a key. The bucket's chain contains only the oldest element, and
+/// younger elements of the key queue behind it. So the time to find a key does not depend on how many elements share
+/// another key.
 template <typename T, HashHook<T> T::*hook>
 class FifoHash {
  public:
-  /// `seed` must be unpredictable, or peers could choose tags that all fall into one bucket.
+  /// `seed` must be unpredictable. Otherwise peers could choose tags that all fall into one bucket.
   void reset(std::size_t buckets, std::uint64_t seed) {
-    buckets_.assign(buckets, nullptr);  // a power of two
+    buckets_.assign(buckets, nullptr);  // `buckets` is a power of two
     seed_ = seed | 1;
   }
   [[nodiscard]] static bool holds(const T& element) { return (element.*hook).linked; }
@@ -89,7 +90,7 @@ class FifoHash {
       if ((at->*hook).tag == tag && (at->*hook).who == who) return at;
     return nullptr;
   }
-  // To look up several keys in a batch, one step at a time, so that their cache misses overlap.
+  // The following functions look up several keys in a batch, one step at a time, so that their cache misses overlap.
   [[nodiscard]] std::size_t prefetch(std::uint64_t who, std::uint64_t tag) const {
     const std::size_t place = bucket(who, tag);
     __builtin_prefetch(&buckets_[place]);

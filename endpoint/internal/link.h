@@ -1,5 +1,6 @@
-// A connection of the endpoint. It uses one connection of the transport if it is ordered, and two (control and data) if
-// it is tagged. The thread that drives the shard owns it; the atomics `face` and `job` can be read by any thread.
+// A connection of an endpoint. An ordered connection uses one connection of the transport. A tagged connection uses two
+// (control and data). The thread that drives the shard owns the connection. Any thread may read the atomics `face` and
+// `job`.
 #pragma once
 
 #include <array>
@@ -18,17 +19,18 @@
 
 namespace mltcp::endpoint {
 
-/// A message that no receive has matched: stored here in the frame in which it arrived, or waiting at its sender.
+/// A message that no receive has matched. It is stored here in the frame in which it arrived, or it waits at its
+/// sender.
 struct Unexpected {
   Link* link = nullptr;
   bool used = false;
-  bool announced = false;  ///< waits at its sender
-  bool claimed = false;    ///< peek() has taken it
+  bool announced = false;  ///< whether the message waits at its sender
+  bool claimed = false;    ///< whether peek() has taken the message
   std::uint32_t generation = 1;
   std::uint32_t index = 0;
-  std::uint32_t frame = 0;  ///< that contains it
+  std::uint32_t frame = 0;  ///< frame that contains the message
   std::uint64_t tag = 0;
-  std::uint64_t id = 0;  ///< announced: its sender's number
+  std::uint64_t id = 0;  ///< for an announced message, the sender's number
   Bytes length = 0;
   ListHook<Unexpected> in_link;
   ListHook<Unexpected> in_all;
@@ -36,7 +38,7 @@ struct Unexpected {
   HashHook<Unexpected> by_tag;
 };
 
-/// Additional state of tagged connections. Allocated with the connection.
+/// The additional state of a tagged connection. It is allocated together with the connection.
 struct Tagged {
   Tagged(const EndpointConfig& config, Link& link);
 
@@ -48,7 +50,7 @@ struct Tagged {
   }
 
   std::size_t frame_bytes;
-  Bytes eager_limit;  ///< of both ends
+  Bytes eager_limit;  ///< the smaller limit of both ends
 
   // Received frames. They are handled in the order in which they were sent, which is the order of the buffers.
   struct Posted {
@@ -59,25 +61,27 @@ struct Tagged {
   std::unique_ptr<std::byte[]> receive_memory;
   std::vector<std::uint32_t> free_receive_frames;
   GrowableRing<Posted> posted;
-  /// Position of the frame that was posted with `tag`.
+  /// Returns the position in `posted` of the frame that was posted with `tag`.
   [[nodiscard]] std::uint64_t position_of(std::uint64_t tag) const {
     return posted.begin() + (static_cast<std::uint32_t>(tag) - static_cast<std::uint32_t>(posted.begin()));
   }
 
-  // Frames to send. When a frame has arrived, the send that it carries has ended, or its announcement is complete.
+  // Frames to send. When the peer has received a frame, the send in the frame has ended, or its announcement is
+  // complete.
   std::unique_ptr<std::byte[]> send_memory;
   std::vector<std::uint32_t> free_send_frames;
   std::vector<Operation*> send_frame_of;
-  std::vector<OperationHandle> announcement_of;  ///< of a send whose RTS the frame carries
+  std::vector<OperationHandle> announcement_of;  ///< for each frame, the send whose RTS it carries
 
-  // Unexpected messages here. All counts are since the beginning of the connection.
+  // Unexpected messages stored here. Each count is a total since the connection began.
   std::vector<Unexpected> entries;
   std::vector<std::uint32_t> free_entries;
   List<Unexpected, &Unexpected::in_link> unexpected;
-  GrowableRing<std::uint64_t> taken_back;  ///< ids to confirm by CANCELLED; their entries are not released yet
-  std::uint64_t came = 0;                  ///< EAGER and RTS received
-  std::uint64_t released = 0;              ///< of these, no longer unexpected
-  std::uint64_t told = 0;                  ///< credit already sent to the peer
+  /// Ids of messages to confirm with CANCELLED; their entries are not released yet.
+  GrowableRing<std::uint64_t> taken_back;
+  std::uint64_t came = 0;      ///< number of EAGER and RTS received
+  std::uint64_t released = 0;  ///< number of received messages that are no longer unexpected
+  std::uint64_t told = 0;      ///< credit already sent to the peer
 
   // Unexpected messages at the peer.
   std::uint32_t peers_window = 0;
@@ -86,28 +90,28 @@ struct Tagged {
 
   OperationList held;       ///< sends that are not announced yet
   OperationList announced;  ///< sends that are announced
-  /// Answers to CTS and GRANT, in their order.
+  /// Answers to CTS and GRANT, in the order in which these arrived.
   struct Granted {
-    Operation* send = nullptr;  ///< null: nothing is sent for it
-    bool gives_back = false;    ///< a GRANT
+    Operation* send = nullptr;  ///< null if the answer sends nothing
+    bool gives_back = false;    ///< whether the answer gives back a GRANT
   };
   GrowableRing<Granted> granted;
-  std::uint32_t given_back = 0;       ///< entries of `granted` that give back a GRANT, which is still open at the peer
-  std::uint32_t owed_nothing = 0;     ///< entries of `granted` for a CTS whose send has already ended here
-  std::uint32_t under_way = 0;        ///< sends in `granted` or on the data connection
-  Bytes bytes_under_way = 0;          ///< of these
-  std::uint32_t eager_under_way = 0;  ///< sends on the control connection
-  OperationList matched;              ///< receives whose CTS is not sent yet
-  GrowableRing<std::uint64_t> cancels;  ///< ids for which to send CANCEL
+  /// Number of entries in `granted` that give back a GRANT, which is still open at the peer.
+  std::uint32_t given_back = 0;
+  std::uint32_t owed_nothing = 0;       ///< number of entries in `granted` for a CTS whose send has already ended here
+  std::uint32_t under_way = 0;          ///< number of sends in `granted` or on the data connection
+  Bytes bytes_under_way = 0;            ///< bytes of the sends counted in `under_way`
+  std::uint32_t eager_under_way = 0;    ///< number of sends on the control connection
+  OperationList matched;                ///< receives whose CTS is not sent yet
+  GrowableRing<std::uint64_t> cancels;  ///< ids of messages for which to send CANCEL
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended, but may still be requested
 
-  // Grants ahead from this end to the peer.
+  // Grants that this end has given to the peer before a message was announced.
   std::uint64_t grants_given = 0;
-  std::uint32_t grants_open = 0;            ///< of these, neither used nor given back
+  std::uint32_t grants_open = 0;            ///< number of given grants that are neither used nor given back
   GrowableRing<std::uint64_t> withdrawals;  ///< numbers of grants for which to send WITHDRAW
 
-  // Grants from the peer that are still unused, in the order of the data connection. All of them come after the entries
-  // of `granted`.
+  // Unused grants from the peer, in the order of the data connection. All of them come after the entries of `granted`.
   struct Ahead {
     std::uint64_t number = 0;
     std::uint64_t tag = 0;
@@ -117,21 +121,22 @@ struct Tagged {
   std::uint32_t count_at_hand = 0;
   std::uint64_t grants_got = 0;
   OperationList sent_ahead;  ///< sends that use a grant without an announcement, until they end
-  /// The latest messages sent as EAGER or RTS, indexed by `sent`. The peer may have sent a grant before it saw them.
+  /// The latest messages sent as EAGER or RTS, indexed by `sent`. The peer may have sent a grant before it received
+  /// them.
   struct Recent {
     std::uint64_t tag = 0;
-    OperationHandle announced = 0;  ///< 0: EAGER
+    OperationHandle announced = 0;  ///< handle of the announced send; 0 for EAGER
   };
   static constexpr std::uint64_t kRecent = 64;
   std::array<Recent, kRecent> recent;
   [[nodiscard]] Recent& recent_of(std::uint64_t number) { return recent[number % kRecent]; }
 };
 
-/// What any thread may read of a connection, in one word: its kind, whether operations may be posted, and otherwise how
-/// it has ended or is ending.
+/// The state of a connection that any thread may read, in one word. It contains the kind, and whether operations may be
+/// posted. If they may not, it contains how the connection has ended or is ending.
 struct Face {
   static constexpr std::uint64_t kMayPost = 0x10;
-  /// Only this word is left of the connection: a new one may take its place at any time.
+  /// Set if only this word is left of the connection. A new connection may take its place at any time.
   static constexpr std::uint64_t kLeft = 0x20;
 
   static std::uint64_t open(std::uint32_t generation, ConnectionKind kind) {
@@ -155,50 +160,53 @@ struct Link {
     free,
     connecting,  ///< this end has sent its hello
     greeting,    ///< an incoming connection whose hello has not arrived
-    unpaired,    ///< only control or data of a tagged connection exists yet
+    unpaired,    ///< only one of the two transport connections (control or data) exists yet
     open,
     closing,  ///< one end has called close(); posted operations are still carried out
-    ended,    ///< its transport connections are ending, or unexpected messages are still stored
+    ended,    ///< transport connections are ending, or unexpected messages are still stored
   };
-  static constexpr std::uint32_t kControl = 0;  ///< or the only one
+  static constexpr std::uint32_t kControl = 0;  ///< index of the control connection, or of the only one
   static constexpr std::uint32_t kData = 1;
 
-  /// A Face, readable by any thread: the generation in the upper half, the rest below; a lower half of 0 means no
-  /// connection. An ended connection leaves its face until a new one takes the place, or until close() forgets it.
+  /// A Face, which any thread may read. The upper half is the generation, and the lower half the rest; a lower half of
+  /// 0 means no connection. An ended connection leaves its face until a new connection takes the place, or until
+  /// close() forgets it.
   std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
-  std::atomic<std::uint32_t> job{0};  ///< number of its slot plus 1; 0: none
+  std::atomic<std::uint32_t> job{0};  ///< number of the job's slot plus 1; 0 if none
 
   State state = State::free;
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_client = false;
-  bool is_announced = false;   ///< the program knows the connection and gets an event of its end
-  bool tells_failure = false;  ///< connect() has no operation to report a failure; the event of the end reports it
-  bool is_forgotten = false;   ///< close() was called after the end: the handle is freed with the connection
+  bool is_announced = false;   ///< whether the program knows the connection and gets an event when it ends
+  bool tells_failure = false;  ///< connect() has no operation to report a failure, so the event of the end reports it
+  /// Whether close() was called after the end; the handle is then freed with the connection.
+  bool is_forgotten = false;
   bool has_event_place = false;
-  bool counted = false;  ///< included in max_connections
+  bool counted = false;  ///< whether the connection counts towards max_connections
   bool closes_here = false;
-  bool owes_answers_only = false;  ///< closing: all sends have ended, only answers are left, with a deadline
+  bool owes_answers_only = false;  ///< closing: all sends have ended, and only answers with a deadline are left
   ListHook<Link> among_unintroduced;
   std::uint32_t slot = 0;
   ConnectionHandle handle = 0;
   Code end_code = Code::ok;
   Cause end_cause = Cause::none;
-  EndpointAddress peer;  ///< as the program named it (client), or from its hello (server)
-  Address remote{};      ///< of the transport connection
+  EndpointAddress peer;  ///< the address that the program named (client), or the address in the peer's hello (server)
+  Address remote{};      ///< peer address of the transport connection
   std::uint64_t token = 0;
   Operation* connect = nullptr;
 
-  std::array<ConnectionId, 2> transport{};  ///< 0: none, or ended
-  std::array<bool, 2> greeted{};            ///< the peer's hello has arrived
-  bool unpaired_data = false;               ///< unpaired: true if it is the data connection
+  std::array<ConnectionId, 2> transport{};  ///< 0 if there is none, or if it has ended
+  std::array<bool, 2> greeted{};            ///< whether the peer's hello has arrived
+  /// State::unpaired: whether the data connection exists, and not the control connection.
+  bool unpaired_data = false;
   std::uint32_t peers_eager_limit = 0;
   std::uint32_t peers_window = 0;
   std::array<HelloBuffer, 2> hello_in{};
   std::array<HelloBuffer, 2> hello_out{};
 
-  OperationList sends;                ///< ordered: waiting for the connection to open, or for room
-  OperationList receives;             ///< likewise
-  std::uint32_t posted_receives = 0;  ///< tagged receives that name this connection
+  OperationList sends;                ///< ordered sends that wait for the connection to open, or for room
+  OperationList receives;             ///< ordered receives that wait for the connection to open, or for room
+  std::uint32_t posted_receives = 0;  ///< number of tagged receives that name this connection
   std::unique_ptr<Tagged> tagged;
 
   [[nodiscard]] bool is_gone() const { return transport[0] == 0 && transport[1] == 0; }

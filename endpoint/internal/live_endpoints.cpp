@@ -19,7 +19,7 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Never destroyed: its threads may be running when the process ends.
+/// The process's servers for snapshots. Never destroyed, because their threads may be running when the process ends.
 class LiveEndpoints {
  public:
   LiveEndpoints(bool socket, const std::optional<live::MetricsAddress>& metrics) : began_(monotonic_now()) {
@@ -33,7 +33,7 @@ class LiveEndpoints {
     std::erase_if(cores_, [](const auto& known) { return known.expired(); });
     cores_.push_back(core);
   }
-  /// Removes the socket file, so that no process connects any more.
+  /// Removes the socket file, so that no other process connects any more.
   void remove_socket() const {
     if (socket_ != nullptr) unlink(socket_->path().c_str());
   }
@@ -63,13 +63,13 @@ class LiveEndpoints {
   std::unique_ptr<live::ControlSocket> socket_;
 };
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): one for the process
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): exist once in a process
 std::mutex making;
 LiveEndpoints* all = nullptr;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-/// Starts what the variables request, unless that was done before, and adds the endpoint, if any. Returns the address
-/// of the metrics server, if there is one.
+/// Starts the servers that the variables request, unless they run already, and adds the endpoint, if any. Returns the
+/// address of the metrics server, if one is requested.
 std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   const bool socket = flag_variable(&process_variable, "MLTCP_LIVE");
   const std::string_view text = variable(&process_variable, "MLTCP_METRICS");
@@ -77,7 +77,7 @@ std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   std::optional<live::MetricsAddress> metrics;
   if (!text.empty()) metrics = live::MetricsAddress::parse("MLTCP_METRICS", text);
   const std::lock_guard lock(making);
-  // After fork(2) the old object's threads belong to the parent.
+  // After fork(2), the threads of the parent's object belong to the parent.
   if (all == nullptr || all->process() != getpid()) {
     static const int registered = std::atexit([] {
       if (all != nullptr && all->process() == getpid()) all->remove_socket();

@@ -1,5 +1,6 @@
-// Shows the endpoints of this process to `mltcp top` and Prometheus: one control socket and one port for all of them.
-// They are opened with the first endpoint if MLTCP_LIVE and MLTCP_METRICS ask for it, and stay until the process ends.
+// Shows the endpoints of this process to `mltcp top` and Prometheus. All endpoints share one control socket and one
+// port. The first endpoint opens them, if MLTCP_LIVE and MLTCP_METRICS request them. They stay open until the process
+// ends.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@ namespace mltcp::endpoint {
 
 class Core;
 
-/// Throws InputError or RunError if the variables are wrong or cannot be obeyed.
+/// Throws InputError or RunError if the variables are wrong, or if their servers cannot start.
 void show_endpoint(const std::shared_ptr<Core>& core);
 
 }  // namespace mltcp::endpoint

@@ -1,7 +1,7 @@
-// Matches messages and receives by tag. Receives of a whole tag are found by a hash of connection and tag. Receives
-// with a mask are in a list in posting order. If several match, the oldest is taken. Unexpected messages are found
-// likewise: by connection and tag, by tag, and in order of arrival. The time per match depends only on the number of
-// receives with a mask, and, for a receive with a mask, on the number of unexpected messages.
+// Matches messages and receives by tag. A hash of connection and tag finds the receives of a whole tag. Receives with a
+// mask are in a list in posting order. If several receives match, the oldest is taken. Unexpected messages are found by
+// connection and tag, by tag, or in order of arrival. The time to match a message depends only on the number of
+// receives with a mask. The time to match a receive with a mask depends on the number of unexpected messages.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Matcher {
     else
       masked_.erase(receive);
   }
-  // Hints for a batch of messages of one connection: call each function for all messages before the next function.
+  // Hints for a batch of messages of one connection. Call each function for all messages before the next function.
   [[nodiscard]] std::size_t prefetch(ConnectionHandle connection, std::uint64_t tag) const {
     return exact_.prefetch(connection, tag);
   }
@@ -47,7 +47,7 @@ class Matcher {
     __builtin_prefetch(&receive->callback, 1);
   }
 
-  /// The oldest receive for a message; it stays posted.
+  /// Returns the oldest receive that matches a message. The receive stays posted.
   [[nodiscard]] Operation* receive_for(ConnectionHandle connection, std::uint64_t tag) const {
     Operation* best = exact_.find(connection, tag);
     if (Operation* const any = exact_.find(kAnyConnection, tag);
@@ -75,7 +75,8 @@ class Matcher {
     all_.erase(message);
   }
   [[nodiscard]] bool holds(const Unexpected& message) const { return all_.holds(message); }
-  /// The oldest message that a receive matches, from connection `link`, or from any if null.
+  /// Returns the oldest message that a receive matches. The message comes from connection `link`, or from any
+  /// connection if that is null.
   [[nodiscard]] Unexpected* message_for(Link* link, std::uint64_t tag, std::uint64_t mask) const {
     if (mask == kWholeTag)
       return link == nullptr ? by_tag_.find(kAnyConnection, tag) : by_source_.find(link->handle, tag);

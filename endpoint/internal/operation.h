@@ -1,5 +1,5 @@
-// An operation from post to end, and the pool of a shard's operations. The posting thread fills in an operation and
-// passes it to the thread that drives the shard, which owns it until it has ended.
+// An operation from its post to its end, and the pool of a shard's operations. The posting thread fills in an operation
+// and passes it to the thread that drives the shard. That thread owns the operation until it has ended.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@
 
 namespace mltcp::endpoint {
 
-// A handle: the shard in the 8 highest bits, the slot in the next 24, the generation (never 0) in the lower 32.
+// A handle contains the shard in its 8 highest bits, the slot in the next 24 bits, and the generation (never 0) in the
+// lower 32 bits.
 struct HandleParts {
   std::uint32_t shard = 0;
   std::uint32_t slot = 0;
@@ -38,11 +39,11 @@ struct alignas(64) Operation {
   /// Progress of the operation, as its shard knows it.
   enum class Stage : std::uint8_t {
     queued,      ///< posted, not yet handled
-    held,        ///< in a list of its connection; waits until that opens, or for room, credit or frames
+    held,        ///< waits in a list for the connection to open, or for room, credit or frames
     posted,      ///< tagged: a receive that waits for its message
-    announced,   ///< tagged: RTS sent, or requested by a GRANT
-    taken_back,  ///< tagged: CANCEL sent
-    granted,     ///< tagged: the peer has requested it; waits for room on the data connection
+    announced,   ///< tagged: RTS was sent
+    taken_back,  ///< tagged: CANCEL was sent
+    granted,     ///< tagged: the peer has requested the message, which waits for room on the data connection
     matched,     ///< tagged: a receive whose CTS waits for a frame or for room
     reserved,    ///< tagged: a receive granted ahead; its message is known, but may not use the grant
     flowing,     ///< passed to the transport
@@ -51,59 +52,65 @@ struct alignas(64) Operation {
   enum class Telling : std::uint8_t { callback, queue, handle };
   /// State of a tagged operation that is granted ahead.
   struct Ahead {
-    bool is_withdrawn : 1;    ///< receive: cancel() was called, and WITHDRAW is queued or sent
-    bool is_here : 1;         ///< reserved receive: its message arrived as EAGER and is in the buffer
-    bool is_told : 1;         ///< announced send: the peer has received its RTS
-    bool waits_for_told : 1;  ///< ... and granted it before that: the data must wait until is_told
-    bool is_marked : 1;       ///< send without an announcement: USED was sent
-    std::uint8_t skips : 3;   ///< receive: how often its grant was given back
+    bool is_withdrawn : 1;  ///< receive: cancel() was called, and WITHDRAW is queued or sent
+    bool is_here : 1;       ///< reserved receive: its message arrived as EAGER and is in the buffer
+    bool is_told : 1;       ///< announced send: the peer has received its RTS
+    /// Announced send: the peer granted it before it received the RTS; the data must wait until is_told.
+    bool waits_for_told : 1;
+    bool is_marked : 1;      ///< send without an announcement: USED was sent
+    std::uint8_t skips : 3;  ///< receive: number of times that its grant was given back
   };
   static_assert(sizeof(Ahead) == 1);
 
-  // Shared between threads: the generation in the upper half, one of these in the lower.
+  // State that threads share. The upper half is the generation, and the lower half is one of these values.
   static constexpr std::uint64_t kPending = 1;
-  static constexpr std::uint64_t kAwaited = 2;  ///< ... and a thread waits for it
+  static constexpr std::uint64_t kAwaited = 2;  ///< pending, and a thread waits for the end
   static constexpr std::uint64_t kDone = 3;     ///< `end` can be read
   static constexpr std::uint64_t kForgotten = 4;
   std::atomic<std::uint64_t> state{std::uint64_t{1} << 32};
 
-  // Matching a message touches three cache lines, however long ago its receive was posted: this one,
+  // Matching a message touches three cache lines, however long ago its receive was posted. The first cache line
+  // contains the members from `state` to `link`.
   Kind kind = Kind::send;
-  Stage stage = Stage::ended;  ///< for the driving thread alone, also while the operation is free
+  Stage stage = Stage::ended;  ///< only for the driving thread, even while the operation is free
   Telling telling = Telling::handle;
   Take take = Take::no;
   bool has_deadline = false;
-  bool is_cancelled = false;  ///< given up here: by cancel(), or (tagged) by its time limit
+  bool is_cancelled = false;  ///< given up by cancel(), or by the time limit of a tagged operation
   bool has_job = false;
   Ahead ahead{};
   std::uint32_t slot = 0;
   std::uint32_t job = 0;
   std::byte* data = nullptr;
-  Bytes length = 0;  ///< of the message, or of the buffer
+  Bytes length = 0;  ///< length of the message, or of the buffer
   std::uint64_t tag = 0;
-  ConnectionHandle connection = 0;  ///< as named in the post
-  Link* link = nullptr;             ///< that has it in a list, or carries it
+  ConnectionHandle connection = 0;  ///< connection that the post named
+  Link* link = nullptr;             ///< connection that has this operation in a list, or carries it
 
-  // where the hash finds it,
+  // The second cache line is the one that the hash reads.
   alignas(64) HashHook<Operation> in_exact;
 
-  // and the one of its completion.
+  // The third cache line contains what a completion needs.
   alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
-  std::uint64_t order = 0;            ///< of posted receives
-  std::uint64_t message_tag = 0;      ///< of the message that a receive has matched
-  Bytes message_bytes = 0;            ///< its length; announced send: the length that the peer requests
-  Nanos time_limit = Nanos::never();  ///< once started: the time at which it ends
-  std::uint64_t grant = 0;  ///< number of its GRANT, 0: none. A receive with one: the transport has its buffer
+  std::uint64_t order = 0;        ///< order in which receives were posted
+  std::uint64_t message_tag = 0;  ///< tag of the message that a receive has matched
+  /// Length of the matched message; for an announced send, the length that the peer requests.
+  Bytes message_bytes = 0;
+  /// Time limit; once the operation has started, the time at which the limit expires.
+  Nanos time_limit = Nanos::never();
+  /// Number of the operation's GRANT; 0 if it has none. The buffer of a receive with a GRANT is in use by the
+  /// transport.
+  std::uint64_t grant = 0;
 
   std::uint64_t mask = 0;
-  std::uint64_t peer_id = 0;  ///< tagged: the sender's number; while withdrawn: data_progress() at that time
-  MessageHandle message = 0;  ///< of receive_message, or taken by peek()
+  std::uint64_t peer_id = 0;  ///< tagged: the sender's number; for a withdrawn receive, an earlier data_progress()
+  MessageHandle message = 0;  ///< message of receive_message, or message that peek() took
   std::uint16_t iteration = 0;
   ListHook<Operation> in_link;
   ListHook<Operation> in_masked;
-  Completion end;  ///< for test() and wait()
+  Completion end;  ///< result for test() and wait()
 
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(state.load(std::memory_order_relaxed) >> 32);
@@ -114,7 +121,8 @@ static_assert(offsetof(Operation, in_exact) == 64 && offsetof(Operation, callbac
 
 using OperationList = List<Operation, &Operation::in_link>;
 
-/// Some free operations are reserved for the driving thread, without atomic operations; the others are for all threads.
+/// A pool of operations. Some free operations are reserved for the driving thread, which takes them without atomic
+/// instructions. All threads share the others.
 class OperationPool {
  public:
   OperationPool(std::uint32_t shard, std::uint32_t count)
@@ -132,19 +140,19 @@ class OperationPool {
     }
   }
 
-  /// Any thread. Null if none is free.
+  /// May be called from any thread. Returns null if no operation is free.
   Operation* take() noexcept {
     std::uint32_t slot = 0;
     return free_.pop(slot) ? &operations_[slot] : nullptr;
   }
-  /// Driving thread only. Null if none is free.
+  /// Only for the driving thread. Returns null if no operation is free.
   Operation* take_at_hand() noexcept {
     if (at_hand_.empty()) return take();
     Operation& operation = operations_[at_hand_.back()];
     at_hand_.pop_back();
     return &operation;
   }
-  /// Any thread. Its handle is invalid from now on.
+  /// Frees an operation, whose handle is invalid from now on. May be called from any thread.
   void give_back(Operation& operation) noexcept {
     retire(operation);
     free_.push(operation.slot);
@@ -160,7 +168,7 @@ class OperationPool {
   [[nodiscard]] OperationHandle handle(const Operation& operation) const {
     return handle_of(shard_, operation.slot, operation.generation());
   }
-  /// Null unless the handle was given out and its operation still exists.
+  /// Returns the operation, or null if the handle was not given out or the operation no longer exists.
   [[nodiscard]] Operation* find(const HandleParts& parts) noexcept {
     if (parts.slot >= count_) return nullptr;
     Operation& operation = operations_[parts.slot];

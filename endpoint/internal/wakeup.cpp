@@ -1,4 +1,4 @@
-// An eventfd; see wakeup.h.
+// Wakes a thread through an eventfd; see wakeup.h.
 #include "mltcp/endpoint/internal/wakeup.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ bool Wakeup::write() noexcept {
 
 void Wakeup::clear() noexcept {
   std::uint64_t count = 0;
-  // If there is nothing to read, a waker is about to write. Its write ends the next sleep early, and is taken then.
+  // If there is nothing to read, a waker is about to write. Its write ends the next sleep early, and the next clear()
+  // takes it.
   if (read(file_, &count, sizeof count) == sizeof count) taken_ += count;
 }
 

@@ -1,4 +1,4 @@
-// Wakes a thread that sleeps in poll(2): an eventfd that is written at most once, and only while it is armed.
+// Wakes a thread that sleeps in poll(2), through an eventfd. The eventfd is written at most once after each arm().
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace mltcp::endpoint {
 
 class Wakeup final : public Waker {
  public:
-  /// Throws RunError if the system has no file left.
+  /// Throws RunError if the system has no free file descriptor.
   Wakeup();
   ~Wakeup() override;
   Wakeup(const Wakeup&) = delete;
@@ -26,12 +26,13 @@ class Wakeup final : public Waker {
     armed_.store(false, std::memory_order_relaxed);
     if (announced_.load(std::memory_order_acquire) != taken_) clear();
   }
-  /// Call after publishing what the sleeper has to see. True if this has written to the file.
+  /// Must be called after publishing what the sleeper has to see. Returns true if this call has written to the file.
   bool wake() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return wake_unfenced();
   }
-  /// Likewise, if waker and sleeper share a lock that is taken after each arm() and each publication.
+  /// Like wake(), for a waker and a sleeper that share a lock. The lock must be taken after each arm() and each
+  /// publication.
   bool wake_unfenced() noexcept {
     if (!armed_.load(std::memory_order_relaxed)) [[likely]]
       return false;
@@ -44,10 +45,10 @@ class Wakeup final : public Waker {
 
   int file_ = -1;
   std::atomic<bool> armed_{false};
-  // A flag would not do, as a waker may be delayed between announcing and writing. The file returns the number of
-  // writes; while that is below `announced_`, a write is still to come.
+  // A flag is not sufficient here, because a waker may be delayed between announcing and writing. The file returns the
+  // number of writes. While that number is below `announced_`, a write is still to come.
   std::atomic<std::uint64_t> announced_{0};
-  std::uint64_t taken_ = 0;  ///< read by the sleeper
+  std::uint64_t taken_ = 0;  ///< number of writes that the sleeper has read
 };
 
 }  // namespace mltcp::endpoint

@@ -1,5 +1,5 @@
-// A worker: how it is driven, and how operations begin and end (see worker.h). Connections are in worker_links.cpp,
-// tagged messages in worker_tagged.cpp.
+// A worker: how it is driven, and how operations begin and end (see worker.h). worker_links.cpp contains connections,
+// and worker_tagged.cpp contains tagged messages.
 #include "mltcp/endpoint/internal/worker.h"
 
 #include <algorithm>
@@ -8,18 +8,20 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Maximum rounds of completions in one poll: callbacks post, the transport sends, operations end.
+/// Maximum rounds of completions in one poll. In each round callbacks post, the transport sends, and operations end.
 constexpr int kRounds = 4;
-/// Incoming connections take a place before they have introduced themselves.
+/// Returns the number of places for connections. It exceeds max_connections, because incoming connections take a place
+/// before they have introduced themselves.
 std::uint32_t links_for(const EndpointConfig& config) { return config.max_connections * 2 + 16; }
 
 ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   ShardConfig shard;
-  // A tagged connection takes two, and ended ones answer their peers for a while. Incoming connections leave room for
-  // those that begin here.
+  // A tagged connection takes two transport connections, and ended ones answer their peers for a while. Incoming
+  // connections leave room for connections that begin here.
   shard.kept_for_connect = config.max_connections * 2;
   shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
-  // Fewer than the places for unintroduced connections, so that unproven addresses cannot take all of them.
+  // This is less than the number of places for unintroduced connections, so that unproven addresses cannot take all
+  // places.
   shard.max_half_open = config.max_connections;
   shard.max_accepted_per_address = config.max_accepted_per_address;
   shard.max_jobs = config.max_jobs;
@@ -64,8 +66,9 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
 
 Worker::~Worker() = default;
 
-// An operation has a place in the ring of free ones, two in the ring of commands, a deadline and a completion to
-// deliver. The table has twice max_connections, and the routes and the shard four times.
+// An operation needs a place in the ring of free operations, two places in the ring of commands, a deadline, and a
+// completion to deliver. The table of connections has twice max_connections entries. The routes and the shard have four
+// times max_connections entries.
 const Bytes Worker::operation_bytes =
     sizeof(Operation) + sizeof(Told) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
 const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Told) + 3 * sizeof(std::uint64_t)) +
@@ -89,7 +92,8 @@ Nanos Worker::poll(Nanos now) {
     if (!any && !posted_) break;
     if (round == kRounds) return now;
     posted_ = false;
-    // Data sent in the previous round may already be acknowledged; an old `now_` would make its round-trip time 0.
+    // The peer may already have acknowledged data sent in the previous round. With an old `now_`, the round-trip time
+    // would be 0.
     set_now(shared_.time->now());
     next = shard_->poll(now_);
   }
@@ -98,13 +102,13 @@ Nanos Worker::poll(Nanos now) {
 }
 
 void Worker::drain() noexcept {
-  // Bounded, because other threads may keep posting.
+  // The number of commands is limited, because other threads may keep posting.
   Command command;
   for (std::size_t i = 0; i < commands_.capacity() && commands_.pop(command); ++i) run(command);
 }
 
 void Worker::run(const Command& command) noexcept {
-  // After the end only posts and calls are answered.
+  // After the end of the worker, only posts and calls are answered.
   if (shard_ == nullptr && command.type != Command::Type::start && command.type != Command::Type::call) return;
   switch (command.type) {
     case Command::Type::start:
@@ -126,7 +130,8 @@ void Worker::run(const Command& command) noexcept {
       begin_iteration(command.slot, command.argument, Beginning::guessed);
       return;
     case Command::Type::learn_iterations:
-      if (jobs_[command.slot] != kNoJob) (void)shard_->learn_iterations(jobs_[command.slot]);  // the job exists
+      // Cannot fail, because the job exists.
+      if (jobs_[command.slot] != kNoJob) (void)shard_->learn_iterations(jobs_[command.slot]);
       return;
     case Command::Type::attach:
       if (Link* const link = find(command.argument); link != nullptr) attach(*link);
@@ -158,7 +163,7 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
     return;
   }
   Route& route = routes_[completion.connection & route_mask_];
-  if (route.id != completion.connection) return;  // of a connection that was turned away at once
+  if (route.id != completion.connection) return;  // the connection was refused at once
   Link& link = links_[route.link];
   const std::uint32_t part = route.part;
   if (completion.kind == mltcp::Completion::Kind::closed) {
@@ -166,7 +171,7 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
     on_transport_closed(link, part, completion.status);
     return;
   }
-  if (completion.kind == mltcp::Completion::Kind::connected) return;  // the connection opens with the hello
+  if (completion.kind == mltcp::Completion::Kind::connected) return;  // the connection opens when the hello arrives
   const auto what = static_cast<std::uint32_t>(completion.tag);
   switch (static_cast<Cookie>(completion.tag >> 56)) {
     case Cookie::operation:
@@ -210,7 +215,7 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
   operation.message_bytes = completion.bytes;
   operation.link = &link;
   const bool sends = operation.kind == Operation::Kind::send;
-  end(operation, code, cause);  // may be reused from now on
+  end(operation, code, cause);  // `operation` may be reused after this call
   if (!(sends ? link.sends : link.receives).empty()) flush_ordered(link);
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
@@ -278,7 +283,7 @@ void Worker::end_posted_late(Operation& operation, Link* link) noexcept {
   end(operation, is_known ? Face::code(face) : Code::closed, is_known ? Face::cause(face) : Cause::here);
 }
 
-/// False if there is no room now, or if the connection has ended, which the transport reports next.
+/// Returns false if there is no room now, or if the connection has ended. The transport reports the end next.
 bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
   const bool sends = operation.kind == Operation::Kind::send;
   const ConnectionId id = link.transport[Link::kControl];
@@ -349,7 +354,7 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
         operation.kind == Kind::peek)
       completion.tag = operation.message_tag;
   } else if (std::uint64_t face = 0; operation.connection != kAnyConnection) {
-    // A thread in connect() may be taking this place; read only what the driver writes.
+    // A thread in connect() may be taking this place, so read only what the driver writes.
     if (const Link* const left = find_any_thread(parts_of(operation.connection), face); left != nullptr) {
       completion.connection_kind = Face::kind(face);
       completion.peer = left->remote;
@@ -440,7 +445,7 @@ bool Worker::cancel(OperationHandle handle) noexcept {
   return done;
 }
 
-/// Ends an operation that the peer does not know of yet. False if it is too late.
+/// Ends an operation that the peer does not know of yet. Returns false if it is too late.
 bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
   Link* const link = operation.link;
   switch (operation.stage) {
@@ -474,7 +479,7 @@ bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
 
 // ---- time limits ----------------------------------------------------------------------------------------------------
 
-/// Nanos::never(): no deadline.
+/// Nanos::never() removes the deadline.
 void Worker::set_deadline(Operation& operation, Nanos limit) noexcept {
   operation.has_deadline = !limit.is_never();
   if (operation.has_deadline)
@@ -496,7 +501,8 @@ void Worker::expire() noexcept {
       for (const ConnectionId id : link.transport)
         if (id != 0) shard_->abort(id, now_);
     } else if (link.state == Link::State::closing) {
-      // Only one half is closed, but the closing end should have closed both.
+      // The deadline of a closing connection has passed. The peer has not received the last answers, or only one of the
+      // two transport connections is closed.
       end_link(link, Code::closed, link.closes_here ? Cause::here : Cause::peer, true);
     } else {
       end_link(link, Code::unreachable, Cause::no_introduction, true);
@@ -519,7 +525,7 @@ void Worker::expire(Operation& operation) noexcept {
     case Operation::Stage::granted:
     case Operation::Stage::matched:
     case Operation::Stage::flowing: {
-      // Bytes are on their way and cannot be taken back, so the connection ends.
+      // Some bytes are already sent and cannot be taken back, so the connection ends.
       Link& link = *operation.link;
       operation.is_cancelled = true;
       end_link(link, Code::aborted, Cause::here, true);

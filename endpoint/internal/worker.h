@@ -1,6 +1,6 @@
 // A shard of an endpoint with its connections, its operations, tag matching, and the commands of other threads. One
-// thread at a time drives it: the one whose enter() succeeded. Only that thread may use the members below, except those
-// marked "any thread".
+// thread at a time drives a worker: the one whose enter() succeeded. Only that thread may use the members of Worker,
+// except those under the heading "Any thread".
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct Shared {
   ConnectionConfig connection;  ///< the program's settings, with the limits that follow from peer_timeout
   CompletionRing* events = nullptr;
   Gate* gate = nullptr;
-  TimeSource* time = nullptr;  ///< the datapath's
+  TimeSource* time = nullptr;  ///< clock of the datapath
   std::atomic<bool> closing{false};
 };
 
@@ -45,28 +45,30 @@ struct Command {
     close,
     abort,
     begin_iteration,
-    guess_iteration,  ///< likewise, with Beginning::guessed
+    guess_iteration,  ///< begin_iteration, with Beginning::guessed
     learn_iterations,
     attach,
     call
   };
   Type type = Type::start;
-  std::uint32_t slot = 0;      ///< start: of the operation; begin_, guess_ and learn_: of the job
+  /// Slot of an operation for `start`; slot of a job for begin_, guess_ and learn_iterations.
+  std::uint32_t slot = 0;
   std::uint64_t argument = 0;  ///< a handle, bytes, or the address of a Call
 };
 
-/// Work that another thread waits for.
+/// A function that a worker's driver runs while another thread waits for it.
 struct Call {
   void (*run)(void* what) noexcept = nullptr;
   void* what = nullptr;
-  bool done = false;  ///< guarded by the gate
+  bool done = false;  ///< guarded by Shared::gate
 };
 
 class Worker final : public Pollable {
  public:
   static constexpr JobId kNoJob = ~JobId{0};
 
-  /// Throws InputError or RunError. `io`, `shared` and `wakeup` must outlive it; `wakeup` wakes the driving thread.
+  /// Throws InputError or RunError. `io`, `shared` and `wakeup` must outlive the worker. `wakeup` wakes the driving
+  /// thread.
   Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeup, Nanos now);
   ~Worker() override;
   Worker(const Worker&) = delete;
@@ -74,14 +76,14 @@ class Worker final : public Pollable {
 
   // ---- Any thread. ----
 
-  /// Makes the calling thread the driver. False if another thread drives.
+  /// Makes the calling thread the driver. Returns false if another thread drives.
   bool enter() noexcept { return !driven_.exchange(true, std::memory_order_acquire); }
   void leave() noexcept { driven_.store(false, std::memory_order_release); }
-  /// Whether the calling thread is in a callback from this worker's poll().
+  /// Returns whether the calling thread is in a callback from this worker's poll().
   [[nodiscard]] bool is_calling_back() const noexcept { return calling_back_ == this; }
-  /// ... or in any worker's.
+  /// Returns whether the calling thread is in a callback from any worker's poll().
   [[nodiscard]] static bool in_callback() noexcept { return calling_back_ != nullptr; }
-  /// False if there is no room.
+  /// Returns false if the queue of commands is full.
   bool push(const Command& command) noexcept {
     if (!commands_.push(command)) return false;
     if (wakeup_.wake()) wakeups_.fetch_add(1, std::memory_order_relaxed);
@@ -90,67 +92,70 @@ class Worker final : public Pollable {
   [[nodiscard]] bool has_commands() const noexcept { return commands_.has_some(); }
   [[nodiscard]] OperationPool& operations() noexcept { return operations_; }
   [[nodiscard]] Wakeup& wakeup() noexcept { return wakeup_; }
-  /// The connection that a handle names, with its face, or null. If the face has kLeft, only the face is valid.
+  /// Returns the connection that a handle names, and sets `face`; null if there is none. If the face has kLeft, only
+  /// the face is valid.
   [[nodiscard]] Link* find_any_thread(const HandleParts& parts, std::uint64_t& face) noexcept {
     if (parts.slot >= links_.size()) return nullptr;
     Link& link = links_[parts.slot];
     face = link.face.load(std::memory_order_acquire);
     return Face::generation(face) == parts.generation && Face::is_some(face) ? &link : nullptr;
   }
-  /// Reserves a connection with a handle for connect(); null if there is no room. `tells_failure`: see Link.
+  /// Reserves a connection with a handle for connect(). Returns null if there is no room. For `tells_failure`, see
+  /// Link.
   Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
                      bool tells_failure) noexcept;
   /// Frees a reserved connection that no operation has started.
   void unreserve_link(Link& link) noexcept;
-  /// Reports to the waiting thread, or frees the operation if it was forgotten.
+  /// Reports the end of an operation to test() and wait(), or frees the operation if it was forgotten.
   void tell_handle(Operation& operation) noexcept;
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(std::memory_order_relaxed); }
 
   // ---- Driving thread. ----
 
   Nanos poll(Nanos now) override;
-  /// Runs the commands of other threads. Call it before any direct post, so that order is kept.
+  /// Runs the commands of other threads. Must be called before any direct post, so that the order is kept.
   void drain() noexcept;
   void start(Operation& operation) noexcept;
-  /// False if it is too late to cancel.
+  /// Returns false if it is too late to cancel.
   bool cancel(OperationHandle handle) noexcept;
   void close(ConnectionHandle handle) noexcept;
   void abort(ConnectionHandle handle) noexcept;
-  /// Ends everything with Code::destroyed, once. Then call poll() until is_quiet().
+  /// Ends everything with Code::destroyed. Afterwards the driver must call poll() until is_quiet().
   void end_all() noexcept;
-  /// All connections of the transport have ended, and all completions are delivered.
+  /// Returns whether all transport connections have ended and all completions are delivered.
   [[nodiscard]] bool is_quiet() const { return live_transports_ == 0 && telling_.empty() && !commands_.has_some(); }
   /// Frees the transport, so that the datapath can be destroyed.
   void drop_shard() { shard_.reset(); }
-  /// Calls callbacks and events for what has ended; after end_all(), call it directly.
+  /// Calls the callbacks and adds the events that are due. poll() calls this function. After end_all() the driver also
+  /// calls it directly.
   void deliver() noexcept;
 
   void set_now(Nanos now) { now_ = std::max(now_, now); }
   [[nodiscard]] Shard& shard() { return *shard_; }
   [[nodiscard]] bool has_shard() const { return shard_ != nullptr; }
-  /// Null also for a connection of which only the face is left.
+  /// Returns null if there is no such connection, or if only its face is left.
   [[nodiscard]] Link* find(ConnectionHandle handle) noexcept;
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
   void count_in_place() { ++in_place_; }
 
-  // Jobs, by the number of their slot.
-  /// `plan`: to be set at the first iteration whose size is known.
+  // The following functions name a job by the number of its slot.
+  /// `plan` is set at the first iteration whose size is known.
   void set_job(std::uint32_t slot, JobId job, const std::optional<PhasePlan>& plan = std::nullopt) {
     jobs_[slot] = job;
     plans_[slot] = plan;
   }
-  /// Discards the plan that waits for the first iteration: the program has set or cleared one.
+  /// Discards the plan that waits for the first iteration, because the program has set or cleared a plan.
   void forget_plan(std::uint32_t slot) { plans_[slot].reset(); }
   void begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept;
   [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
   void attach(Link& link) noexcept;
   void forget_job(std::uint32_t slot) noexcept;
-  /// Adds what the job's connections here know of the path.
+  /// Adds what the job's connections on this shard know of the path.
   void add_to(JobReport& report, std::uint32_t slot) const noexcept;
 
-  /// Approximate memory of a worker for each of max_operations and max_connections, before any connection is made (see
-  /// its constructor and the shard's).
+  /// Approximate memory in bytes that a worker needs for each of max_operations and max_connections, before any
+  /// connection exists. See the constructors of Worker and Shard.
   static const Bytes operation_bytes;
   static const Bytes connection_bytes;
 
@@ -162,7 +167,7 @@ class Worker final : public Pollable {
   [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
 
  private:
-  static constexpr std::size_t kTaken = 32;  ///< maximum completions taken at a time
+  static constexpr std::size_t kTaken = 32;  ///< maximum number of completions taken at a time
   /// Frames reserved for answers, so that the program's messages do not delay them.
   static constexpr std::size_t kKeptForAnswers = 2;
 
@@ -175,19 +180,20 @@ class Worker final : public Pollable {
   };
   struct Told {
     Completion completion;
-    Callback callback = nullptr;     ///< null: an event for the queue
-    Operation* operation = nullptr;  ///< freed once it is reported; null: an event
+    Callback callback = nullptr;     ///< null for an event, which goes to the queue
+    Operation* operation = nullptr;  ///< freed when it is reported; null for an event
   };
 
   static std::uint64_t cookie(Cookie type, std::uint64_t what) { return static_cast<std::uint64_t>(type) << 56 | what; }
 
-  // worker.cpp: driving, operations' ends.
+  // In worker.cpp: driving, and the end of operations.
   bool take_completions() noexcept;
   void on_completion(const mltcp::Completion& completion) noexcept;
   void on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept;
   void run(const Command& command) noexcept;
   void end(Operation& operation, Code code, Cause cause) noexcept;
-  /// For an operation on a connection that is closing, has ended, or (null) no longer exists.
+  /// Ends an operation that was posted on a connection that is closing or has ended. `link` is null if the connection
+  /// no longer exists.
   void end_posted_late(Operation& operation, Link* link) noexcept;
   void tell(Operation& operation, const Completion& completion) noexcept;
   void event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept;
@@ -199,7 +205,7 @@ class Worker final : public Pollable {
   void flush_ordered(Link& link) noexcept;
   bool post_ordered(Link& link, Operation& operation) noexcept;
 
-  // worker_links.cpp: connections from hello to end.
+  // In worker_links.cpp: connections from hello to end.
   Link* take_link() noexcept;
   void leave_place(Link& link) noexcept;
   void forget(ConnectionHandle handle) noexcept;
@@ -226,10 +232,10 @@ class Worker final : public Pollable {
   void retire(Link& link) noexcept;
   void free_link(Link& link) noexcept;
   [[nodiscard]] static Code code_of(Status status, bool was_open, Cause& cause);
-  /// For an operation that the transport has ended with `status`.
+  /// Returns the code and cause for an operation that the transport has ended with `status`.
   [[nodiscard]] static Code code_of(const Link& link, Status status, Cause& cause);
 
-  // worker_tagged.cpp: tagged messages.
+  // In worker_tagged.cpp: tagged messages.
   void begin_tagged(Link& link) noexcept;
   void start_send_tagged(Operation& operation) noexcept;
   void start_receive_tagged(Operation& operation) noexcept;
@@ -263,7 +269,7 @@ class Worker final : public Pollable {
   void take_back(Operation& send, Code code) noexcept;
   void break_off(Link& link, Cause cause) noexcept;
 
-  // worker_ahead.cpp: receives that are granted before their message is announced.
+  // In worker_ahead.cpp: receives that are granted before their message is announced.
   void grant_ahead(Link& link, Operation& receive) noexcept;
   void reserve(Link& link, Operation& receive, const Frame& frame, std::span<const std::byte> eager) noexcept;
   void on_ahead(Link& link, Operation& receive, const mltcp::Completion& completion) noexcept;
@@ -292,28 +298,29 @@ class Worker final : public Pollable {
   BoundedRing<Command> commands_;
   OperationPool operations_;
   BoundedRing<std::uint32_t> free_links_;
-  std::atomic<std::uint32_t> known_links_{0};  ///< included in max_connections
+  std::atomic<std::uint32_t> known_links_{0};  ///< number of connections that count towards max_connections
 
   std::unique_ptr<Shard> shard_;
   Nanos now_;
   bool is_ending_ = false;
-  bool posted_ = false;  ///< to the shard, since its latest poll
+  bool posted_ = false;  ///< whether something was posted to the shard since its latest poll
   std::uint64_t ended_ = 0;
   std::uint64_t in_place_ = 0;
   Counters counters_;
   std::vector<Link> links_;
-  /// Incoming connections that are not accepted yet, the oldest first. Limited by the places beyond max_connections.
+  /// Incoming connections that are not accepted yet, the oldest first. Their number is limited to the places beyond
+  /// max_connections.
   List<Link, &Link::among_unintroduced> unintroduced_;
   std::vector<Route> routes_;
   std::uint32_t route_mask_ = 0;
   std::uint32_t live_transports_ = 0;
   Matcher matcher_;
-  std::uint32_t claims_ = 0;  ///< messages that peek() has taken
+  std::uint32_t claims_ = 0;  ///< number of messages that peek() has taken
   DeadlineHeap operation_deadlines_;
   DeadlineHeap link_deadlines_;
   GrowableRing<Told> telling_;
   std::vector<JobId> jobs_;
-  std::vector<std::optional<PhasePlan>> plans_;  ///< not set yet
+  std::vector<std::optional<PhasePlan>> plans_;  ///< for each job, the plan that waits for the first iteration
 };
 
 }  // namespace mltcp::endpoint

@@ -1,36 +1,38 @@
-// Receives that are granted ahead: if the receiver already waits for a long message, its sender sends it without an
-// announcement, which saves the round trip of RTS and CTS (see worker.h; frames.h for the frames).
+// Receives that are granted ahead. If the receiver already waits for a long message, its sender sends it without an
+// announcement, which saves the round trip of RTS and CTS (see worker.h; for the frames see frames.h).
 //
-// Receiver. A receive is granted when it is posted, if it names a connection and a whole tag, is the oldest that a
-// message of its tag could match, and its buffer is longer than an EAGER message. The transport gets its buffer as the
-// next one of the data connection, and the peer a GRANT. The receive stays posted. On the data connection, either its
-// message arrives for the buffer, or nothing does, which gives the grant back. The first message of the tag that is
-// announced or arrives as EAGER still matches the receive. EAGER ends it at once: the peer will not use the grant, and
-// the transport leaves the buffer alone but keeps its place in the order. If the message is announced, the peer may
-// still use the grant: the receive is `reserved` until the grant is used or given back.
+// Receiver. A receive is granted when it is posted, under four conditions: it names a connection and a whole tag, it is
+// the oldest receive that a message of its tag could match, and its buffer is longer than an EAGER message. The
+// transport gets its buffer as the next one of the data connection, and the peer gets a GRANT. The receive stays
+// posted. On the data connection, either its message arrives for the buffer, or a message of no bytes, which gives the
+// grant back. The first message of the tag that is announced or arrives as EAGER still matches the receive. EAGER ends
+// the receive at once: the peer will not use the grant, and the transport does not write to the buffer but keeps its
+// place in the order. If the message is announced, the peer may still use the grant. The receive is then `reserved`
+// until the grant is used or given back.
 //
-// Sender. Grants are used in their order, since the n-th buffer takes the n-th message. Using a grant gives the earlier
-// ones back; their receives are granted again, a few times. A newly posted message uses a grant of its tag. A new GRANT
-// looks for the first message of its tag that the peer had not seen when it granted, because that is the one that
-// matches there:
+// Sender. Grants are used in their order, because the n-th buffer takes the n-th message. Using a grant gives earlier
+// grants back. Their receives are granted again, a few times. A newly posted message uses a grant of its tag. For a new
+// GRANT, the sender looks for the first message of its tag that the peer had not seen when it granted, because that
+// message matches the receive there:
 //
-//   announced meanwhile   the grant is its CTS. Its data waits until the RTS has arrived; otherwise the peer would take
-//                         it for another message, which is still to be announced
-//   EAGER meanwhile, or taken back, or too far back to be remembered: the grant is given back
-//   held back here        is sent now, if it is among the first of the held ones
-//   none                  the grant is kept
+//   announced meanwhile   The grant is its CTS. Its data waits until the RTS has arrived. Otherwise the peer would
+//                         take the data for another message, which is still to be announced.
+//   EAGER meanwhile       The grant is given back. So are grants for messages that were taken back, or that are too far
+//                         back to be remembered.
+//   held back here        The message is sent now, if it is among the first of the held messages.
+//   none                  The grant is stored.
 //
 // A message must not overtake another one of the same tag that is on the other connection. So after a message that used
-// a grant, the next EAGER or RTS of its tag follows a USED, by which the peer takes the receive out of matching.
+// a grant, the next EAGER or RTS of its tag follows a USED. By this frame the peer takes the receive out of matching.
 //
 // A receive with a time limit is not granted, because the program must have its memory back at that time, whatever the
-// peer does. cancel() of a granted receive asks the peer by WITHDRAW. The receive is cancelled when the grant comes
-// back, after everything earlier on the data connection. If nothing arrives there for peer_timeout, the connection
-// ends.
+// peer does. If cancel() is called for a granted receive, WITHDRAW asks the peer for the grant. The receive is
+// cancelled when the grant comes back, after everything earlier on the data connection. If nothing arrives there for
+// peer_timeout, the connection ends.
 //
 // A peer that neither uses a grant nor gives it back blocks only the buffer of that receive. A peer that grants without
-// having buffers gets none of the messages. At most kMaxAhead of its grants are stored here: the unused ones, and those
-// given back for which its transport has no buffer.
+// having buffers gets none of the messages. At most kMaxAhead of its grants are stored here. They include the unused
+// grants, and the grants that were given back but for which the peer's transport has no buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -39,15 +41,16 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// A receive whose grant was given back this often waits for its message to be announced.
+/// Maximum number of times that a receive's grant is given back. After that, the receive is not granted ahead again,
+/// and waits for its message to be announced.
 constexpr std::uint8_t kMaxSkips = 4;
 
-/// Maximum held sends that are searched for a message of the tag.
+/// Maximum number of held sends that are searched for a message of the granted tag.
 constexpr int kMaxLookedAt = 64;
 
-/// Whether a send uses the grant. Messages of no bytes would give it back. If a message is too long, the peer learns
-/// its length from the RTS. A short one that would queue behind others on the data connection goes as EAGER instead;
-/// the peer then does not wait until the grant comes back.
+/// Returns whether a send uses the grant. A message of no bytes does not, because it would give the grant back. If a
+/// message is too long, the RTS tells the peer its length. A short message that would queue behind others on the data
+/// connection is sent as EAGER instead, so that the peer need not wait until the grant comes back.
 bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
   const bool would_queue = send.length <= tagged.eager_limit && tagged.bytes_under_way > tagged.eager_limit;
   return send.length > 0 && send.length <= granted && !would_queue;
@@ -55,9 +58,9 @@ bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
 
 }  // namespace
 
-// ---- who receives ---------------------------------------------------------------------------------------------------
+// ---- the receiver ---------------------------------------------------------------------------------------------------
 
-/// Grants the receive, if the conditions above are met.
+/// Grants the receive ahead, if it meets the conditions at the top of this file.
 void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
   Tagged& tagged = *link.tagged;
   const bool may_be = link.state == Link::State::open && receive.length > tagged.eager_limit &&
@@ -75,14 +78,14 @@ void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
     end_unsaid(link);
 }
 
-/// The message of a granted receive has arrived or was announced; the receive is no longer posted.
+/// Handles a granted receive whose message has arrived or was announced. The receive is no longer posted.
 void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::span<const std::byte> eager) noexcept {
   receive.link = &link;
   receive.stage = Operation::Stage::reserved;
   receive.message_tag = frame.tag;
   receive.message_bytes = frame.length;
   receive.peer_id = frame.id;
-  if (receive.ahead.is_withdrawn) set_deadline(receive, Nanos::never());  // too late to cancel it
+  if (receive.ahead.is_withdrawn) set_deadline(receive, Nanos::never());  // too late to cancel the receive
   const bool is_here = frame.type == FrameType::eager;
   if (is_here && shard_->discard_receive(link.transport[Link::kData], cookie(Cookie::operation, receive.slot),
                                          cookie(Cookie::discarded, 0))) {
@@ -95,7 +98,7 @@ void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::sp
   if (fits > 0) std::memcpy(receive.data, eager.data(), fits);
 }
 
-/// The transport has finished with the buffer of a granted receive.
+/// Handles the transport's completion for the buffer of a granted receive.
 void Worker::on_ahead(Link& link, Operation& receive, const mltcp::Completion& completion) noexcept {
   Tagged& tagged = *link.tagged;
   const std::uint64_t tag = receive.tag;
@@ -132,7 +135,8 @@ void Worker::on_ahead(Link& link, Operation& receive, const mltcp::Completion& c
   pump(link);
 }
 
-/// The transport reports the place of a buffer whose receive ended by EAGER. Anything but an empty message is an error.
+/// Handles the transport's completion for a buffer whose receive was ended by EAGER. Anything but an empty message is
+/// an error.
 void Worker::on_discarded(Link& link, const mltcp::Completion& completion) noexcept {
   if (link.tagged == nullptr) return;
   --link.tagged->grants_open;
@@ -143,7 +147,7 @@ void Worker::on_discarded(Link& link, const mltcp::Completion& completion) noexc
     pump(link);
 }
 
-/// The grant of `receive` was not used and is closed.
+/// Handles the end of a grant that was not used.
 void Worker::on_given_back(Link& link, Operation& receive) noexcept {
   if (receive.ahead.is_here) {
     end(receive, receive.message_bytes > receive.length ? Code::truncated : Code::ok, Cause::none);
@@ -161,7 +165,7 @@ void Worker::on_given_back(Link& link, Operation& receive) noexcept {
   pump(link);
 }
 
-/// For cancel(): asks the peer for the grant.
+/// Asks the peer for the grant of a receive. Used by cancel().
 void Worker::ask_back(Operation& receive) noexcept {
   if (receive.ahead.is_withdrawn) return;
   receive.ahead.is_withdrawn = true;
@@ -171,14 +175,15 @@ void Worker::ask_back(Operation& receive) noexcept {
   pump(*receive.link);
 }
 
-/// A number that changes while messages arrive on the data connection. The peer may return a grant only after them, so
-/// expire_withdrawal() extends the deadline while the number changes.
+/// Returns a number that changes while messages arrive on the data connection. The peer may return a grant only after
+/// them, so expire_withdrawal() extends the deadline while the number changes.
 std::uint64_t Worker::data_progress(const Link& link) const noexcept {
   const auto stats = shard_->stats(link.transport[Link::kData]);
   return stats ? stats->messages_received << 40 ^ stats->end_of_next : 0;
 }
 
-/// The grant has not come back in time. The peer's endpoint is silent, even if its transport still answers.
+/// Handles a grant that has not come back in time. If no data arrives either, the peer's endpoint is silent, even if
+/// its transport still answers, and the connection ends.
 void Worker::expire_withdrawal(Operation& receive) noexcept {
   if (receive.grant == 0 || receive.link == nullptr || receive.link->state == Link::State::ended) return;
   const std::uint64_t progress = data_progress(*receive.link);
@@ -194,19 +199,19 @@ Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
   if (frame.id == 0 || frame.id > link.tagged->grants_given || frame.length == 0) return Cause::unasked;
   Operation* const receive = matcher_.receive_for(link.handle, frame.tag);
   if (receive == nullptr || receive->grant != frame.id || receive->link != &link)
-    return Cause::none;  // its message has already arrived
+    return Cause::none;  // the receive's message has already arrived
   unpost(*receive);
   reserve(link, *receive, frame, {});
   return Cause::none;
 }
 
-// ---- who sends ------------------------------------------------------------------------------------------------------
+// ---- the sender -----------------------------------------------------------------------------------------------------
 
 Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
   if (tagged.count_at_hand + tagged.given_back >= kMaxAhead) return Cause::beyond_credit;
   if (frame.length == 0 || frame.id > tagged.sent) return Cause::malformed_frame;
-  // Each tag has at most one. A send takes the first of its tag, and so would not find a second.
+  // Each tag may have one grant at most. A send takes the first grant of its tag, and so would not find a second one.
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i)
     if (tagged.at_hand[i].tag == frame.tag) return Cause::malformed_frame;
   const std::uint64_t seen = frame.id;
@@ -256,8 +261,8 @@ Cause Worker::on_withdraw(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-/// Sends with the grant of its tag, if there is one that fits; earlier grants are given back. Otherwise returns false,
-/// and the grants up to that of its tag are given back.
+/// Sends a message with the grant of its tag, if there is one that fits, and gives back earlier grants. Otherwise
+/// returns false, and gives back the grants up to the one of its tag.
 bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i) {
     const Tagged::Ahead grant = tagged.at_hand[i];
@@ -275,7 +280,8 @@ bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   return false;
 }
 
-/// Call before sending a message that could overtake another of its tag. False if there is no frame for USED.
+/// Must be called before sending a message that could overtake another one of its tag. Returns false if too few frames
+/// are free.
 bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
   Tagged& tagged = *link.tagged;
   for (Operation* at = tagged.sent_ahead.first(); at != nullptr; at = tagged.sent_ahead.next(*at)) {
@@ -288,7 +294,7 @@ bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
   return tagged.free_send_frames.size() > kKeptForAnswers;
 }
 
-/// Gives back the first `count` grants at hand.
+/// Gives back the first `count` unused grants.
 void Worker::give_back_grants(Tagged& tagged, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) tagged.granted.push({.send = nullptr, .gives_back = true});
   tagged.given_back += count;
@@ -299,7 +305,7 @@ void Worker::give_back_grants(Tagged& tagged, std::uint32_t count) noexcept {
 /// Queues a send that the peer has requested.
 void Worker::obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept {
   send.stage = Operation::Stage::granted;
-  send.is_cancelled = false;  // too late to cancel
+  send.is_cancelled = false;  // too late to cancel the send
   send.message_bytes = wanted;
   tagged.granted.push({.send = &send, .gives_back = false});
   ++tagged.under_way;

@@ -1,9 +1,10 @@
-// Connections of a worker, from the hello to the end (see worker.h; frames.h for the frames).
+// The part of a worker that opens and ends connections (see worker.h; frames.h defines the frames).
 //
-// The connecting end sends a hello that names the endpoint it means, and itself. The accepting end checks that it is
-// that endpoint, and answers with its own hello. So both ends know each other, and a new process at the same address is
-// not mistaken for the old one. A tagged connection consists of two transport connections with the same random token;
-// both are answered when both have arrived.
+// The connecting endpoint sends a hello with its own address and the id of the endpoint that it wants to reach. The
+// accepting endpoint compares this id with its own id, and answers with its own hello. So each endpoint knows its peer,
+// and a new process at an old address is not mistaken for the old process. A tagged connection consists of two
+// transport connections whose hellos contain the same random token. The accepting endpoint answers both hellos when
+// both have arrived.
 #include <algorithm>
 
 #include "mltcp/base/error.h"
@@ -12,7 +13,8 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Generation of the place's next connection; differs from that in the face that is left.
+/// Returns the generation number for the next connection in this slot of the table. It differs from the generation of
+/// an ended connection whose face (see Face in link.h) is still stored.
 std::uint32_t next_generation(const Link& link) {
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
   return Face::is_some(face) ? Face::next(Face::generation(face)) : Face::generation(face);
@@ -38,7 +40,7 @@ Code code_of(Verdict verdict, Cause& cause) {
   }
 }
 
-/// Maximum places that are counted as free but still being freed by other threads.
+/// Maximum number of slots that other threads count as free but have not yet returned to the list of free slots.
 constexpr std::size_t kBetweenHands = 8;
 
 bool is_shard_of(const EndpointAddress& endpoint, const Address& address) {
@@ -87,7 +89,7 @@ Code Worker::code_of(const Link& link, Status status, Cause& cause) {
   return code;
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------
+// ---- the table of connections ---------------------------------------------------------------------------------------
 
 Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
                            bool tells_failure) noexcept {
@@ -120,11 +122,12 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   return &link;
 }
 
-/// A place for an incoming connection. It gets a handle, and replaces the face of an earlier connection, only when it
-/// is accepted; otherwise a flood of unintroduced connections would erase how others have ended. If too many
-/// connections have not introduced themselves, the oldest is dropped: their addresses are unproven, so they must not
-/// keep out connections that introduce themselves or begin here. An honest peer needs two round trips; it is dropped
-/// only if that many connections arrive within them.
+/// Takes a free slot of the table for an incoming connection; null if there is none. The connection gets a handle only
+/// when it is accepted. Until then the slot keeps the face of its earlier connection, because a flood of unintroduced
+/// connections must not erase how other connections ended. If too many connections have not introduced themselves, the
+/// oldest of them is dropped. Their addresses are unproven, so they must not block connections that introduce
+/// themselves or that this endpoint opens. An honest peer introduces itself within two round trips. It is dropped only
+/// if unintroduced connections fill the table in that time.
 Link* Worker::take_link() noexcept {
   if (unintroduced_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
     drop_unintroduced(*unintroduced_.first());
@@ -133,7 +136,7 @@ Link* Worker::take_link() noexcept {
   return &links_[slot];
 }
 
-/// Drops it at once; later completions of its transport are ignored.
+/// Drops an unintroduced connection at once. Later completions of its transport connections are ignored.
 void Worker::drop_unintroduced(Link& link) noexcept {
   ++counters_.unintroduced;
   for (ConnectionId& id : link.transport) {
@@ -155,12 +158,12 @@ Link* Worker::find(ConnectionHandle handle) noexcept {
   return link != nullptr && (face & Face::kLeft) == 0 ? link : nullptr;
 }
 
-/// Forgets how a connection has ended, when its handle is no longer needed.
+/// Forgets how the connection of `handle` has ended. The program no longer needs this handle.
 void Worker::forget(ConnectionHandle handle) noexcept {
   const HandleParts parts = parts_of(handle);
   std::uint64_t face = 0;
   Link* const link = parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
-  // A thread in connect() may be taking the place.
+  // Compare and exchange, because a thread in connect() may be reusing the slot at the same time.
   if (link != nullptr && (face & Face::kLeft) != 0)
     link->face.compare_exchange_strong(face, Face::none(Face::next(parts.generation)), std::memory_order_acq_rel);
 }
@@ -169,7 +172,8 @@ void Worker::free_link(Link& link) noexcept {
   link_deadlines_.set(link.slot, Nanos::never());
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
   const bool is_left = Face::is_some(face) && !link.is_forgotten;
-  if (!link.peer.empty()) link.remote = link.peer.base();  // for completions that are still to be delivered
+  // remote address for completions that are still to be delivered
+  if (!link.peer.empty()) link.remote = link.peer.base();
   link.state = Link::State::free;
   link.is_announced = link.closes_here = link.is_forgotten = link.owes_answers_only = false;
   link.connect = nullptr;
@@ -177,7 +181,7 @@ void Worker::free_link(Link& link) noexcept {
   link.greeted = {};
   link.tagged.reset();
   if ((face & Face::kLeft) != 0) {
-    // The face of an earlier connection: this one was never accepted.
+    // The face belongs to an earlier connection, because the freed connection was never accepted. It stays unchanged.
   } else if (is_left) {
     const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
     link.face.store(over | Face::kLeft, std::memory_order_release);
@@ -195,8 +199,8 @@ void Worker::unreserve_link(Link& link) noexcept {
   leave_place(link);
 }
 
-/// Changes only what reserve_link() changes, since the driver may read the table meanwhile. Places are reused in the
-/// order in which they were freed, so that faces last as long as possible.
+/// Changes only members that reserve_link() changes, since the driving thread may read the table meanwhile. Slots are
+/// reused in the order in which they were freed, so that each face stays readable as long as possible.
 void Worker::leave_place(Link& link) noexcept {
   if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
   if (link.has_event_place) shared_.events->give_back();
@@ -206,10 +210,10 @@ void Worker::leave_place(Link& link) noexcept {
   free_links_.push(link.slot);
 }
 
-// ---- beginning: the connecting end ----------------------------------------------------------------------------------
+// ---- opening a connection: the connecting side ----------------------------------------------------------------------
 
 void Worker::start_connect(Operation& operation) noexcept {
-  Link& link = *find(operation.connection);  // its handle was made for this operation
+  Link& link = *find(operation.connection);  // the handle was made for this operation, so it is valid
   operation.link = &link;
   operation.stage = Operation::Stage::held;
   link.connect = &operation;
@@ -227,10 +231,10 @@ void Worker::start_connect(Operation& operation) noexcept {
 bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
   ConnectionConfig config = shared_.connection;
   try {
-    // Only shard 0 matches tags.
+    // Only shard 0 matches tags, so a tagged connection goes to shard 0 of the peer.
     const Address remote = link.kind == ConnectionKind::tagged ? link.peer.base() : link.remote;
     add_route(link, part, shard_->connect(remote, config, now_));
-  } catch (const std::exception&) {  // the settings are valid, so there is no room
+  } catch (const std::exception&) {  // the settings are valid, so the transport has no free connection
     return false;
   }
   return exchange_hellos(link, part, hello_of(link, part));
@@ -256,7 +260,8 @@ bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello)
          send_hello(link, part, tag);
 }
 
-/// Its bytes don't count towards an iteration, even if the connection is attached to a job when it is acknowledged.
+/// Sends a hello. Its bytes do not count towards a job's iteration, even if the connection is attached to a job before
+/// the hello is acknowledged.
 bool Worker::send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept {
   return shard_->send(link.transport[part], link.hello_out[part], tag, Nanos::never(), Hello::bytes) == PostResult::ok;
 }
@@ -268,11 +273,11 @@ void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept
   posted_ = true;
 }
 
-// ---- beginning: the accepting end -----------------------------------------------------------------------------------
+// ---- opening a connection: the accepting side -----------------------------------------------------------------------
 
 void Worker::on_accepted(ConnectionId id) noexcept {
   const Address* const remote = shard_->remote(id);
-  if (remote == nullptr) return;  // its peer has restarted within the same burst
+  if (remote == nullptr) return;  // the connection is gone, because its peer has restarted within the same burst
   Link* const link = is_ending_ ? nullptr : take_link();
   if (link == nullptr) {
     ++counters_.unintroduced;
@@ -289,7 +294,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
 }
 
 void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept {
-  // With another status the connection has ended, which the transport reports next.
+  // With any other status the connection has ended. The transport reports that next.
   const bool came = completion.status == Status::ok || completion.status == Status::truncated;
   if (!came || link.greeted[part]) return;
   Hello hello;
@@ -304,7 +309,8 @@ void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& c
 
 void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexcept {
   if (verdict == Verdict::fine && (hello.verdict != Verdict::fine || !is_shard_of(hello.from, link.remote)))
-    verdict = Verdict::malformed;  // it claims to be on another machine
+    // the hello is a refusal, or gives an address that differs from the source of its packets
+    verdict = Verdict::malformed;
   if (verdict == Verdict::fine && hello.meant != shared_.address.id()) verdict = Verdict::wrong_peer;
   if (verdict == Verdict::fine && hello.kind == ConnectionKind::tagged && number_ != 0) verdict = Verdict::malformed;
   if (verdict != Verdict::fine) {
@@ -323,7 +329,7 @@ void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexce
     pair(link, hello);
 }
 
-/// Control and data of a tagged connection arrive in either order.
+/// Matches the two transport connections of a tagged connection, which arrive in either order.
 void Worker::pair(Link& link, const Hello& hello) noexcept {
   link.state = Link::State::unpaired;
   link.unpaired_data = hello.is_data;
@@ -372,12 +378,12 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
 
 void Worker::answer(Link& link, std::uint32_t part) noexcept {
   write(hello_of(link, part), link.hello_out[part]);
-  // If it cannot be sent, the connection has ended, which the transport reports next.
+  // If the hello cannot be sent, the connection has ended. The transport reports that next.
   send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;
 }
 
-/// Reports the reason on each of the link's transport connections, and closes them.
+/// Sends the reason for a refusal on each of the link's transport connections, and closes them.
 void Worker::turn_away(Link& link, Verdict verdict) noexcept {
   ++counters_.unintroduced;
   Hello hello;
@@ -438,14 +444,15 @@ void Worker::attach(Link& link) noexcept {
   const std::uint32_t job = link.job.load(std::memory_order_relaxed);
   if (job == 0 || jobs_[job - 1] == kNoJob) return;
   for (const ConnectionId id : link.transport)
-    if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, which the transport reports next
+    // attach() returns false if the transport connection has ended, which the transport reports next.
+    if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);
 }
 
 void Worker::begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept {
   if (jobs_[slot] == kNoJob) return;
-  (void)shard_->begin_iteration(jobs_[slot], bytes);  // the job exists
+  (void)shard_->begin_iteration(jobs_[slot], bytes);  // cannot fail, because the job exists
   if (bytes == 0 || !plans_[slot] || beginning == Beginning::guessed) return;
-  (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports show what became of it
+  (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports show the plan's state
   plans_[slot].reset();
 }
 
@@ -474,7 +481,7 @@ void Worker::add_to(JobReport& report, std::uint32_t slot) const noexcept {
   }
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- ending a connection --------------------------------------------------------------------------------------------
 
 void Worker::close(ConnectionHandle handle) noexcept {
   Link* const link = find(handle);
@@ -508,17 +515,18 @@ void Worker::close_when_flushed(Link& link) noexcept {
   if (!link.sends.empty()) return;
   if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
     if (!tagged->held.empty() || !tagged->announced.empty()) return;
-    // Only answers are left, for which no program waits. An honest peer has buffers for them; others run into the
-    // deadline.
+    // The program's own sends have ended. Only answers to the peer remain. An honest peer has posted buffers for them;
+    // for any other peer, the deadline ends the connection.
     if (tagged->under_way == 0 && tagged->eager_under_way == 0 && !link.owes_answers_only) {
       link.owes_answers_only = true;
       link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
     }
     if (!tagged->granted.empty()) return;
-    // The peer closes control when it sees data closed, so short messages must have arrived by then.
+    // The peer closes its control connection when it sees the data connection closed. Eager messages must have arrived
+    // by then, so wait until no control frame is in flight.
     if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
-  // Data first: when the peer sees control closed, it has received everything.
+  // The data connection is closed first. So a peer that sees the control connection closed has received everything.
   shard_->close(link.transport[link.transport[Link::kData] != 0 ? Link::kData : Link::kControl]);
   posted_ = true;
 }
@@ -536,14 +544,14 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   --live_transports_;
   const bool is_open = link.state == Link::State::open || link.state == Link::State::closing;
   if (is_open && part == Link::kData && !link.is_gone() && (status == Status::ok || status == Status::closed)) {
-    // The closing end closes control next.
+    // The data connection is closed. close_when_flushed() closes the control connection next.
     if (link.state == Link::State::open) {
       link.state = Link::State::closing;
       link.face.store(Face::over(parts_of(link.handle).generation, link.kind, Code::closed, Cause::peer),
                       std::memory_order_release);
     }
     link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
-    link.owes_answers_only = true;  // it has its own deadline
+    link.owes_answers_only = true;  // close_when_flushed() must not set the deadline again
     close_when_flushed(link);
     return;
   }
@@ -558,7 +566,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   if (link.is_gone()) retire(link);
 }
 
-/// Ends the connection for the program. What the transport still reports is handled until retire().
+/// Ends the connection for the program. Reports that the transport still makes are handled until retire().
 void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept {
   if (link.state == Link::State::ended || link.state == Link::State::free) return;
   link.state = Link::State::ended;
@@ -566,7 +574,8 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   link.end_cause = cause;
   link_deadlines_.set(link.slot, Nanos::never());
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
-  if (Face::is_some(face) && (face & Face::kLeft) == 0)  // not the face that an earlier connection has left
+  // kLeft: the face belongs to an earlier connection and stays unchanged
+  if (Face::is_some(face) && (face & Face::kLeft) == 0)
     link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
     if (tell_peer && id != 0) shard_->abort(id, now_);
@@ -608,17 +617,17 @@ void Worker::end_operations(Link& link) noexcept {
   drop_messages(link, false);
 }
 
-/// Call when the transport will report nothing more of the connection.
+/// Called when the transport will report nothing more about the connection.
 void Worker::retire(Link& link) noexcept {
   if (link.is_announced || link.tells_failure) {
     event(link, Completion::Kind::closed, link.end_code, link.end_cause);
     link.is_announced = link.tells_failure = false;
-    link.has_event_place = false;  // the event uses it now
+    link.has_event_place = false;  // the event now occupies the reserved place in the queue
   }
   if (link.state == Link::State::ended) settle_ended(link);
 }
 
-/// Frees the connection, unless unexpected messages of it are still stored.
+/// Frees the link of an ended connection, unless some of its unexpected messages are still stored.
 void Worker::settle_ended(Link& link) noexcept {
   if (!link.is_gone() || link.is_announced || link.tells_failure) return;
   if (link.tagged != nullptr && !link.tagged->unexpected.empty()) return;

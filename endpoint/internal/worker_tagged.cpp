@@ -1,11 +1,11 @@
-// Tagged messages (see worker.h and matcher.h; frames.h for the frames).
+// The part of a worker that handles tagged messages (see worker.h and matcher.h; frames.h defines the frames).
 //
-// A sender may have `window` unexpected messages at its peer. It compares the number that it has sent with the total
-// credit that the peer has given. So every frame of the peer has a place: frames are handled at once, in order, and
-// their buffers are posted again. Answers (CTS, credit, CANCELLED) wait for a free frame; some frames are reserved for
-// them.
+// A sender may have up to `window` unexpected messages at its peer. It compares the number of messages that it has sent
+// with the total credit that the peer has granted. So the receiver has a buffer for every frame: it handles frames at
+// once and in order, and posts their buffers again. Answers (CTS, credit, CANCELLED) wait for a free send frame; some
+// send frames are reserved for them.
 //
-// Everything that a peer sends is checked. A peer that sends something invalid loses the connection.
+// The worker checks everything that a peer sends. It ends the connection of a peer that sends something invalid.
 #include <algorithm>
 #include <cstring>
 
@@ -14,9 +14,9 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Maximum announced messages that have ended here and that the peer has not mentioned. A peer that lets this many run
-/// into their time limits without requesting or cancelling them is not answering. Neither is one that requests this
-/// many ended messages and has no buffers for the answers.
+/// Maximum number of announced sends that have ended here at their time limit and that the peer has neither requested
+/// nor cancelled. A peer that exceeds this number does not answer, so its connection ends. The same limit holds for
+/// ended sends that the peer has requested without posting buffers for the answers.
 constexpr std::size_t kMaxZombies = 4096;
 
 }  // namespace
@@ -28,7 +28,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
       credit(link.peers_window) {
   const std::uint32_t frames = config.control_frames;
   const std::uint32_t window = config.unexpected_messages;
-  // Left uninitialised, so that pages that no peer fills take no memory.
+  // The memory stays uninitialised, so that pages that no frame has used occupy no physical memory.
   receive_memory = std::make_unique_for_overwrite<std::byte[]>((std::size_t{frames} + window) * frame_bytes);
   send_memory = std::make_unique_for_overwrite<std::byte[]>(std::size_t{frames} * frame_bytes);
   for (std::uint32_t i = frames + window; i-- > 0;) free_receive_frames.push_back(i);
@@ -57,7 +57,7 @@ void Worker::begin_tagged(Link& link) noexcept {
     return;
   }
   post_receive_frames(link);
-  // Sends that were posted before are in the link's own list.
+  // Sends that the program posted before the connection was ready wait in `link.sends`.
   while (Operation* const operation = link.sends.pop()) link.tagged->held.push(*operation);
   pump(link);
 }
@@ -76,7 +76,7 @@ void Worker::post_receive_frames(Link& link) noexcept {
   }
 }
 
-// ---- what the program posts -----------------------------------------------------------------------------------------
+// ---- operations that the program posts ------------------------------------------------------------------------------
 
 void Worker::start_send_tagged(Operation& operation) noexcept {
   Link* const link = find(operation.connection);
@@ -125,8 +125,9 @@ void Worker::unpost(Operation& receive) noexcept {
   if (receive.link != nullptr) --receive.link->posted_receives;
 }
 
-/// Ends the receives posted to a connection, or to any (null). They are in no list, since every match would touch its
-/// neighbours; so this looks through all operations.
+/// Ends the receives that are posted to `link`; if `link` is null, those that are posted to any connection. Such
+/// receives are in no list, because each match would then touch its neighbours in memory. So this function looks
+/// through all operations.
 void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
   for (std::uint32_t slot = 0; slot < operations_.count(); ++slot) {
     Operation& operation = operations_.at(slot);
@@ -134,7 +135,8 @@ void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
     unpost(operation);
     operation.message_tag = operation.tag;
     if (operation.grant != 0)
-      operation.stage = Operation::Stage::flowing;  // the transport has its buffer, and reports when it is released
+      // the transport still uses the buffer, and reports when it releases the buffer
+      operation.stage = Operation::Stage::flowing;
     else
       end(operation, code, cause);
   }
@@ -183,7 +185,8 @@ void Worker::start_receive_message(Operation& operation) noexcept {
   give(operation, *message);
 }
 
-// A handle of a message: its connection's slot in the 18 highest bits, its index in the next 14, its generation below.
+// A message handle contains the connection's slot in its 18 highest bits, the message's index in the next 14 bits, and
+// a generation number in the lowest 32 bits.
 MessageHandle Worker::handle_of_message(const Unexpected& message) const {
   return std::uint64_t{message.link->slot} << 46 | std::uint64_t{message.index} << 32 | message.generation;
 }
@@ -227,7 +230,7 @@ void Worker::finish_eager(Operation& receive, Link& link, std::uint64_t tag,
   end(receive, fits < bytes.size() ? Code::truncated : Code::ok, Cause::none);
 }
 
-/// The message is no longer unexpected: frees its place and lets its sender send another.
+/// Called when a message is no longer unexpected. Frees its entry, and lets the peer send another message.
 void Worker::release(Unexpected& message) noexcept {
   Link& link = *message.link;
   Tagged& tagged = *link.tagged;
@@ -242,7 +245,8 @@ void Worker::release(Unexpected& message) noexcept {
     pump(link);
 }
 
-/// For a connection that has ended: drops the messages that wait at their sender, or all.
+/// Drops unexpected messages of an ended connection: all of them, or only announced ones, whose bytes are still at the
+/// sender.
 void Worker::drop_messages(Link& link, bool all) noexcept {
   if (link.tagged == nullptr) return;
   Tagged& tagged = *link.tagged;
@@ -257,9 +261,10 @@ void Worker::drop_messages(Link& link, bool all) noexcept {
   if (all) settle_ended(link);
 }
 
-// ---- what comes -----------------------------------------------------------------------------------------------------
+// ---- incoming frames ------------------------------------------------------------------------------------------------
 
-/// With many receives posted, each match is a chain of cache misses: bucket, links, operation. Batching overlaps them.
+/// Prefetches the memory that matching needs. With many receives posted, each match is a chain of cache misses (bucket,
+/// links, operation). Prefetching for a whole batch lets these misses overlap.
 void Worker::prefetch_matches(std::span<const mltcp::Completion> completions) noexcept {
   std::array<std::size_t, kTaken> places;
   std::size_t count = 0;
@@ -281,7 +286,8 @@ void Worker::prefetch_matches(std::span<const mltcp::Completion> completions) no
 
 void Worker::on_frame_arrived(Link& link, const mltcp::Completion& completion) noexcept {
   if (link.tagged == nullptr || link.state == Link::State::ended) return;
-  if (completion.status != Status::ok && completion.status != Status::truncated) return;  // it ends, as reported next
+  // the connection has ended, which the transport reports next
+  if (completion.status != Status::ok && completion.status != Status::truncated) return;
   Tagged& tagged = *link.tagged;
   auto& posted = tagged.posted;
   const std::uint64_t position = tagged.position_of(completion.tag);
@@ -306,7 +312,8 @@ void Worker::on_frame_arrived(Link& link, const mltcp::Completion& completion) n
   pump(link);
 }
 
-/// Returns what is wrong with it, or Cause::none. The receive frame is free again unless it holds a message.
+/// Handles a frame. Returns how the frame breaks the protocol, or Cause::none. Frees the receive frame unless it holds
+/// an unexpected message.
 Cause Worker::on_frame(Link& link, const Frame& frame, std::uint32_t index) noexcept {
   Tagged& tagged = *link.tagged;
   if (const Cause cause = on_credit(tagged, frame.credit); cause != Cause::none) return cause;
@@ -331,7 +338,8 @@ Cause Worker::on_frame(Link& link, const Frame& frame, std::uint32_t index) noex
 }
 
 Cause Worker::on_credit(Tagged& tagged, std::uint32_t credit) noexcept {
-  // Frames arrive in order, and the peer can only have released messages that were sent to it.
+  // Frames arrive in order, so the total credit never decreases. The peer can only have released messages that were
+  // sent to it.
   const std::uint32_t more = credit - static_cast<std::uint32_t>(tagged.credit);
   const std::uint64_t said = tagged.credit + more;
   if (more > tagged.peers_window || said > tagged.sent + tagged.peers_window) return Cause::beyond_credit;
@@ -367,7 +375,8 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
     tagged.matched.push(*receive);
     return Cause::none;
   }
-  Unexpected& message = tagged.entries[tagged.free_entries.back()];  // there is one, as credit was checked
+  // an entry is free, because the sender's credit was checked above
+  Unexpected& message = tagged.entries[tagged.free_entries.back()];
   tagged.free_entries.pop_back();
   message.used = true;
   message.announced = !is_eager;
@@ -381,7 +390,7 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
   return Cause::none;
 }
 
-/// The send with the peer's `id`, if the peer may request it; null otherwise.
+/// Returns the announced send with the handle `id`, which the peer sent. Returns null if there is no such send.
 Operation* Worker::announced(Link& link, std::uint64_t id) noexcept {
   const HandleParts parts = parts_of(id);
   Operation* const operation = parts.shard == number_ ? operations_.find(parts) : nullptr;
@@ -421,10 +430,11 @@ Cause Worker::on_cancel(Link& link, const Frame& frame) noexcept {
     tagged.unexpected.erase(*at);
     at->used = false;
     tagged.free_entries.push_back(at->index);
-    tagged.taken_back.push(frame.id);  // released when CANCELLED is sent, so that these stay within the window
+    // counted as released only when CANCELLED is sent, so that `taken_back` stays within the window
+    tagged.taken_back.push(frame.id);
     return Cause::none;
   }
-  return Cause::none;  // it was matched, as its CTS will show
+  return Cause::none;  // the message is already matched, and its CTS informs the peer
 }
 
 Cause Worker::on_cancelled(Link& link, const Frame& frame) noexcept {
@@ -442,7 +452,7 @@ Cause Worker::on_cancelled(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-/// For a completion of the data connection.
+/// Handles a completion of the data connection.
 void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept {
   if (operation.grant != 0) {
     if (operation.kind == Operation::Kind::receive_tagged) {
@@ -487,7 +497,7 @@ void Worker::break_off(Link& link, Cause cause) noexcept {
   end_link(link, Code::protocol, cause, true);
 }
 
-// ---- what goes ------------------------------------------------------------------------------------------------------
+// ---- outgoing frames ------------------------------------------------------------------------------------------------
 
 void Worker::pump(Link& link) noexcept {
   if (link.tagged == nullptr || link.state == Link::State::ended) return;
@@ -496,7 +506,8 @@ void Worker::pump(Link& link) noexcept {
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
 
-/// False if frames ran out.
+/// Sends waiting answers, requests to cancel, and credit. Returns false if no send frame is free or the connection has
+/// ended.
 bool Worker::pump_replies(Link& link) noexcept {
   Tagged& tagged = *link.tagged;
   while (!tagged.matched.empty()) {
@@ -505,7 +516,7 @@ bool Worker::pump_replies(Link& link) noexcept {
     const Bytes wanted = std::min<Bytes>(receive.message_bytes, receive.length);
     if (shard_->receive(link.transport[Link::kData], {receive.data, static_cast<std::size_t>(wanted)},
                         cookie(Cookie::operation, receive.slot)) != PostResult::ok)
-      break;  // the maximum is posted; the next completion calls this again
+      break;  // the transport accepts no more receives; the next completion calls this function again
     tagged.matched.erase(receive);
     receive.stage = Operation::Stage::flowing;
     if (!send_frame(link, {.type = FrameType::cts, .id = receive.peer_id, .length = wanted}, nullptr)) {
@@ -522,8 +533,8 @@ bool Worker::pump_replies(Link& link) noexcept {
     if (!send_frame(link, {.type = FrameType::cancel, .id = tagged.cancels.front()}, nullptr)) return false;
   for (; !tagged.withdrawals.empty(); tagged.withdrawals.pop())
     if (!send_frame(link, {.type = FrameType::withdraw, .id = tagged.withdrawals.front()}, nullptr)) return false;
-  // Other frames carry the credit. A separate frame is sent only if the peer has no credit left, or does not yet know
-  // of at least half of the window.
+  // Every frame carries the current credit. A separate credit frame is sent only if the peer has used all credit that
+  // it knows of, or does not yet know of at least half of the window.
   const std::uint64_t window = shared_.config->unexpected_messages;
   const std::uint64_t news = window + tagged.released - tagged.told;
   if (news > 0 && (news * 2 >= window || tagged.came == tagged.told))
@@ -579,7 +590,8 @@ void Worker::pump_granted(Link& link) noexcept {
   }
 }
 
-/// False if there is no free frame, or the connection has ended. `eager`: the send whose bytes follow the header.
+/// Sends a frame on the control connection. `eager` is the send whose bytes follow the header, or null. Returns false
+/// if no send frame is free or the connection has ended.
 bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexcept {
   Tagged& tagged = *link.tagged;
   if (tagged.free_send_frames.empty()) return false;
@@ -607,9 +619,9 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   return true;
 }
 
-/// The transport has the buffer that a frame announces, but the frame could not be sent, so buffers and messages would
-/// no longer agree. Either there is no room for the frame, or the connection has already ended, which the transport
-/// reports next.
+/// Called if the transport has a buffer, but the frame that announces this buffer could not be sent. Buffers and
+/// messages would no longer correspond, so the connection ends. If it has already ended, the transport reports that
+/// next.
 void Worker::end_unsaid(Link& link) noexcept {
   if (shard_->stats(link.transport[Link::kControl])) end_link(link, Code::no_room, Cause::here, true);
 }
@@ -637,7 +649,8 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
   pump(link);
 }
 
-/// For an announced send: asks the peer to forget it. After a time limit it does not wait for the answer.
+/// Withdraws an announced send: asks the peer to forget it. With Code::cancelled the send waits for the peer's answer;
+/// with any other code it ends at once.
 void Worker::take_back(Operation& send, Code code) noexcept {
   Link& link = *send.link;
   Tagged& tagged = *link.tagged;

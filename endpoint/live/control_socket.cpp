@@ -1,4 +1,4 @@
-// Control sockets, both ends (see control_socket.h). unix(7), SO_PEERCRED.
+// Control sockets, server side and client side (see control_socket.h). SO_PEERCRED is described in unix(7).
 #include "mltcp/endpoint/live/control_socket.h"
 
 #include <dirent.h>
@@ -52,7 +52,7 @@ class File {
   int file_;
 };
 
-/// Whether the folder exists. Throws RunError if it exists, but belongs to another user or is open to others.
+/// Returns whether the folder exists. Throws RunError if it belongs to another user or is open to other users.
 bool is_own_folder(const std::string& folder) {
   struct stat status {};
   if (lstat(folder.c_str(), &status) != 0) return false;
@@ -80,7 +80,7 @@ bool is_allowed(int file) {
   return getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/// Sends all of it, or what the other end takes in time.
+/// Sends the whole text, or the part that the peer accepts within kSendWithinMs.
 void send_all(int file, std::string_view text) {
   const Nanos give_up = monotonic_now() + Nanos(std::int64_t{kSendWithinMs} * 1'000'000);
   while (!text.empty()) {
@@ -126,7 +126,7 @@ struct ControlSocket::Server {
       if (files[0].revents == 0) continue;
       const File client(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (client.get() < 0) {
-        // Retry later, e.g. if the process has too many open files.
+        // Wait before the next accept(): the process may have too many open files.
         if (errno != EINTR && errno != ECONNABORTED) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
       }
@@ -148,7 +148,7 @@ ControlSocket::ControlSocket(const std::string& kind, Look look) : server_(std::
   if (server_->listening.get() < 0 || server_->stop.get() < 0)
     throw RunError(
         fmt::format("cannot create a socket ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
-  // Names of processes that have ended are free again.
+  // Find a free name. Names of processes that have ended are free again.
   for (int number = 1;; ++number) {
     path_ = number == 1 ? fmt::format("{}/{}-{}{}", folder, kind, getpid(), kEnding)
                         : fmt::format("{}/{}-{}-{}{}", folder, kind, getpid(), number, kEnding);
@@ -160,11 +160,11 @@ ControlSocket::ControlSocket(const std::string& kind, Look look) : server_(std::
                                  std::strerror(errno)));
     const File probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connect(probe.get(), name, sizeof address) != 0 && errno == ECONNREFUSED && unlink(path_.c_str()) == 0)
-      --number;  // left by an earlier process with this id
+      --number;  // an earlier process with the same id left this socket: try the name again
   }
   if (listen(server_->listening.get(), kWaiting) != 0)
     throw RunError(fmt::format("cannot listen on {} ({})", one_line(path_), std::strerror(errno)));
-  // Signals are for the program's own threads.
+  // Block all signals in the new thread, because they are for the program's own threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -220,7 +220,7 @@ std::vector<Asked> ask_all() {
         unlink(path.c_str());
         continue;
       }
-      if (error == ENOENT) continue;  // the process has just ended
+      if (error == ENOENT) continue;  // the process has ended since the folder was read
       all.push_back({path, std::nullopt,
                      error == EAGAIN ? "too many programs query it at once; try again"
                                      : fmt::format("it cannot be queried ({})", std::strerror(error))});
@@ -244,7 +244,7 @@ std::vector<Asked> ask_all() {
     if (poll(files.data(), files.size(), static_cast<int>(left)) <= 0) continue;
     for (std::size_t i = 0; i < files.size(); ++i) {
       if (files[i].revents == 0) continue;
-      std::array<char, 65536> block;  // NOLINT(*-member-init): read into
+      std::array<char, 65536> block;  // NOLINT(*-member-init): recv() writes into it
       const ssize_t count = recv(open[i]->file.get(), block.data(), block.size(), 0);
       if (count > 0) open[i]->text.append(block.data(), static_cast<std::size_t>(count));
       if ((count < 0 && errno != EAGAIN && errno != EINTR) || count == 0 || open[i]->text.size() > kMaxAnswer)

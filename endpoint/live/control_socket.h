@@ -1,6 +1,6 @@
-// `mltcp top` finds running processes here: each has a Unix socket in a folder that only its user can access. A client
-// gets one snapshot on connecting; nothing that it sends is read. Only clients of the same user and of root are
-// answered, as the kernel reports (SO_PEERCRED).
+// Control sockets, by which `mltcp top` finds running processes. Each process has a Unix socket in a folder that only
+// its user can access. A client gets one snapshot when it connects; the process reads nothing that a client sends. Only
+// clients of the same user and of root get an answer. The kernel identifies the client's user (SO_PEERCRED).
 #pragma once
 
 #include <functional>
@@ -13,17 +13,19 @@
 
 namespace mltcp::live {
 
-/// MLTCP_RUN_DIR, or "mltcp" below XDG_RUNTIME_DIR or /run/user/UID, or /tmp/mltcp-UID.
+/// Returns the folder of the control sockets. This is MLTCP_RUN_DIR if it is set. Otherwise it is "mltcp" below
+/// XDG_RUNTIME_DIR or /run/user/UID, whichever first exists and belongs to this user. If neither does, it is
+/// /tmp/mltcp-UID.
 std::string run_folder();
 
-/// The server side of run_folder(): answers until it is destroyed.
+/// Server side of a control socket. Answers clients until it is destroyed.
 class ControlSocket {
  public:
-  /// Called by the socket's thread for each client; nothing if there is no snapshot at this time.
+  /// Called by the socket's thread for each client. Returns nothing if there is no snapshot at this time.
   using Look = std::function<std::optional<Snapshot>()>;
 
-  /// Opens "KIND-PID.sock" in run_folder(), which is created if needed. Throws RunError if the folder belongs to
-  /// another user, is open to others, or cannot be created.
+  /// Opens "KIND-PID.sock" in run_folder(), or "KIND-PID-2.sock" and so on if the name is in use. Creates the folder if
+  /// needed. Throws RunError if the folder belongs to another user, is open to others, or cannot be created.
   ControlSocket(const std::string& kind, Look look);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
@@ -37,15 +39,15 @@ class ControlSocket {
   std::unique_ptr<Server> server_;
 };
 
-/// The answer of a process.
+/// Answer of one process to ask_all().
 struct Asked {
   std::string path;
-  std::optional<Snapshot> snapshot;  ///< none: it did not answer
-  std::string problem;               ///< why not: "cause; cure" in one line
+  std::optional<Snapshot> snapshot;  ///< empty if the process did not answer
+  std::string problem;               ///< why the process did not answer, as "cause; cure" in one line
 };
 
-/// Asks all processes of this user in parallel, for at most half a second. Removes sockets of processes that have
-/// ended. Throws RunError if run_folder() belongs to another user.
+/// Asks all processes of this user for a snapshot. Queries them in parallel for at most half a second in total. Removes
+/// sockets of processes that have ended. Throws RunError if run_folder() belongs to another user.
 std::vector<Asked> ask_all();
 
 }  // namespace mltcp::live

@@ -1,4 +1,4 @@
-// Rows of a snapshot (see describe.h).
+// Conversion of counters and claims to rows of a snapshot (see describe.h).
 #include "mltcp/endpoint/live/describe.h"
 
 #include "mltcp/transport/counters.h"

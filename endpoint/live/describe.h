@@ -8,10 +8,10 @@
 
 namespace mltcp::live {
 
-/// In the order in which they are shown.
+/// Adds one row for each claim to `shown`, in the order of `claims`.
 void add_claims(const std::vector<JobClaim>& claims, Snapshot& shown);
 
-/// Adds a shard's counters to its port's.
+/// Adds the counters of a shard to those of its port.
 void add_packets(const ShardStats& stats, PortView& port);
 
 }  // namespace mltcp::live

@@ -1,4 +1,4 @@
-// Snapshots between threads (see exchange.h).
+// Exchange of snapshots between threads (see exchange.h).
 #include "mltcp/endpoint/live/exchange.h"
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace mltcp::live {
 
 std::optional<Snapshot> Exchange::ask(Nanos limit) {
   const std::lock_guard lock(askers_);
-  // A snapshot that came too late for the previous call is outdated.
+  // State::ready means here that a snapshot came too late for the previous call. It is outdated, so ask again.
   State state = state_.load(std::memory_order_acquire);
   if (state != State::asked) state_.store(State::asked, std::memory_order_release);
   const Nanos give_up = monotonic_now() + limit;

@@ -1,5 +1,6 @@
-// Passes snapshots from one thread, which must not wait, to other threads, which may. The first thread calls is_asked()
-// again and again; a call costs one load. If another thread has asked, the first thread publishes a snapshot.
+// Passes snapshots between threads. The thread whose state is shown must not wait. It calls is_asked() repeatedly, at
+// the cost of one load, and publishes a snapshot if another thread has asked for one. Other threads wait for the
+// snapshot.
 #pragma once
 
 #include <atomic>
@@ -14,19 +15,19 @@ namespace mltcp::live {
 
 class Exchange {
  public:
-  // The thread whose state is shown.
+  // For the thread whose state is shown:
 
-  /// Whether a thread waits for publish().
+  /// Returns whether a thread waits for publish().
   [[nodiscard]] bool is_asked() const noexcept { return state_.load(std::memory_order_acquire) == State::asked; }
-  /// Only while is_asked().
+  /// Hands a snapshot to the waiting thread. May be called only while is_asked() is true.
   void publish(Snapshot snapshot) {
     snapshot_ = std::move(snapshot);
     state_.store(State::ready, std::memory_order_release);
   }
 
-  // Any other thread.
+  // For all other threads:
 
-  /// Waits for a snapshot; none if there was none in time.
+  /// Asks for a snapshot and waits for it. Returns nothing if no snapshot arrives within `limit`.
   std::optional<Snapshot> ask(Nanos limit);
 
  private:

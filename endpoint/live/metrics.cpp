@@ -1,4 +1,4 @@
-// Loads and feeds the module that serves metrics (see metrics.h).
+// Loads the module that serves metrics, and gives it snapshots (see metrics.h).
 #include "mltcp/endpoint/live/metrics.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr const char* kModule = "libmltcp_metrics.so";
 
-/// Possible places of the module: next to the program or shared library that contains this code, installed and built.
+/// Returns the paths where the module may be, next to the program or shared library that contains this code. They cover
+/// the layouts of an installation and of a build folder.
 std::vector<std::filesystem::path> places() {
   std::vector<std::filesystem::path> places;
   Dl_info info{};
@@ -33,7 +34,7 @@ std::vector<std::filesystem::path> places() {
     own = info.dli_fname;
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  // A program that was found by PATH has no path in its name.
+  // If a program was found through PATH, its name contains no path.
   if (own.is_relative() && !error) own = program;
   for (const char* const folder : {"mltcp", "../" MLTCP_LIB_FOLDER "/mltcp", "../lib/mltcp"})
     places.push_back((own.parent_path() / folder / kModule).lexically_normal());
@@ -115,7 +116,7 @@ MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& addres
       const auto snapshot = static_cast<MetricsServer*>(context)->look_();
       return snapshot ? strdup(to_json(*snapshot).c_str()) : nullptr;
     } catch (const std::exception&) {
-      return nullptr;  // as if there was no snapshot
+      return nullptr;  // handled like a missing snapshot
     }
   };
   std::array<char, 256> error{};

@@ -1,4 +1,4 @@
-// Snapshots as JSON (see snapshot.h).
+// Conversion of snapshots to and from JSON (see snapshot.h).
 #include "mltcp/endpoint/live/snapshot.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const char* shown_name(const Entry& entry) {
   return entry.name;
 }
 
-/// Members of a nested struct that are metrics become members of the row itself.
+/// Writes a struct as a JSON object. The metrics of a nested struct become members of the same object.
 template <bool only_metrics = false, HasFields T>
 void write_into(Json& json, const T& value) {
   for_each_field<T>([&](const auto& entry) {
@@ -47,7 +47,7 @@ void write_into(Json& json, const T& value) {
   });
 }
 
-/// Zero or above, and below `limit`.
+/// Returns the number, limited to the range from 0 to `limit`.
 double bounded(const Json& json, double limit) { return std::clamp(json.get<double>(), 0.0, limit); }
 
 template <bool only_metrics = false, HasFields T>
@@ -72,10 +72,12 @@ void read_into(T& value, const Json& json) {
       read_into<true>(member, json);
     } else {
       const auto found = json.find(shown_name(entry));
-      if (kIsMetric<decltype(entry)> && found == json.end()) return;  // a process of another version has other counters
+      // a process of another version may lack this counter
+      if (kIsMetric<decltype(entry)> && found == json.end()) return;
       const Json& from = json.at(shown_name(entry));
       if constexpr (std::is_same_v<Member, std::string>)
-        member = one_line(from.get_ref<const std::string&>());  // another process wrote it, and it goes to a terminal
+        // the text comes from another process and is printed on a terminal
+        member = one_line(from.get_ref<const std::string&>());
       else if constexpr (std::is_same_v<Member, Nanos>)
         member = Nanos::from_seconds(bounded(from, 9e9));
       else if constexpr (std::is_same_v<Member, Rate>)

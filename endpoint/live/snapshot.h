@@ -1,5 +1,6 @@
-// The state that a running process of MLTCP shows: jobs, connections, ports. `mltcp top` draws it, Prometheus collects
-// it. A snapshot is bounded. Its counters begin at the process's start, so that rates follow from two snapshots.
+// State that a running MLTCP process shows: its jobs, connections and ports. `mltcp top` displays it, and Prometheus
+// collects it. The size of a snapshot is bounded. Counters begin when the process starts, so rates follow from the
+// difference of two snapshots.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace mltcp::live {
 
-/// Maximum rows of each list in a snapshot; further rows are counted in `left_out`.
+/// Maximum number of rows in each list of a snapshot. `left_out` counts further rows.
 inline constexpr std::size_t kMaxRows = 256;
 
 struct JobView {
-  std::string name;              ///< or its number, if the name is not known
-  std::uint32_t rank = 0;        ///< of this process; 0 if there is only one
-  std::uint64_t iteration = 0;   ///< completed (gen), or begun (endpoint)
-  std::uint64_t iterations = 0;  ///< planned; 0: not known
-  double last_seconds = 0;       ///< of the latest iteration; 0: none, or not known
-  double mean_seconds = 0;       ///< of all completed iterations
+  std::string name;              ///< name of the job, or its number if the name is not known
+  std::uint32_t rank = 0;        ///< rank of this process in the job; 0 if the job has only one process
+  std::uint64_t iteration = 0;   ///< completed iterations (gen), or begun iterations (endpoint)
+  std::uint64_t iterations = 0;  ///< planned iterations; 0 if not known
+  double last_seconds = 0;       ///< duration of the latest iteration; 0 if there is none or it is not known
+  double mean_seconds = 0;       ///< mean duration of all completed iterations
   double bytes_ratio = 0;
   double gain = 1;
-  Bytes sent_bytes = 0;  ///< of the application, delivered
+  Bytes sent_bytes = 0;  ///< delivered bytes of the application
   Bytes received_bytes = 0;
   std::uint32_t connections = 0;
   bool is_done = false;
@@ -32,7 +33,7 @@ struct JobView {
 
 struct ConnectionView {
   std::string peer;
-  std::string job;  ///< empty: none
+  std::string job;  ///< name or number of the connection's job; empty if there is none
   ConnectionStats transport;
 };
 
@@ -44,39 +45,40 @@ struct PortView {
   std::uint64_t sent_packets = 0;
   Bytes sent_bytes = 0;
   Bytes queue_bytes = 0;
-  std::uint64_t dropped_packets = 0;  ///< because a queue or the device was full
+  std::uint64_t dropped_packets = 0;  ///< packets that were dropped because a queue or the device was full
   std::uint64_t marked_packets = 0;
-  std::uint64_t bad_packets = 0;  ///< damaged, not for this host, malformed, forged, replayed
-  ShardStats transport;           ///< of all shards; 0 for switches
+  std::uint64_t bad_packets = 0;  ///< packets that were damaged, not for this host, malformed, forged or replayed
+  ShardStats transport;           ///< sum over all shards; all zero for switches
 };
 
-/// What other jobs' packets claim of their progress (transport/job_claims.h), as far as they pass here.
+/// What packets claim about the progress of their jobs (transport/job_claims.h). Includes only packets that pass
+/// through this process.
 struct ClaimView {
-  std::string job;               ///< its number, or "others"
-  std::uint64_t iterations = 0;  ///< beginnings seen
+  std::string job;               ///< number of the job, or "others" for all jobs that are not counted separately
+  std::uint64_t iterations = 0;  ///< iterations that were seen to begin
   std::uint64_t packets = 0;
   Bytes bytes = 0;
-  Bytes bytes_at_end = 0;     ///< of packets that claim full progress
-  double progress_bytes = 0;  ///< sum over packets of progress (0 to 1) times bytes
-  double mean_progress = 0;   ///< weighted by bytes, 0 to 1
-  std::string verdict;        ///< "consistent", "understated", ...
+  Bytes bytes_at_end = 0;     ///< bytes of packets that claim full progress
+  double progress_bytes = 0;  ///< sum over packets of the claimed progress (0 to 1) times the packet's bytes
+  double mean_progress = 0;   ///< mean of the claimed progress, weighted by bytes, 0 to 1
+  std::string verdict;        ///< verdict about the claims: "consistent", "understated", ...
   bool is_overstated = false;
 };
 
 struct Snapshot {
-  std::string kind;  ///< "gen", "switch", "endpoint"
-  std::string name;  ///< for people, in one line: "host 1 of unix:/run/x", "udp:eth0 at 10.0.0.1:62400"
+  std::string kind;  ///< kind of process: "gen", "switch" or "endpoint"
+  std::string name;  ///< name for people, in one line, such as "host 1 of unix:/run/x" or "udp:eth0 at 10.0.0.1:62400"
   std::uint32_t pid = 0;
   double up_seconds = 0;
-  std::string policy;  ///< of the current run; empty: none
+  std::string policy;  ///< policy of the current run; empty if there is none
   std::vector<JobView> jobs;
   std::vector<ConnectionView> connections;
   std::vector<PortView> ports;
-  std::vector<ClaimView> claims;  ///< of switches and endpoints; those with the most bytes first
-  std::uint64_t left_out = 0;     ///< rows beyond kMaxRows
+  std::vector<ClaimView> claims;  ///< claims that switches and endpoints saw; jobs with the most bytes first
+  std::uint64_t left_out = 0;     ///< number of rows that were left out because of kMaxRows
 };
 
-/// Whether there is room for another row. Counts it as left out if not.
+/// Returns whether the list has room for another row. If not, counts that row in `left_out`.
 template <typename Row>
 bool has_room(std::vector<Row>& rows, Snapshot& snapshot) {
   if (rows.size() < kMaxRows) return true;
@@ -84,9 +86,9 @@ bool has_room(std::vector<Row>& rows, Snapshot& snapshot) {
   return false;
 }
 
-/// One line of JSON, {"schema": "mltcp.live/1", ...}.
+/// Returns the snapshot as one line of JSON, {"schema": "mltcp.live/1", ...}.
 std::string to_json(const Snapshot& snapshot);
-/// Throws InputError for anything but such a line.
+/// Reads a line that to_json() returned. Throws InputError if the text is anything else.
 Snapshot snapshot_from(std::string_view text);
 
 }  // namespace mltcp::live

@@ -1,5 +1,5 @@
-// The members of a snapshot: their names in JSON, and their metrics in Prometheus (base/metric.h). Members of
-// "transport" are listed among the others, with the names that the transport gives them.
+// Members of a snapshot, with their names in JSON and their metrics in Prometheus (base/metric.h). The members of
+// "transport" are listed in place of it, with the names that the transport gives them.
 #pragma once
 
 #include "mltcp/base/metric.h"
@@ -33,7 +33,7 @@ constexpr auto fields_of(const ConnectionView* /*type*/) {
                                  field("transport", &ConnectionView::transport));
 }
 
-/// Connections may be thousands and change often, so Prometheus gets their sums by job.
+/// Sums over the connections of a job, for Prometheus. A process may have thousands of connections, which change often.
 struct ConnectionSums {
   std::uint64_t open = 0;
   ConnectionStats transport;

@@ -1,6 +1,6 @@
 // ECN marking by the instantaneous queue length that an arriving packet finds, as in DCTCP (RFC 8257 section 3.1) and
-// RED-like switch configurations: no packets up to kmin, packets with a probability that rises linearly to pmax from
-// kmin to kmax, and all packets above kmax.
+// RED-like switch configurations. Packets are not marked up to kmin, and always marked above kmax. Between kmin and
+// kmax the probability rises linearly to pmax.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mltcp::fabric {
 struct EcnConfig {
   bool enabled = false;
   Bytes kmin_bytes = 0;
-  /// At least kmin_bytes. If equal, the probability is a step, as in DCTCP.
+  /// At least kmin_bytes. If kmax_bytes equals kmin_bytes, the probability is a step, as in DCTCP.
   Bytes kmax_bytes = 0;
   /// Marking probability at kmax, in [0, 1].
   double pmax = 1.0;
@@ -26,7 +26,7 @@ class EcnMarker {
       slope_ = config.pmax / static_cast<double>(config.kmax_bytes - config.kmin_bytes);
   }
 
-  /// Whether to mark an ECN-capable packet that finds `queue` bytes in the queue.
+  /// Returns whether to mark an ECN-capable packet that finds `queue` bytes in the queue.
   bool marks(Bytes queue) {
     if (!config_.enabled || queue <= config_.kmin_bytes) return false;
     if (queue > config_.kmax_bytes) return true;

@@ -1,4 +1,4 @@
-// Learning and forwarding (see ethernet_switch.h).
+// Learns addresses and forwards frames (see ethernet_switch.h).
 #include "mltcp/lab/fabric/ethernet_switch.h"
 
 #include <fmt/format.h>

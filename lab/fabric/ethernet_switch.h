@@ -1,17 +1,17 @@
-// A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument; frames are
-// opaque handles with properties that the caller states. It learns source addresses (mac_table.h); a frame to a known
-// address leaves by its port, others are flooded to all ports except the ingress port. Each port's output has priority
-// queues, rate, delay, ECN marking and faults: a PriorityLink.
+// A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument, and frames
+// are opaque handles whose properties the caller states. The switch learns source addresses (mac_table.h). It sends a
+// frame to the port of the destination address if that is known, and to all ports except the ingress port if not. The
+// output of each port is a PriorityLink with priority queues, rate, delay, ECN marking and faults.
 //
-// There is no spanning tree: in a loop of switches a flooded frame would circulate for ever. VLAN tags are preserved
-// and their priority is used, but VLANs are not separated. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
+// There is no spanning tree: in a loop of switches a flooded frame would circulate for ever. The switch preserves VLAN
+// tags and uses their priority, but does not separate VLANs. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
 // (pause frames, spanning tree, LLDP, LACP) are link-local and are not forwarded.
 //
-// A frame sent to several ports is copied for all but one, because each copy is marked and damaged separately, and a
-// driver that transmits in place must not share a buffer between ports.
+// A frame for n ports is copied n - 1 times. Each copy is marked and damaged separately, and a driver that transmits in
+// place must not share a buffer between ports.
 //
-// Each output advances in its own time: events take effect at their exact times even if the caller is late. So uneven
-// calls delay frames but do not change an output's rate.
+// Events of an output take effect at their exact times, even if the caller is late. So late calls delay frames but do
+// not change the rate of an output.
 #pragma once
 
 #include <bit>
@@ -31,35 +31,37 @@ namespace mltcp::fabric {
 /// The properties of a frame that the switch needs.
 struct FrameFacts {
   MacNumber destination = 0;
-  MacNumber source = 0;     ///< neither 0 nor a group address
-  std::uint32_t bytes = 0;  ///< length for rates and buffers; above 0
+  MacNumber source = 0;     ///< must be neither 0 nor a group address
+  std::uint32_t bytes = 0;  ///< length in bytes for rates and buffers; above 0
   std::uint8_t priority = 0;
   bool ecn_capable = false;
 };
 
 struct SwitchPortConfig {
   LinkConfig output;
-  std::uint32_t classes = 1;  ///< 1 to 8: see PriorityLink
+  std::uint32_t classes = 1;  ///< number of priority classes, 1 to 8: see PriorityLink
 };
 
-/// Counters of received frames, up to the output queues; LinkCounters cover the rest.
+/// Counters of received frames until they enter output queues. LinkCounters cover the output queues and links.
 struct SwitchPortCounters {
   std::uint64_t received_frames = 0;
   Bytes received_bytes = 0;
-  std::uint64_t flooded_frames = 0;   ///< sent to all other ports: destination is a group address or unknown
-  std::uint64_t filtered_frames = 0;  ///< not forwarded: reserved address, or the destination is on the ingress port
-  std::uint64_t learnt = 0;           ///< addresses learnt; counted again when an expired one is learnt again
-  std::uint64_t moved = 0;            ///< addresses that were learnt on another port before
-  std::uint64_t table_full = 0;       ///< frames whose source address did not fit into the table
-  std::uint64_t no_copy = 0;          ///< copies to this port that failed for lack of memory
+  /// Frames sent to all other ports, because the destination is a group address or unknown.
+  std::uint64_t flooded_frames = 0;
+  /// Frames not forwarded: reserved destination, or destination on the ingress port.
+  std::uint64_t filtered_frames = 0;
+  std::uint64_t learnt = 0;      ///< addresses learnt; an address that expired and is learnt again counts again
+  std::uint64_t moved = 0;       ///< addresses that had been learnt on another port
+  std::uint64_t table_full = 0;  ///< frames whose source address did not fit into the table
+  std::uint64_t no_copy = 0;     ///< copies to this port that failed for lack of memory
 };
 
-/// The caller's frame operations.
+/// Operations on frames that the caller implements.
 template <typename T>
 concept SwitchFrames = requires(T frames, Link::Handle frame, std::uint32_t port, std::uint64_t bits, Nanos at) {
-  /// A copy of the frame; 0 if there is no memory.
+  /// Returns a copy of the frame, or 0 if no memory is available.
   { frames.copy(frame) } -> std::same_as<Link::Handle>;
-  frames.mark(frame);          // sets CE; only called for ECN-capable frames
+  frames.mark(frame);          // sets CE; called for ECN-capable frames only
   frames.damage(frame, bits);  // flips bits selected by the random number `bits`
   frames.discard(frame);
   frames.deliver(port, frame, at);  // the last bit has left the output's link at time `at`
@@ -68,16 +70,16 @@ concept SwitchFrames = requires(T frames, Link::Handle frame, std::uint32_t port
 class EthernetSwitch {
  public:
   using Handle = Link::Handle;
-  /// Bit n is port n.
+  /// A set of ports: bit n stands for port n.
   using PortSet = std::uint64_t;
   static constexpr std::uint32_t kMaxPorts = 64;
 
-  /// All ports start up. Throws InputError for fewer than 2 or more than kMaxPorts ports, or a configuration out of
-  /// range; for a port's configuration the message begins with "port N: ".
+  /// Creates a switch with all ports up. Throws InputError if the number of ports is not from 2 to kMaxPorts, or if a
+  /// configuration is out of range. If a port's configuration is wrong, the message begins with "port N: ".
   EthernetSwitch(std::span<const SwitchPortConfig> ports, const MacTableConfig& table);
 
-  /// Processes a frame received on port `ingress` at `now`, which must not decrease between calls. The switch owns it
-  /// until it calls frames.deliver() or frames.discard().
+  /// Processes a frame received on port `ingress` at `now`, which must not decrease between calls. The switch owns the
+  /// frame until it calls frames.deliver() or frames.discard().
   template <SwitchFrames Frames>
   void receive(std::uint32_t ingress, Handle frame, const FrameFacts& facts, Nanos now, Frames& frames) {
     PortSet out = forward(ingress, facts, now);
@@ -97,8 +99,7 @@ class EthernetSwitch {
     enter(static_cast<std::uint32_t>(std::countr_zero(out)), ingress, frame, facts, now, frames);
   }
 
-  /// Processes all events of the output of `port` up to `now`: frames leave the queue and reach the far end of the
-  /// link.
+  /// Processes all events of the output of `port` up to `now`: frames leave the queue or reach the far end of the link.
   template <SwitchFrames Frames>
   void advance(std::uint32_t port, Nanos now, Frames& frames) {
     PriorityLink& output = *outputs_[port];
@@ -108,15 +109,15 @@ class EthernetSwitch {
     }
   }
 
-  /// When advance() must be called for `port`; never() if nothing is pending.
+  /// Returns the time at which advance() must be called for `port`; never() if nothing is pending.
   [[nodiscard]] Nanos next_event(std::uint32_t port) const { return outputs_[port]->next_event(); }
 
-  /// No frame is sent to a port that is down, and addresses learnt there are forgotten. Frames already in its output
-  /// continue.
+  /// Sets whether `port` is up. If a port is down, the switch sends no frames to it and forgets the addresses learnt on
+  /// it. Frames already in its output continue.
   void set_up(std::uint32_t port, bool up);
   [[nodiscard]] bool is_up(std::uint32_t port) const { return (up_ >> port & 1) != 0; }
 
-  /// Passes all frames inside to frames.discard(). The switch must not be used afterwards.
+  /// Passes all frames inside the switch to frames.discard(). The switch must not be used afterwards.
   template <SwitchFrames Frames>
   void drain(Frames& frames) {
     struct Discard {
@@ -133,7 +134,7 @@ class EthernetSwitch {
   [[nodiscard]] std::uint32_t ports() const { return static_cast<std::uint32_t>(outputs_.size()); }
   [[nodiscard]] const SwitchPortCounters& counters(std::uint32_t port) const { return counters_[port]; }
   [[nodiscard]] const PriorityLink& output(std::uint32_t port) const { return *outputs_[port]; }
-  /// See PriorityLink.
+  /// Returns PriorityLink::take_longest_queue() of the output of `port`.
   Bytes take_longest_queue(std::uint32_t port) { return outputs_[port]->take_longest_queue(); }
   [[nodiscard]] const MacTable& table() const { return table_; }
 

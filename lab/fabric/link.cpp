@@ -1,5 +1,5 @@
-// The queue and link model (see link.h). The hot path is offer() and pop(): two rings, a division only when the packet
-// size changes, and random numbers only for probabilities above 0.
+// The queue and link model (see link.h). The hot path is offer() and pop(). It uses two rings, divides only when the
+// packet size changes, and draws random numbers only for probabilities above 0.
 #include "mltcp/lab/fabric/link.h"
 
 #include <fmt/format.h>
@@ -11,17 +11,17 @@
 namespace mltcp::fabric {
 namespace {
 
-constexpr Rate kMinRate(8);  // so that a packet of 4 GiB takes less than 2^62 ns
+constexpr Rate kMinRate(8);  // limits the serialisation time of a packet of 4 GiB to less than 2^62 ns
 constexpr Rate kMaxRate(1'000'000'000'000'000);
 constexpr Nanos kMaxDelay(1'000'000'000'000);
-// Upper bound of departures, 146 years, so that adding a delay or serialisation time never overflows.
+// Upper bound of departure times, 146 years, so that adding a delay or a serialisation time never overflows.
 constexpr Nanos kHorizon(std::int64_t{1} << 62);
 
 void check_probability(double p, const char* what) {
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("{} of a link is {}; give a probability from 0 to 1", what, p));
 }
 
-/// Heap order of held packets: the earliest arrival, then the oldest, is at the front.
+/// Heap order of held packets: the packet with the earliest arrival is at the front. Ties go to the oldest packet.
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
 
 }  // namespace
@@ -116,8 +116,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
       latest_fraction_ = static_cast<std::uint64_t>(bit_nanos % rate);
     }
   }
-  // An integer `now` is not before the fractional free time if it is after its integral part, or equal to it and the
-  // fraction is 0.
+  // The link is free at the integer time `now` if `now` is after the integral part of the free time, or if both are
+  // equal and the fraction is 0.
   if (now > free_at_ || (now == free_at_ && free_fraction_ == 0)) {
     free_at_ = now;
     free_fraction_ = 0;
@@ -131,8 +131,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
   return free_fraction_ == 0 ? free_at_ : free_at_ + Nanos(1);
 }
 
-/// Draws the faults of a packet that would arrive at `at`; returns whether it is delayed by reordering, to the new
-/// `at`.
+/// Draws the faults of a packet that would arrive at `at`. If the packet is reordered, moves `at` to its later arrival
+/// and returns true.
 bool Link::apply_faults(Admission& admission, Nanos& at) {
   const FaultConfig& faults = config_.faults;
   if (fault_random_.chance(faults.loss)) {

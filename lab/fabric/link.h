@@ -1,16 +1,15 @@
 // One direction of a link and the output queue before it: drop-tail, ECN marking, serialisation at the link's rate,
-// propagation delay, and faults. Sans-IO: time is an argument, packets are opaque handles. The simulator and the
+// propagation delay, and faults. Sans-IO: time is an argument, and packets are opaque handles. The simulator and the
 // real-time software switch use it.
 //
-// The queue is first in, first out at a constant rate, so the departure of a packet is known when it is
-// admitted: max(arrival, departure of its predecessor) + bytes / rate. A packet occupies the buffer until its
-// last bit has left. Fractions of a nanosecond are carried over from packet to packet, so that a busy link runs at
-// exactly its rate even with short packets; a single departure is rounded up to the next nanosecond.
+// The queue is first in, first out at a constant rate. So the departure of a packet is known when the packet is
+// admitted: max(arrival, departure of the previous packet) + bytes / rate. A packet occupies the buffer until its last
+// bit has left. Fractions of a nanosecond are carried over from packet to packet, so that a busy link runs at exactly
+// its rate even with short packets. The reported departure of a packet is rounded up to the next nanosecond.
 //
-// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Other packets pass unmarked; only a full buffer drops
-// packets.
+// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Packets are dropped only if the buffer is full.
 //
-// Faults occur on the link, after the queue: an affected packet has used its time on the link.
+// Faults occur on the link, after the queue. So a lost or damaged packet has used its time on the link.
 #pragma once
 
 #include <cstdint>
@@ -24,93 +23,94 @@
 
 namespace mltcp::fabric {
 
-/// Faults of a link, each decided independently per packet by random numbers from the link's seed.
+/// Faults of a link. Each fault is decided independently for each packet, by random numbers from the link's seed.
 struct FaultConfig {
   double loss = 0;         ///< probability in [0, 1] that a packet is lost
   double duplication = 0;  ///< probability in [0, 1] that a packet is duplicated
   double corruption = 0;   ///< probability in [0, 1] that bits of a packet are flipped
-  /// Probability in [0, 1] that a packet is delayed by a time that is uniform in (0, reorder_delay], so that packets
-  /// that follow within that time overtake it.
+  /// Probability in [0, 1] that a packet is delayed by a uniformly distributed time in (0, reorder_delay]. Packets that
+  /// follow within that time overtake it.
   double reordering = 0;
-  Nanos reorder_delay{100'000};  ///< above 0, at most 1000 s
+  Nanos reorder_delay{100'000};  ///< maximum delay of a reordered packet, above 0, at most 1000 s
 
   [[nodiscard]] bool any() const { return loss > 0 || duplication > 0 || corruption > 0 || reordering > 0; }
 };
 
 struct LinkConfig {
-  Rate rate;                     ///< 8 bps to 1000 Tbps
-  Nanos delay;                   ///< one way, 0 to 1000 s
-  Bytes buffer_bytes = 250'000;  ///< maximum bytes waiting or being sent; 0 is unlimited
+  Rate rate;                     ///< rate of the link, 8 bps to 1000 Tbps
+  Nanos delay;                   ///< one-way delay, 0 to 1000 s
+  Bytes buffer_bytes = 250'000;  ///< maximum number of bytes waiting or being sent; 0: unlimited
   EcnConfig ecn;
   FaultConfig faults;
-  std::uint64_t seed = 1;  ///< seed of two independent random streams, for marking and for faults
+  std::uint64_t seed = 1;  ///< seed of two independent random streams: one for marking, one for faults
 };
 
-/// Counters since the link was created. offered = dropped + sent; of these, sent + duplicated - lost have arrived at
-/// the far end or are on their way.
+/// Counters since the link was created. Each offered packet is either dropped or sent. The number of packets that have
+/// arrived at the far end or are on their way is sent + duplicated - lost.
 struct LinkCounters {
   std::uint64_t offered_packets = 0;
-  std::uint64_t dropped_packets = 0;  ///< because the buffer was full
+  std::uint64_t dropped_packets = 0;  ///< packets dropped because the buffer was full
   std::uint64_t marked_packets = 0;
-  std::uint64_t sent_packets = 0;  ///< entered the queue, including those lost later; without duplicates
-  Bytes sent_bytes = 0;            ///< wire bytes of the same packets
+  std::uint64_t sent_packets = 0;  ///< packets that entered the queue, including those lost later; without duplicates
+  Bytes sent_bytes = 0;            ///< wire bytes of sent_packets
   Bytes max_queue_bytes = 0;
   std::uint64_t lost_packets = 0;  ///< packets lost by the loss fault
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
-  std::uint64_t pauses = 0;  ///< times that a class was paused (see PriorityLink)
+  std::uint64_t pauses = 0;  ///< number of times that a class was paused (see PriorityLink)
 };
 
 /// Throws InputError if `config` is out of range.
 void check(const LinkConfig& config);
 
-/// Number of packets that a link can hold, at 200 bytes on average. At most 8 MiB in the queue and 8 MiB in flight are
-/// counted.
+/// Returns the number of packets that the queue and the link can hold, at 200 bytes per packet. Counts at most 8 MiB in
+/// the queue and 8 MiB in flight.
 std::uint32_t packets_in(const LinkConfig& config);
 
 class Link {
  public:
-  /// Identifies a packet of the caller: a pointer or an index.
+  /// Identifies a packet of the caller, e.g. a pointer or an index.
   using Handle = std::uint64_t;
 
-  /// Result of offering a packet, and the actions that the caller must take.
+  /// Result of offer(), with the actions that the caller must take.
   struct Admission {
-    /// True: the link keeps the packet until pop() returns it. False: it was dropped because the buffer was full, or it
-    /// was lost; the caller frees it.
+    /// True if the link stores the packet until pop() returns it. False if the buffer was full or a fault lost the
+    /// packet; the caller then frees it.
     bool admitted = false;
-    bool lost = false;               ///< with admitted == false: it was sent, but a fault has lost it
-    bool mark = false;               ///< set CE in the packet
-    bool duplicate = false;          ///< copy the packet before corruption, and pass the copy to offer_copy()
-    bool corrupt = false;            ///< flip bits of the packet selected by `corrupt_bits`
-    std::uint64_t corrupt_bits = 0;  ///< random number from which the caller derives which bits to flip
-    Nanos departure;                 ///< when its last bit leaves the queue; set if admitted or lost
+    bool lost = false;  ///< whether the packet was sent but lost by a fault; `admitted` is then false
+    bool mark = false;  ///< the caller must set CE in the packet
+    /// The caller must copy the packet before corruption, and pass the copy to offer_copy().
+    bool duplicate = false;
+    bool corrupt = false;            ///< the caller must flip the bits of the packet that `corrupt_bits` selects
+    std::uint64_t corrupt_bits = 0;  ///< random number from which the caller derives the bits to flip
+    Nanos departure;                 ///< when the last bit leaves the queue; set if admitted or lost
   };
 
   struct Delivery {
     Handle packet = 0;
-    Nanos at;  ///< when its last bit reached the far end
+    Nanos at;  ///< when the packet's last bit reaches the far end
   };
 
   /// Throws InputError if `config` is out of range.
   explicit Link(const LinkConfig& config);
 
-  /// Offers a packet of `bytes` (on the wire, above 0) at time `now`. `now` is 0 or later and must not decrease between
-  /// calls.
+  /// Offers a packet at time `now`, which is 0 or later and must not decrease between calls. `bytes` is the length on
+  /// the wire, above 0.
   Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now);
-  /// Adds the copy that Admission::duplicate of the last offer() requested. It arrives directly after its original, and
-  /// uses neither buffer nor time on the link.
+  /// Adds the copy that Admission::duplicate of the last offer() requested. The copy arrives directly after the
+  /// original packet, and uses neither buffer nor time on the link.
   void offer_copy(Handle packet);
 
-  /// The time at which the next packet reaches the far end; Nanos::never() if no packet is on its way. It is always
-  /// later than the `now` of the offer() that sent the packet.
+  /// Returns the time at which the next packet reaches the far end; Nanos::never() if no packet is on its way. This
+  /// time is always later than the `now` of the offer() that sent the packet.
   [[nodiscard]] Nanos next_delivery() const {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (held_.empty()) [[likely]]
       return next;
     return held_.front().at < next ? held_.front().at : next;
   }
-  /// Removes and returns the next packet that has reached the far end by `now`, in order of arrival.
+  /// Removes and returns the next packet, in order of arrival, that has reached the far end by `now`.
   std::optional<Delivery> pop(Nanos now) {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (!held_.empty() && held_.front().at < next) [[unlikely]]
@@ -121,33 +121,34 @@ class Link {
     return delivery;
   }
 
-  /// The packet that pop() will most likely return next, to be prefetched; the link must not be empty.
+  /// Returns the packet that pop() will most likely return next, for prefetching. The link must not be empty.
   [[nodiscard]] Handle next_packet() const { return flying_.empty() ? held_.front().packet : flying_.front().packet; }
 
-  /// Bytes waiting or being sent at `now`, which must not be before the `now` of the last offer(). A packet counts
-  /// fully until its departure.
+  /// Returns the bytes waiting or being sent at `now`, which must not be before the `now` of the last offer(). A packet
+  /// counts fully until its departure.
   Bytes queue_bytes(Nanos now) {
     drain(now);
     return backlog_;
   }
-  /// The same for observers: it does not change the link, so `now` may be later than the `now` of later offer() calls.
+  /// Returns queue_bytes(now) without changing the link. So `now` may be later than the `now` of later offer() calls.
   [[nodiscard]] Bytes queue_bytes_at(Nanos now) const {
     Bytes bytes = backlog_;
     for (std::uint64_t p = waiting_.begin(); p != waiting_.end() && waiting_[p].departure <= now; ++p)
       bytes -= waiting_[p].bytes;
     return bytes;
   }
-  /// The same in packets.
+  /// Returns the number of packets waiting or being sent at `now`. The limits of queue_bytes() apply to `now`.
   std::size_t queue_packets(Nanos now) {
     drain(now);
     return waiting_.size();
   }
-  /// The earliest time, not before `now`, at which at most `packets` are waiting or being sent if no more are offered.
+  /// Returns the earliest time, not before `now`, at which at most `packets` packets are waiting or being sent, if no
+  /// more are offered.
   Nanos time_of_queue(std::size_t packets, Nanos now);
 
-  /// The time at which everything offered so far has been sent, rounded to whole nanoseconds.
+  /// Returns the time at which everything offered so far has been sent, rounded down to whole nanoseconds.
   [[nodiscard]] Nanos free_at() const { return free_at_; }
-  /// Packets not yet returned by pop(), duplicates included.
+  /// Returns the number of packets that pop() has not yet returned, including duplicates.
   [[nodiscard]] std::size_t packets_inside() const { return flying_.size() + held_.size(); }
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
@@ -163,7 +164,8 @@ class Link {
     Handle packet = 0;
   };
 
-  /// Removes the packets that have left the queue by `now`. It is evaluated lazily, so that departures need no events.
+  /// Removes the packets that have left the queue by `now`. The link calls it only when it needs the queue, so that
+  /// departures need no events.
   void drain(Nanos now) {
     while (!waiting_.empty() && waiting_.front().departure <= now) {
       backlog_ -= waiting_.front().bytes;
@@ -175,23 +177,24 @@ class Link {
   void hold(Handle packet, Nanos at);
   std::optional<Delivery> pop_held(Nanos now);
 
-  GrowableRing<Delivery> flying_;  // in the order of arrival at the far end, from the moment of admission
-  GrowableRing<Waiting> waiting_;  // packets in the buffer, lost ones included
+  // Packets on their way, in order of arrival at the far end; each is added at its admission.
+  GrowableRing<Delivery> flying_;
+  GrowableRing<Waiting> waiting_;  // packets in the buffer, including those that a fault has lost
   Bytes backlog_ = 0;              // sum of bytes in waiting_
 
   // The link is free at free_at_ + free_fraction_ / rate nanoseconds.
   Nanos free_at_;
   std::uint64_t free_fraction_ = 0;
-  // Cache of the last packet size's serialisation time, split in the same way: packets often come in runs of one size,
-  // and the division is the most expensive part of offer().
+  // The serialisation time of the last packet size, as nanoseconds and a fraction. Consecutive packets often have equal
+  // sizes, and the division is the most expensive part of offer().
   std::uint32_t latest_bytes_ = 0;
   Nanos latest_time_;
   std::uint64_t latest_fraction_ = 0;
 
   LinkCounters counters_;
-  std::vector<Held> held_;  // min-heap by arrival time: packets delayed by a reordering fault
+  std::vector<Held> held_;  // packets that a reordering fault delays, as a min-heap by arrival time
   std::uint64_t held_order_ = 0;
-  Nanos newest_at_;  // arrival time of the last packet offered, for its copy
+  Nanos newest_at_;  // arrival time of the last offered packet, for its copy
   bool newest_held_ = false;
   bool faulty_ = false;
   EcnMarker marker_;

@@ -1,4 +1,4 @@
-// Learning of MAC addresses (see mac_table.h).
+// Learns and finds MAC addresses (see mac_table.h).
 #include "mltcp/lab/fabric/mac_table.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ MacTable::MacTable(const MacTableConfig& config) : shift_(0), ageing_(config.age
     throw InputError(fmt::format("a table of {} MAC addresses; give {} to {}", config.entries, kWays, most));
   if (config.ageing < Nanos::from_seconds(1) || config.ageing > Nanos::from_seconds(1e6))
     throw InputError(fmt::format("an ageing time of {}; give 1 s to 1000000 s", to_text(config.ageing)));
-  // At least two sets, because a shift by 64 bits is undefined.
+  // Use at least two sets, because a shift by 64 bits is undefined.
   sets_.resize(std::bit_ceil(std::max<std::size_t>((config.entries + kWays - 1) / kWays, 2)));
   shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(sets_.size()));
 }

@@ -1,7 +1,7 @@
 // The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): maps MAC addresses to ports. Entries are
-// learnt from source addresses and expire when no frame from the address arrives for the ageing time. A 4-way
-// set-associative hash table of fixed size: if all four ways are occupied by unexpired entries, an address is not
-// learnt and frames to it are flooded, so that a flood of invented addresses cannot evict those in use.
+// learnt from source addresses. An entry expires if no frame from its address arrives for the ageing time. The table is
+// a 4-way set-associative hash table of fixed size. If all four ways of a set hold unexpired entries, a new address is
+// not learnt and frames to it are flooded. So a flood of invented addresses cannot evict addresses in use.
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@
 
 namespace mltcp::fabric {
 
-/// A MAC address as a number, its first octet in bits 47 to 40.
+/// A MAC address as a number. Its first octet is in bits 47 to 40.
 using MacNumber = std::uint64_t;
 
-/// Whether it is a group address: multicast, or broadcast.
+/// Returns whether `mac` is a group address (multicast or broadcast).
 constexpr bool is_group(MacNumber mac) { return (mac >> 40 & 1) != 0; }
 
 struct MacTableConfig {
-  std::uint32_t entries = 4096;   ///< 4 to 2^20; rounded up to a power of two
-  Nanos ageing{300'000'000'000};  ///< 1 s to 1'000'000 s, as the standard allows
+  std::uint32_t entries = 4096;   ///< number of entries, 4 to 2^20; rounded up to a power of two
+  Nanos ageing{300'000'000'000};  ///< lifetime of an unused entry, 1 s to 1'000'000 s, as the standard allows
 };
 
 class MacTable {
@@ -31,19 +31,19 @@ class MacTable {
   /// Throws InputError if `config` is out of range.
   explicit MacTable(const MacTableConfig& config);
 
-  /// Records that a frame from `mac` (not 0) arrived on `port` (below 2^16).
+  /// Records that a frame from `mac` arrived on `port`. `mac` must not be 0; `port` must be below 2^16.
   Learnt learn(MacNumber mac, std::uint32_t port, Nanos now);
-  /// The port of `mac`; empty if it is unknown or has expired.
+  /// Returns the port of `mac`; nothing if `mac` is unknown or has expired.
   [[nodiscard]] std::optional<std::uint32_t> find(MacNumber mac, Nanos now) const;
   /// Removes all addresses learnt on `port`.
   void forget(std::uint32_t port);
-  /// Number of unexpired addresses. Scans the whole table.
+  /// Returns the number of unexpired addresses. Scans the whole table.
   [[nodiscard]] std::size_t size(Nanos now) const;
 
  private:
   static constexpr std::size_t kWays = 4;
   struct alignas(64) Set {
-    std::array<std::uint64_t, kWays> keys{};  // address and port: mac << 16 | port; 0: free
+    std::array<std::uint64_t, kWays> keys{};  // address and port as mac << 16 | port; 0: the way is free
     std::array<Nanos, kWays> heard{};
   };
   static_assert(sizeof(Set) == 64);

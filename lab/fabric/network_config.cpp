@@ -1,4 +1,4 @@
-// Checks of networks, and the headroom of PFC (see network_config.h).
+// Checks network configurations and computes the headroom of PFC (see network_config.h).
 #include "mltcp/lab/fabric/network_config.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kEthernetBytes = 14;
 constexpr Bytes kPauseFrameBytes = 64;
 
-/// With PFC, the memory must have room for all classes of all links into a switch at once.
+/// Throws InputError if a switch's memory cannot hold xoff and headroom of all classes of all its incoming links.
 void check_memory(const SwitchedNetworkConfig& config) {
   const Topology& topology = *config.topology;
   Bytes needed = 0;

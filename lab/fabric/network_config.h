@@ -11,12 +11,12 @@
 
 namespace mltcp::fabric {
 
-/// The model of a polling loop (lab/sim/loop_model.h). All times are from 0 to kLongestLoopTime.
+/// The model of a polling loop (lab/sim/loop_model.h). Each time is from 0 to kLongestLoopTime.
 struct LoopModel {
-  Nanos nap;          ///< maximum sleep while packets arrive; 0: no model, everything is processed at once
-  Nanos late_min;     ///< minimum lateness of every sleep
-  Nanos late_mean;    ///< mean lateness; at least late_min
-  Nanos stall_every;  ///< mean time between two stalls; 0: none
+  Nanos nap;          ///< maximum sleep while packets arrive; 0: packets are processed at once, without a model
+  Nanos late_min;     ///< minimum time by which a sleep ends late
+  Nanos late_mean;    ///< mean time by which a sleep ends late; at least late_min
+  Nanos stall_every;  ///< mean time between two stalls of the loop; 0: no stalls
   Nanos stall_mean;   ///< mean duration of a stall
 
   [[nodiscard]] bool on() const { return nap.count > 0; }
@@ -24,47 +24,47 @@ struct LoopModel {
 
 inline constexpr Nanos kLongestLoopTime{1'000'000'000};
 
-/// The models of all hosts and switches of a network.
+/// The polling loops of all hosts and switches of a network.
 struct MachineModel {
   LoopModel host;
-  LoopModel network_switch;  ///< always naps, never blocks
+  LoopModel network_switch;  ///< loop of each switch; it sleeps at most `nap` at a time and never blocks
   std::uint64_t seed = 1;
 
   [[nodiscard]] bool on() const { return host.on() || network_switch.on(); }
 };
 
 struct SwitchedNetworkConfig {
-  /// Nodes and links with their rates and delays; each host has one link in each direction.
+  /// Nodes and links with their rates and delays. Each host has exactly one link in each direction.
   std::shared_ptr<const Topology> topology;
-  Bytes buffer_bytes = 1'000'000;  ///< buffer of every port of a switch; 0: unlimited
-  EcnConfig ecn;                   ///< marking at every port of a switch
-  std::uint32_t mtu = 1500;        ///< IP packet size, 576 to 9000
-  std::uint64_t seed = 1;          ///< seed of flow hashing and marking
-  std::uint32_t classes = 1;       ///< priority queues at every port, 1 to 8
-  /// Shared memory of every switch, instead of buffer_bytes; none if bytes = 0. With PFC it must hold xoff and headroom
-  /// of every class and link, so that nothing is dropped.
+  Bytes buffer_bytes = 1'000'000;  ///< buffer of each port of a switch; 0: unlimited
+  EcnConfig ecn;                   ///< ECN marking at each port of a switch
+  std::uint32_t mtu = 1500;        ///< maximum size of an IP packet in bytes, 576 to 9000
+  std::uint64_t seed = 1;          ///< seed of flow hashing and of marking
+  std::uint32_t classes = 1;       ///< number of priority queues at each port, 1 to 8
+  /// Shared memory of each switch, in place of buffer_bytes. Unused if `bytes` is 0. With PFC the memory must hold xoff
+  /// and headroom of all classes and links, so that no packet is dropped.
   SwitchMemoryConfig memory;
-  /// PFC headroom of each class and link; 0: as much as necessary (pfc_headroom()). With less, packets may be lost.
+  /// PFC headroom of each class and link in bytes; 0: the value of pfc_headroom(), which prevents loss.
   Bytes pfc_headroom_bytes = 0;
 
   [[nodiscard]] std::uint32_t hosts() const { return topology->hosts(); }
-  /// Maximum rate of a host's outgoing link.
+  /// Returns the maximum rate of a host's outgoing link.
   [[nodiscard]] Rate host_rate() const { return topology->fastest_host(); }
-  /// Sum of the link delays of the longest path, both ways.
+  /// Returns twice the delay of the longest path (the sum of the delays of its links).
   [[nodiscard]] Nanos round_trip_delay() const { return topology->longest_delay() * 2; }
 };
 
-/// Throws InputError if `config` is out of range or has no topology, or if in the topology a host has several links in
-/// one direction or no path to another host. Rates and delays are checked when links are created.
+/// Throws InputError if `config` is out of range or contains no topology. In the topology, each host must have one link
+/// in each direction and a path to every other host. Rates and delays are checked when links are created.
 void check(const SwitchedNetworkConfig& config);
 
-/// Time from the decision to pause a link until its sender reacts.
+/// Returns the time from the decision to pause a link until its sender reacts.
 Nanos pause_time(const LinkConfig& config);
-/// The headroom in bytes that a link needs for PFC without loss: for the packets of up to `frame_bytes` that arrive
-/// after the pause was triggered and before it takes effect, the packet that is being sent then, and the packet that
-/// triggered the pause.
+/// Returns the headroom in bytes with which PFC on a link loses no packet. It holds the packet that triggered the
+/// pause, all packets that arrive before the pause takes effect, and the packet that is being sent at that moment.
+/// Packets have at most `frame_bytes`.
 Bytes pfc_headroom(const LinkConfig& config, std::uint32_t frame_bytes);
-/// The headroom of each class of a link, in the memory of the switch at its far end.
+/// Returns the headroom of each class of a link, in the memory of the switch at the far end of the link.
 Bytes pfc_headroom(const SwitchedNetworkConfig& config, Topology::Link link);
 
 }  // namespace mltcp::fabric

@@ -1,4 +1,4 @@
-// Queues by class in front of a link (see priority_link.h).
+// Queues by priority class before a link (see priority_link.h).
 #include "mltcp/lab/fabric/priority_link.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace mltcp::fabric {
 namespace {
 
-/// The part of `config` after the queues: rate, delay and faults.
+/// Returns the part of `config` that applies after the queues: rate, delay and faults.
 LinkConfig wire_of(LinkConfig config) {
   config.buffer_bytes = 0;
   config.ecn = {};
@@ -67,7 +67,8 @@ std::optional<PriorityLink::Start> PriorityLink::start(Nanos now) {
   queue.packets.pop();
   if (queue.packets.empty()) waiting_ &= ~(1U << sending_class_);
   busy_ = true;
-  // The inner link is offered the packet at the whole nanosecond in which it becomes free, to carry the fraction over.
+  // Offer the packet at the whole nanosecond in which the inner link becomes free, so that the inner link carries the
+  // fraction over.
   const Start start{sending_.packet, sending_.bytes, wire_.offer(sending_.packet, sending_.bytes, false, now)};
   const LinkCounters& faults = wire_.counters();
   counters_.lost_packets = faults.lost_packets;
@@ -89,7 +90,7 @@ void PriorityLink::apply_pauses(Nanos now) {
   }
 }
 
-/// Releases the buffer of the packet being sent once its last bit has left.
+/// Releases the buffer of the packet being sent if its last bit has left by `now`.
 void PriorityLink::finish(Nanos now) {
   if (!busy_ || wire_.free_at() > now) return;
   busy_ = false;

@@ -1,13 +1,14 @@
-// A link whose output port has a queue for each class of packets (IEEE 802.1Q). It has strict priorities, memory shared
-// by the ports of a switch, and pauses (PFC), which the FIFO queue of link.h lacks. Sans-IO. Whenever the link is free,
-// it passes the first packet of the highest non-empty class that is not paused to an inner Link, which serialises and
-// delays the packet and applies faults.
+// A link whose output port has a queue for each class of packets (IEEE 802.1Q). In contrast to the FIFO queue of
+// link.h, it supports strict priorities, memory that the ports of a switch share, and pauses (PFC). Sans-IO. Whenever
+// the link is free, it takes the first packet of the highest class that is not empty and not paused. An inner Link
+// serialises and delays this packet and applies faults.
 //
-// Unlike in Link, a packet's departure is not known when the packet arrives, so each departure is an event. A packet
-// that is being sent is never preempted. Its buffer is released at the whole nanosecond before its last bit has left.
+// In contrast to Link, a packet's departure is not known when the packet arrives, so each departure is an event. A
+// packet that is being sent is never preempted. Its buffer is released when its last bit has left, rounded down to a
+// whole nanosecond.
 //
-// Buffer: each class has a queue of LinkConfig::buffer_bytes, or all share the switch's memory (switch_memory.h). ECN
-// marking uses the queue of the packet's own class.
+// Each class has a buffer of LinkConfig::buffer_bytes, or all classes share the memory of the switch (switch_memory.h).
+// ECN marking uses the queue length of the packet's class.
 #pragma once
 
 #include <algorithm>
@@ -29,32 +30,34 @@ class PriorityLink {
   static constexpr std::uint32_t kMaxClasses = SwitchMemory::kClasses;
 
   struct Admission {
-    bool admitted = false;  ///< false: the packet was dropped because the buffer was full; the caller frees it
-    bool mark = false;      ///< set CE in the packet
+    bool admitted = false;  ///< false if the packet was dropped because the buffer was full; the caller then frees it
+    bool mark = false;      ///< the caller must set CE in the packet
   };
-  /// A packet whose transmission starts now, and its faults: see Link::Admission.
+  /// A packet whose transmission starts now, with its faults (see Link::Admission).
   struct Start {
     Handle packet = 0;
     std::uint32_t bytes = 0;
     Link::Admission admission;
   };
 
-  /// `classes`: 1 to 8; higher priorities are mapped to the last class. `memory` may be null and must outlive the link.
-  /// Throws InputError if `config` or `classes` are out of range.
+  /// `classes` is 1 to 8. Higher priorities are mapped to the last class. `memory` may be null; it must outlive the
+  /// link. Throws InputError if `config` or `classes` is out of range.
   PriorityLink(const LinkConfig& config, std::uint32_t classes, SwitchMemory* memory);
 
-  /// Offers a packet of `bytes` on the wire, above 0, received over link `ingress` of the switch. Call start() next.
+  /// Offers a packet that the switch received over link `ingress`. `bytes` is the length on the wire, above 0. Call
+  /// start() after each offer().
   Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, std::uint32_t priority, std::uint32_t ingress,
                   Nanos now);
-  /// Releases the buffer of packets that have left by `now`, and starts to send the next packet if the link is free.
-  /// Call it until it returns nothing, after each offer() and at next_event().
+  /// Releases the buffers of packets that have left by `now`, and starts to send the next packet if the link is free.
+  /// After each offer(), and at next_event(), call start() until it returns nothing.
   std::optional<Start> start(Nanos now);
-  /// Like Link::offer_copy(), for the packet of the last start().
+  /// Adds the copy that the last start() requested (see Link::offer_copy()).
   void offer_copy(Handle packet) { wire_.offer_copy(packet); }
-  /// Pauses class `priority` at time `at`, or resumes it. `at` must not decrease between calls.
+  /// From time `at` on, pauses the class of `priority` if `on` is true, and resumes it if not. `at` must not decrease
+  /// between calls.
   void pause(std::uint32_t priority, bool on, Nanos at) { pauses_.push({at, class_of(priority), on}); }
 
-  /// The time at which start() or pop() must be called next; never() if nothing is pending.
+  /// Returns the time at which start() or pop() must be called next; never() if nothing is pending.
   [[nodiscard]] Nanos next_event() const {
     Nanos next = wire_.next_delivery();
     if (busy_ && wire_.free_at() < next) next = wire_.free_at();
@@ -65,16 +68,16 @@ class PriorityLink {
   std::optional<Link::Delivery> pop(Nanos now) { return wire_.pop(now); }
 
   [[nodiscard]] std::uint32_t classes() const { return classes_; }
-  /// Bytes of a class that are waiting or being sent, as of the last start() or offer().
+  /// Returns the bytes of a class that are waiting or being sent, as of the last start() or offer().
   [[nodiscard]] Bytes queue_bytes(std::uint32_t priority) const { return queues_[class_of(priority)].bytes; }
   [[nodiscard]] bool paused(std::uint32_t priority) const { return (paused_ >> class_of(priority) & 1) != 0; }
-  /// The class to which a packet's priority is mapped.
+  /// Returns the class to which `priority` is mapped.
   [[nodiscard]] std::uint32_t class_of(std::uint32_t priority) const {
     return priority < classes_ ? priority : classes_ - 1;
   }
-  /// Counters as for a Link; max_queue_bytes is the maximum of a single class.
+  /// Returns counters like those of a Link. max_queue_bytes is the maximum of a single class.
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
-  /// The maximum queue of any class since the last call, or since the link was created.
+  /// Returns the maximum queue of any class, in bytes, since the last call or the link's creation.
   Bytes take_longest_queue() { return std::exchange(longest_queue_, fullest()); }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
 
@@ -86,7 +89,7 @@ class PriorityLink {
   };
   struct Queue {
     GrowableRing<Waiting> packets;
-    Bytes bytes = 0;  // including the packet being sent
+    Bytes bytes = 0;  // bytes of the class, including the packet being sent
   };
   struct Pause {
     Nanos at;
@@ -114,7 +117,7 @@ class PriorityLink {
   Waiting sending_;
   std::uint32_t sending_class_ = 0;
   LinkCounters counters_;
-  Bytes longest_queue_ = 0;  // since take_longest_queue()
+  Bytes longest_queue_ = 0;  // maximum queue of any class since take_longest_queue() was last called
   EcnMarker marker_;
 };
 

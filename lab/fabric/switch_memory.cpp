@@ -1,4 +1,4 @@
-// Shared packet memory and its pauses (see switch_memory.h).
+// Shared packet memory and its pause requests (see switch_memory.h).
 #include "mltcp/lab/fabric/switch_memory.h"
 
 #include <fmt/format.h>

@@ -1,15 +1,15 @@
 // The packet memory of a switch, shared by all of its output queues. There are two admission schemes.
 //
 // Dynamic thresholds (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
-// IEEE/ACM Transactions on Networking 6(2), 1998): a queue may grow up to alpha times the currently free memory. A
-// single busy queue gets alpha / (1 + alpha) of the memory, S busy ones alpha / (1 + S alpha) each; the rest stays free
-// for queues that become busy later.
+// IEEE/ACM Transactions on Networking 6(2), 1998): a queue may grow up to alpha times the memory that is currently
+// free. If S queues are busy, each gets alpha / (1 + S alpha) of the memory. The rest stays free for queues that become
+// busy later.
 //
 // Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): queues do not drop packets. The memory counts the
-// stored bytes of each ingress link and class. Above xoff it requests the sender of that link to pause the class, and
-// at xon or below to resume. Packets that arrive before the pause takes effect are stored in the headroom of that link
-// and class; only packets beyond it are dropped. Pauses last until they are revoked, as if they were refreshed before
-// their quanta expire.
+// stored bytes of each ingress link and class. Above xoff it asks the sender of that link to pause the class; at xon or
+// below, to resume it. Packets that arrive before the pause takes effect are stored in the headroom of that link and
+// class, and dropped only if the headroom is full. A pause lasts until it is revoked: the model assumes that the switch
+// refreshes pauses before they expire.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ namespace mltcp::fabric {
 
 struct PfcConfig {
   bool enabled = false;
-  Bytes xoff_bytes = 0;  ///< above 0
-  Bytes xon_bytes = 0;   ///< below xoff_bytes
+  Bytes xoff_bytes = 0;  ///< above xoff, a class is paused; above 0
+  Bytes xon_bytes = 0;   ///< at xon or below, a class is resumed; below xoff_bytes
 };
 
 struct SwitchMemoryConfig {
-  Bytes bytes = 0;     ///< 0: no shared memory, each queue has a buffer of its own
-  double alpha = 1.0;  ///< factor of dynamic thresholds (without PFC): above 0, at most 1000
+  Bytes bytes = 0;     ///< size of the shared memory; 0: each queue has a separate buffer
+  double alpha = 1.0;  ///< factor of dynamic thresholds, which are used without PFC; above 0, at most 1000
   PfcConfig pfc;
 };
 
@@ -49,14 +49,14 @@ class SwitchMemory {
   /// Throws InputError if `config` is out of range.
   explicit SwitchMemory(const SwitchMemoryConfig& config);
 
-  /// Registers an ingress link with `headroom` bytes for each class; returns its number.
+  /// Registers an ingress link with `headroom` bytes for each class. Returns the number of the ingress link.
   std::uint32_t add_ingress(Bytes headroom);
 
-  /// The current maximum of a queue in bytes, without PFC.
+  /// Returns the current maximum length of a queue in bytes if PFC is off.
   [[nodiscard]] Bytes threshold() const {
     return static_cast<Bytes>(config_.alpha * static_cast<double>(config_.bytes - used_));
   }
-  /// Whether a packet of `bytes` from `ingress` is admitted to a queue that holds `queue_bytes`.
+  /// Returns whether a packet of `bytes` from link `ingress` is admitted to a queue that holds `queue_bytes`.
   [[nodiscard]] bool admits(Bytes queue_bytes, std::uint32_t bytes, std::uint32_t ingress,
                             std::uint32_t priority) const {
     if (used_ + bytes > config_.bytes) return false;
@@ -64,7 +64,7 @@ class SwitchMemory {
     const Ingress& from = ingresses_[ingress];
     return from.bytes[priority] + bytes <= config_.pfc.xoff_bytes + from.headroom;
   }
-  /// Allocates and releases the memory of an admitted packet.
+  /// take() allocates the memory of an admitted packet; release() frees it.
   void take(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority);
   void release(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority);
 

@@ -1,4 +1,4 @@
-// Bytes per job and time bin (see usage_meter.h).
+// Counts bytes per job and time bin (see usage_meter.h).
 #include "mltcp/lab/fabric/usage_meter.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ void UsageMeter::add(std::uint32_t job, Bytes bytes, Nanos now) {
 
 void UsageMeter::move_to_bin_of(Nanos now) {
   if (now < Nanos(0)) now = Nanos(0);
-  // With two bins or more, the width stays below 2^63 for all possible times.
+  // If max_bins is 2 or more, the width stays below 2^63 for all possible times.
   while (static_cast<std::uint64_t>(now.count / bin_.count) >= max_bins_) {
     bin_ = bin_ * 2;
     for (auto& [job, series] : jobs_) {

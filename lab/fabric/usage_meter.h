@@ -1,5 +1,5 @@
-// The use of a link over time: bytes per job in time bins of equal width. When a run exceeds the maximum number of
-// bins, the bin width doubles and neighbouring bins are merged. So memory is limited, and the whole run is covered.
+// The use of a link over time: bytes per job in time bins of equal width. If a run exceeds the maximum number of bins,
+// the bin width doubles and neighbouring bins are merged. So memory is limited, and the bins cover the whole run.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,22 @@ namespace mltcp::fabric {
 
 class UsageMeter {
  public:
-  /// Maximum number of jobs counted separately. Job numbers come from packets and may be corrupted.
+  /// Maximum number of jobs that are counted separately. Job numbers come from packets, and corrupted packets may
+  /// contain arbitrary numbers.
   static constexpr std::size_t kMaxJobs = 4096;
-  /// Job number under which the bytes of all further jobs are counted.
+  /// Number under which the bytes of all jobs beyond kMaxJobs are counted.
   static constexpr std::uint32_t kOtherJobs = 0xFFFFFFFF;
 
-  /// `bin` is above 0; `max_bins` is even and above 0. Throws InputError otherwise.
+  /// `bin` must be above 0; `max_bins` must be even and above 0. Throws InputError if they are not.
   explicit UsageMeter(Nanos bin = Nanos(1'000'000), std::size_t max_bins = 16384);
 
-  /// Counts `bytes` of job `job` that left the queue at `now`, 0 or later; times may come in any order. Allocates only
-  /// for a new job, and increasingly rarely as a job's series grows.
+  /// Counts `bytes` of job `job` that left the queue at `now`, which is 0 or later. Calls need not be in order of time.
+  /// Allocates memory only for a new job, and increasingly rarely as the job's series grows.
   void add(std::uint32_t job, Bytes bytes, Nanos now);
 
-  /// Current bin width: the initial one times a power of two.
+  /// Returns the current bin width: the initial width times a power of two.
   [[nodiscard]] Nanos bin() const { return bin_; }
-  /// Bytes per bin from time 0 on, by job; each vector ends at the job's last bin with traffic.
+  /// Returns the bytes per bin from time 0 on, by job. Each vector ends at the last bin in which the job had traffic.
   [[nodiscard]] const std::map<std::uint32_t, std::vector<Bytes>>& jobs() const { return jobs_; }
 
  private:
@@ -37,7 +38,7 @@ class UsageMeter {
 
   Nanos bin_;
   std::size_t max_bins_;
-  // The last bin used: most calls are for the same one, which saves a division.
+  // The bin of the last add() and its start. Most calls are for the same bin and so save a division.
   Nanos present_start_;
   std::size_t present_ = 0;
   std::map<std::uint32_t, std::vector<Bytes>> jobs_;

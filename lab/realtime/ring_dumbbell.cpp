@@ -1,9 +1,11 @@
-// The dumbbell on ring ports; see ring_dumbbell.h.
+// The dumbbell on ring ports (see ring_dumbbell.h).
 //
-// A round of the switch takes packets from the hosts' rings into their access links, moves those that have crossed an
-// access link into the shared link of their direction, in order of time, and delivers those that have crossed that.
-// Each hop uses the exact time of delivery by the previous link instead of the round's time, so that irregular rounds
-// delay packets but do not change a link's rate.
+// In each round, the switch takes packets from the hosts' rings into their access links. It moves packets that have
+// crossed an access link into the shared link of their direction, in order of time. It delivers packets that have
+// crossed a shared link.
+//
+// Each hop uses the exact time at which the previous link delivers a packet, not the time of the round. So irregular
+// rounds delay packets but do not change the rate of a link.
 #include "mltcp/lab/realtime/ring_dumbbell.h"
 
 #include <fmt/format.h>
@@ -34,20 +36,21 @@
 
 namespace mltcp::realtime {
 
-using namespace dpdk;  // whose ports and rings it consists of
+using namespace dpdk;  // the network consists of ports and rings of this namespace
 
 namespace {
 
 constexpr std::uint32_t kRingBurst = RingIo::kBurst;
 /// Maximum number of packets in an access link, like the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
-/// Maximum number of packets delivered per round of run(): after a stall, hosts can empty their rings between rounds.
+/// Maximum number of packets delivered per round of run(). After a stall, this limit lets hosts empty their rings
+/// between rounds.
 constexpr std::uint32_t kDeliveriesPerRound = 256;
 
-/// The switch's metadata in each packet buffer.
+/// Metadata that the switch stores in each packet buffer.
 struct PacketNote {
   std::uint32_t job;
-  std::uint16_t destination;  ///< index of the host
+  std::uint16_t destination;  ///< index of the receiving host
   bool ecn_capable;
   bool has_job;
 };
@@ -67,7 +70,7 @@ std::size_t note_offset() {
 
 void free_packet(rte_mbuf* packet) { free_packets(&packet, 1); }
 
-/// Creates a link; its name is added to an error.
+/// Creates a link. Adds the name of the link to the message of an InputError.
 fabric::Link make_link(const char* name, const fabric::LinkConfig& config) {
   try {
     return fabric::Link(config);
@@ -98,11 +101,12 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
   }
   fabric::check_buffers(config);
   Plan plan;
-  // Extra room, so that frames longer than allowed can be detected and rejected.
+  // Adds some bytes, so that frames longer than allowed can be detected and rejected.
   plan.frame_bytes = config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + 64;
   plan.buffers = options.buffers;
   if (plan.buffers == 0) {
-    // Not enough for all rings to be full at once: without a free buffer a host waits, as with a full ring.
+    // There are not enough buffers for all rings to be full at once. A host without a free buffer waits, as it does if
+    // its ring is full.
     constexpr std::uint64_t kMaxMemory = std::uint64_t{192} << 20;
     const std::uint64_t per_host =
         std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kRingBurst;
@@ -127,7 +131,7 @@ struct Wire {
   PacketRing to_host;
 };
 
-/// A host: its wire, and its end of the wire.
+/// A host: its wire to the switch, and the ports at both ends of the wire.
 class Host final : private Wire, public RingIo {
  public:
   Host(const std::string& name, const Address& address, std::uint32_t mtu, const RingOptions& options,
@@ -146,7 +150,7 @@ class Host final : private Wire, public RingIo {
 }  // namespace
 
 struct RingDumbbell::Impl {
-  /// Packets to be put into one host's ring.
+  /// Packets that are about to be put into the ring of one host.
   struct Batch {
     std::array<rte_mbuf*, kRingBurst> packets{};
     std::uint16_t count = 0;
@@ -182,7 +186,7 @@ struct RingDumbbell::Impl {
   static fabric::Link::Handle handle_of(rte_mbuf* packet) { return std::bit_cast<fabric::Link::Handle>(packet); }
   [[nodiscard]] bool is_left(std::size_t host) const { return host < config.pairs; }
 
-  /// The index of the host with that address; -1 if there is none.
+  /// Returns the index of the host with this address, or -1 if there is none.
   [[nodiscard]] int host_at(const Address& address) const {
     if (!address.is_v4()) return -1;
     const std::uint32_t ip = address.v4_ip();
@@ -194,7 +198,7 @@ struct RingDumbbell::Impl {
     return static_cast<int>(network == 0x0A01 ? pair : config.pairs + pair);
   }
 
-  // The switch.
+  // Functions of the switch.
 
   Nanos step(Nanos now, std::size_t max_deliveries) {
     moved = false;
@@ -252,7 +256,8 @@ struct RingDumbbell::Impl {
     }
   }
 
-  /// Forwards what has crossed an access link by `now`, ordered by time over all of them.
+  /// Moves packets that have crossed an access link by `now` into the shared links, ordered by time over all access
+  /// links.
   void cross_access_links(Nanos now) {
     for (;;) {
       std::size_t first = 0;
@@ -388,8 +393,9 @@ struct RingDumbbell::Impl {
     publish(kBusy);
   }
 
-  /// Whether nothing can happen before the next deadline of a host or link: with its own core, the switch has reported
-  /// that all sent packets have left it; otherwise, all sent packets are at least in a link.
+  /// Returns whether nothing can happen before the next deadline of a host or a link. A switch with its own core must
+  /// have reported that all sent packets have left it. Without its own core, all sent packets must be at least in a
+  /// link.
   [[nodiscard]] bool network_is_empty(bool own_core) const {
     if (own_core) {
       std::uint64_t put = 0;
@@ -419,14 +425,14 @@ struct RingDumbbell::Impl {
       if (!eal.core_thread(1).start(switch_thread, this))
         throw RunError(fmt::format("the switch's core {} is busy; run one network at a time", eal.cores()[1]));
     }
-    // Time resumes once the switch's thread runs, as the kernel may be slow to wake it.
+    // Resumes time after the switch's thread has started, because the kernel may be slow to wake that thread.
     const Nanos shift = clock.now() - paused_at;
     host_time.start(clock, shift, paused_at);
     switch_time.start(clock, shift, paused_at);
     for (auto& host : hosts) host->due = paused_at;
     if (own_core) switch_state.store(SwitchState::running, std::memory_order_release);
     running = true;
-    // The switch's thread ends with the run, even when a Pollable or `stop` throws.
+    // Ends the switch's thread with the run, even if a Pollable or `stop` throws.
     struct SwitchStop {
       SwitchStop(Impl& impl_, bool own_core_) : impl(impl_), own_core(own_core_) {}
       SwitchStop(const SwitchStop&) = delete;
@@ -451,7 +457,7 @@ struct RingDumbbell::Impl {
     for (;;) {
       Nanos now = host_time.begin_round();
       if (stop && stop()) return true;
-      const bool last = now > until;  // one more round for what was due before
+      const bool last = now > until;  // one more round for events that were due by `until`
       Nanos next = until;
       bool busy = false;
       if (!own_core) {
@@ -465,7 +471,7 @@ struct RingDumbbell::Impl {
           host->unblock();
           host->due = Nanos::never();
           const Nanos due = host->pollable->poll(now);
-          host->due = std::min(host->due, due);  // wake() may have been called for it
+          host->due = std::min(host->due, due);  // poll() may have called wake() for this host
           busy = true;
         }
       }
@@ -489,7 +495,8 @@ struct RingDumbbell::Impl {
   const std::size_t offset;
   const std::string prefix;
   PacketPool pool;
-  std::vector<std::unique_ptr<Host>> hosts;  ///< left ones, then right ones; declared after their pool
+  /// Hosts of the left side, then hosts of the right side; declared after the pool that they use.
+  std::vector<std::unique_ptr<Host>> hosts;
   std::vector<fabric::Link> access;
   fabric::Link bottleneck;
   fabric::Link reverse;
@@ -498,7 +505,7 @@ struct RingDumbbell::Impl {
   std::vector<Batch> batches;
   std::function<void(std::span<const std::byte>, Nanos)> tap;
   const std::uint32_t frame_limit;
-  bool moved = false;  ///< the last step moved a packet
+  bool moved = false;  ///< whether the last step moved a packet
 
   LoopTime host_time;
   LoopTime switch_time;
@@ -506,9 +513,9 @@ struct RingDumbbell::Impl {
   bool running = false;
   enum class SwitchState { waiting, running, stopped };
   std::atomic<SwitchState> switch_state{SwitchState::stopped};
-  /// kBusy, or the number of packets taken from the hosts if all of them have left the switch.
+  /// kBusy while packets are inside the switch. When none is inside, the number of packets taken from the hosts so far.
   alignas(64) std::atomic<std::uint64_t> idle_after{kBusy};
-  /// The hosts send nothing before this time.
+  /// Time before which the hosts send nothing.
   alignas(64) std::atomic<std::int64_t> quiet_until{0};
 };
 
@@ -558,7 +565,7 @@ std::uint32_t RingDumbbell::memory_mb(const fabric::DumbbellConfig& config, cons
   const std::uint64_t rings =
       std::uint64_t{2} * config.pairs * (options.transmit_slots + options.receive_slots) * sizeof(void*);
   const std::uint64_t bytes = PacketPool::memory_bytes(plan.buffers, plan.frame_bytes) + rings;
-  // DPDK's own tables, and alignment losses.
+  // Memory for DPDK's own tables and for losses by alignment.
   constexpr std::uint64_t kBaseMb = 24;
   return static_cast<std::uint32_t>(kBaseMb + bytes / (1 << 20) + bytes / (1 << 20) / 16);
 }

@@ -20,36 +20,37 @@
 
 namespace mltcp::realtime {
 
-using namespace dpdk;  // whose ports and rings it consists of
+using namespace dpdk;  // the switch consists of ports and buffers of this namespace
 
 namespace {
 
 using Handle = fabric::EthernetSwitch::Handle;
 
 constexpr std::uint16_t kBurst = 32;
-/// Maximum number of frames received per port and round: those of a millisecond at 10 Gbps.
+/// Maximum number of frames received per port and round: about as many as arrive in 1 ms at 10 Gbps.
 constexpr std::size_t kRound = 1024;
-/// Maximum number of frames waiting for a port that accepts no more: some milliseconds of full ones at 1 Gbps.
+/// Maximum number of frames that wait for a port that accepts no more. At 1 Gbps, sending that many full frames takes
+/// 12 ms.
 constexpr std::size_t kWaiting = 1024;
-/// Two VLAN tags.
+/// Bytes of two VLAN tags.
 constexpr std::uint32_t kTagBytes = 8;
 constexpr Nanos kAskEvery{1'000'000};
 constexpr Nanos kLookEvery{100'000'000};
 constexpr Nanos kLongestNap{50'000};
 constexpr Nanos kShortestNap{10'000};
-/// Share of the time in which a buffer drains that the switch may sleep.
+/// The longest nap (short sleep) is the time in which the smallest buffer drains, divided by this number.
 constexpr std::int64_t kNapPart = 12;
-/// Rate of an output without a limit of its own: it never queues.
+/// Rate of an output that has no limit other than its port. Such an output never queues.
 constexpr Rate kPortsOwn{1'000'000'000'000'000};
-/// For switches that cannot nap: if the next event is closer than this, a sleep would end too late.
+/// A switch that cannot nap does not sleep if the next event is closer than this, because the sleep would end too late.
 constexpr Nanos kFarAway{150'000};
-/// Time after the last frame during which the switch naps even with interrupts, which would otherwise wake it for every
+/// Time after the last frame during which the switch naps even if it has interrupts. Interrupts would wake it for every
 /// frame.
 constexpr Nanos kAwake{200'000};
-/// Idle rounds before a sleep.
+/// Number of idle rounds before a sleep.
 constexpr std::uint32_t kIdleRounds = 4;
 
-/// Frames whose checksums are verified: the first ones, and then one of 256.
+/// The switch verifies the checksums of the first 64 frames, and then of one frame in 256.
 constexpr std::uint64_t kLookAtFirst = 64;
 constexpr std::uint64_t kLookAtEach = 255;
 
@@ -76,7 +77,8 @@ std::uint32_t longest_of(const std::vector<SoftSwitchPort>& ports) {
   return longest + kTagBytes;
 }
 
-/// Maximum number of copies inside: some of flooded frames, and as many duplicates as a link holds.
+/// Returns the maximum number of copies inside the switch: some copies of flooded frames, and as many duplicates as a
+/// link holds.
 std::uint32_t copies_for(const std::vector<SoftSwitchPort>& ports) {
   std::uint32_t copies = 2048;
   for (const SoftSwitchPort& port : ports)
@@ -97,12 +99,12 @@ struct SoftSwitch::Impl {
     SoftSwitchCounters counters;
     std::array<rte_mbuf*, kWaiting> waiting{};
     std::size_t count = 0;
-    std::array<rte_mbuf*, kRound>
-        received{};  ///< in this round; those from `admitted` to `taken` are still to be processed
+    /// Frames of this round. Those from `admitted` to `taken` are still to be processed.
+    std::array<rte_mbuf*, kRound> received{};
     std::size_t taken = 0;
     std::size_t admitted = 0;
-    Nanos next;   ///< time at which the next one is assumed to have arrived
-    Nanos apart;  ///< spacing of those after it
+    Nanos next;   ///< time at which the next frame is assumed to have arrived
+    Nanos apart;  ///< time between the frames after the next one
     std::uint64_t looked_at = 0;
   };
 
@@ -124,8 +126,8 @@ struct SoftSwitch::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // fabric::SwitchFrames. Copies use the switch's own buffers, which a port that sends its own buffers without a copy,
-  // such as AF_XDP, can tell apart.
+  // Functions for fabric::SwitchFrames. Copies use the switch's own buffers. A port that sends its own buffers without
+  // a copy, such as AF_XDP, can distinguish these copies.
   Handle copy(Handle frame) {
     rte_mbuf* const copied = rte_pktmbuf_copy(packet_of(frame), pool.get(), 0, UINT32_MAX);
     if (copied == nullptr) return 0;
@@ -161,8 +163,9 @@ struct SoftSwitch::Impl {
     tap.frame(way, {rte_pktmbuf_mtod(packet, const std::byte*), packet->data_len}, packet->pkt_len);
   }
 
-  /// Receives from all ports. Call before the time is read: if the thread is preempted in between, frames are dated too
-  /// late at worst, instead of all frames of the stall at one instant.
+  /// Receives from all ports. Must be called before the time is read. If the thread is preempted in between, frames are
+  /// dated too late at worst. In the opposite order, all frames that arrive during the stall would be dated at one
+  /// instant.
   void receive() {
     for (Port& port : ports) {
       port.taken = 0;
@@ -173,7 +176,7 @@ struct SoftSwitch::Impl {
     }
   }
 
-  /// The rest of a round, at time `now`.
+  /// Processes the received frames at time `now`. Returns when the next round is due.
   Nanos process(Nanos now) {
     moved = false;
     admit_all(now);
@@ -188,8 +191,8 @@ struct SoftSwitch::Impl {
     return next;
   }
 
-  /// Frames are assumed to have arrived evenly since the previous round; they are processed in the order of these
-  /// times.
+  /// Processes received frames in the order of their arrival. The frames of a port are assumed to have arrived evenly
+  /// since the previous round.
   void admit_all(Nanos now) {
     std::array<std::uint32_t, fabric::EthernetSwitch::kMaxPorts> active;  // NOLINT(*-member-init): up to `count`
     std::uint32_t count = 0;
@@ -218,7 +221,7 @@ struct SoftSwitch::Impl {
     Port& port = ports[number];
     SoftSwitchCounters& counters = port.counters;
     encap::Glance seen;
-    // Ports must be started with buffers for their longest frame.
+    // Ports must be started with buffers for their longest frame, so a frame of several segments is too long.
     const bool fits = packet->nb_segs == 1 && packet->pkt_len <= port.given.frame_bytes + kTagBytes;
     const encap::FrameFault fault =
         fits ? encap::glance(frame_of(packet), packet->pkt_len, seen) : encap::FrameFault::none;
@@ -239,7 +242,7 @@ struct SoftSwitch::Impl {
                    now, *this);
   }
 
-  /// Sends frames waiting for a port, as far as it accepts them.
+  /// Sends the frames that wait for a port, as far as the port accepts them.
   static void flush(Port& port) {
     hand_over(&port);
     std::size_t sent = 0;
@@ -273,7 +276,7 @@ struct SoftSwitch::Impl {
     const Nanos nap = longest_nap();
     Nanos ask;
     Nanos moved_at;
-    bool woken = false;  ///< the last sleep was ended by a file descriptor
+    bool woken = false;  ///< whether a file descriptor ended the last sleep
     Nanos woken_at;
     std::uint32_t idle = 0;
     loop.start(eal.clock(), begun, latest);
@@ -305,7 +308,7 @@ struct SoftSwitch::Impl {
       const bool in_vain = woken && moved_at < woken_at;  // woken by frames for which no buffer is left
       woken = false;
       if (interrupts.are_armed() && !awake && !in_vain && away >= (naps ? nap : kFarAway)) {
-        // A switch that cannot nap wakes up early enough for the next event.
+        // A switch that cannot nap must wake up before the next event.
         woken = interrupts.wait(loop, std::min(naps ? away : away - kWakeBefore, kLongestSleep), [&] {
           receive();
           latest = loop.now();
@@ -325,7 +328,7 @@ struct SoftSwitch::Impl {
     }
   }
 
-  /// Short compared with the time in which any buffer drains.
+  /// Returns the time to nap, which is short compared with the time in which any buffer drains.
   [[nodiscard]] Nanos longest_nap() const {
     Nanos nap = kLongestNap;
     for (const Port& port : ports) {
@@ -336,7 +339,7 @@ struct SoftSwitch::Impl {
     return nap;
   }
 
-  /// All queues, or none if one of them has no notification.
+  /// Returns all receive queues. Returns no queues if one of them has no notification.
   [[nodiscard]] std::vector<QueueInterrupt> waitable_queues() const {
     std::vector<QueueInterrupt> queues;
     for (const Port& port : ports) {
@@ -348,14 +351,14 @@ struct SoftSwitch::Impl {
 
   const Eal& eal;
   const SoftSwitchOptions options;
-  PacketPool pool;  ///< for copies
+  PacketPool pool;  ///< buffers for copies of frames
   fabric::EthernetSwitch bridge;
   std::vector<Port> ports;
   LoopTime loop;
   const Nanos begun;
   Nanos latest;
   Nanos before;        ///< time of the last round
-  bool moved = false;  ///< the last round moved a frame
+  bool moved = false;  ///< whether the last round moved a frame
 };
 
 SoftSwitch::SoftSwitch(const Eal& eal, std::vector<SoftSwitchPort> ports, const SoftSwitchOptions& options)

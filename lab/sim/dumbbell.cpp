@@ -20,7 +20,7 @@ NetworkOptions network_options(const fabric::DumbbellConfig& config, const Dumbb
   return result;
 }
 
-/// Calls `make`; prefixes an InputError with the name of the link.
+/// Calls `make`. If it throws InputError, prefixes the message with the name of the link.
 template <typename Make>
 auto named(const char* name, Make make) {
   try {

@@ -1,5 +1,5 @@
-// The dumbbell of lab/fabric/dumbbell.h in virtual time. Packets to a host on the right, from either side, take the
-// bottleneck; packets to a host on the left take the reverse link.
+// The dumbbell of lab/fabric/dumbbell.h in virtual time. All packets to hosts on the right use the bottleneck. All
+// packets to hosts on the left use the reverse link.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 namespace mltcp::sim {
 
 struct DumbbellOptions {
-  bool virtual_payload = false;                 ///< see NetworkOptions
-  std::uint32_t transmit_queue_packets = 1024;  ///< see NetworkOptions
-  Nanos usage_bin{1'000'000};                   ///< bin width of usage(), see fabric::UsageMeter
+  bool virtual_payload = false;                 ///< whether hosts accept virtual payloads; see NetworkOptions
+  std::uint32_t transmit_queue_packets = 1024;  ///< length of each host's transmit queue; see NetworkOptions
+  Nanos usage_bin{1'000'000};                   ///< bin width of usage(); see fabric::UsageMeter
   std::size_t usage_bins = 16384;
-  /// Model of polling loops. If it is on, the hosts on the right are ports of one machine with one receive loop, and
-  /// all links belong to one switch.
+  /// Model of polling loops. If it is on, one receive loop polls all hosts on the right, as ports of one machine, and
+  /// one switch loop forwards on both shared links.
   fabric::MachineModel machines;
 };
 
@@ -28,25 +28,25 @@ class Dumbbell final : public Network {
   /// The UDP port of every host.
   static constexpr std::uint16_t kPort = 4793;
 
-  /// Throws InputError if `config` or `options` are out of range. The two shared links have independent faults and
-  /// marking even with equal seeds.
+  /// Throws InputError if `config` or `options` are out of range. Faults and marking on the two shared links are
+  /// independent, even if their seeds are equal.
   explicit Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& options = {});
 
   [[nodiscard]] std::uint32_t pairs() const { return static_cast<std::uint32_t>(left_.size()); }
-  /// Host number `pair`, below pairs(), on each side. Its address is 10.1.(pair / 250).(pair % 250 + 1) on the left,
-  /// and 10.2... on the right.
+  /// Returns host number `pair`, which is below pairs(), on the left or on the right. The address on the left is
+  /// 10.1.(pair / 250).(pair % 250 + 1); on the right, the second byte is 2.
   [[nodiscard]] Host& left(std::uint32_t pair) { return *left_[pair]; }
   [[nodiscard]] Host& right(std::uint32_t pair) { return *right_[pair]; }
 
-  /// The shared link from left to right.
+  /// Returns the number of the shared link from left to right.
   [[nodiscard]] LinkId bottleneck_id() const { return bottleneck_; }
-  /// The bottleneck itself; only if DumbbellConfig::classes is 1.
+  /// Returns the bottleneck link. DumbbellConfig::classes must be 1.
   [[nodiscard]] fabric::Link& bottleneck() { return link(bottleneck_); }
   [[nodiscard]] const fabric::Link& bottleneck() const { return link(bottleneck_); }
-  /// The shared link from right to left; only if DumbbellConfig::classes is 1.
+  /// Returns the shared link from right to left. DumbbellConfig::classes must be 1.
   [[nodiscard]] fabric::Link& reverse() { return link(reverse_); }
   [[nodiscard]] const fabric::Link& reverse() const { return link(reverse_); }
-  /// Bytes on the wire of each job on the bottleneck over time, including lost packets.
+  /// Returns the wire bytes of each job on the bottleneck over time, including those of lost packets.
   [[nodiscard]] const fabric::UsageMeter& usage() const { return usage_; }
 
  private:

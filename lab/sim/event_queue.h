@@ -1,9 +1,11 @@
-// The simulator's event queue. A network has few event sources, each with one next event at a time: the next delivery
-// of a link, the next poll of a host. So the queue holds sources instead of events: an indexed 4-ary heap (Johnson,
-// "Priority queues with update and finding minimum spanning trees", IPL 1975) in which a source's time can be changed.
+// The simulator's event queue. A network has few event sources, and each source has at most one next event, e.g. the
+// next delivery of a link or the next poll of a host. So the queue stores sources instead of events, in an indexed
+// 4-ary heap in which the time of a source can be changed (Johnson, "Priority queues with update and finding minimum
+// spanning trees", IPL 1975).
 //
-// Ties are resolved by source number. There are two ranges of numbers, from 0 and from EventQueue::kSecond on, so that
-// two kinds of sources can grow independently and one kind always precedes the other.
+// Sources with equal times are ordered by number. There are two ranges of numbers: from 0, and from
+// EventQueue::kSecond. So the numbers of two kinds of sources can grow independently, and the first kind always
+// precedes the second.
 #pragma once
 
 #include <algorithm>
@@ -23,24 +25,24 @@ class EventQueue {
   /// First number of the second range.
   static constexpr Source kSecond = Source{1} << 31;
 
-  /// Adds `source`, idle, and all lower numbers of its range.
+  /// Adds `source` and all lower numbers of its range as idle sources.
   void add(Source source) {
     if (slot(source) >= places_.size()) places_.resize(slot(source) + 1, kAbsent);
     heap_.reserve(places_.size());
   }
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  /// The earliest source and its time; requires !empty().
+  /// The source with the earliest time, and this time. The queue must not be empty.
   [[nodiscard]] Source source() const { return static_cast<Source>(heap_[0]); }
   [[nodiscard]] Nanos time() const { return time_of(heap_[0]); }
 
-  /// The time of `source`; never() if it is idle.
+  /// Returns the time of `source`; never() if it is idle.
   [[nodiscard]] Nanos time(Source source) const {
     const std::uint32_t place = places_[slot(source)];
     return place == kAbsent ? Nanos::never() : time_of(heap_[place]);
   }
 
-  /// Sets the time of `source` to `time` (0 or later); never() makes it idle.
+  /// Sets the time of `source` to `time`, which is 0 or later. never() makes the source idle.
   void set(Source source, Nanos time) {
     const std::uint32_t place = places_[slot(source)];
     if (time.is_never()) {
@@ -59,10 +61,10 @@ class EventQueue {
   }
 
  private:
-  using Entry = Uint128;  // time in the upper half, source in the lower: one comparison orders both
+  using Entry = Uint128;  // time in the upper 64 bits, source in the lower 64 bits, so that one comparison orders both
   static constexpr std::uint32_t kAbsent = 0xFFFFFFFF;
 
-  /// Index of a source in places_: the two ranges are interleaved.
+  /// Returns the index of a source in places_, where the two ranges of numbers are interleaved.
   static std::size_t slot(Source source) { return std::rotl(source, 1); }
   static Nanos time_of(Entry entry) { return Nanos(static_cast<std::int64_t>(entry >> 64)); }
 
@@ -110,7 +112,7 @@ class EventQueue {
   }
 
   std::vector<Entry> heap_;
-  std::vector<std::uint32_t> places_;  // index in heap_, by slot()
+  std::vector<std::uint32_t> places_;  // index of each source in heap_, by slot(); kAbsent if idle
 };
 
 }  // namespace mltcp::sim

@@ -1,4 +1,4 @@
-// Weighted max-min rates and the events of flows (see flow_network.h).
+// Computes weighted max-min rates and the events of flows (see flow_network.h).
 #include "mltcp/lab/sim/flow_network.h"
 
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 namespace mltcp::sim {
 namespace {
 
-constexpr double kBytesPerNano = 1.0 / 8e9;  // per bit per second
-constexpr double kLastTime = 4e18;           // 127 years: nothing is scheduled beyond
-// Levels closer than this are considered equal, to absorb rounding.
+constexpr double kBytesPerNano = 1.0 / 8e9;  // bytes per nanosecond at a rate of 1 bit per second
+constexpr double kLastTime = 4e18;           // 127 years; later events are moved to this time
+// Levels whose ratio is smaller than this are considered equal, to absorb rounding.
 constexpr double kAlike = 1 + 1e-12;
 
 double capacity_of(Rate rate) {
@@ -24,7 +24,8 @@ double capacity_of(Rate rate) {
   return static_cast<double>(rate.bits_per_second) * kBytesPerNano;
 }
 
-/// The first whole nanosecond after `now` at which `amount` has passed at `rate` per nanosecond.
+/// Returns the first whole nanosecond, not before `now`, at which `amount` has passed at `rate` per nanosecond. Returns
+/// kLastTime at most.
 Nanos time_after(Nanos now, double amount, double rate) {
   const double wait = std::ceil(std::max(amount, 0.0) / rate);
   const double left = kLastTime - static_cast<double>(now.count);
@@ -60,7 +61,7 @@ void FlowNetwork::set_rate(LinkId id, Rate rate) {
   if (capacity == link.capacity) return;
   link.capacity = capacity;
   link.rate = static_cast<std::int64_t>(rate.bits_per_second);
-  // Idle flows are updated when they start to send.
+  // Only sending flows are members of a link. An idle flow computes its maximum rate when it starts to send.
   for (const Member& member : link.members) {
     Flow& flow = flows_[member.flow];
     for (const PathHop& hop : flow.path) links_[hop.link].demand -= hop.demand;
@@ -166,7 +167,7 @@ void FlowNetwork::send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_befo
   }
 }
 
-/// Determines the maximum rate of a flow's path, which is what the flow adds to the demand on its links.
+/// Computes the maximum rate of a flow's path. At this rate the flow counts in the demand on its links.
 void FlowNetwork::set_max(Flow& flow) {
   flow.most = std::numeric_limits<double>::infinity();
   for (const PathHop& hop : flow.path) flow.most = std::min(flow.most, links_[hop.link].capacity / hop.cost);
@@ -174,7 +175,7 @@ void FlowNetwork::set_max(Flow& flow) {
     hop.demand = static_cast<std::int64_t>(std::llround(flow.most * hop.cost / kBytesPerNano));
 }
 
-/// The flow starts to send.
+/// Makes the flow start to send.
 void FlowNetwork::enter(FlowId id) {
   Flow& flow = flows_[id];
   Group& group = groups_[flow.group];
@@ -197,7 +198,7 @@ void FlowNetwork::enter(FlowId id) {
   changed_flows_.push_back(id);
 }
 
-/// The flow stops sending.
+/// Makes the flow stop sending.
 void FlowNetwork::leave(FlowId id) {
   Flow& flow = flows_[id];
   ++counters_.events;
@@ -220,7 +221,7 @@ void FlowNetwork::leave(FlowId id) {
   flow.contended = false;
 }
 
-/// Accounts for the bytes that the flow has sent until now.
+/// Accounts for the bytes that the flow has sent since it was last settled.
 void FlowNetwork::settle(Flow& flow) {
   if (flow.state != State::sending || flow.settled == now_) return;
   const double bytes = std::min(flow.left, flow.rate * static_cast<double>((now_ - flow.settled).count));
@@ -236,7 +237,7 @@ void FlowNetwork::settle(Flow& flow) {
   flow.settled = now_;
 }
 
-/// Distributes the bytes that the flow has sent since it was last settled over the bins of the link's meter.
+/// Distributes `wire_bytes`, which the flow has sent since it was last settled, over the bins of the link's meter.
 void FlowNetwork::tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const {
   const auto duration = static_cast<double>((now_ - flow.settled).count);
   const std::uint32_t job = groups_[flow.group].job;
@@ -255,7 +256,7 @@ void FlowNetwork::settle(Group& group) {
   for (const FlowId id : group.senders) settle(flows_[id]);
 }
 
-/// Determines the group's current step of progress, and its gain there. Its flows must be settled.
+/// Updates the group's step of progress and the gain in this step. The group's flows must be settled.
 void FlowNetwork::find_gain(Group& group) {
   group.step = 0;
   group.gain = 1;
@@ -263,7 +264,7 @@ void FlowNetwork::find_gain(Group& group) {
   const double steps = options_.weight_steps;
   if (group.bytes_per_iteration > 0) {
     const double progress = group.sent / static_cast<double>(group.bytes_per_iteration) * steps;
-    // Tolerates rounding for a group that has just reached a step.
+    // The progress of a group that has just reached a step may be below the step by a rounding error.
     group.step = static_cast<std::uint32_t>(std::min(progress + 1e-9, steps - 1));
   }
   group.gain = group.augmentation.gain_at((group.step + 0.5) / steps);
@@ -300,7 +301,7 @@ void FlowNetwork::advance(Nanos time) {
       continue;
     }
     settle(flow);
-    groups_[flow.group].sent += flow.left;  // rounding error
+    groups_[flow.group].sent += flow.left;  // flow.left is a rounding error
     flow.left = 0;
     finished_.push_back({source, flow.queue.front().tag, flow.queue.front().bytes});
     flow.queue.pop_front();
@@ -315,7 +316,7 @@ void FlowNetwork::advance(Nanos time) {
 
 // Rates.
 
-/// Adds a flow to those whose rates are recomputed.
+/// Settles a flow that is sending, and adds it to the component whose rates are recomputed.
 void FlowNetwork::visit(FlowId id) {
   Flow& flow = flows_[id];
   if (flow.visit == visit_ || flow.state != State::sending) return;
@@ -355,7 +356,7 @@ void FlowNetwork::allocate() {
     settle(groups_[id]);
     const double before = groups_[id].gain;
     find_gain(groups_[id]);
-    // Other flows of the group use a changed gain from now on, too.
+    // If the gain has changed, recompute the rates of the group's flows outside this component as well.
     if (groups_[id].gain != before)
       for (const FlowId flow : groups_[id].senders)
         if (flows_[flow].visit != visit_ && flows_[flow].contended) changed_flows_.push_back(flow);
@@ -378,7 +379,7 @@ void FlowNetwork::allocate() {
   for (const GroupId id : component_groups_) schedule_gain(id);
 }
 
-/// Updates whether the link limits flows, and how long it has been contended.
+/// Updates whether the demand on the link exceeds its rate, and for how long the link has been contended.
 void FlowNetwork::judge(Link& link) {
   link.tight = link.demand > link.rate;
   bool contended = false;
@@ -397,8 +398,8 @@ void FlowNetwork::push(double level, std::uint32_t source) {
   });
 }
 
-/// Progressive filling: all flows of the component increase in proportion to their weights, until a link of theirs is
-/// full or they reach the maximum rate of their path.
+/// Progressive filling: the rates of all flows of the component increase in proportion to their weights. The rate of a
+/// flow stops increasing when a link of its path is full, or at the maximum rate of the path.
 void FlowNetwork::fill() {
   constexpr std::uint32_t flows_from = EventQueue::kSecond;
   const auto later = [](const Level& a, const Level& b) {
@@ -417,7 +418,7 @@ void FlowNetwork::fill() {
   }
   for (const FlowId id : component_) {
     Flow& flow = flows_[id];
-    bool held = false;  // limited by a tight link before it reached its path's maximum
+    bool held = false;  // whether a tight link limits the flow at or below the maximum rate of its path
     bool free = true;
     for (const PathHop& hop : flow.path) {
       const Link& link = links_[hop.link];
@@ -446,7 +447,7 @@ void FlowNetwork::fill() {
     Link& link = links_[next.source];
     if (link.unfrozen == 0) continue;
     const double at = std::max(link.left, 0.0) / link.weight;
-    if (at > next.level * kAlike) {  // flows have stopped since, so that the link fills up later
+    if (at > next.level * kAlike) {  // other flows have stopped increasing, so the link fills up later
       push(at, next.source);
       continue;
     }
@@ -470,7 +471,7 @@ void FlowNetwork::freeze(Flow& flow, double rate) {
   }
 }
 
-/// Schedules the next change of the group's gain, if it affects any rate.
+/// Schedules the next change of the group's gain, if a contended flow of the group is sending.
 void FlowNetwork::schedule_gain(GroupId id) {
   Group& group = groups_[id];
   Nanos at = Nanos::never();
@@ -509,7 +510,7 @@ FlowNetwork::LinkUse FlowNetwork::use(LinkId id) {
   return use;
 }
 
-/// Bytes that the flow has sent since it was last settled.
+/// Returns the bytes that the flow has sent since it was last settled, as of `time`.
 double FlowNetwork::unsettled_at(const Flow& flow, Nanos time) {
   if (flow.state != State::sending) return 0;
   return std::min(flow.left, flow.rate * static_cast<double>((time - flow.settled).count));

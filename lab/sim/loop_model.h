@@ -1,12 +1,12 @@
-// Model of the polling loops of real hosts and switches. By default the simulator processes packets at once. A real
-// loop that shares its CPU sleeps between rounds, and the machine ends each sleep late (transport/poll_loop.h,
-// lab/realtime/soft_switch.h). The model shows, in virtual time, the effect on packet spacing, round trips and
+// Model of the polling loops of real hosts and switches. Without it, the simulator processes packets at once. A real
+// loop that shares its CPU sleeps between rounds, and the operating system ends each sleep late (transport/poll_loop.h,
+// lab/realtime/soft_switch.h). The model shows, in virtual time, the effect on packet spacing, round-trip times and
 // acknowledgements.
 //
-// After a loop has moved a packet, it polls for a few more rounds, and then sleeps until the next deadline, but at most
-// for `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
-// random time: `late_min` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
-// machine stalls a loop for longer.
+// After a loop has moved a packet, it polls for a few more rounds. Then it sleeps until the next deadline, but at most
+// for `nap`. If it has been idle for a while, it blocks until a packet arrives or a deadline passes. Every sleep ends
+// late by a random time: `late_min` plus an exponentially distributed time, `late_mean` on average in total.
+// Occasionally a loop stalls for longer.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@
 
 namespace mltcp::sim {
 
-/// Draws random lateness of sleeps.
+/// Draws random times by which sleeps end late.
 class Lateness {
  public:
   Lateness(const fabric::LoopModel& model, Random random) : model_(model), random_(random) {}
 
-  /// Draws the lateness of a sleep that should take `wanted`.
+  /// Draws the time by which a sleep of duration `wanted` ends late.
   Nanos draw(Nanos wanted) {
     Nanos late = model_.late_min + exponential(model_.late_mean - model_.late_min);
     if (model_.stall_every.count > 0 &&
@@ -44,13 +44,14 @@ class Lateness {
   Random random_;
 };
 
-/// The polling times of a loop that always naps, as switches do: packets do not end its naps.
+/// The polling times of a loop that always sleeps for `nap` between polls, as switches do. Packets do not end its
+/// sleeps.
 class Looks {
  public:
   Looks(const fabric::LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
 
-  /// The first polling time at or after `time`. Forgets polling times before `now`, which must not decrease between
-  /// calls.
+  /// Returns the first polling time at or after `time`. Forgets polling times before `now`, which must not decrease
+  /// between calls.
   Nanos at_or_after(Nanos time, Nanos now) {
     while (!times_.empty() && times_.front() < now) {
       latest_gone_ = times_.front();
@@ -60,14 +61,14 @@ class Looks {
       if (look >= time) return look;
     Nanos last = times_.empty() ? latest_gone_ : times_.back();
     do {
-      // After a long pause only the last polling times are needed.
+      // After a long pause only the last polling times matter, so skip the others.
       constexpr std::int64_t naps = 16;
       last = std::max(last, time - nap_ * naps) + nap_ + lateness_.draw(nap_);
       times_.push_back(last);
     } while (last < time);
     return last;
   }
-  /// The last polling time before `now`.
+  /// Returns the last polling time before `now`.
   [[nodiscard]] Nanos before(Nanos now) {
     at_or_after(now, now);
     return latest_gone_;

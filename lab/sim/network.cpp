@@ -19,9 +19,10 @@ constexpr std::uint32_t kOverheadBytes = 42;
 constexpr std::uint32_t kBurstPackets = 32;
 constexpr std::uint32_t kEmptyPlace = 0xFFFFFFFF;
 
-// Parameters of modelled machines' loops: those of transport/poll_loop.cpp with Idle::sleep.
-constexpr Nanos kAwakeAfterPacket{6'000};   // idle rounds before a sleep
-constexpr Nanos kNapsAfterPacket{200'000};  // instead of waiting for the next packet
+// Parameters of modelled polling loops. They equal those of transport/poll_loop.cpp with Idle::sleep.
+constexpr Nanos kAwakeAfterPacket{6'000};  // for this time after the last packet, a loop polls continuously
+// For this time after the last packet, a loop sleeps at most `nap`; then it blocks.
+constexpr Nanos kNapsAfterPacket{200'000};
 constexpr Nanos kNotWorthANap{5'000};
 
 const NetworkOptions& checked(const NetworkOptions& options) {
@@ -178,7 +179,7 @@ void Network::share_loop(Host& host, const Host& other) {
 void Network::set_loop(Switch at, std::span<const LinkId> outgoing) {
   check_switch(at);
   if (!options_.machines.network_switch.on()) return;
-  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // after those of hosts
+  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // streams with lower numbers belong to hosts
   SwitchLoop loop{
       .looks = {options_.machines.network_switch, Random::stream(options_.machines.seed, first_stream + at)},
       .incoming = {},
@@ -292,7 +293,7 @@ Bytes Network::queue_bytes(LinkId id) const {
   return bytes;
 }
 
-/// Processes the deliveries of link `id` at this instant.
+/// Processes the deliveries of link `id` at now().
 void Network::deliver(LinkId id) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
@@ -308,8 +309,8 @@ void Network::deliver(LinkId id) {
   schedule(id);
 }
 
-/// Processes all packets that have arrived at a switch since its loop last polled. Like the software switch, it assumes
-/// that a port's frames have arrived evenly spaced since then.
+/// Processes all packets that have arrived at a switch since its loop last polled. Assumes, like the software switch,
+/// that the frames of each port have arrived evenly spaced since the last poll.
 void Network::deliver_to_loop(const Node& node) {
   SwitchLoop& loop = switch_loops_[node.loop];
   const Nanos before = std::min(loop.looks.before(now_), now_);
@@ -345,15 +346,15 @@ void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
   }
 }
 
-/// The link of `group` for the packet's flow.
+/// Returns the link of `group` on which the packet's flow is sent.
 Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
   const std::uint64_t flow = join(address_hashes_[packet->source], address_hashes_[packet->destination],
                                   wire::peek_connection(packet->bytes()));
   return group.links[pick_link(flow, group.seed, group.links.size())];
 }
 
-/// Offers `packet`, delivered by link `from`, to link `id`; frees it if it is not admitted. Returns its departure, if
-/// that is known already.
+/// Offers `packet`, which link `from` has delivered, to link `id`. Frees the packet if the link does not admit it.
+/// Returns the time of departure; 0 if link `id` has priority classes, because the time is not known yet.
 Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
@@ -374,13 +375,14 @@ Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   return admission.departure;
 }
 
-/// Counts a packet that leaves at `departure` in the link's meter.
+/// Counts a packet, which leaves the queue at `departure`, in the meter of the link.
 void Network::count(LinkState& state, Packet* packet, Nanos departure) {
   if (packet->corrupted) return;
   if (const auto tag = wire::peek_job_tag(packet->bytes())) state.meter->add(tag->job, packet->wire_bytes, departure);
 }
 
-// Links with classes. As for links without, except that a packet's faults are decided when its transmission starts.
+// Links with priority classes. Their faults are decided when a packet's transmission starts. In all else they behave
+// like links without classes.
 
 void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
   LinkState& state = links_[id];
@@ -404,7 +406,8 @@ void Network::deliver_by_class(LinkId id) {
   transmit(id);
 }
 
-/// Starts the transmissions that are possible on a link at this instant, and notifies those that wait for its buffer.
+/// Starts all transmissions that are possible on a link at now(). Schedules hosts that wait for room in their transmit
+/// queue, and sends pause requests to incoming links.
 void Network::transmit(LinkId id) {
   LinkState& state = links_[id];
   while (const auto start = state.priority->start(now_)) {
@@ -445,7 +448,7 @@ void Network::schedule(LinkId id) {
     next = state.priority->next_event();
   } else {
     next = state.link.next_delivery();
-    // Prefetched some events before its delivery, because many packets may be alive.
+    // Prefetch the packet some events before its delivery. If many packets are in flight, it is no longer in the cache.
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
   if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {
@@ -475,7 +478,7 @@ void Network::arrive(Host& host, Packet* packet) {
   host.arrived_last_ = packet;
 }
 
-// Machines with modelled loops (loop_model.h, and PollLoop::run()).
+// Machines whose polling loops are modelled (see loop_model.h and PollLoop::run()).
 
 /// Schedules the machine's next poll, after `host` has been polled.
 void Network::plan(Machine& machine, Host& host) {
@@ -489,7 +492,7 @@ void Network::plan(Machine& machine, Host& host) {
   Nanos due = Nanos::never();
   for (const std::uint32_t number : machine.hosts) {
     const Host& other = hosts_[number];
-    if (other.polled_at_ != now_) continue;  // it will be polled at this instant, too
+    if (other.polled_at_ != now_) continue;  // this host is due at now(), but has not been polled yet
     due = std::min({due, other.deadline_, other.room_at_});
     if (other.woken_ || other.arrived_ != nullptr) due = now_;
   }
@@ -510,7 +513,7 @@ void Network::plan(Machine& machine, Host& host) {
     events_.set(EventQueue::kSecond + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
 }
 
-/// A packet has arrived for the machine, or a poll is requested.
+/// Moves the machine's next poll to an earlier time, because a packet has arrived or (`at_once`) a poll is requested.
 void Network::rouse(Machine& machine, bool at_once) {
   Nanos look = machine.look;
   if (at_once || now_ <= machine.asleep_from)
@@ -529,18 +532,18 @@ void Network::poll(Host& host) {
   host.deadline_ = Nanos::never();
   Nanos deadline;
   if (host.pollable_ == nullptr) [[unlikely]] {
-    plan(machines_[host.machine_], host);  // only in a shared loop can a host have nothing attached
+    plan(machines_[host.machine_], host);  // only a host in a shared loop is polled without a Pollable
     return;
   }
   try {
     deadline = host.pollable_->poll(now_);
   } catch (...) {
-    // Otherwise the host would still be due now, and the next run() could not proceed.
+    // If the host stayed due at now(), the next run() could not proceed.
     events_.set(EventQueue::kSecond + host.number_, Nanos::never());
     throw;
   }
-  if (host.pollable_ == nullptr) return;                // it has detached itself
-  host.deadline_ = std::min(host.deadline_, deadline);  // it may have attached another Pollable
+  if (host.pollable_ == nullptr) return;                // poll() has detached the Pollable
+  host.deadline_ = std::min(host.deadline_, deadline);  // poll() may have attached another Pollable
   if (host.active_ || host.idle_since_ != now_) {
     host.idle_since_ = now_;
     host.idle_polls_ = 0;
@@ -569,14 +572,14 @@ void Network::schedule(Host& host) {
 
 // The hosts' datapath.
 
-/// Number of packets of `host` that are waiting or being sent.
+/// Returns the number of packets of `host` that are waiting or being sent.
 std::size_t Network::transmit_queue(Host& host) {
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.queue_packets(now_);
   while (!host.departures_.empty() && host.departures_.front() <= now_) host.departures_.pop();
   return host.waiting_ + host.departures_.size();
 }
 
-/// When the full transmit queue will have room for a burst; never() if transmit() will detect that.
+/// Returns when the full transmit queue will have room for a burst; never() if transmit() detects it.
 Nanos Network::time_of_room(Host& host) {
   const std::size_t most = options_.transmit_queue_packets - kBurstPackets;
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(most, now_);
@@ -628,7 +631,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;
   if (taken == room && taken < packets.size()) {
-    // Not at the first departure: polling for every packet would cost more than the packet.
+    // Wait for room for a whole burst. A poll at each departure would cost more than sending the packet.
     host.room_at_ = time_of_room(host);
     if (host.machine_ == Host::kNoMachine) [[likely]]
       schedule(host);

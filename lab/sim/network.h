@@ -1,35 +1,34 @@
 // A network in virtual time: hosts, switches and links that carry the packets of real endpoints.
 //
-// Hosts run any attached Pollable, normally a shard of the transport; switches forward by a table from destination host
-// to link; links are fabric::Link. Time jumps from event to event, so the cost depends on the number of packets and not
-// on the simulated time. Equal inputs give bit-identical results on every machine.
+// A host runs any attached Pollable, normally a shard of the transport. A switch forwards by a table from destination
+// host to link. Time jumps from event to event, so the cost depends on the number of packets and not on the simulated
+// time. Equal inputs give bit-identical results on every machine.
 //
-// Order of events. At each instant, first all deliveries of links are processed (links in order of creation), then the
-// hosts that must be polled (in order of creation). A packet sent by a poll arrives later than now, so all packets that
-// reach a host at one instant are available in its first poll of that instant.
+// Order of events. At each instant, the network first processes all deliveries of links, in order of the links'
+// creation. Then it polls the hosts that are due, in order of the hosts' creation. A packet sent by a poll arrives
+// later than now. So all packets that reach a host at one instant are available in its first poll of that instant.
 //
-// A host is polled: when a Pollable is attached; when packets have arrived; at the deadline that its last poll
-// returned; on wake(); and when its transmit queue, after it has refused packets, has room for a full burst again. If
-// the deadline is at or before now, the host is polled again at this instant, after the other hosts that are due. The
-// same holds if a poll took some, but not all, of the packets that had arrived. run() throws RunError that names the
-// host if it is polled `kMaxIdlePolls` times at one instant without receiving or sending a packet, or if it leaves
-// arrived packets unread.
+// A host is polled when a Pollable is attached, when packets have arrived, at the deadline that its last poll returned,
+// on wake(), and when a transmit queue that has refused packets has room for a full burst again. If the deadline is at
+// or before now, or if a poll took only some of the packets that had arrived, the host is polled again at this instant,
+// after the other hosts that are due. run() throws RunError with the name of the host if the host is polled
+// `kMaxIdlePolls` times at one instant without receiving or sending a packet.
 //
-// If polling loops are modelled (loop_model.h), a host is polled when its machine's loop runs, that is, later.
+// If polling loops are modelled (loop_model.h), a host is polled when the loop of its machine runs, which is later.
 //
-// Several paths. A switch with several links toward a destination has a group of them (equal-cost multi-path, RFC 2992)
-// and picks one by a hash of both addresses and the packet's destination connection, which replaces the UDP source port
-// of real networks. So each direction of a connection stays on one path. Each switch hashes with its own seed;
-// otherwise all switches would make the same choice.
+// Several paths. If a switch has several links toward a destination, these links form a group (equal-cost multi-path,
+// RFC 2992). The switch picks a link by a hash of both addresses and of the packet's destination connection. The
+// connection replaces the UDP source port, which real networks use. So each direction of a connection stays on one
+// path. Each switch hashes with a different seed, because with equal seeds all switches would make the same choice.
 //
-// Links are fabric::Link or, on request, the slower fabric::PriorityLink with priority classes, memory shared by the
-// links of a switch, and pauses (PFC). A pause takes effect at the far end of a link when a frame of 64 bytes has
-// travelled back: after the link's delay and the frame's serialisation time. Other packets do not delay it.
+// Links are fabric::Link or, on request, the slower fabric::PriorityLink with priority classes, memory that the links
+// of a switch share, and pauses (PFC). A pause takes effect at the sender of a link after the time in which a frame of
+// 64 bytes travels back: the link's delay and the frame's serialisation time. Other packets do not delay this frame.
 //
-// fabric::Link decides about faults and marks: a corrupted packet has one random bit of its real bytes flipped, a
-// duplicate is a separate copy, a marked ECN-capable packet is set to CE.
+// fabric::Link decides about faults and marks. The network flips one random bit of the real bytes of a corrupted
+// packet, copies a duplicated packet, and sets CE in a marked packet.
 //
-// A network is single-threaded. Several may run in different threads.
+// A network is single-threaded. Several networks may run in different threads.
 #pragma once
 
 #include <cstddef>
@@ -58,36 +57,39 @@
 namespace mltcp::sim {
 
 struct NetworkOptions {
-  std::uint32_t mtu = 1500;  ///< IP packet size, 576 to 9000
-  /// Hosts accept virtual payloads (see TxPacket::payload).
+  std::uint32_t mtu = 1500;  ///< maximum size of an IP packet in bytes, 576 to 9000
+  /// Whether hosts accept virtual payloads (see TxPacket::payload).
   bool virtual_payload = false;
-  /// Maximum number of packets waiting for, or being sent on, a host's link, 32 or more. send() accepts no more.
+  /// Maximum number of packets in the transmit queue of a host, waiting or being sent; 32 or more. If the queue is
+  /// full, send() accepts no more packets.
   std::uint32_t transmit_queue_packets = 1024;
-  /// Model of the polling loops of hosts, and of switches given to set_loop(). Off: packets are processed at once. It
-  /// cannot be combined with links of several classes.
+  /// Model of the polling loops of hosts, and of switches for which set_loop() is called. If it is off, packets are
+  /// processed at once. It cannot be combined with links of several classes.
   fabric::MachineModel machines;
 };
 
 /// Counters since the network was created.
 struct NetworkCounters {
-  std::uint64_t packet_hops = 0;   ///< deliveries by links
-  std::uint64_t sent_packets = 0;  ///< accepted by hosts' send(), including those dropped as invalid or undeliverable
-  std::uint64_t unknown_destination = 0;  ///< dropped: no host has the address, or no route leads to it
-  /// Dropped: longer than the limits, or virtual without NetworkOptions::virtual_payload.
+  std::uint64_t packet_hops = 0;  ///< number of deliveries by links
+  /// Packets that send() accepted, including those dropped as invalid or undeliverable.
+  std::uint64_t sent_packets = 0;
+  std::uint64_t unknown_destination = 0;  ///< packets dropped because no host has the address, or no route leads to it
+  /// Packets dropped because they exceed the maximum length, or because they have a virtual payload without
+  /// NetworkOptions::virtual_payload.
   std::uint64_t invalid_packets = 0;
-  std::uint64_t unattached_host = 0;   ///< dropped on arrival: no Pollable is attached to the host
-  std::uint64_t received_packets = 0;  ///< returned by hosts' receive()
+  std::uint64_t unattached_host = 0;   ///< packets dropped on arrival because no Pollable is attached to the host
+  std::uint64_t received_packets = 0;  ///< packets that receive() returned
 };
 
-/// The hash of a flow from `source` to connection `connection` at `destination`; groups pick a link by it.
+/// Returns the hash of a flow from `source` to connection `connection` at `destination`. Groups use it to pick a link.
 std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection);
-/// Index of the link that a group with `seed` and `links` links (above 0) picks for a flow.
+/// Returns the index of the link that a group with `seed` and `links` links, 1 or more, picks for a flow.
 std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links);
 
 class Network;
 
-/// A host: the datapath of the Pollable attached to it. It has one address and sends on one link, its own or shared
-/// with other hosts, which are then ports of one machine.
+/// A host: the datapath of the Pollable attached to it. A host has one address and sends on one link. Hosts that share
+/// a link are ports of one machine.
 class Host final : public PacketIo {
  public:
   Host(Network& network, std::uint32_t number, const Address& address)
@@ -97,7 +99,7 @@ class Host final : public PacketIo {
   Host& operator=(const Host&) = delete;
 
   [[nodiscard]] const Address& address() const { return address_; }
-  /// Sequence number among the network's hosts, from 0.
+  /// Returns the number of the host, in order of creation, from 0.
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
   [[nodiscard]] const Limits& limits() const override;
@@ -113,23 +115,25 @@ class Host final : public PacketIo {
   std::uint32_t number_;
   std::uint32_t uplink_ = kNoLink;
   Pollable* pollable_ = nullptr;
-  // Linked lists, through Packet::next.
+  // Linked lists of packets (see Packet::next).
   Packet* arrived_ = nullptr;
   Packet* arrived_last_ = nullptr;
-  Packet* lent_ = nullptr;  // packets returned by the last receive()
+  Packet* lent_ = nullptr;  // packets lent to the Pollable by the last receive()
   Nanos deadline_ = Nanos::never();
-  Nanos room_at_ = Nanos::never();  // when the full transmit queue, having refused packets, will have room again
-  // How the length of the transmit queue is determined: from the link, if it is the host's own; by the departure times
-  // recorded here, if the link is shared; by counting packets, if departures are not known in advance.
+  Nanos room_at_ = Nanos::never();  // when a transmit queue that has refused packets will have room again
+  // How the length of the transmit queue is determined. link: the link counts, because only this host uses it.
+  // departures: the host stores the departure times, because the link is shared. packets: the host counts its packets,
+  // because departures are not known in advance.
   enum class Counting : std::uint8_t { link, departures, packets };
   Counting counting_ = Counting::link;
-  bool refused_ = false;  // with Counting::packets: the transmit queue has refused packets since it had room
+  // With Counting::packets: whether the transmit queue has refused packets since it last had room.
+  bool refused_ = false;
   std::size_t waiting_ = 0;
   GrowableRing<Nanos> departures_;
   bool woken_ = false;
-  bool active_ = false;  // a packet was received or sent during the current poll
+  bool active_ = false;  // whether a packet was received or sent during the current poll
   std::uint32_t machine_ = kNoMachine;
-  Nanos polled_at_ = Nanos(-1);  // only if loops are modelled
+  Nanos polled_at_ = Nanos(-1);  // time of the last poll, if loops are modelled
   std::uint32_t idle_polls_ = 0;
   Nanos idle_since_ = Nanos(-1);
   Address address_;
@@ -137,7 +141,8 @@ class Host final : public PacketIo {
 
 class Network {
  public:
-  /// Maximum number of consecutive idle polls of a host at one instant; then run() throws.
+  /// Maximum number of consecutive polls of a host at one instant without receiving or sending a packet. At this number
+  /// run() throws.
   static constexpr std::uint32_t kMaxIdlePolls = 10'000;
 
   using Switch = std::uint32_t;
@@ -150,99 +155,104 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Set-up. Everything created here lives as long as the network. All functions throw InputError for invalid arguments.
+  // Set-up. Everything created here exists as long as the network. All functions throw InputError for invalid
+  // arguments.
 
-  /// Adds a host. The address must not be in use. The reference stays valid.
+  /// Adds a host. No other host may have the same address. The reference stays valid.
   Host& add_host(const Address& address);
   Switch add_switch();
-  /// Adds a switch whose outgoing links share a memory. Create them by add_priority_link(), with PFC the incoming
-  /// links, too.
+  /// Adds a switch whose outgoing links share a memory. Create these links by add_priority_link(). With PFC, create the
+  /// incoming links by add_priority_link() as well.
   Switch add_switch(const fabric::SwitchMemoryConfig& memory);
-  /// If loops are modelled: one loop polls `host` and `other`, as ports of one machine.
+  /// If loops are modelled, makes one loop poll `host` and `other`, as ports of one machine.
   void share_loop(Host& host, const Host& other);
-  /// If loops are modelled: a loop forwards the packets of switch `at`. Call it after all links of the switch exist;
-  /// these must have one class. `outgoing`: the switch's outgoing links.
+  /// If loops are modelled, adds a loop that forwards the packets of switch `at`. `outgoing` are the switch's outgoing
+  /// links. Call it after all links of the switch exist. These links must have one class.
   void set_loop(Switch at, std::span<const LinkId> outgoing);
-  /// Creates the link on which `host` sends, to `far_end`. A host has one such link.
+  /// Creates the link on which `host` sends, to switch `far_end`. A host has exactly one such link.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
-  /// Makes `host` send on an existing link, which several hosts may share. Each host has its own transmit queue;
-  /// packets leave in the order in which they were sent.
+  /// Makes `host` send on an existing link, which several hosts may share. Each host has a separate transmit queue.
+  /// Packets leave in the order in which the hosts sent them.
   void connect(Host& host, LinkId link);
-  /// Creates a link with a queue to `far_end`. Packets enter it by a route.
+  /// Creates a link with a queue to switch `far_end`. Packets enter the link by a route.
   LinkId add_link(Switch far_end, const fabric::LinkConfig& config);
-  /// Creates a link with a queue for each of `classes` (see fabric::PriorityLink) from switch `from`, or from hosts
-  /// that connect() joins to it. If `to` has a memory with PFC, `headroom` bytes are reserved there for each class.
+  /// Creates a link to switch `to` with a queue for each of `classes` (see fabric::PriorityLink). Its sender is switch
+  /// `from` or, without `from`, the hosts that connect() joins to it. If `to` has a memory with PFC, `headroom` bytes
+  /// are reserved in this memory for each class.
   LinkId add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
                            std::uint32_t classes, Bytes headroom = 0);
   /// Forwards packets for `destination` at switch `at` on `link`.
   void route(Switch at, const Host& destination, LinkId link);
-  /// Creates a group of one or more links over which flows are spread.
+  /// Creates a group of one or more links. A switch distributes flows over these links by a hash with `seed`.
   Group add_group(std::span<const LinkId> links, std::uint64_t seed);
   /// Forwards packets for `destination` at switch `at` on a link of `group`.
   void route_group(Switch at, const Host& destination, Group group);
-  /// Delivers packets at switch `at` to `destination`.
+  /// Delivers packets for `destination` that reach switch `at`.
   void route_to_host(Switch at, const Host& destination);
-  /// Counts each job's bytes over `link`: wire bytes of packets with a job tag (wire::peek_job_tag), at departure. The
-  /// meter belongs to the caller and must outlive the network's runs.
+  /// Counts the bytes of each job over `link` in `meter`: wire bytes of packets with a job tag (wire::peek_job_tag),
+  /// when they leave the queue. The caller owns the meter, which must outlive the network's runs.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
-  /// Runs `pollable` on `host` from now on, in place of any other. It is first polled at now(), and must live until it
-  /// is detached or the network no longer runs.
+  /// Attaches `pollable` to `host` and replaces any other Pollable. `pollable` is first polled at now(). It must stay
+  /// valid until it is detached or the network no longer runs.
   void attach(Host& host, Pollable& pollable);
-  /// Removes the host's Pollable. From now on packets for the host are dropped, including those that have arrived.
+  /// Removes the host's Pollable. From now() on, packets for the host are dropped, including those that have arrived
+  /// but were not received.
   void detach(Host& host);
-  /// Polls `host` at now(), for an external event. May be called from within any host's poll. Does nothing if no
-  /// Pollable is attached.
+  /// Polls `host` at now(), because of an external event. May be called from within the poll of any host. Does nothing
+  /// if no Pollable is attached.
   void wake(Host& host);
 
-  // Running. Both functions throw RunError if a host makes no progress, and pass on exceptions of a Pollable.
+  // Running. run() and run_until() throw RunError if a host makes no progress, and pass on exceptions of a Pollable.
 
-  /// Processes all events up to and including `until`, or up to the poll after which `stop` returns true. `stop` is
-  /// called after every poll of a host, and may be empty. Returns whether `stop` ended the run. Afterwards now() is
-  /// `until`, or the time of that poll, or the time of the last event if `until` is Nanos::never().
+  /// Processes all events up to and including `until`. Calls `stop`, unless it is empty, after every poll of a host,
+  /// and ends the run if `stop` returns true. Returns whether `stop` ended the run. Afterwards now() is the time of
+  /// that poll, or `until`, or the time of the last event if `until` is Nanos::never().
   bool run(Nanos until, const std::function<bool()>& stop);
   void run_until(Nanos until) { run(until, nullptr); }
 
-  /// Virtual time; starts at 0 and never decreases.
+  /// Returns the virtual time. It starts at 0 and never decreases.
   [[nodiscard]] Nanos now() const { return now_; }
-  /// Time of the next event; never() if there is none.
+  /// Returns the time of the next event; never() if there is none.
   [[nodiscard]] Nanos next_event() const { return events_.empty() ? Nanos::never() : events_.time(); }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
   [[nodiscard]] const fabric::LinkCounters& link_counters(LinkId id) const {
     return links_[id].priority ? links_[id].priority->counters() : links_[id].link.counters();
   }
   [[nodiscard]] const fabric::LinkConfig& link_config(LinkId id) const { return links_[id].link.config(); }
-  /// A link that add_priority_link() created, to read its queues.
+  /// Returns a link that add_priority_link() created, for reading its queues.
   [[nodiscard]] const fabric::PriorityLink& priority_link(LinkId id) const { return *links_[id].priority; }
-  /// Bytes that wait for a link or are being sent on it at now(), in all classes together.
+  /// Returns the bytes of all classes that wait for a link or are being sent on it at now().
   [[nodiscard]] Bytes queue_bytes(LinkId id) const;
-  /// The memory of a switch that has one.
+  /// Returns the memory of a switch that was created with one.
   [[nodiscard]] const fabric::SwitchMemory& memory(Switch at) const { return *nodes_[at].memory; }
-  /// A link with one class, to read its counters and queue. Only the network may offer or take packets.
+  /// Returns a link with one class, for reading its counters and its queue. Only the network may offer packets to it or
+  /// take packets from it.
   [[nodiscard]] fabric::Link& link(LinkId id) { return links_[id].link; }
   [[nodiscard]] const fabric::Link& link(LinkId id) const { return links_[id].link; }
-  /// The link on which `host` sends.
+  /// Returns the link on which `host` sends.
   [[nodiscard]] fabric::Link& uplink(const Host& host) { return links_[host.uplink_].link; }
-  /// Packets on links, or received by hosts and not yet returned.
+  /// Returns the number of packets on links, or received by hosts and not yet released.
   [[nodiscard]] std::size_t packets_inside() const { return pool_.alive(); }
-  /// Memory allocated for packets: grows to the maximum needed so far.
+  /// Returns the bytes of memory allocated for packets. It grows to the maximum needed so far.
   [[nodiscard]] std::size_t packet_memory_bytes() const { return pool_.memory_bytes(); }
 
  private:
   friend class Host;
   static constexpr std::uint32_t kNoRoute = 0xFFFFFFFF;
   static constexpr std::uint32_t kNoLoop = 0xFFFFFFFF;
-  static constexpr std::uint32_t kHere = 0xFFFFFFFE;  // table entry: the packet has arrived
-  // Table entries from here on are groups; lower ones are links.
+  static constexpr std::uint32_t kHere = 0xFFFFFFFE;  // entry of Node::next at which a packet has arrived
+  // Entries of Node::next from this number on are groups. Lower entries are links.
   static constexpr std::uint32_t kFirstGroup = 0x80000000;
 
   struct Node {
-    std::vector<std::uint32_t> next;  // by destination host: a link, a group, `kHere` or `kNoRoute`
+    // Routing table by destination host: number of a link or group, `kHere` or `kNoRoute`.
+    std::vector<std::uint32_t> next;
     std::unique_ptr<fabric::SwitchMemory> memory;
-    std::vector<std::uint32_t> incoming;  // incoming links, by their ingress number in `memory`
-    std::uint32_t loop = kNoLoop;         // index in switch_loops_
+    std::vector<std::uint32_t> incoming;  // numbers of incoming links, in order of their ingress numbers in `memory`
+    std::uint32_t loop = kNoLoop;         // index of the switch's loop in switch_loops_
   };
-  /// The polling loop of a switch, if modelled.
+  /// The polling loop of a switch, if loops are modelled.
   struct SwitchLoop {
     Looks looks;
     std::vector<LinkId> incoming;
@@ -253,16 +263,17 @@ class Network {
     };
     std::vector<Arrival> arrivals;  // scratch
   };
-  /// The polling loop of a machine with one or more hosts, if modelled.
+  /// The polling loop of a machine with one or more hosts, if loops are modelled.
   struct Machine {
     Lateness lateness;
     std::vector<std::uint32_t> hosts;
     Nanos polled_at = Nanos(-1);
-    Nanos busy_at = Nanos(-1'000'000'000);  ///< when a packet was last moved
-    Nanos asleep_from{};                    ///< until then it polls continuously
-    bool waits = false;                     ///< blocks until a packet or `look`, instead of napping
-    Nanos late{};                           ///< lateness of its current sleep; below 0: not drawn yet
-    Nanos look = Nanos::never();            ///< next time at which it polls
+    Nanos busy_at = Nanos(-1'000'000'000);  ///< when the loop last moved a packet
+    Nanos asleep_from{};                    ///< until this time the loop polls continuously
+    /// Whether the loop blocks until a packet arrives or until `look`, instead of sleeping at most `nap`.
+    bool waits = false;
+    Nanos late{};                 ///< time by which the current sleep ends late; below 0: not drawn yet
+    Nanos look = Nanos::never();  ///< time of the next poll
   };
   struct LinkGroup {
     std::vector<LinkId> links;
@@ -275,10 +286,11 @@ class Network {
     fabric::Link link;
     Switch far_end;
     fabric::UsageMeter* meter = nullptr;
-    std::unique_ptr<fabric::PriorityLink> priority;            // used instead of `link`
-    Switch near_end = kNoSwitch;                               // sender of a priority link; none: hosts
-    std::uint32_t ingress = fabric::SwitchMemory::kNoIngress;  // ingress number in the memory of the far end
-    std::uint32_t near_loop = kNoLoop;                         // index of the sending switch's loop
+    std::unique_ptr<fabric::PriorityLink> priority;  // link with priority classes; if null, `link` is used
+    // Switch that sends on a priority link; kNoSwitch if hosts send on it.
+    Switch near_end = kNoSwitch;
+    std::uint32_t ingress = fabric::SwitchMemory::kNoIngress;  // ingress number of the link in the memory of `far_end`
+    std::uint32_t near_loop = kNoLoop;                         // index of the sending switch's loop in switch_loops_
   };
 
   void check_switch(Switch at) const;
@@ -313,17 +325,16 @@ class Network {
   PacketIo::Limits limits_;
   Nanos now_;
   NetworkCounters counters_;
-  EventQueue events_;  // links, then from EventQueue::kSecond on hosts
+  EventQueue events_;  // event sources: links by number, hosts from EventQueue::kSecond on
   PacketPool pool_;
   std::vector<LinkState> links_;
   std::vector<Node> nodes_;
   std::vector<LinkGroup> groups_;
   std::deque<Host> hosts_;
-  std::vector<Machine> machines_;  // empty unless modelled; host loops
+  std::vector<Machine> machines_;  // polling loops of hosts; empty if loops are not modelled
   std::vector<SwitchLoop> switch_loops_;
   std::vector<std::uint64_t> address_hashes_;  // hashes of the addresses of hosts_
-  std::vector<std::uint32_t>
-      table_;  // hash table of hosts by address: open addressing, a power of two in size, at most half full
+  std::vector<std::uint32_t> table_;           // open-addressing hash table of hosts by address, at most half full
 };
 
 }  // namespace mltcp::sim

@@ -1,4 +1,4 @@
-// Slabs of packet slots (see packet_pool.h).
+// Allocates slots for packets in slabs (see packet_pool.h).
 #include "mltcp/lab/sim/packet_pool.h"
 
 #include <algorithm>

@@ -1,8 +1,9 @@
-// The simulator's packets and their pool: slots of two sizes with LIFO free lists, which reuse the slot freed last,
-// because it is most likely in the CPU cache. Memory grows to the maximum number of packets that exist at once and is
-// never returned.
+// The simulator's packets and their pool. The pool has slots of two sizes, each with a LIFO free list. So it reuses the
+// slot freed last, which is most likely in the CPU cache. Memory grows to the maximum number of packets that exist at
+// once. It is freed only with the pool.
 //
-// With AddressSanitizer free slots are poisoned, so that it detects reads of a received packet after its release.
+// With AddressSanitizer, free slots are poisoned. So AddressSanitizer detects reads of a received packet after its
+// release.
 #pragma once
 
 #include <array>
@@ -18,17 +19,17 @@ namespace mltcp::sim {
 
 /// A packet in flight, followed in memory by the real bytes of its UDP payload.
 struct Packet {
-  Packet* next = nullptr;  ///< in the list that holds the packet: free, received, or lent to the receiver
+  Packet* next = nullptr;  ///< next packet in the list of free, received or lent packets
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
-  std::uint32_t wire_bytes = 0;  ///< including all headers and a virtual payload
+  std::uint32_t wire_bytes = 0;  ///< bytes on the wire, including all headers and a virtual payload
   std::uint32_t virtual_bytes = 0;
-  std::uint16_t length = 0;  ///< real bytes
+  std::uint16_t length = 0;  ///< number of real bytes that follow in memory
   Ecn ecn = Ecn::not_ect;
-  bool large = false;      ///< size class of its slot
-  bool corrupted = false;  ///< a fault has flipped bits: its contents must not be trusted
+  bool large = false;      ///< whether the packet is in a large slot
+  bool corrupted = false;  ///< whether a fault has flipped bits, so that the contents must not be trusted
   std::uint8_t priority = 0;
-  std::uint8_t hops = 0;  ///< switches that have forwarded it
+  std::uint8_t hops = 0;  ///< number of switches that have forwarded the packet
 
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::span<const std::byte> bytes() { return {data(), length}; }
@@ -37,10 +38,11 @@ static_assert(sizeof(Packet) == 32, "and its header's beginning lie in one cache
 
 class PacketPool {
  public:
-  /// `max_length`: maximum number of bytes of a packet.
+  /// `max_length` is the maximum number of bytes of a packet.
   explicit PacketPool(std::size_t max_length);
 
-  /// A packet with `length` bytes (at most max_length); nothing else is initialised. The caller owns it until free().
+  /// Returns a packet with `length` bytes, at most `max_length`. Other fields are not initialised. The caller owns the
+  /// packet until free().
   Packet* allocate(std::size_t length) {
     Class& wanted = classes_[length > kSmallLength ? 1 : 0];
     if (wanted.free == nullptr) [[unlikely]]
@@ -59,15 +61,15 @@ class PacketPool {
     owner.free = packet;
     --alive_;
   }
-  /// A copy of the packet.
+  /// Returns a copy of `original`. The caller owns the copy until free().
   Packet* copy(Packet* original);
 
   [[nodiscard]] std::size_t alive() const { return alive_; }
-  /// Memory that the pool holds.
+  /// Returns the bytes of memory that the pool has allocated.
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  /// Enough for headers without payload, and for acknowledgements.
+  /// Maximum length of a packet in a small slot: enough for headers without payload, and for acknowledgements.
   static constexpr std::size_t kSmallLength = 256 - sizeof(Packet);
   static constexpr std::size_t kAlignment = 64;
 

@@ -1,4 +1,4 @@
-// Builds a network from its topology and routes to its hosts (see switched_network.h).
+// Builds a network from its topology, and the routes to its hosts (see switched_network.h).
 #include "mltcp/lab/sim/switched_network.h"
 
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 namespace mltcp::sim {
 namespace {
 
-// Random streams: below this number for the switches' hashes, from here on for the links' marking. Overlap in networks
-// with more switches is harmless, because a hash stream is only used as a seed to mix with.
+// Random streams below this number are for the hashes of switches, all others for the marking on links. If there are
+// more switches, the streams overlap. This is harmless, because a hash stream is only a seed that is mixed with flows.
 constexpr std::uint64_t kFirstLinkStream = 1024;
 constexpr std::uint32_t kFirstIp = 10U << 24 | 1;
 
@@ -63,10 +63,11 @@ void SwitchedNetwork::add(LinkId number) {
   fabric::LinkConfig link;
   link.rate = topology().capacity(number);
   link.delay = topology().delay(number);
-  // A host's queue is unlimited in bytes: the transmit queues of its ports limit it in packets.
+  // The queue of a host's link is unlimited in bytes, because the transmit queues of the host's ports limit it in
+  // packets.
   link.buffer_bytes = from_switch && config.memory.bytes == 0 ? config.buffer_bytes : 0;
   if (from_switch) link.ecn = config.ecn;
-  // Each link has its own random stream for marking.
+  // Each link has a separate random stream for marking.
   link.seed = Random::stream(config.seed, kFirstLinkStream + number).next();
   const bool by_class = config.classes > 1 || (from_switch ? config.memory.bytes > 0 : config.memory.pfc.enabled);
   const std::string name = topology().link_name(number);
@@ -84,7 +85,7 @@ void SwitchedNetwork::add(LinkId number) {
   }
 }
 
-// Hosts of one rack have the same routes, except for the last link.
+// Returns the routes to `host`. Hosts of one rack have equal routes, except for the last link.
 const std::vector<SwitchedNetwork::Route>& SwitchedNetwork::routes_to(std::uint32_t host) {
   const auto [found, is_new] = routes_.try_emplace(topology().rack(host));
   if (!is_new) return found->second;

@@ -1,12 +1,12 @@
-// A network of any topology (base/topology.h) in virtual time: single switch, leaf-spine, fat tree, or one from a list
-// of links.
+// A network of any topology (base/topology.h) in virtual time: a single switch, leaf-spine, a fat tree, or a list of
+// links.
 //
-// Packets take shortest paths. A switch with several links on shortest paths picks one by the flow's hash with its own
-// seed (equal-cost multi-path, see network.h). So SwitchedNetworkMap can compute the path of a flow without running the
-// network.
+// Packets take shortest paths. If a switch has several links on shortest paths, it picks one by a hash of the flow with
+// the switch's seed (equal-cost multi-path, see network.h). So SwitchedNetworkMap can compute the path of a flow
+// without running the network.
 //
-// A host is a machine with one link to the network and one from it. Each Pollable gets a port of the machine: a
-// sim::Host with the machine's IP address and its own UDP port; all ports of a machine share its links.
+// A host is a machine with one link to the network and one link from it. Each Pollable gets a port of the machine: a
+// sim::Host with the machine's IP address and a separate UDP port. All ports of a machine share its links.
 #pragma once
 
 #include <cstdint>
@@ -24,67 +24,69 @@
 
 namespace mltcp::sim {
 
-/// The network without simulation: its links, numbered as in the topology, and the paths of flows.
+/// The links and the paths of flows of a network, without simulation. Links have the numbers of the topology.
 class SwitchedNetworkMap {
  public:
   using LinkId = Network::LinkId;
 
-  /// Throws InputError like fabric::check().
+  /// Throws InputError if fabric::check() does.
   explicit SwitchedNetworkMap(const fabric::SwitchedNetworkConfig& config);
 
   [[nodiscard]] const fabric::SwitchedNetworkConfig& config() const { return config_; }
   [[nodiscard]] const Topology& topology() const { return *config_.topology; }
-  /// The address of a host's port.
+  /// Returns the address of a host's port.
   [[nodiscard]] static Address address(std::uint32_t host, std::uint16_t udp_port);
-  /// The links that packets take from a port of host `from` to connection `connection` at a port of host `to`. Both
-  /// hosts are below config().hosts() and different.
+  /// Returns the links that packets take from a port of host `from` to connection `connection` at a port of host `to`.
+  /// The hosts must be different and below config().hosts().
   [[nodiscard]] std::vector<LinkId> path(std::uint32_t from, std::uint16_t from_port, std::uint32_t to,
                                          std::uint16_t to_port, std::uint32_t connection) const;
-  /// Seed of the hash by which a switch picks a link.
+  /// Returns the seed of the hash by which switch `at` picks a link.
   [[nodiscard]] std::uint64_t group_seed(Topology::Node at) const { return group_seeds_[at - topology().hosts()]; }
 
  private:
   fabric::SwitchedNetworkConfig config_;
-  std::vector<std::uint64_t> group_seeds_;  ///< indexed by switch
+  std::vector<std::uint64_t> group_seeds_;  ///< by switch: seed of the hash that picks links
 };
 
 struct SwitchedNetworkOptions {
-  bool virtual_payload = false;                 ///< see NetworkOptions
-  std::uint32_t transmit_queue_packets = 1024;  ///< for each port of a host, see NetworkOptions
-  bool meters = false;                          ///< count the usage of every link
-  Nanos usage_bin{100'000};                     ///< bin width of the meters, see fabric::UsageMeter
+  bool virtual_payload = false;  ///< whether hosts accept virtual payloads; see NetworkOptions
+  /// Length of the transmit queue of each port of a host; see NetworkOptions.
+  std::uint32_t transmit_queue_packets = 1024;
+  bool meters = false;       ///< whether to count the usage of every link
+  Nanos usage_bin{100'000};  ///< bin width of the meters; see fabric::UsageMeter
   std::size_t usage_bins = 8192;
 };
 
 class SwitchedNetwork : public Network {
  public:
-  /// Routes take 4 bytes per switch and port; add_port() refuses to exceed this number.
+  /// Maximum number of ports times number of switches. A route takes 4 bytes per switch and port. add_port() throws if
+  /// this number would be exceeded.
   static constexpr std::uint64_t kMaxRoutes = 1U << 28;
 
   struct NamedLink {
-    std::string name;                     ///< as in the topology
-    LinkId id = 0;                        ///< as in the topology
-    fabric::UsageMeter* usage = nullptr;  ///< null without meters
+    std::string name;                     ///< name of the link in the topology
+    LinkId id = 0;                        ///< number of the link in the topology
+    fabric::UsageMeter* usage = nullptr;  ///< usage of the link; null without meters
   };
 
   /// Throws InputError if `config` or `options` are out of range.
   explicit SwitchedNetwork(const fabric::SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options = {});
 
   [[nodiscard]] const fabric::SwitchedNetworkConfig& config() const { return map_.config(); }
-  /// The paths in this network.
+  /// Returns the map of this network's paths.
   [[nodiscard]] const SwitchedNetworkMap& map() const { return map_; }
   [[nodiscard]] const Topology& topology() const { return map_.topology(); }
-  /// Adds a port to host `host`, below config().hosts(). The first host's address is 10.0.0.1; the others follow.
-  /// Throws InputError if the host does not exist or has the port already, or if kMaxRoutes would be exceeded.
+  /// Adds a port to host number `host`, which is below config().hosts(). The IP address of host i is 10.0.0.1 + i.
+  /// Throws InputError if the host does not exist or already has the port, or if kMaxRoutes would be exceeded.
   Host& add_port(std::uint32_t host, std::uint16_t udp_port);
 
-  /// All links, in the order of the topology.
+  /// Returns all links, in the order of the topology.
   [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
-  /// The switch of `node`, a node of the topology.
+  /// Returns the switch of `node`, which must be a switch of the topology.
   [[nodiscard]] Switch switch_at(Topology::Node node) const { return switches_[node - topology().hosts()]; }
 
  private:
-  /// Where a switch forwards packets for a host: a link or, if there are several, a group.
+  /// The link on which a switch forwards packets for a host or, if there are several links, their group.
   struct Route {
     Switch at;
     bool several;
@@ -96,10 +98,9 @@ class SwitchedNetwork : public Network {
   SwitchedNetworkMap map_;
   SwitchedNetworkOptions options_;
   std::vector<Switch> switches_;
-  Switch ends_ = 0;  ///< far end of the links to hosts: packets there have arrived
+  Switch ends_ = 0;  ///< far end of all links to hosts; packets that reach it have arrived
   std::uint64_t ports_ = 0;
-  std::map<std::uint32_t, std::vector<Route>>
-      routes_;  ///< indexed by rack: routes of the switches not directly connected to a host of it
+  std::map<std::uint32_t, std::vector<Route>> routes_;  ///< by rack: routes of switches without a link to the host
   std::map<std::pair<Topology::Node, std::vector<LinkId>>, Group> groups_;
   std::vector<NamedLink> links_;
   std::deque<fabric::UsageMeter> meters_;

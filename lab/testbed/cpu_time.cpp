@@ -15,7 +15,9 @@ CpuTime CpuTime::now() {
 CpuTime CpuTime::from(std::istream& stat) {
   CpuTime time;
   std::string word;
-  stat >> word;  // "cpu": user, nice, system, idle, iowait, irq, softirq, steal; later fields are included in user
+  // Skips "cpu". The fields are user, nice, system, idle, iowait, irq, softirq and steal. Later fields are included in
+  // user.
+  stat >> word;
   std::uint64_t ticks = 0;
   for (int field = 1; field <= 8 && stat >> ticks; ++field) {
     time.all += ticks;

@@ -6,13 +6,13 @@
 
 namespace mltcp::testbed {
 
-/// Time of all CPUs since boot, in ticks.
+/// Time of all CPUs since boot, in ticks. `stolen` is the time that the hypervisor withheld.
 struct CpuTime {
   static CpuTime now();
-  /// From the text of /proc/stat (proc(5)).
+  /// Reads the text of /proc/stat (proc(5)).
   static CpuTime from(std::istream& stat);
 
-  /// Time that the hypervisor withheld from busy CPUs, as a share of all time since `before`.
+  /// Returns the time that the hypervisor withheld from busy CPUs, as a share of the time of all CPUs since `before`.
   [[nodiscard]] double stolen_since(const CpuTime& before) const;
 
   std::uint64_t all = 0;

@@ -18,7 +18,7 @@ using experiment::Experiment;
 
 using Node = Topology::Node;
 
-constexpr std::size_t kMaxPorts = 64;  // of `mltcp switch`
+constexpr std::size_t kMaxPorts = 64;  // maximum number of ports of `mltcp switch`
 
 [[noreturn]] void refuse(const Experiment& experiment, const std::string& why) {
   throw InputError(fmt::format("{}: {}", one_line(experiment.file), why));
@@ -34,7 +34,7 @@ std::string link_to_host(const std::string& from, std::uint32_t host) {
   return fmt::format("{} -> host {}", from, host);
 }
 
-/// The nodes on shortest paths between two of the hosts, including the hosts.
+/// Returns which nodes are on shortest paths between two of the hosts. This includes the hosts.
 std::vector<bool> nodes_between(const Topology& topology, const std::vector<std::uint32_t>& hosts) {
   std::vector<bool> between(topology.nodes());
   std::vector<Topology::Link> choices;
@@ -91,7 +91,7 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
              fmt::format("switch {} would have {} ports, but mltcp switch has at most {}; use more switches",
                          in_quotes(made.name), made.ports.size(), kMaxPorts));
   }
-  // Every host has a path to every other, so it is a tree exactly if it has one cable less than nodes.
+  // The switches are connected, so they form a tree exactly if there is one cable fewer than switches.
   if (between / 2 + 1 != numbers.size())
     refuse(experiment,
            "its switches have several paths between them, but mltcp switch has no spanning tree; give a topology "

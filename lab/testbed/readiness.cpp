@@ -22,15 +22,15 @@ namespace {
 constexpr const char* kVariable = "NOTIFY_SOCKET";
 constexpr std::string_view kReady = "READY=1";
 
-/// A path, or "@NAME" for an abstract name, as in NOTIFY_SOCKET.
+/// Address of a socket, given as in NOTIFY_SOCKET: a path, or "@NAME" for an abstract name.
 class Address {
  public:
-  /// valid() is false if the name is too long or neither of both.
+  /// valid() is false if the name is too long, or is neither a path nor an abstract name.
   explicit Address(std::string_view name) {
     if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
     name.copy(address_.sun_path, name.size());
     if (name[0] == '@') address_.sun_path[0] = '\0';
-    // An abstract name ends with the size.
+    // The size determines where an abstract name ends.
     size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
   }
   [[nodiscard]] bool valid() const { return size_ > 0; }
@@ -42,7 +42,7 @@ class Address {
   socklen_t size_ = 0;
 };
 
-/// Whether a line of the message reports readiness; other lines are for systemd.
+/// Returns whether a line of the message reports readiness. All other lines are for systemd.
 bool says_ready(std::string_view message) {
   while (!message.empty()) {
     const std::size_t end = message.find('\n');

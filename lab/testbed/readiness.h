@@ -1,5 +1,5 @@
-// Reports that a program is ready to the process that started it: by the datagram "READY=1" to the socket that
-// NOTIFY_SOCKET names, the protocol of systemd's services (sd_notify(3)). So the program's output is for people only.
+// Reports that a program is ready to the process that started it. The program sends the datagram "READY=1" to the
+// socket that NOTIFY_SOCKET names, as systemd's services do (sd_notify(3)). So the program's output is for people only.
 #pragma once
 
 #include <string>
@@ -7,19 +7,20 @@
 
 namespace mltcp::testbed {
 
-/// Waits for one program. Its socket has an abstract name (unix(7)): it belongs to the network namespace in which it
-/// was made, and leaves no file.
+/// Waits until one program is ready. The socket has an abstract name (unix(7)), so it belongs to the network namespace
+/// in which it was made, and leaves no file.
 class Readiness {
  public:
-  /// `name` must be unique in the namespace; up to 100 characters. Throws RunError.
+  /// `name` must be unique in the namespace, with at most 100 characters. Throws RunError if the socket cannot be
+  /// created.
   explicit Readiness(const std::string& name);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  /// The environment variable that the program needs.
+  /// Returns the name and the value of the environment variable that the program needs.
   [[nodiscard]] std::pair<std::string, std::string> environment() const;
-  /// Whether the program is ready. Does not wait.
+  /// Returns whether the program has reported that it is ready. Does not wait.
   [[nodiscard]] bool told();
 
  private:
@@ -28,7 +29,7 @@ class Readiness {
   bool told_ = false;
 };
 
-/// Reports that this program is ready, if NOTIFY_SOCKET is set. Returns the error if that failed, otherwise nothing.
+/// Reports that this program is ready, if NOTIFY_SOCKET is set. Returns the error, or an empty text if there is none.
 std::string tell_ready();
 
 }  // namespace mltcp::testbed

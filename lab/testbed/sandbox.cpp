@@ -59,7 +59,7 @@ bool write_to(const char* path, const std::string& text) {
   return written;
 }
 
-/// Passes signals on while it lives.
+/// Passes the caller's ending signals on to the first process of the sandbox, from construction to destruction.
 class PassOn {
  public:
   PassOn() {
@@ -89,7 +89,7 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-/// Tries for a second: killed processes of the namespace may write there for a moment after the guard has noticed.
+/// Removes a folder. Tries for a second, because killed processes of the namespace may still write to it for a moment.
 void remove_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -99,8 +99,8 @@ void remove_folder(const std::filesystem::path& folder) {
   }
 }
 
-/// Starts a process that removes `folder` when all other ends of the pipe are closed. It has a session of its own, so
-/// that it survives signals to the caller's process group, such as Ctrl-C or a closed terminal.
+/// Starts the guard: a process that removes `folder` when all other processes have closed the pipe. The guard has its
+/// own session, so that it survives signals to the caller's process group, such as Ctrl-C or a closed terminal.
 pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end) {
   const pid_t guard = fork();
   if (guard != 0) return guard;
@@ -116,14 +116,14 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   _exit(0);
 }
 
-/// The first process in the PID namespace.
+/// Runs `work` as the first process in the PID namespace, and exits.
 [[noreturn]] void supervise(const std::function<int(const std::filesystem::path&)>& work,
                             const std::function<void(const char*)>& tell, const std::filesystem::path& folder,
                             int leash) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd caller{leash, POLLIN, 0};
   if (poll(&caller, 1, 0) == 1) _exit(1);  // the caller ended before prctl()
-  // Replaces the caller's handlers. SIG_IGN would discard a pending SIGTERM.
+  // Replaces the caller's handlers. SIGTERM is not ignored, because SIG_IGN would discard a pending SIGTERM.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGTERM, SIG_DFL);
@@ -189,13 +189,13 @@ std::string become_root_of_own() {
         "where there is such a setting, and outside of containers that forbid it; or run it with sudo",
         why);
   }
-  // user_namespaces(7): a process may map its own user, and its group after giving up setgroups(2).
+  // A process may map its own user, and its group after giving up setgroups(2); see user_namespaces(7).
   if (!write_to("/proc/self/setgroups", "deny") || !write_to("/proc/self/uid_map", fmt::format("0 {} 1", user)) ||
       !write_to("/proc/self/gid_map", fmt::format("0 {} 1", group)))
     return fmt::format(
         "the user cannot be mapped in a user namespace ({}); run it with sudo, and check that /proc is mounted",
         reason());
-  // AppArmor may let users make a namespace but give them no rights in it.
+  // AppArmor may let users make a namespace but give them no rights in this namespace.
   if (unshare(CLONE_NEWUTS) != 0)
     return fmt::format(
         "a user namespace gives no rights here ({}); allow it as root: sysctl "
@@ -213,9 +213,9 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
                                no_folder ? no_folder.message() : reason()));
   const std::filesystem::path folder = pattern;
   std::fflush(nullptr);
-  Pipe held;  // open in all processes here and in the namespace; the guard waits until it is closed
+  Pipe held;  // open in the caller and in the first process of the sandbox; the guard waits until both have closed it
   const pid_t guard = start_guard(folder, held.ends[0], held.ends[1]);
-  Pipe alive;  // the caller's end is open while it is alive
+  Pipe alive;  // the caller's end is open as long as the caller runs
   asked = 0;
   const PassOn pass;
   if (const std::string why = become_root_of_own(); !why.empty()) {
@@ -227,7 +227,8 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
     throw RunError(fmt::format(
         "the kernel refuses a PID namespace ({}); run it as root, outside of containers that forbid it", reason()));
   }
-  // The child is the first process of its namespace, which loses signals that it neither handles nor blocks.
+  // The child is the first process of its namespace. The kernel discards signals that such a process neither handles
+  // nor blocks, so they are blocked.
   const sigset_t signals = awaited_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &signals, &before);
@@ -290,10 +291,10 @@ Programs::Number Programs::start(Program program) {
       dup2(2, 1);
     }
     if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
-    // Errors are ignored: neither is needed for correctness.
+    // Ignores errors, because no priority is needed for correctness.
     if (program.nice != 0) {
       setpriority(PRIO_PROCESS, 0, program.nice);
-      // If the kernel groups sessions (sched(7), "The autogroup feature"), this is the priority among sessions.
+      // If the kernel groups sessions (sched(7), "The autogroup feature"), this sets the priority among sessions.
       if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
         std::array<char, 16> text{};
         const int length = std::snprintf(text.data(), text.size(), "%d", program.nice);
@@ -305,7 +306,7 @@ Programs::Number Programs::start(Program program) {
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     if (!program.secret.empty()) {
-      // Only this file and the one that reports a failure are still needed.
+      // The secret gets descriptor kSecretFile. Moves the two files that are still needed to higher descriptors.
       told_to = fcntl(told_to, F_DUPFD_CLOEXEC, kSecretFile + 1);
       const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
       if (told_to < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
@@ -337,7 +338,7 @@ std::optional<Programs::End> Programs::reap() {
   int status = 0;
   for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
     const auto found = running_.find(process);
-    if (found == running_.end()) continue;  // an orphan of a program
+    if (found == running_.end()) continue;  // the process is an orphan of a program
     if (WIFSTOPPED(status)) {
       if (!programs_[found->second].on_terminal)
         stops_.insert_or_assign(process, Stop{steady_clock::now(), WSTOPSIG(status)});
@@ -455,7 +456,7 @@ void run_program(const std::vector<std::string>& words, const std::string& input
   }
   in.close_end(0);
   out.close_end(1);
-  // The program prints little, so neither pipe fills up before the other is read.
+  // The program prints little, so its output fits into the pipe until all input is written.
   for (std::size_t at = 0; at < input.size();) {
     const ssize_t count = write(in.ends[1], input.data() + at, input.size() - at);
     if (count <= 0) break;

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Maximum share of a switch's time in which it is delayed; above it, measurements depend on the machine.
+/// Maximum share of a run in which the machine may delay the switch. Above it, measurements depend on the machine.
 constexpr double kMaxHeldUp = 0.02;
 
 constexpr std::string_view kOffloadsCure =
@@ -89,13 +89,14 @@ Json port_to_json(const OpenedSwitch& opened, std::uint32_t i) {
 
 OpenedSwitch open_switch(experiment::SwitchSettings settings, const SwitchOptions& wanted) {
   OpenedSwitch opened;
-  // Reports a file that cannot be written before the ports are opened.
+  // Opens the capture first, so that a file that cannot be written is reported before the ports are opened.
   if (wanted.capture) opened.capture = std::make_unique<capture::Capture>(*wanted.capture);
   if (wanted.claims) opened.claims = std::make_unique<JobClaims>();
   opened.settings = std::move(settings);
   const auto& given = opened.settings.ports;
   std::vector<realtime::SoftSwitchPort> ends;
-  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as known by now
+  // The other values are set when the ports are open.
+  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});
   constexpr std::uint32_t max_spare = 16384;
   const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, max_spare);
   std::vector<dpdk::PortConfig> configs;
@@ -244,8 +245,8 @@ experiment::RunSeries SwitchSeries::links() const {
   return series;
 }
 
-/// Removes every other entry, but neither the first nor the last. The longest queue of a removed entry is merged into
-/// the next entry.
+/// Removes every other entry, but neither the first nor the last. Merges the longest queue of a removed entry into the
+/// next entry.
 void SwitchSeries::thin() {
   const std::size_t ports = opened_.size();
   const std::size_t left = (max_ + 1) / 2;

@@ -1,5 +1,5 @@
-// The software switch as the bottleneck of a testbed: opens its ports, and reports its counters as a series, as JSON
-// (mltcp.switch/1), and as warnings of problems that are visible nowhere else.
+// Runs the software switch as the bottleneck of a testbed. Opens its ports, and reports its counters as a series, as
+// JSON (mltcp.switch/1), and as warnings of problems that are visible nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@
 namespace mltcp::testbed {
 
 struct SwitchOptions {
-  std::string cores;                               ///< empty: the first that may be used
-  std::optional<std::uint32_t> memory_mb;          ///< of DPDK; empty: what the ports need
-  std::optional<capture::CaptureOptions> capture;  ///< of the frames of all ports
-  bool claims = false;                             ///< sum the jobs' claims about their iterations
+  std::string cores;                               ///< cores that the switch may use; empty: the first available core
+  std::optional<std::uint32_t> memory_mb;          ///< memory of DPDK in MiB; empty: what the ports need
+  std::optional<capture::CaptureOptions> capture;  ///< capture of the frames of all ports; empty: none
+  bool claims = false;                             ///< whether to sum the jobs' claims about their iterations
 };
 
 struct OpenedSwitch {
@@ -33,35 +33,35 @@ struct OpenedSwitch {
   std::unique_ptr<dpdk::Eal> eal;
   std::vector<std::unique_ptr<dpdk::Port>> ports;
   std::unique_ptr<capture::Capture> capture;
-  std::unique_ptr<JobClaims> claims;                     ///< null: not summed
-  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< by port: reads its claims
-  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< destroyed before all of these
+  std::unique_ptr<JobClaims> claims;                     ///< null if claims are not summed
+  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< one per port; reads the claims in its frames
+  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< declared last, so that it is destroyed first
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
 
-/// Throws InputError or RunError that names the port.
+/// Opens a switch. Throws InputError or RunError that names the port.
 OpenedSwitch open_switch(experiment::SwitchSettings settings, const SwitchOptions& options);
 
-/// 0: as fast as the port takes it.
+/// Returns the rate of a port's output; 0 if the port itself is the only limit.
 Rate rate_of(const fabric::SwitchPortConfig& config);
-/// Bytes in the queues of a port's output.
+/// Returns the number of bytes in the queues of a port's output.
 Bytes queue_of(const OpenedSwitch& opened, std::uint32_t port);
 
-/// For `mltcp top` and Prometheus.
+/// Returns the state of a switch for `mltcp top` and Prometheus.
 live::Snapshot snapshot_of(const OpenedSwitch& opened);
 
-/// The counters of outputs at regular times. When there are too many entries, the interval doubles.
+/// Records the counters of outputs at regular times. When there are too many entries, the interval doubles.
 class SwitchSeries {
  public:
   SwitchSeries(OpenedSwitch& opened, Nanos every);
 
-  /// Adds an entry if one is due.
+  /// Adds an entry if one is due at `now`.
   void look(Nanos now);
-  /// Adds an entry now.
+  /// Adds an entry at `now`, even if none is due.
   void add(Nanos now);
   [[nodiscard]] nlohmann::ordered_json to_json() const;
-  /// The same as series of links, from the first entry on.
+  /// Returns the entries as series of links. Times count from the first entry.
   [[nodiscard]] experiment::RunSeries links() const;
 
  private:
@@ -70,24 +70,25 @@ class SwitchSeries {
     Bytes sent_bytes = 0;
     std::uint64_t dropped_frames = 0;
     std::uint64_t marked_frames = 0;
-    std::uint64_t bad_checksums = 0;  ///< of frames received
-    Bytes longest_queue = 0;          ///< since the previous entry
+    std::uint64_t bad_checksums = 0;  ///< number of received frames with wrong checksums
+    Bytes longest_queue = 0;          ///< longest queue since the previous entry
     Bytes queue = 0;
   };
 
   void thin();
 
   OpenedSwitch& opened_;
-  const std::size_t max_;  ///< odd; smaller for many ports, since thinning must not delay the switch
+  /// Maximum number of entries; odd; smaller for many ports, because thinning must not delay the switch.
+  const std::size_t max_;
   Nanos every_;
   Nanos next_;
   Nanos begun_;  ///< time of the first entry
   std::vector<Nanos> times_;
-  std::vector<Counts> counts_;  ///< by entry and port
+  std::vector<Counts> counts_;  ///< for each entry, one element per port
 };
 
-/// Warns once per port during the run if wrong checksums arrive there. Otherwise a user who waits for a connection
-/// would learn of them only after giving up.
+/// Warns once per port during the run if frames with wrong checksums arrive there. Without the warning, a user who
+/// waits for a connection would learn of them only after giving up.
 class ChecksumWatch {
  public:
   explicit ChecksumWatch(const OpenedSwitch& opened) : opened_(opened), told_(opened.size()) {}
@@ -99,10 +100,10 @@ class ChecksumWatch {
   std::vector<bool> told_;
 };
 
-/// Problems of the traffic that only counters show, each with its cure.
+/// Returns warnings about problems of the traffic that only counters show, each with a cure.
 std::vector<std::string> warnings_of(const OpenedSwitch& opened, Nanos duration);
 
-/// All counters, of mltcp.switch/1.
+/// Returns all counters as mltcp.switch/1.
 nlohmann::ordered_json to_json(const OpenedSwitch& opened, Nanos duration);
 nlohmann::ordered_json to_json(const std::vector<JobClaim>& claims);
 

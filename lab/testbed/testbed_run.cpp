@@ -27,7 +27,7 @@ void add_capture(Words& words, const TestbedPlan& plan, const std::string& who) 
   words.push_back(capture_file(plan, who) + plan.pcap->substr(std::min(plan.pcap->find(','), plan.pcap->size())));
 }
 
-/// Makes a program read the key from its descriptor (sandbox.h), which can be read only once.
+/// Makes a program read the key from descriptor kSecretFile (sandbox.h), which can be read only once.
 void add_key(Words& words, const TestbedPlan& plan) {
   if (!plan.key) return;
   words.emplace_back("--key");
@@ -73,7 +73,7 @@ class TestbedRun {
       throw;
     }
     testbed_.end_all();
-    if (status != 2) finish(status == 0);  // wrong usage has no results
+    if (status != 2) finish(status == 0);  // after wrong usage there are no results
     return status != 0 ? status : shell_status;
   }
 
@@ -89,7 +89,8 @@ class TestbedRun {
     return testbed_.run_jobs(coordinator_command(plan_, self_, server, files_in(folder_, plan_)), hosts);
   }
 
-  /// Whether there are results to write. If not `needed`, the coordinator may have failed before it wrote any.
+  /// Returns whether there are results to write. If `needed` is true, the coordinator must have written them. If it is
+  /// false, checks whether it has, because it may have failed.
   [[nodiscard]] bool has_results(bool needed) const {
     return (plan_.results || plan_.series) && !plan_.experiment.empty() &&
            (needed || read_json(folder_ / "results.json").is_object());
@@ -100,7 +101,7 @@ class TestbedRun {
     if (has_results(needed)) write_results();
   }
 
-  /// Keeps the results of policies that had completed before a failure or a stop.
+  /// Writes the results of policies that had completed before a failure or a stop.
   void rescue() {
     try {
       testbed_.end_all();
@@ -134,13 +135,14 @@ class TestbedRun {
                           {"idle", plan_.idle},           {"hosts", plan_.layout.hosts},
                           {"host_cpus", plan_.host_cpus}, {"switch_cpus", plan_.switch_cpus},
                           {"stolen", counters_.stolen}};
-    std::exception_ptr wrong;  // rethrown when all that can be kept is written
+    std::exception_ptr wrong;  // rethrown after all that is valid has been written
     if (plan_.results) wrong = write_json(results);
     if (plan_.series && fs::exists(folder_ / "series.json")) write_series(results);
     if (wrong) std::rethrow_exception(wrong);
   }
 
-  /// Returns the error in the switches' counters, if any; then results have no links.
+  /// Writes the results. Returns the error in the switches' counters, if there is one. Results after such an error may
+  /// lack links.
   std::exception_ptr write_json(Json results) {
     std::exception_ptr wrong;
     try {
@@ -151,12 +153,12 @@ class TestbedRun {
     Json& switches = results["switches"] = counters_.switches;
     for (Json& one : switches)
       for (const char* key : {"series", "number", "provenance"})
-        one.erase(key);  // the results have a provenance of their own
+        one.erase(key);  // the results have their own provenance
     observer_.write(results);
     return wrong;
   }
 
-  /// Adds the switches' links to the series of the hosts, and writes them.
+  /// Adds the links of the switches to the series of the hosts, and writes the series.
   void write_series(const Json& results) {
     experiment::SeriesFile series = experiment::read_series(folder_ / "series.json");
     const Json& runs = results.at("runs");

@@ -1,4 +1,5 @@
-// Runs one testbed: the commands of its processes, their results, and what is kept if they fail or the user stops them.
+// Runs one testbed: makes the commands of its processes, collects their results, and writes complete results even if
+// processes fail or the user stops them.
 #pragma once
 
 #include <cstdint>
@@ -27,41 +28,44 @@ struct TestbedPlan {
   std::string host_device;    ///< kind of the hosts' ports
   std::string switch_device;  ///< kind of the switches' ports
   std::string idle;
-  std::vector<unsigned> switch_cpus;  ///< by switch
-  std::vector<unsigned> host_cpus;    ///< by host in the layout; empty: too few for one each
+  std::vector<unsigned> switch_cpus;  ///< CPU of each switch
+  std::vector<unsigned> host_cpus;    ///< CPU of each host in the layout; empty if there are too few CPUs
   std::uint64_t seed = 1;
-  std::optional<security::JobKey> key;  ///< of coordinator and hosts
+  std::optional<security::JobKey> key;  ///< key of the coordinator and the hosts
   security::Protection protection = security::Protection::encrypt;
-  std::string experiment;                                          ///< path of its file; empty: none
+  std::string experiment;                                          ///< path of the experiment's file; empty: none
   Words gen;                                                       ///< options of `mltcp gen`
   std::vector<std::pair<std::string, std::string>> switch_values;  ///< options of `mltcp switch`
-  std::optional<std::string> pcap;                                 ///< FILE and words, see capture_options.h
-  bool results = false;                                            ///< the experiment's results are requested
-  bool series = false;                                             ///< the experiment's series are requested
-  std::optional<std::string> series_interval;                      ///< as `mltcp gen` takes it
-  Nanos counted_every{100'000'000};                                ///< interval of the switches' series of counters
-  std::optional<std::string> command;                              ///< run if there is no experiment
-  bool shell = false;                                              ///< run a shell for the user at the end
-  bool keep = false;                                               ///< or stay up
+  std::optional<std::string> pcap;             ///< value of --pcap: FILE and further words, see capture_options.h
+  bool results = false;                        ///< whether the experiment's results are requested
+  bool series = false;                         ///< whether the experiment's series are requested
+  std::optional<std::string> series_interval;  ///< value of `mltcp gen --series-interval`
+  Nanos counted_every{100'000'000};            ///< interval of the switches' series of counters
+  std::optional<std::string> command;          ///< command to run if there is no experiment
+  bool shell = false;                          ///< whether to run a shell for the user at the end
+  bool keep = false;                           ///< whether to stay up at the end, even without a shell
 };
 
 // ---- Commands ----
 
-/// The capture file of one of a testbed's processes, "switch-0" or "host-3". The plan must have `pcap`.
+/// Returns the capture file of one of the testbed's processes. `who` is "switch-0" or "host-3". The plan must have
+/// `pcap`.
 std::string capture_file(const TestbedPlan& plan, const std::string& who);
-/// The address of a host's port: the kernel's for a kernel socket; any other port must have one of its own.
+/// Returns the address of a host's port. A kernel socket has the kernel's address. Any other port must have its own
+/// address.
 std::string address_of_port(const TestbedPlan& plan, std::uint32_t host);
-/// `self` is the path of this program, `json` the file for the switch's counters.
+/// Returns the command of a switch. `self` is the path of this program. `json` is the file for the switch's counters.
 Words switch_command(const TestbedPlan& plan, std::size_t number, const std::string& self,
                      const std::filesystem::path& json);
-/// `index` is the host's in the layout, `server` the address of the coordinator.
+/// Returns the command of a host. `index` is its index in the layout. `server` is the address of the coordinator.
 Words host_command(const TestbedPlan& plan, std::size_t index, const std::string& self, const std::string& server);
-/// Files that the coordinator writes; empty: none.
+/// Files that the coordinator writes. An empty name means that the file is not written.
 struct CoordinatorFiles {
   std::string json;
   std::string series;
 };
-/// Files in the sandbox's folder for output to which the testbed adds. Series require results, for the times of runs.
+/// Returns files in the sandbox's folder, for output that the testbed completes. Series require results, because the
+/// results contain the times of the runs.
 CoordinatorFiles files_in(const std::filesystem::path& folder, const TestbedPlan& plan);
 Words coordinator_command(const TestbedPlan& plan, const std::string& self, const std::string& server,
                           const CoordinatorFiles& files);
@@ -70,30 +74,31 @@ Words coordinator_command(const TestbedPlan& plan, const std::string& self, cons
 
 /// Counters of the switches.
 struct TestbedCounters {
-  nlohmann::ordered_json switches = nlohmann::ordered_json::array();  ///< mltcp.switch/1, with `name` and `number`
-  std::vector<std::string> missing;                                   ///< names of switches without counters
+  /// One mltcp.switch/1 per switch, with `name` and `number`.
+  nlohmann::ordered_json switches = nlohmann::ordered_json::array();
+  std::vector<std::string> missing;  ///< names of switches without counters
   std::vector<std::string> warnings;
-  double stolen = 0;  ///< share of all CPUs' time that the hypervisor withheld
+  double stolen = 0;  ///< share of the time of all CPUs that the hypervisor withheld
 };
 
 /// Shows and stores the outcome of a testbed.
 class TestbedObserver {
  public:
   virtual ~TestbedObserver() = default;
-  /// The switches are ready.
+  /// Called when the switches are ready.
   virtual void begun() = 0;
-  /// All that was requested has run, and the testbed stays up. `script` enters hosts.
+  /// Called when all that was requested has run and the testbed stays up. `script` is the script that enters hosts.
   virtual void staying(const std::filesystem::path& script) = 0;
   virtual void counted(const TestbedCounters& counters) = 0;
-  /// The results, with links and counters.
+  /// Called with the results, which include links and counters.
   virtual void write(const nlohmann::ordered_json& results) = 0;
   virtual void write(const experiment::SeriesFile& series, const std::filesystem::path& results) = 0;
-  /// The run failed, and its results so far could not be kept.
+  /// Called if the run failed and its results so far could not be written.
   virtual void lost(const std::string& why) = 0;
 };
 
-/// Runs the testbed. Call it within a sandbox, whose folder is in `options`. Returns an exit status. Throws like
-/// Testbed.
+/// Runs the testbed. Must be called within a sandbox, whose folder is in `options`. Returns an exit status. Throws
+/// RunError and Stopped like Testbed.
 int run_testbed(const TestbedPlan& plan, const std::string& self, const TestbedOptions& options,
                 TestbedObserver& observer);
 

@@ -1,4 +1,4 @@
-// Streams of arriving jobs (see arrivals.h).
+// Random streams of arriving jobs, and the reader of files of arrivals (see arrivals.h).
 #include "mltcp/lab/workload/arrivals.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Nanos kLatest(std::int64_t{1} << 53);  // 104 days
+constexpr Nanos kLatest(std::int64_t{1} << 53);  // latest arrival: 104 days
 constexpr std::uint32_t kMaxWorkers = 1'000'000;
 constexpr std::uint32_t kMaxIterations = 1'000'000;
 constexpr std::uint32_t kMaxBatch = 1'000'000;
@@ -38,7 +38,7 @@ class ArrivalReader {
 
  private:
   static constexpr std::array<std::string_view, 5> kKnown{"arrival", "job", "workers", "iterations", "batch"};
-  static constexpr std::size_t kNeeded = 4;  // of them
+  static constexpr std::size_t kNeeded = 4;  // number of columns that a file must contain: all but batch
 
   void read_row() {
     const auto& fields = csv_.fields();
@@ -62,7 +62,8 @@ class ArrivalReader {
   }
 
   [[nodiscard]] Nanos time(std::string_view field) const {
-    // parse_duration() accepts a bare 0. A unit is required here, or a bare 5 would look valid, too.
+    // parse_duration() accepts a 0 without unit. Reject it here, because it would suggest that a 5 without unit is
+    // valid.
     if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
       csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
                 "write one of the units ns, us, ms, s, min, e.g. 1.5 s");
@@ -89,7 +90,7 @@ class ArrivalReader {
   }
 
   CsvReader csv_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // of result_.jobs
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // index of each name in result_.jobs
   ArrivalFile result_;
 };
 
@@ -103,7 +104,7 @@ double TypeChoices::mean_iterations() const {
 
 namespace {
 
-/// Index of a type, drawn by weight.
+/// Returns the index of a type, drawn by weight.
 std::uint32_t draw_type(std::span<const TypeChoices> mix, double weights, Random& random) {
   std::uint32_t type = 0;
   double draw = random.uniform() * weights;

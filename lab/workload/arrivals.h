@@ -1,10 +1,10 @@
-// Streams of jobs arriving at a cluster: random, or from a file.
+// Streams of jobs that arrive at a cluster, either random or from a file.
 //
-// Random: a Poisson process (independent exponential gaps), the usual model of independent users. Each job's type is
-// drawn by weight, its numbers of workers and batch size from lists, and its iterations log-uniformly, since durations
-// in clusters span orders of magnitude (Hu et al., "Characterization and prediction of deep learning workloads in
-// large-scale GPU datacenters", SC 2021). Jobs and arrival times are drawn from different streams, so that the jobs do
-// not depend on the arrival rate.
+// Random arrivals are a Poisson process (independent exponential gaps), the usual model of independent users. The type
+// of a job is drawn by weight. Its number of workers and its batch size are drawn from lists. Its number of iterations
+// is drawn log-uniformly, because durations in clusters span orders of magnitude (Hu et al., "Characterization and
+// prediction of deep learning workloads in large-scale GPU datacenters", SC 2021). Jobs and arrival times are drawn
+// from different random streams, so that the jobs do not depend on the arrival rate.
 #pragma once
 
 #include <cstdint>
@@ -19,56 +19,58 @@ namespace mltcp::workload {
 
 struct Arrival {
   Nanos at;
-  std::uint32_t type = 0;        ///< index in the mix, or in ArrivalFile::jobs
-  std::uint32_t workers = 2;     ///< hosts; a job of one uses no network
-  std::uint32_t batch = 0;       ///< batch size in samples; 0 = the type's default
-  std::uint32_t iterations = 1;  ///< 0 for a job on one host
-  std::uint32_t gpus = 0;        ///< on all its hosts together; 0 = one each
-  Nanos length{};                ///< for a job of a table (job_table.h): how long it ran
+  std::uint32_t type = 0;        ///< index of the job's type in the mix, or in ArrivalFile::jobs
+  std::uint32_t workers = 2;     ///< number of hosts; a job on one host uses no network
+  std::uint32_t batch = 0;       ///< batch size in samples; 0: the type's default
+  std::uint32_t iterations = 1;  ///< number of iterations; 0 for a job on one host
+  std::uint32_t gpus = 0;        ///< number of GPUs on all hosts of the job together; 0: one per host
+  Nanos length{};                ///< for a job of a table (job_table.h): how long the job ran
 
   [[nodiscard]] std::uint32_t all_gpus() const { return gpus == 0 ? workers : gpus; }
-  /// GPUs on each of its hosts, rounded up.
+  /// Returns the number of GPUs on each host of the job, rounded up.
   [[nodiscard]] std::uint32_t gpus_per_worker() const { return (all_gpus() + workers - 1) / workers; }
   bool operator==(const Arrival&) const = default;
 };
 
 /// The distributions for jobs of one type.
 struct TypeChoices {
-  double weight = 1;                      ///< above 0, relative to those of the other types
-  std::vector<std::uint32_t> workers{2};  ///< drawn uniformly; a number listed twice is twice as likely
-  std::vector<std::uint32_t> batches{0};  ///< drawn like `workers`
-  std::uint32_t min_iterations = 1;       ///< 1 or more
-  std::uint32_t max_iterations = 1;       ///< inclusive
+  double weight = 1;  ///< weight relative to the weights of the other types; above 0
+  /// Numbers of workers, drawn uniformly; a number listed twice is twice as likely.
+  std::vector<std::uint32_t> workers{2};
+  std::vector<std::uint32_t> batches{0};  ///< batch sizes, drawn like `workers`
+  std::uint32_t min_iterations = 1;       ///< minimum number of iterations; 1 or more
+  std::uint32_t max_iterations = 1;       ///< maximum number of iterations, inclusive
 
-  /// Mean number of iterations of a job, ignoring rounding to integers.
+  /// Returns the mean number of iterations of a job, ignoring rounding to integers.
   [[nodiscard]] double mean_iterations() const;
 };
 
-/// Draws `count` jobs in the order of their arrival: the first `at_start` at time 0, the others by a Poisson process
-/// with mean gap `gap` from then on. `mix` must have at least one type, with valid numbers.
+/// Draws `count` jobs in the order of their arrival. The first `at_start` jobs arrive at time 0. The others follow by a
+/// Poisson process with mean gap `gap`. `mix` must contain at least one type, with valid numbers.
 std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
                                    Nanos gap, std::uint64_t seed);
 
-/// Draws a type and a batch size for each job of a table, which has neither: in the order of `jobs`, from separate
-/// random streams.
+/// Draws a type and a batch size for each job of a table, which contains neither. Draws in the order of `jobs`, from a
+/// separate random stream.
 void draw_types(std::span<const TypeChoices> mix, std::uint64_t seed, std::span<Arrival> jobs);
 
-/// A file of arrivals, CSV with a line of column names, in any order of columns and of lines:
+/// A file of arrivals: CSV with a line of column names. Columns and lines may be in any order.
 ///
 ///   arrival,job,workers,iterations,batch        arrival: a time with its unit; job: text for the caller to interpret
-///   0 s,VGG16,8,500,128                         batch may be left out, as a column or in a line: the default
+///   0 s,VGG16,8,500,128                         batch may be missing in a line or as a column: the job's default
 ///   1.5 s,traces/resnet50.txt,4,200,
 ///
 /// Empty lines and text after a # are skipped.
 struct ArrivalFile {
   struct Row {
-    Arrival arrival;  ///< its type is an index in `jobs`
+    Arrival arrival;  ///< `type` is an index in `jobs`
     std::uint32_t line = 0;
   };
-  std::vector<std::string> jobs;  ///< distinct, in order of first appearance
-  std::vector<Row> rows;          ///< by arrival time; equal times in the order of the file
+  std::vector<std::string> jobs;  ///< distinct texts of the column `job`, in order of first appearance
+  std::vector<Row> rows;          ///< in order of arrival; rows with equal times are in the order of the file
 };
-/// `file` is used in messages. Throws InputError "FILE:LINE: COLUMN: cause; cure".
+/// Parses the text of a file of arrivals. `file` is the name for messages. Throws InputError "FILE:LINE: COLUMN: cause;
+/// cure".
 ArrivalFile parse_arrivals(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload

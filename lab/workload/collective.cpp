@@ -1,4 +1,4 @@
-// Bytes that a worker sends for a collective (see collective.h).
+// Computes the bytes that a worker sends for a collective (see collective.h).
 #include "mltcp/lab/workload/collective.h"
 
 #include "mltcp/base/text_parts.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr Uint128 kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
-// times (n-1)/n S, rounded up.
+// Returns `times` (n-1)/n S, rounded up, for n = `workers` and S = `size`.
 Uint128 share(Uint128 size, std::uint32_t workers, std::uint32_t times) {
   return (size * (workers - 1) * times + (workers - 1)) / workers;
 }

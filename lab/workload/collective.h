@@ -1,16 +1,18 @@
 // Collectives, and how many bytes each worker sends for them.
 //
-// The algorithms are the bandwidth-optimal ones that communication libraries use for large messages; with n workers
-// and S bytes each worker sends
+// The algorithms are the bandwidth-optimal ones that communication libraries use for large messages. With n workers and
+// S bytes, each worker sends:
 //
-//   all-reduce, ring        2 (n-1)/n S   a reduce-scatter, then an all-gather (Patarasuk and Yuan, JPDC 2009)
-//   all-gather, ring          (n-1)/n S   S: what every worker holds at the end (Thakur, Rabenseifner and
-//   reduce-scatter, ring      (n-1)/n S   S: what every worker holds at the start   Gropp, IJHPCA 2005)
-//   all-to-all, pairwise      (n-1)/n S   S: what every worker holds at the start, one n-th for each worker
-//   broadcast, pipelined ring         S   of a worker that forwards; the last of the ring sends nothing
+//   all-reduce, ring         2 (n-1)/n S  a reduce-scatter, then an all-gather (Patarasuk and Yuan, JPDC 2009)
+//   all-gather, ring           (n-1)/n S  S: bytes that every worker holds at the end (Thakur, Rabenseifner and Gropp,
+//                                         IJHPCA 2005)
+//   reduce-scatter, ring       (n-1)/n S  S: bytes that every worker holds at the start (same paper)
+//   all-to-all, pairwise       (n-1)/n S  S: bytes that every worker holds at the start, one n-th for each worker
+//   broadcast, pipelined ring          S  for workers that forward; the last worker of the ring sends nothing
 //
-// A worker receives as much as it sends (a broadcast's root excepted), so one number describes its load in each
-// direction. Broadcast counts a forwarding worker, the busiest role, because all workers of a job are modelled alike.
+// Except for the root of a broadcast, a worker receives as much as it sends. So one number describes its load in each
+// direction. All workers of a job are modelled alike. So a broadcast counts the bytes of a forwarding worker, which has
+// the highest load.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +33,15 @@ enum class Collective {
   all_reduce_all_to_all,  ///< an all-reduce followed by an all-to-all, both of the given size
 };
 
-/// Whether the size of an all-gather is the total that every worker holds at the end, or the shard that each one
-/// contributes. Makes no difference for other collectives.
+/// Meaning of the size of an all-gather: the total that every worker holds at the end, or the shard that each worker
+/// contributes. For other collectives there is no difference.
 enum class GatherSize { total, shard };
 
-/// "all-reduce" and so on.
+/// Returns a name such as "all-reduce".
 std::string_view name(Collective collective);
 
-/// Bytes that each of `workers` sends for a collective of `size` bytes, rounded up; 0 with fewer than two workers.
-/// Empty if the result does not fit into 63 bits.
+/// Returns the bytes that each of `workers` sends for a collective of `size` bytes, rounded up. Returns 0 if there are
+/// fewer than two workers, and nothing if the result exceeds 63 bits.
 std::optional<Bytes> bytes_sent(Collective collective, Bytes size, std::uint32_t workers,
                                 GatherSize gather_size = GatherSize::total);
 

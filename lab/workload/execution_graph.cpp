@@ -1,7 +1,7 @@
 // Checks an ExecutionGraph (see execution_graph.h).
 //
-// Runs the graph without time to check that it ends (Kahn, CACM 5(11), 1962). Nodes that are left when none is ready
-// wait in a circle of dependencies, collectives or messages.
+// Runs the graph without time to check that it ends (Kahn, CACM 5(11), 1962). If some nodes never become ready, they
+// wait for each other in a circle of dependencies, collectives or messages.
 #include "mltcp/lab/workload/execution_graph.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ class Checker {
   }
 
  private:
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  ///< rank and index of a node
+  using Place = std::pair<std::uint32_t, std::uint32_t>;  ///< rank of a node, and its index in the rank
 
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const {
     std::string source = graph_.sources.empty() ? "a graph" : graph_.sources.front();
@@ -105,7 +105,7 @@ class Checker {
     }
   }
 
-  // Ranks of a group must run the same collectives in the same order.
+  // Throws InputError unless the ranks of each group run the same collectives in the same order.
   void check_collectives() {
     std::vector<std::map<std::uint32_t, std::vector<std::uint32_t>>> of_group(graph_.groups.size());
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -145,7 +145,7 @@ class Checker {
   }
 
   void check_messages() {
-    using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // from, to, tag
+    using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // sender, receiver and tag
     std::map<Channel, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> channels;
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
       for (std::uint32_t index = 0; index < graph_.ranks[rank].nodes.size(); ++index) {
@@ -172,10 +172,10 @@ class Checker {
     }
   }
 
-  // A unit is a node, or all nodes of a collective.
+  // Throws InputError if some nodes wait for each other in a circle. A unit is a node, or all nodes of a collective.
   void check_end(std::size_t nodes) {
     std::vector<std::uint32_t> unit(nodes, 0);
-    std::vector<Place> place;  // of a node of each unit
+    std::vector<Place> place;  // one node of each unit
     for (const auto& all : together_) {
       for (const Place& one : all) unit[number(one)] = static_cast<std::uint32_t>(place.size());
       place.push_back(all.front());
@@ -220,7 +220,7 @@ class Checker {
     if (done < units) fail_by_circle(blocked, first, followers, place);
   }
 
-  /// Every remaining unit waits for another remaining one, so following them backwards from any unit finds a circle.
+  /// Every remaining unit waits for another remaining unit. So following these waits from any unit leads to a circle.
   [[noreturn]] void fail_by_circle(const std::vector<std::uint32_t>& blocked, const std::vector<std::size_t>& first,
                                    const std::vector<std::uint32_t>& followers, const std::vector<Place>& place) const {
     constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -240,9 +240,10 @@ class Checker {
   [[nodiscard]] std::size_t number(const Place& at) const { return first_[at.first] + at.second; }
 
   const ExecutionGraph& graph_;
-  std::vector<std::size_t> first_;                 ///< number of each rank's first node among all
+  /// By rank: number of the rank's first node among the nodes of all ranks.
+  std::vector<std::size_t> first_;
   std::vector<std::vector<Place>> together_;       ///< the nodes of each collective
-  std::vector<std::pair<Place, Place>> messages_;  ///< send and receive
+  std::vector<std::pair<Place, Place>> messages_;  ///< send node and receive node of each message
 };
 
 }  // namespace

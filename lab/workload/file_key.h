@@ -1,5 +1,5 @@
-// Options in lists of fields (base/fields.h) for keys of experiment files: the plausible range of values, beyond which
-// one is assumed to be a mistake, and an example for messages.
+// Options for lists of fields (base/fields.h) that are keys of experiment files. They state the plausible range of a
+// value, and an example for messages. A value outside the range is taken for a mistake.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace mltcp::workload {
 
 inline constexpr std::int64_t kMaxIterations = 1'000'000;
 inline constexpr std::int64_t kMaxFlows = 1000;
-inline constexpr Nanos kMaxCompute(24LL * 3600 * 1'000'000'000LL);  // a day
+inline constexpr Nanos kMaxCompute(24LL * 3600 * 1'000'000'000LL);  // one day
 inline constexpr double kMaxWeight = 1000;
 inline constexpr double kMaxStraggling = 1000;
 inline constexpr std::int64_t kMaxPriority = 7;
 
-struct FileKey {};  ///< base of all options below
+struct FileKey {};  ///< base class of all options in this file
 
 struct WholeKey : FileKey {
   constexpr WholeKey(std::int64_t its_min, std::int64_t its_max) : least(its_min), most(its_max) {}
@@ -29,7 +29,7 @@ struct TimeKey : FileKey {
   std::string_view example;
   Nanos most = kMaxCompute;
 };
-/// A number from `least` to `most`.
+/// Option of a number from `least` to `most`.
 struct NumberKey : FileKey {
   constexpr NumberKey(double its_min, double its_max, std::string_view its_example)
       : least(its_min), most(its_max), example(its_example) {}
@@ -37,7 +37,7 @@ struct NumberKey : FileKey {
   double most;
   std::string_view example;
 };
-/// A number above 0 and at most `most`.
+/// Option of a number above 0, at most `most`.
 struct FactorKey : FileKey {
   explicit constexpr FactorKey(double its_max) : most(its_max) {}
   double most;
@@ -45,13 +45,13 @@ struct FactorKey : FileKey {
 struct ProbabilityKey : FileKey {};
 struct RateKey : FileKey {};
 struct TruthKey : FileKey {};
-/// An inline table of all the fields of a struct.
+/// Option of an inline table that contains all fields of a struct.
 struct TableKey : FileKey {
   explicit constexpr TableKey(std::string_view its_example) : example(its_example) {}
-  std::string_view example;  ///< with its key
+  std::string_view example;  ///< example that includes the key of the table
 };
 
-/// Whether the field is a key of experiment files.
+/// Whether `Field` is a key of experiment files.
 template <typename Field>
 inline constexpr bool kIsFileKey =
     std::is_base_of_v<FileKey, std::remove_cvref_t<decltype(std::remove_cvref_t<Field>::about)>>;

@@ -1,4 +1,4 @@
-// See graph_phases.h.
+// Summarises execution graphs and finds their periods (see graph_phases.h).
 #include "mltcp/lab/workload/graph_phases.h"
 
 #include <fmt/format.h>
@@ -20,10 +20,12 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-constexpr double kAlike = 0.9;                         // minimum share of equal pairs in a period
-constexpr std::size_t kMaxSearched = 200'000;          // communications
-constexpr std::size_t kMaxCompared = 200'000'000;      // pairs of them; a period is found long before
-constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // of nodes that are laid out
+constexpr double kAlike = 0.9;  // minimum share of equal pairs at the distance of a period
+// Maximum number of communications among which a period is searched.
+constexpr std::size_t kMaxSearched = 200'000;
+// Maximum number of pairs to compare; a period is usually found much earlier.
+constexpr std::size_t kMaxCompared = 200'000'000;
+constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // latest end of a node that is laid out
 constexpr Bytes kMaxSent = std::uint64_t{1} << 62;
 
 /// An interval of time.
@@ -32,7 +34,7 @@ struct Span {
   Nanos to;
 };
 
-/// Disjoint, ascending.
+/// Returns the union of `spans` as disjoint spans in ascending order.
 std::vector<Span> merged(std::vector<Span> spans) {
   std::ranges::sort(spans, {}, &Span::from);
   std::vector<Span> result;
@@ -50,8 +52,8 @@ Nanos length_of(const std::vector<Span>& spans) {
   for (const Span& span : spans) sum += span.to - span.from;
   return sum;
 }
-/// Length of the intersection of two lists of disjoint, ascending spans. `a` may be much longer, and is searched from
-/// the first span that matters.
+/// Returns the length of the intersection of two lists of disjoint, ascending spans. `a` may be much longer than `b`:
+/// the search begins at the first span of `a` that can overlap `b`.
 Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   Nanos sum;
   if (b.empty()) return sum;
@@ -68,7 +70,7 @@ Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   }
   return sum;
 }
-/// How much of `spans`, disjoint and ascending, lies in `where`.
+/// Returns how much of `spans`, which are disjoint and ascending, overlaps `where`.
 Nanos within(const std::vector<Span>& spans, const Span& where) {
   auto at = std::lower_bound(spans.begin(), spans.end(), where.from,
                              [](const Span& span, Nanos time) { return span.to <= time; });
@@ -78,7 +80,7 @@ Nanos within(const std::vector<Span>& spans, const Span& where) {
   return sum;
 }
 
-/// Standard deviation divided by mean; 0 for fewer than two.
+/// Returns the standard deviation divided by the mean; 0 for fewer than two lengths.
 double spread(const std::vector<Nanos>& lengths) {
   if (lengths.size() < 2) return 0;
   double mean = 0;
@@ -140,7 +142,7 @@ class Summary {
   struct Iteration {
     std::string name;
     Span time;
-    std::vector<std::uint32_t> communications;  ///< in the order of their starts
+    std::vector<std::uint32_t> communications;  ///< indices of nodes, in the order of their starts
   };
 
   [[nodiscard]] Bytes sent_by(const GraphNode& node) const {
@@ -151,13 +153,13 @@ class Summary {
           node.collective, node.bytes,
           options_.workers > 0 ? options_.workers : static_cast<std::uint32_t>(graph_.groups[node.group].size()));
     if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMaxSent), kMaxSent);
-    // Rounded up, so that it stays above 0.
+    // Round up, so that a size above 0 remains above 0.
     const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMaxSent)) * options_.bytes_scale);
     return scaled < static_cast<double>(kMaxSent) ? static_cast<Bytes>(scaled) : kMaxSent;
   }
 
   void lay_out() {
-    // If all communications have length 0, their lengths were not recorded.
+    // If no communication is longer than 0, the trace does not record their lengths.
     const bool communicates =
         std::ranges::any_of(rank_.nodes, [](const GraphNode& node) { return node.kind != Kind::compute; });
     result_.recorded = options_.compute_scale == 1 &&
@@ -167,7 +169,8 @@ class Summary {
                        });
     Nanos computed;
     Nanos sent;
-    // Computations so far. The sum is scaled, or many short ones would round to 0.
+    // Sum of all computations so far. Scale the sum, because many short computations scaled one by one would round to
+    // 0.
     long double unscaled = 0;
     Nanos scaled;
     for (std::size_t i = 0; i < rank_.nodes.size(); ++i) {
@@ -190,7 +193,7 @@ class Summary {
         const Nanos before = scaled;
         scaled = Nanos(std::llround(std::min(unscaled * static_cast<long double>(options_.compute_scale), 4e18L)));
         const Nanos length = scaled - before;
-        // A computation of length 0 does not wait for the one before.
+        // A computation of length 0 does not wait for the previous computation.
         if (length.count > 0) from = computed = std::max(from, computed);
         times_.push_back({from, from + length});
         computed = std::max(computed, from + length);
@@ -239,7 +242,8 @@ class Summary {
       if (!used[i]) continue;
       const auto& step = graph_.steps[i];
       of[i].name = step.name;
-      // Recorded steps keep their length; an overlap with the next step is not counted twice.
+      // A recorded step keeps its recorded length. Any other step begins at the end of the previous step at the
+      // earliest, so that no time counts twice.
       if (result_.recorded && !step.start.is_never() && step.length.count > 0)
         of[i].time = {step.start, step.start + step.length};
       else
@@ -255,7 +259,7 @@ class Summary {
     const std::size_t count = all.size();
     if (count < 4) return false;
     if (count > kMaxSearched) return give_up();
-    // A number for each sort of communication, as they are compared often.
+    // Give each kind of communication a number, because kinds are compared often.
     std::map<std::tuple<Kind, Collective, Bytes, std::uint32_t, std::uint32_t>, std::uint32_t> sorts;
     std::vector<std::uint32_t> sort_of;
     sort_of.reserve(count);
@@ -298,7 +302,7 @@ class Summary {
         one.time = {from, next < count ? times_[all[next]].from : to};
         iterations_.push_back(std::move(one));
       }
-      // The last one would only end with the trace.
+      // Drop the last repetition: no communication follows that shows its end.
       if (repetitions > 1 && count == repetitions * period) iterations_.pop_back();
       result_.period = GraphSummary::Period::repeated;
       result_.confidence = static_cast<double>(pairs - others) / static_cast<double>(pairs) *
@@ -333,18 +337,19 @@ class Summary {
     return step;
   }
 
-  /// Whether the two run at the same time in a ring.
+  /// Returns whether one node is a send and the other a receive of equal size. In a ring, both run at the same time.
   static bool two_ends(const GraphNode& a, const GraphNode& b) {
     return a.bytes == b.bytes &&
            ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
   }
 
-  /// With recorded times, the time between communications is compute time, and a communication delays nothing if the
-  /// rank computes during at least half of it. If nodes were laid out by their dependencies, only computations are
-  /// compute time, since the rest is waiting for the link; a communication delays the computation that begins at its
-  /// end, if the rank was idle just before. Computation during its first part stays parallel to that part.
+  /// Divides an iteration into phases. With recorded times, all time between communications is compute time. A
+  /// communication delays nothing if the rank computes during at least half of it. Without recorded times, only
+  /// computations are compute time, because the rest is waiting for the link. A communication then delays the
+  /// computation that begins at its end if the rank was idle just before. If the rank computes during the first part of
+  /// such a communication, this part becomes a separate phase that overlaps with the computation.
   void phases_of(const Iteration& one) {
-    constexpr double least = 0.01;  // share of a communication; a smaller part gets no phase of its own
+    constexpr double least = 0.01;  // minimum share of a communication that becomes a separate phase
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
@@ -387,7 +392,8 @@ class Summary {
     compute_until(one.time.to);
   }
 
-  /// If the rank begins to compute at `time`, before `end`: since when it has computed nothing.
+  /// Returns since when the rank has been idle at `time`, if it begins to compute then and `time` is before `end`. In
+  /// all other cases returns nothing.
   [[nodiscard]] std::optional<Nanos> idle_before(Nanos time, Nanos end) const {
     const auto next = std::lower_bound(computing_.begin(), computing_.end(), time,
                                        [](const Span& span, Nanos when) { return span.from < when; });
@@ -399,9 +405,10 @@ class Summary {
   PhaseOptions options_;
   const RankGraph& rank_;
   GraphSummary result_;
-  std::vector<Bytes> sent_;  ///< of each node
+  std::vector<Bytes> sent_;  ///< by node: bytes sent
   std::vector<Span> times_;
-  std::vector<Nanos> ready_;  ///< by node: when all computations ended that it waits for, directly or indirectly
+  /// By node: when all computations have ended that the node waits for, directly or indirectly.
+  std::vector<Nanos> ready_;
   std::vector<Iteration> iterations_;
   std::vector<Span> computing_;
 };

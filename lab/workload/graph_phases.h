@@ -1,16 +1,17 @@
-// Summarises an execution graph: the steps of one rank, its computation and communication in each step, how much of
-// both overlaps, how certain the period is, and one step as the phases of a job.
+// Summarises an execution graph: the steps of one rank, its computation and communication in each step, their overlap,
+// the certainty of the period, and one step as the phases of a job.
 //
-// Times are those recorded, if the trace has a start for every node of the rank. Otherwise nodes are laid out as early
-// as their dependencies allow: one computation at a time, and one communication at a time, at the rate of the link.
+// If the trace contains a start for every node of the rank, the recorded times are used. If not, nodes are laid out as
+// early as their dependencies allow: one computation at a time, and one communication at a time at the rate of the
+// link.
 //
-// The period. If the trace marks steps, they are the iterations. Otherwise the shortest sequence of communications
-// (kind, bytes, group) that repeats is the period. At least nine in ten of all pairs of communications at that distance
-// must be equal, and the sequence must contain two different ones, or any run of equal ones would be periodic.
-// Confidence is from 0 to 1:
+// If the trace marks steps, these are the iterations. If not, the period is the shortest sequence of communications
+// (kind, bytes, group) that repeats. At least nine in ten of all pairs of communications at the distance of the period
+// must be equal. The sequence must contain two different communications, because without this rule any run of equal
+// communications would be periodic. The confidence in the period is from 0 to 1:
 //
-//   marked      1 / (1 + v), or 0.5 if there is only one step; v: standard deviation / mean of the steps' lengths
-//   repeated    m (1 - 1/k) / (1 + v) for k repetitions and a share m of equal pairs; v: of the repetitions' lengths
+//   marked      1 / (1 + v), or 0.5 for a single step; v: standard deviation / mean of the lengths of steps
+//   repeated    m (1 - 1/k) / (1 + v); k: number of repetitions; m: share of equal pairs; v: as above, of repetitions
 //   single      0: the whole trace is taken as one iteration
 #pragma once
 
@@ -29,13 +30,13 @@
 namespace mltcp::workload {
 
 struct PhaseOptions {
-  std::uint32_t rank = 0;  ///< of the graph; must have nodes
+  std::uint32_t rank = 0;  ///< number of the rank in the graph; the rank must have nodes
   Rate link{100'000'000'000};
-  double compute_scale = 1;   ///< factor on recorded times of computations
-  double bytes_scale = 1;     ///< factor on bytes sent
-  std::uint32_t workers = 0;  ///< of each collective; 0: those of its group
-  /// Only if nodes are laid out: the phases are for links of any rate, so a communication is placed when it is ready,
-  /// not when `link` would be free.
+  double compute_scale = 1;   ///< factor on the recorded times of computations
+  double bytes_scale = 1;     ///< factor on the bytes sent
+  std::uint32_t workers = 0;  ///< number of workers in each collective; 0: size of the collective's group
+  /// Whether a communication begins when it is ready, instead of when `link` is free, so that the phases suit links of
+  /// any rate. Used only if nodes are laid out.
   bool any_link = false;
 };
 
@@ -44,14 +45,14 @@ struct GraphSummary {
     std::string name;
     Nanos length;
     Nanos compute;      ///< time in which the rank computes
-    Nanos communicate;  ///< time in which it communicates
-    Nanos both;         ///< time in which it does both
-    Bytes sent = 0;     ///< by the rank, as in collective.h
+    Nanos communicate;  ///< time in which the rank communicates
+    Nanos both;         ///< time in which the rank computes and communicates
+    Bytes sent = 0;     ///< bytes that the rank sends, as defined in collective.h
     std::size_t communications = 0;
   };
   struct Sum {
     std::size_t count = 0;
-    Bytes size = 0;  ///< as in GraphNode::bytes, saturated
+    Bytes size = 0;  ///< sum of GraphNode::bytes, at most 2^62
     Bytes sent = 0;
   };
   enum class Period { marked, repeated, single };
@@ -59,35 +60,35 @@ struct GraphSummary {
   std::string format;
   std::vector<std::string> sources;
   std::size_t ranks = 0;
-  std::uint32_t rank = 0;  ///< the rank summarised, as numbered in the trace
-  bool recorded = false;   ///< whether times are those of the trace
-  bool computes = false;   ///< whether the trace has computations that take time
+  std::uint32_t rank = 0;  ///< number of the summarised rank in the trace
+  bool recorded = false;   ///< whether times are those recorded in the trace
+  bool computes = false;   ///< whether the trace contains computations that take time
   Period period = Period::single;
   double confidence = 0;
-  std::vector<Step> steps;                    ///< at least one
+  std::vector<Step> steps;                    ///< at least one step
   std::size_t typical = 0;                    ///< index of the step of median length
-  std::map<std::string, Sum> communications;  ///< of the typical step, by kind
-  std::vector<Phase> phases;                  ///< of the typical step
+  std::map<std::string, Sum> communications;  ///< communications of the typical step, by kind
+  std::vector<Phase> phases;                  ///< the typical step as phases
   std::vector<std::string> warnings;
 };
 
-/// "marked by the trace" and so on.
+/// Returns a description for people, e.g. "marked by the trace".
 std::string_view name(GraphSummary::Period period);
-/// In files: "marked", "repeated" or "single".
+/// Returns the name in files: "marked", "repeated" or "single".
 std::string_view key_of(GraphSummary::Period period);
 
-/// Throws InputError if the rank has no nodes.
+/// Summarises a rank of `graph`. Throws InputError if the rank has no nodes.
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options = {});
 
-/// Whether the trace has 12 columns. Such a trace does not say which collectives cross the network, or among how many
-/// workers.
+/// Returns whether the trace has 12 columns. Such a trace does not state which collectives cross the network, nor among
+/// how many workers.
 bool is_training_loop(const GraphSummary& summary);
 
-/// A job of the typical step. Throws InputError if it sends nothing.
+/// Returns a job with the phases of the typical step. Throws InputError if the step sends nothing.
 Job to_job(const GraphSummary& summary, const std::string& job_name);
 
-/// The summary as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`, and when in
-/// an iteration the link is busy.
+/// Returns the summary as text for a terminal. It includes the iteration time and the duty cycle of the job alone on a
+/// link of rate `link`, and when in an iteration the link is busy.
 std::string describe(const GraphSummary& summary, Rate link);
 
 }  // namespace mltcp::workload

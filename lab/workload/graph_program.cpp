@@ -31,9 +31,9 @@ using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
 
-constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
+constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;  // limit of sums over all ranks, in nanoseconds and in bytes
 
-// If clocks agree, ends of a collective differ by less.
+// If clocks agree, the ends of a collective on different ranks differ by less than this.
 constexpr Nanos kMinClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
@@ -45,25 +45,28 @@ Nanos scaled(Nanos time, double scale) {
   return Nanos(std::llround(std::min(static_cast<double>(time.count) * scale, most)));
 }
 
-/// The participating ranks of an island, and the ranks of the same place in each island.
+/// The group of a collective, divided for one rank: the members on the same island, and the members that have the same
+/// place on each island.
 struct Split {
   Group locals;
   Group peers;
   std::uint32_t islands = 0;
 };
 
-/// Programs of the ranks of a group, ascending. All ranks share one list: a list for each would take quadratic memory.
+/// Lists of the programs of a group's ranks, ascending. All ranks of the group share these lists, because separate
+/// lists would take quadratic memory.
 struct GroupMembers {
   Members all;
-  std::vector<std::uint32_t> islands;  ///< ascending; empty if they have different numbers of the group's ranks
-  std::vector<Members> locals;         ///< of each of these islands
-  std::vector<Members> peers;          ///< of each place in an island
+  /// Islands of the group, ascending; empty if they contain different numbers of its ranks.
+  std::vector<std::uint32_t> islands;
+  std::vector<Members> locals;  ///< by island: the group's ranks on the island
+  std::vector<Members> peers;   ///< by place on an island: the group's ranks at this place
 };
 
 Members shared(std::vector<std::uint32_t> ranks) {
   return std::make_shared<const std::vector<std::uint32_t>>(std::move(ranks));
 }
-/// Place in an ascending list that has it.
+/// Returns the index of `value` in an ascending list that contains it.
 std::uint32_t place_in(const std::vector<std::uint32_t>& list, std::uint32_t value) {
   return static_cast<std::uint32_t>(std::ranges::lower_bound(list, value) - list.begin());
 }
@@ -90,38 +93,39 @@ class Maker {
  private:
   /// Nodes that run together: one node, or all nodes of a collective.
   struct Joint {
-    std::uint32_t rank = 0;  ///< number of a program; for a collective, that of its first member
+    std::uint32_t rank = 0;  ///< number of the program; for a collective, the program of its first member
     std::uint32_t node = 0;
     std::uint32_t waits = 0;
-    std::uint32_t collective = kNone;  ///< index in collectives_
-    std::uint32_t begin = kNone;       ///< index in begins_; if set, there is no node
+    std::uint32_t collective = kNone;  ///< index in collectives_; kNone if the joint is no collective
+    std::uint32_t begin = kNone;       ///< index in begins_; kNone if the joint contains nodes
     Nanos ready;
   };
-  /// The beginning of a step on a rank, when the step before has ended. Nodes of the step that wait for nothing else
-  /// wait for it.
+  /// The beginning of a step on a rank, after the end of the previous step. Nodes of the step that depend on no other
+  /// node wait for it.
   struct Begin {
-    std::vector<std::uint32_t> ends;  ///< nodes
+    std::vector<std::uint32_t> ends;  ///< nodes that end the previous step
     Waits done;
   };
   struct Collective {
     std::uint32_t group = 0;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  ///< program and node, by program
+    /// Program and node of each member, in the order of programs.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;
   };
   /// A message between two ranks.
   struct Message {
-    std::uint32_t receiver_node = kNone;  ///< the peer's node
+    std::uint32_t receiver_node = kNone;  ///< index of the node on the peer that receives the message
     Waits arrived;
   };
   struct Sequence {
-    std::vector<std::uint32_t> next;    ///< number of the next collective, by member of the group
-    std::vector<std::uint32_t> joints;  ///< in order
+    std::vector<std::uint32_t> next;    ///< by member of the group: number of the member's next collective
+    std::vector<std::uint32_t> joints;  ///< joints of the group's collectives, in order
   };
   struct OfNode {
-    std::uint32_t joint = kNone;    ///< kNone: not replayed
-    std::uint32_t message = kNone;  ///< of sends and receives
-    bool dropped = false;           ///< it waits, but does nothing
-    Nanos delay;                    ///< before it, scaled
-    Nanos compute;                  ///< scaled
+    std::uint32_t joint = kNone;    ///< index in joints_; kNone if the node is not replayed
+    std::uint32_t message = kNone;  ///< index in messages_, for a send or receive
+    bool dropped = false;           ///< whether the peer is not replayed, so that the node only waits
+    Nanos delay;                    ///< delay before the node, scaled
+    Nanos compute;                  ///< compute time of the node, scaled
     Waits done;
   };
 
@@ -144,11 +148,12 @@ class Maker {
                            : "",
                        recorded(result_.graph_rank[rank]));
   }
-  /// The number of a rank of the graph in the trace, for messages.
+  /// Returns the number of a rank in the trace, given its number in the graph.
   [[nodiscard]] std::uint32_t recorded(std::uint32_t graph_rank) const {
     return graph_rank < graph_.recorded_ranks.size() ? graph_.recorded_ranks[graph_rank] : graph_rank;
   }
-  /// By recorded number: a subset of the ranks stays on its islands.
+  /// Returns the island of a program's rank. Uses the rank's number in the trace, so that a subset of ranks keeps its
+  /// islands.
   [[nodiscard]] std::uint32_t island_of(std::uint32_t program) const {
     return recorded(result_.graph_rank[program]) / options_.islands;
   }
@@ -166,7 +171,7 @@ class Maker {
     program_of_.assign(all, kNone);
     if (options_.ranks.empty())
       for (std::uint32_t rank = 0; rank < all; ++rank) result_.graph_rank.push_back(rank);
-    std::map<std::uint32_t, std::uint32_t> place_of;  // by recorded number
+    std::map<std::uint32_t, std::uint32_t> place_of;  // by number in the trace: number of the rank in the graph
     for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) place_of.emplace(recorded(rank), rank);
     std::optional<std::uint32_t> before;
     for (const std::uint32_t rank : options_.ranks) {
@@ -248,7 +253,7 @@ class Maker {
     return joint;
   }
 
-  /// The n-th collective of a group on a rank is the n-th of that group on the other ranks.
+  /// The n-th collective of a group on one rank belongs to the n-th collective of this group on each other rank.
   void add_collective(std::uint32_t rank, std::uint32_t index) {
     const GraphNode& node = this->node(rank, index);
     if (node.group >= graph_.groups.size())
@@ -296,7 +301,7 @@ class Maker {
     }
   }
 
-  /// The n-th receive of a tag matches the n-th send.
+  /// Matches the n-th receive of a tag with the n-th send of this tag between the same ranks.
   void match_messages() {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> sends;  // messages
     for (std::uint32_t rank = 0; rank < ranks_; ++rank)
@@ -341,19 +346,19 @@ class Maker {
                         recorded(node(senders_[i].first, senders_[i].second).peer)));
   }
 
-  // ---- When ---------------------------------------------------------------------------------------------------------
+  // ---- Delays and clocks --------------------------------------------------------------------------------------------
 
-  /// Whether the collective ends on all ranks at about the same time.
+  /// Returns whether a collective of this kind ends on all ranks at about the same time.
   static bool ends_together(workload::Collective kind) {
     using workload::Collective;
     return kind == Collective::all_reduce || kind == Collective::all_gather || kind == Collective::reduce_scatter ||
            kind == Collective::all_to_all || kind == Collective::all_reduce_all_to_all;
   }
 
-  /// By member of a group: the median of how much later collectives end on its clock than on the first member's. Empty
-  /// if unknown.
+  /// Compares the clocks of a group's members. Returns for each rank the median time by which collectives end later on
+  /// its clock than on the first member's clock. Returns nothing if these times are unknown.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
-    constexpr std::size_t most = 1'000;  // collectives compared
+    constexpr std::size_t most = 1'000;  // maximum number of collectives to compare
     std::map<std::uint32_t, std::vector<Nanos>> later;
     const std::size_t stride = sequence.joints.size() / most + 1;
     for (std::size_t i = 0; i < sequence.joints.size(); i += stride) {
@@ -374,10 +379,12 @@ class Maker {
     return result;
   }
 
-  /// Collectives end at nearly the same time on all ranks, so systematic differences are errors of the hosts' clocks.
+  /// Estimates clock errors. Collectives end at nearly the same time on all ranks, so systematic differences are errors
+  /// of the hosts' clocks.
   void find_clock_errors() {
     result_.clock_error.resize(ranks_);
-    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);  // difference of that rank's clock
+    // By rank: other ranks, and by how much their clocks are ahead.
+    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);
     for (const auto& [group, sequence] : sequences_) {
       const auto clocks = compare_clocks(sequence);
       for (std::size_t i = 1; i < clocks.size(); ++i) {
@@ -421,8 +428,8 @@ class Maker {
 
   static Nanos magnitude(Nanos time) { return Nanos(std::abs(time.count)); }
 
-  /// The beginning of the first step by corrected clocks: the start of the first node, minus the time of the step
-  /// before it.
+  /// Returns the beginning of the first step by corrected clocks. This is the corrected start of the earliest node,
+  /// minus the recorded time from the beginning of the step to that node.
   [[nodiscard]] Nanos find_origin() const {
     const Nanos step_start = graph_.steps[result_.first_step].start;
     Nanos as_recorded = Nanos::never();
@@ -437,7 +444,7 @@ class Maker {
     return corrected - (as_recorded - step_start);
   }
 
-  /// After the last node of each rank, the last step continues on the host for as long as recorded.
+  /// Computes for each rank how long the last step continues after the rank's last node, as recorded.
   void find_rests(const std::vector<Nanos>& last_ends) {
     rests_.assign(ranks_, Nanos());
     const ExecutionGraph::Step& step = graph_.steps[result_.last_step];
@@ -457,17 +464,18 @@ class Maker {
         rests_[rank] = common + (*corrected - (last_ends[rank] - result_.clock_error[rank]));
   }
 
-  /// Compute times without what overlapped, and delays that no dependency explains.
+  /// Computes the compute times without overlapping parts, and the delays that no dependency explains.
   void find_delays() {
     const Nanos first_origin = find_origin();
-    std::vector<Nanos> last_ends(ranks_, Nanos::never());  // of the last step; never: the rank has no times
+    // By rank: end of the last step; never() if the rank has no times.
+    std::vector<Nanos> last_ends(ranks_, Nanos::never());
     Nanos overlapped;
     Nanos delayed;
     Nanos replayed;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
       std::vector<OfNode>& own = nodes_[rank];
-      std::vector<std::uint32_t> order;  // nodes with a start
+      std::vector<std::uint32_t> order;  // nodes with a recorded start, in order of start
       for (std::uint32_t i = 0; i < own.size(); ++i) {
         if (own[i].joint == kNone) continue;
         if (of_rank.nodes[i].kind == Kind::compute) own[i].compute = of_rank.nodes[i].length;
@@ -475,13 +483,13 @@ class Maker {
       }
       std::ranges::stable_sort(
           order, [&](std::uint32_t a, std::uint32_t b) { return of_rank.nodes[a].start < of_rank.nodes[b].start; });
-      // On the rank's own clock, like all of its times.
+      // The origin on the rank's own clock, by which all times of the rank are recorded.
       const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
       for (const std::uint32_t i : order)
         step_ends[of_rank.nodes[i].step] = std::max(step_ends[of_rank.nodes[i].step], end_of(of_rank.nodes[i]));
       Nanos computed = origin;
-      std::map<std::uint32_t, Nanos> last;  // end of the latest collective, by group
+      std::map<std::uint32_t, Nanos> last;  // end of the latest collective of each group
       for (const std::uint32_t i : order) {
         const GraphNode& given = of_rank.nodes[i];
         Nanos ready = origin;
@@ -527,7 +535,8 @@ class Maker {
                        to_text(Nanos(delayed.count / ranks_))));
   }
 
-  /// Adds up times of all ranks, with a limit below which programs and their sums cannot overflow.
+  /// Adds a time to a sum over all ranks. Throws InputError if the sum exceeds a limit. Below this limit, programs and
+  /// their sums cannot overflow.
   void sum_up(Nanos& sum, Nanos time) const {
     if (time.count > kMaxInAll - sum.count)
       refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
@@ -565,10 +574,10 @@ class Maker {
           awaited[wait] = true;
         }
       }
-      // Nodes of a step that wait for nothing wait for the end of the step before.
+      // Nodes without dependencies wait for the end of the previous step.
       std::vector<std::uint32_t> ends;
       std::vector<std::uint32_t> ends_before;
-      std::uint32_t begin = kNone;  // joint: of this step
+      std::uint32_t begin = kNone;  // joint for the beginning of the current step
       std::uint32_t step = result_.first_step;
       begin_of_.emplace_back();
       for (std::uint32_t i = 0; i < own.size(); ++i) {
@@ -605,7 +614,7 @@ class Maker {
     std::ranges::sort(edges_);
   }
 
-  /// A rough estimate of the node's duration.
+  /// Returns a rough estimate of the node's duration.
   [[nodiscard]] Nanos guess(const GraphNode& node) const {
     return options_.rate.time_for(std::min(bytes_of(node), std::numeric_limits<Bytes>::max() / 16));
   }
@@ -713,7 +722,7 @@ class Maker {
     note(peer, message.receiver_node);
   }
 
-  /// Operations that the node's operations wait for, after its delay.
+  /// Writes the delay before the node. Returns the operations that the node's own operations must wait for.
   Waits waits_of(std::uint32_t rank, std::uint32_t index) {
     const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
     const GraphNode& given = of_rank.nodes[index];
@@ -727,11 +736,11 @@ class Maker {
     return waits;
   }
 
-  /// Assigns the operations written since the last call to that node.
+  /// Assigns the operations written since the last call to node `index`.
   void note(std::uint32_t rank, std::uint32_t index) {
     std::vector<std::uint32_t>& of = result_.node_of[rank];
     const auto delayed_until = waiting_until_.find(rank);
-    // A delay or a join is no operation of the node itself.
+    // Delays and joins before the node do not belong to it.
     if (delayed_until != waiting_until_.end())
       of.resize(std::max<std::size_t>(of.size(), delayed_until->second), kNone);
     of.resize(writers_[rank].operations(), index);
@@ -799,7 +808,8 @@ class Maker {
     return members;
   }
 
-  /// The group divided by islands; empty unless every island has the same number of its ranks.
+  /// Divides the group by islands for one rank. Returns nothing unless every island contains equally many ranks of the
+  /// group.
   [[nodiscard]] std::optional<Split> split(const Group& group, std::uint32_t number) {
     const GroupMembers& members = members_of(number);
     if (members.islands.empty()) return std::nullopt;
@@ -839,7 +849,7 @@ class Maker {
     return std::ranges::binary_search(*group.members, root) ? place_in(*group.members, root) : 0;
   }
 
-  /// Writes a collective over the network, without islands.
+  /// Writes a collective in which all ranks of the group communicate over the network, without islands.
   Waits flat(ProgramWriter& writer, Group& group, workload::Collective collective, Bytes bytes, std::uint32_t root,
              const Waits& waits) {
     using workload::Collective;
@@ -874,7 +884,7 @@ class Maker {
         return writer.broadcast(group, bytes, waits, root);
       case Collective::all_reduce_all_to_all: {
         const Waits reduced = by_algorithm(writer, group, Collective::all_reduce, bytes, 0, waits);
-        group.sequence += std::uint64_t{1} << 31U;  // separate from other collectives
+        group.sequence += std::uint64_t{1} << 31U;  // separates the tags of the all-to-all from those of the all-reduce
         return writer.all_to_all(group, bytes, reduced);
       }
       case Collective::none:
@@ -948,28 +958,33 @@ class Maker {
   const ExecutionGraph& graph_;
   const GraphOptions& options_;
   GraphPrograms result_;
-  std::uint32_t ranks_ = 0;                ///< ranks replayed
-  std::vector<std::uint32_t> program_of_;  ///< by rank of the graph
+  std::uint32_t ranks_ = 0;  ///< number of replayed ranks
+  /// By rank of the graph: number of its program; kNone if the rank is not replayed.
+  std::vector<std::uint32_t> program_of_;
   std::vector<std::vector<OfNode>> nodes_;
   std::vector<Begin> begins_;
-  std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;  ///< by program and node: index in begins_
-  std::vector<Nanos> rests_;                                      ///< by program: of the last step, after its last node
-  std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: nodes of the last step for which no node waits
+  /// By program: index in begins_ of each node that waits for the beginning of its step.
+  std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;
+  /// By program: time from the last node to the end of the last step.
+  std::vector<Nanos> rests_;
+  std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: nodes of the last step that no other node waits for
   std::vector<Joint> joints_;
   std::vector<Collective> collectives_;
-  std::map<std::uint32_t, Sequence> sequences_;  ///< by group
+  std::map<std::uint32_t, Sequence> sequences_;  ///< collectives of each group, by number of the group
   std::vector<Message> messages_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> senders_;  ///< by message: program and node
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;    ///< joints, sorted
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> senders_;  ///< program and node of each message's send
+  /// Sorted pairs of joints; the second joint of a pair waits for the first.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
   std::vector<ProgramWriter> writers_;
-  std::vector<std::map<std::uint32_t, Group>> groups_;  ///< by program and group
-  std::map<std::uint32_t, GroupMembers> members_;       ///< by group
-  std::map<std::uint32_t, std::size_t> waiting_until_;  ///< by program: operations up to the node's own
+  std::vector<std::map<std::uint32_t, Group>> groups_;  ///< groups of each program, by number of the group
+  std::map<std::uint32_t, GroupMembers> members_;       ///< members of each group, by number of the group
+  /// By program: number of operations written before the node's own operations.
+  std::map<std::uint32_t, std::size_t> waiting_until_;
   std::map<std::uint32_t, std::size_t> counted_;
   std::uint64_t total_ = 0;
   std::uint64_t narrowed_ = 0;
   std::uint64_t alone_ = 0;
-  std::set<std::uint64_t> uneven_;  ///< collectives
+  std::set<std::uint64_t> uneven_;  ///< sequence numbers of collectives whose ranks are spread unevenly over islands
   std::uint64_t not_halved_ = 0;
 };
 

@@ -1,22 +1,25 @@
 // Turns a recorded graph (execution_graph.h) into programs of its ranks (rank_program.h), which can run.
 //
-// Computations, sends and receives become operations of the same kind; a collective becomes the operations of its
-// algorithm on each rank. Operations wait for whatever their node waits for. Computations of a rank run one at a time:
-// if they overlapped in the recording (several streams), the later one counts from the end of the earlier. If a node
-// began after everything it waited for had ended (the host was slow to launch it), a delay is put before it. The rest
-// of the last step after its last node is a delay, too. Each rank was recorded by its own clock; clocks may differ by
-// milliseconds and are aligned by the ends of collectives, which are nearly simultaneous.
+// Computations, sends and receives become operations of the same kind. A collective becomes the operations of its
+// algorithm on each rank. An operation waits for the operations of all nodes that its node depends on. Computations of
+// a rank run one at a time. If two computations overlapped in the recording (on several streams), the later one counts
+// from the end of the earlier one. If a node began after all its dependencies had ended (e.g. because the host launched
+// it late), a delay is put before the node. The time from a rank's last node to the end of the last step is a delay as
+// well. Each rank was recorded by its own clock. Clocks may differ by milliseconds. They are aligned by the ends of
+// collectives, which are nearly simultaneous.
 //
-// Operations of all ranks are written in one global order, in which each comes after those that it waits for. Among the
-// possible ones the earliest goes first, as estimated from recorded computations and a nominal rate. So ranks cannot
-// wait for each other in a circle, and messages between two ranks are not held up by later ones.
+// The operations of all ranks are written in one global order, in which each operation follows those that it waits for.
+// Among the possible operations, the one with the earliest estimated time is written first. The estimate uses recorded
+// computations and a nominal rate. So ranks cannot wait for each other in a circle, and a message between two ranks
+// does not wait for later messages.
 //
-// A collective of 0 bytes is a barrier: messages of one byte, which do not count as the job's. Collectives of one group
-// are serialised, as on one communicator.
+// A collective of 0 bytes is a barrier: its messages of one byte do not count as the job's bytes. Collectives of one
+// group are serialised, as on one communicator.
 //
-// With islands of ranks (NVLink), a collective has three parts: within each island, at the islands' rate; over the
-// network, among the ranks of the same place in each island, with their share of the bytes; and within islands again.
-// Ranks of an island notify each other of their progress by messages of one byte over the network.
+// With islands of ranks (NVLink), a collective has up to three parts: first within each island, at the rate of islands;
+// then over the network, among the ranks with the same place on each island, each with its share of the bytes; then
+// within each island again. Ranks of an island notify each other of their progress by messages of one byte over the
+// network.
 #pragma once
 
 #include <cstdint>
@@ -32,43 +35,45 @@
 namespace mltcp::workload {
 
 struct GraphOptions {
-  Algorithm algorithm = Algorithm::ring;  ///< for collectives that have several
-  /// Each rank sends all steps of a ring as one message; for thousands of ranks.
+  Algorithm algorithm = Algorithm::ring;  ///< algorithm of collectives that support several algorithms
+  /// Whether each rank sends all steps of a ring as one message, which suits jobs of thousands of ranks.
   bool whole = false;
-  Bytes chunk = 0;                   ///< of pipelined algorithms; 0: see Pattern::chunk
-  std::uint32_t islands = 1;         ///< number of ranks of an island; 1: none
-  Rate island_rate;                  ///< of each rank within its island; 0: it takes no time
-  double compute_scale = 1;          ///< of computations and delays, above 0
-  double bytes_scale = 1;            ///< above 0; a message keeps at least 1 byte
-  std::vector<std::uint32_t> ranks;  ///< ranks to replay, as recorded, ascending; empty: all
-  /// First and last step, from 0; empty: all steps. See typical_step().
+  Bytes chunk = 0;                   ///< chunk size of pipelined algorithms in bytes; 0: see Pattern::chunk
+  std::uint32_t islands = 1;         ///< number of ranks on each island; 1: no islands
+  Rate island_rate;                  ///< rate of each rank within its island; 0: transfers take no time
+  double compute_scale = 1;          ///< factor on computations and delays; above 0
+  double bytes_scale = 1;            ///< factor on sizes of messages; above 0; a message contains at least 1 byte
+  std::vector<std::uint32_t> ranks;  ///< ranks to replay by their numbers in the trace, ascending; empty: all
+  /// First and last step to replay, counted from 0. Empty: all steps. See typical_step().
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
-  bool delays = true;         ///< keep delays that no dependency explains
-  Rate rate{10'000'000'000};  ///< nominal, to order operations
+  bool delays = true;         ///< whether to replay delays that no dependency explains
+  Rate rate{10'000'000'000};  ///< nominal rate, used to order operations
 };
 
 inline constexpr std::uint32_t kNoNode = 0xFFFFFFFF;
 
 struct GraphPrograms {
   std::vector<RankProgram> ranks;
-  std::vector<std::uint32_t> graph_rank;            ///< by program: its rank in the graph
-  std::vector<std::vector<std::uint32_t>> node_of;  ///< by program and operation: index in RankGraph::nodes
-  /// By program: how far its clock was ahead of the others' in the recording, according to the ends of collectives.
+  std::vector<std::uint32_t> graph_rank;            ///< by program: number of its rank in the graph
+  std::vector<std::vector<std::uint32_t>> node_of;  ///< by program and operation: index in RankGraph::nodes, or kNoNode
+  /// By program: by how much the rank's clock was ahead of the other ranks' clocks in the recording, according to the
+  /// ends of collectives.
   std::vector<Nanos> clock_error;
   std::uint32_t first_step = 0;
   std::uint32_t last_step = 0;
-  std::vector<std::string> warnings;  ///< on parts left out or simplified; one line each, which begins with the file
+  /// Warnings about parts that were left out or simplified. Each is one line that begins with the name of the file.
+  std::vector<std::string> warnings;
 };
 
-/// The step of median length; if steps have no lengths, the middle one.
+/// Returns the number of the step of median length, or of the middle step if steps have no lengths.
 std::uint32_t typical_step(const ExecutionGraph& graph);
 
-/// Throws InputError "FILE: cause; cure": for options out of range, ranks or steps that do not exist, ranks that wait
-/// for each other in a circle, messages that are received more or less often than sent, collectives that differ among
-/// their ranks, nothing to send, and for programs above kMaxOperations or kMaxOperationsInAll.
+/// Makes programs of all ranks to be replayed. Throws InputError "FILE: cause; cure" if an option is out of range, if a
+/// rank or step does not exist, if ranks wait for each other in a circle, if sends and receives do not match, if ranks
+/// disagree about a collective, if nothing is sent, or if programs exceed kMaxOperations or kMaxOperationsInAll.
 GraphPrograms graph_programs(const ExecutionGraph& graph, const GraphOptions& options = {});
 
-/// A job that runs these programs; its phases summarise them. Copies of the job share the programs.
+/// Returns a job that runs these programs. Its phases summarise the programs. Copies of the job share the programs.
 Job replayed_job(std::string name, const GraphPrograms& programs);
 
 }  // namespace mltcp::workload

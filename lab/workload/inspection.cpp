@@ -1,4 +1,4 @@
-// How a job runs in isolation, and a job as text (see inspection.h).
+// Runs a job alone on a link, and writes jobs as text (see inspection.h).
 #include "mltcp/lab/workload/inspection.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace mltcp::workload {
 namespace {
 
-// Text as the inside of a TOML basic string.
+// Escapes `text` for the inside of a TOML basic string.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -29,7 +29,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// Text for a TOML comment: one line of ASCII, since names in a trace may be in any encoding.
+// Returns `text` as one line of ASCII for a TOML comment, because names in a trace may be in any encoding.
 std::string as_comment(const std::string& text) {
   std::string result = text;
   for (char& c : result)
@@ -59,7 +59,7 @@ std::string value_toml(const T& value) {
   } else if constexpr (std::is_same_v<T, Nanos> || std::is_same_v<T, Rate>) {
     return fmt::format("\"{}\"", to_text(value));
   } else if constexpr (std::is_same_v<T, double>) {
-    // The shortest decimal that reads back as the same double, with a point or an exponent so that it is a TOML float.
+    // Write the shortest decimal that reads back as the same double. A TOML float needs a point or an exponent.
     const std::string text = fmt::format("{}", value);
     return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
   } else {
@@ -75,11 +75,11 @@ std::string phase_toml(const Phase& phase) {
   return text + " }";
 }
 
-constexpr Nanos kLatest(std::int64_t{1} << 62);  // 146 years; sums stay in range
+constexpr Nanos kLatest(std::int64_t{1} << 62);  // 146 years, so that sums stay in range
 
 Rate bounded(const Job& job, Rate link) { return job.rate.is_zero() ? link : std::min(link, job.rate); }
 
-// Runs an iteration alone on the link, calls `each` for every transfer, and returns the iteration's length.
+// Runs an iteration alone on the link and calls `each` for every transfer. Returns the length of the iteration.
 template <typename Each>
 Nanos walk(const std::vector<Phase>& phases, Rate link, Each each) {
   Nanos now;

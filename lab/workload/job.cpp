@@ -1,4 +1,4 @@
-// Sums over the phases of a job (see job.h).
+// Computes sums over the phases of a job (see job.h).
 #include "mltcp/lab/workload/job.h"
 
 #include <algorithm>

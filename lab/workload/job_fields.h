@@ -1,5 +1,5 @@
-// The fields of jobs and their phases (see base/fields.h). Those with a FileKey are keys of experiment files; the
-// others have their own readers and writers, as they depend on other fields.
+// The fields of jobs and their phases (see base/fields.h). Fields with a FileKey are keys of experiment files. The
+// other fields have separate readers and writers, because they depend on other fields.
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -12,9 +12,9 @@ namespace mltcp::workload {
 constexpr auto fields_of(const Phase* /*type*/) {
   return list_of<Phase>(field("kind", &Phase::kind), field("compute", &Phase::compute), field("bytes", &Phase::bytes),
                         field("rate", &Phase::rate), field("overlap", &Phase::overlap),
-                        left_out(&Phase::label));  // for people, and long
+                        left_out(&Phase::label));  // labels are long, and meant for people
 }
-/// The highest value of the enumeration.
+/// Returns the highest value of the enumeration.
 constexpr Phase::Kind last_of(Phase::Kind /*type*/) { return Phase::Kind::communicate; }
 
 constexpr auto fields_of(const Job::Straggler* /*type*/) {
@@ -47,7 +47,7 @@ constexpr auto fields_of(const Job* /*type*/) {
       field("weight", &T::weight, FactorKey{kMaxWeight}), field("priority", &T::priority, WholeKey{0, kMaxPriority}),
       field("rate", &T::rate, RateKey{}), field("iterations", &T::iterations, WholeKey{1, kMaxIterations}),
       field("unaware", &T::unaware, TruthKey{}), field("cc", &T::cc), field("hosts", &T::hosts),
-      field("pattern", &T::pattern), left_out(&T::programs),  // large; no text format has them
+      field("pattern", &T::pattern), left_out(&T::programs),  // programs are too large for a text format
       left_out(&T::timeline));
 }
 

@@ -1,4 +1,4 @@
-// The table of models, and jobs from it (see models.h).
+// The table of models, and jobs made from these models (see models.h).
 #include "mltcp/lab/workload/models.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ constexpr std::uint32_t kMaxWorkers = 1'000'000;
 constexpr std::uint32_t kMaxBatch = 1'000'000;
 constexpr double kMaxBytesPerParameter = 16;
 
-/// A vision model by its multiply-adds.
+/// Returns a vision model, given its number of multiply-adds.
 constexpr Model vision(std::string_view name, std::uint64_t parameters, double multiply_adds, std::uint32_t batch,
                        std::string_view source) {
   return {name, Strategy::data, parameters, 2 * multiply_adds, batch, 0, "224 x 224 pixels", source};
@@ -34,10 +34,10 @@ constexpr Model language(std::string_view name, std::uint64_t parameters, std::u
           0,    configuration,  source};
 }
 
-// DLRM: the layers of 2048 and of 4096 neurons, and the layer between, with 64 looked-up rows of 128 and the 2048 as
-// input.
+// Number of DLRM's dense parameters: the layers of 2048 neurons, the layers of 4096 neurons, and the layer between
+// them. The input of that layer is 64 looked-up rows of 128 values and the 2048 values of the layer before.
 constexpr std::uint64_t kDlrmDense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
-// GPT-3 XL, per sample at the boundary of two layers.
+// GPT-3 XL: tokens per sample, and values per token at the boundary of two layers.
 constexpr std::uint64_t kGpt3Tokens = 2048;
 constexpr std::uint64_t kGpt3Width = 2048;
 
@@ -106,7 +106,7 @@ Phase communicate(Collective collective, double bytes, std::uint32_t workers, st
   Phase phase;
   phase.kind = Phase::Kind::communicate;
   const auto size = static_cast<Bytes>(std::ceil(bytes));
-  // The largest model and most bytes per parameter are far from 63 bits.
+  // The largest model with the most bytes per parameter is far below 63 bits.
   phase.bytes = collective == Collective::none ? size : *bytes_sent(collective, size, workers);
   phase.label = label;
   return phase;

@@ -1,4 +1,4 @@
-// Programs of jobs and their ranks from phases (see phase_program.h).
+// Builds programs of jobs and of their ranks from phases (see phase_program.h).
 #include "mltcp/lab/workload/phase_program.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ class Builder {
     before_ = {add(operation, before_)};
   }
 
-  /// Adds the operations of a phase. Later operations wait for it unless it overlaps.
+  /// Adds the operations of a phase. If the phase does not overlap, later operations wait for them.
   void communicate(const Phase& phase, std::uint64_t tag, bool sends, bool receives) {
     Operation operation;
     operation.bytes = phase.bytes;
@@ -41,7 +41,7 @@ class Builder {
     if (!phase.overlap) before_ = added;
   }
 
-  /// Later operations wait until all ranks have reached the barrier. Its messages have tags from `tags` on.
+  /// Makes later operations wait until all ranks have reached this barrier. Its messages have tags from `tags` on.
   void barrier(std::uint64_t tags) {
     Operation operation;
     operation.bytes = 1;
@@ -53,7 +53,7 @@ class Builder {
     }
   }
 
-  /// Later operations wait for all sends and receives so far.
+  /// Makes later operations wait for all sends and receives so far.
   void wait_for_all() {
     before_.insert(before_.end(), unfinished_.begin(), unfinished_.end());
     std::ranges::sort(before_);
@@ -82,7 +82,7 @@ class Builder {
   }
 
   RankProgram program_;
-  std::vector<std::uint32_t> before_;      ///< the next operation waits for these
+  std::vector<std::uint32_t> before_;      ///< operations that the next operation waits for
   std::vector<std::uint32_t> unfinished_;  ///< all sends and receives so far
 };
 
@@ -111,7 +111,7 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
   const std::uint32_t ranks = ranks_of(job);
   const bool sends = !job.hosts.empty() || rank == 0;
   const bool receives = !job.hosts.empty() || rank == 1;
-  const bool barriers = ranks > 2;  // two ranks observe each other directly
+  const bool barriers = ranks > 2;  // two ranks know each other's progress without barriers
   const auto rounds = static_cast<std::uint64_t>(barriers ? std::bit_width(ranks - 1) : 0);
   if ((job.phases.size() + 1) * (2 + 2 * rounds) > kMaxOperations)
     throw InputError(fmt::format("{} phases of {} ranks are more than {} operations of a rank; give fewer phases",
@@ -119,7 +119,7 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
   constexpr std::uint64_t tags_of_barriers = std::uint64_t{1} << 32U;
   constexpr std::uint64_t tags_of_a_barrier = 32;
   Builder builder(rank, ranks);
-  bool open = false;  // something has been sent since the last barrier, or overlaps
+  bool open = false;  // whether an overlapping phase may not have ended on all ranks
   for (std::size_t i = 0; i < job.phases.size(); ++i) {
     const Phase& phase = job.phases[i];
     if (phase.kind == Phase::Kind::compute) {

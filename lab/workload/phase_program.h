@@ -1,12 +1,12 @@
-// The program (rank_program.h) of a job that is defined by its phases only.
+// The program (rank_program.h) of a job that is defined only by its phases.
 //
-// A communicating phase is over, for all workers at once, when all bytes that the job's workers send in it have been
-// delivered; one that overlaps only delays the end of the iteration, which is over when all of its phases are. This
-// holds on every datapath. Within one process the job's workers share one program, phase_program(). Ranks on separate
-// hosts have one each and must synchronise: a worker knows when its own bytes have been delivered and those of its
-// predecessor have arrived; with three workers or more, messages of one byte implement a dissemination barrier
-// (Hensgen, Finkel and Manber, International Journal of Parallel Programming 17, 1988): in round k each rank notifies
-// the one 2^k further on, and after log2 n rounds knows of all.
+// A communicating phase ends for all workers at once, when all bytes that the job's workers send in it have been
+// delivered. A phase that overlaps delays only the end of the iteration. The iteration ends when all of its phases have
+// ended. This holds on every datapath. Within one process, the workers of a job share one program, phase_program().
+// Ranks on separate hosts have separate programs and must synchronise: a worker knows only when its own bytes have been
+// delivered, and when those of the previous rank have arrived. So with three workers or more, messages of one byte
+// implement a dissemination barrier (Hensgen, Finkel and Manber, International Journal of Parallel Programming 17,
+// 1988). In round k, each rank notifies the rank 2^k further on. After log2 n rounds, each rank knows of all.
 #pragma once
 
 #include "mltcp/lab/workload/job.h"
@@ -14,16 +14,17 @@
 
 namespace mltcp::workload {
 
-/// The job as a single rank, which represents all workers: computations, and a send for each communicating phase.
+/// Returns the program of a single rank that represents all workers of the job. It contains the computations, and a
+/// send for each communicating phase.
 RankProgram phase_program(const Job& job);
 
-/// Number of ranks of a job, with or without a pattern.
+/// Returns the number of ranks of a job, with or without a pattern.
 std::uint32_t ranks_of(const Job& job);
 
-/// The program of a rank, by the job's programs, its pattern or its phases. A job with hosts is a ring of workers, each
-/// of which sends a phase's bytes to the next. A job without hosts has two ranks: 0 computes and sends, 1 receives.
-/// Throws InputError for a phase without bytes, whose end could not be detected, for a program above kMaxOperations,
-/// and like rank_program() of a pattern.
+/// Returns the program of a rank, made from the job's programs, its pattern or its phases. A job with hosts is a ring
+/// of workers: each sends the bytes of a phase to the next. A job without hosts has two ranks: rank 0 computes and
+/// sends, rank 1 receives. Throws InputError if a phase has no bytes, because its end could not be detected, if the
+/// program exceeds kMaxOperations, or if rank_program() of the pattern throws.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 
 }  // namespace mltcp::workload

@@ -19,8 +19,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr TextFile kProfileFile{"a demand profile", 16U << 20};
-constexpr double kLongestPeriod = 86'400e9;  // ns, a day
-constexpr double kLowestRate = 1e3;          // the limit of all rates in experiment files
+constexpr double kLongestPeriod = 86'400e9;  // one day in ns
+constexpr double kLowestRate = 1e3;          // minimum of all rates in experiment files
 constexpr double kHighestRate = 1e14;
 constexpr std::array<std::pair<std::string_view, double>, 4> kTimes{
     {{"time_ns", 1}, {"time_us", 1e3}, {"time_ms", 1e6}, {"time_s", 1e9}}};
@@ -90,7 +90,7 @@ class ProfileReader {
 
   CsvReader csv_;
   Profile profile_;
-  double unit_ = 0;  // nanoseconds; 0 before the header
+  double unit_ = 0;  // nanoseconds per unit of the time column; 0 before the header
 };
 
 }  // namespace
@@ -104,14 +104,14 @@ Profile parse_profile(std::string_view text, const std::string& file) { return P
 
 std::vector<Phase> to_phases(const Profile& profile) {
   std::vector<Phase> phases;
-  Uint128 bit_nanos = 0;  // not sent yet, in bits times 1e9
+  Uint128 bit_nanos = 0;  // traffic not sent yet, in bits times 1e9
   constexpr Uint128 byte = 8'000'000'000;
   Nanos silence;
   for (std::size_t i = 0; i < profile.steps.size(); ++i) {
     const Profile::Step& step = profile.steps[i];
     const Nanos time = (i + 1 < profile.steps.size() ? profile.steps[i + 1].from : profile.period) - step.from;
     bit_nanos += static_cast<Uint128>(step.rate.bits_per_second) * static_cast<std::uint64_t>(time.count);
-    // A silent step has no rate at which to send a remainder.
+    // If the rate of a step is 0, the step cannot send the remainder.
     const auto bytes = step.rate.is_zero() ? 0 : static_cast<Bytes>(bit_nanos / byte);
     if (bytes == 0) {
       silence += time;
@@ -152,7 +152,7 @@ std::string describe(const Profile& profile, Rate link) {
     Rate peak;
     double bits = 0;
   };
-  constexpr std::size_t most = 20;  // bursts listed
+  constexpr std::size_t most = 20;  // maximum number of bursts to list
   std::vector<Burst> bursts;
   Nanos sending;
   Rate peak;

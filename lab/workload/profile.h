@@ -1,12 +1,12 @@
 // Measured demand profiles: the rate at which a job sent during one iteration, as a CSV table of two columns.
 //
-//     time_ms,rate_bps      A row holds from its time on, until the time of the next row. The first time is 0; the last
-//     0,0                   one is the period, and the rate beside it is that of the next iteration and not used.
+//     time_ms,rate_bps      A row is valid from its time until the time of the next row. The first time is 0. The last
+//     0,0                   time is the period; the rate of the last row belongs to the next iteration and is not used.
 //     150,1e9               Lines that begin with # are comments.
 //     258,0
 //
-// Measurements at a port, of a switch's counters or by a host, become a job's demand without conversion (profiled as in
-// CASSINI, Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section 3).
+// Measurements at a port, from a switch's counters or by a host, become a job's demand without conversion. The method
+// is that of CASSINI (Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section 3).
 #pragma once
 
 #include <filesystem>
@@ -22,32 +22,33 @@ namespace mltcp::workload {
 struct Profile {
   struct Step {
     Nanos from;
-    Rate rate;  ///< 0: silence
+    Rate rate;  ///< 0 if the job sends nothing
     bool operator==(const Step&) const = default;
   };
-  std::string file;         ///< path as given
-  Nanos period;             ///< above 0, at most a day
-  std::vector<Step> steps;  ///< the first at 0, ascending, all below `period`; at least one rate above 0
+  std::string file;         ///< path of the file, as the caller gave it
+  Nanos period;             ///< length of an iteration; above 0, at most a day
+  std::vector<Step> steps;  ///< in ascending order, from time 0 to before `period`; at least one rate is above 0
 };
 
 /// Maximum number of steps of a profile.
 inline constexpr std::size_t kMaxProfileSteps = 10'000;
 
-/// Whether the first line that is no comment names a column of times or of rates, even if the other one is wrong.
+/// Returns whether the first line that is not a comment contains a column of times or of rates. Only one of the two
+/// columns needs to be correct.
 bool is_profile(std::string_view text);
 
-/// Reads a profile. Throws InputError "FILE:LINE: COLUMN: cause; cure".
+/// Reads a profile from a file. Throws InputError "FILE:LINE: COLUMN: cause; cure".
 Profile load_profile(const std::filesystem::path& path);
-/// The same from text; `file` is used in messages.
+/// Parses a profile; `file` is its name for messages. Throws InputError as load_profile() does.
 Profile parse_profile(std::string_view text, const std::string& file);
 
-/// The iteration as phases which, alone on a sufficiently fast link, take as long and send as much as the profile:
-/// silence becomes compute time, each step a communication at its rate. Fractions of a byte are carried over to the
-/// next step. Throws InputError if nothing is left to send.
+/// Returns the iteration as phases. Alone on a sufficiently fast link, these phases take as long and send as much as
+/// the profile. A step without traffic becomes compute time, and any other step a communication at its rate. Fractions
+/// of a byte are carried over to the next step. Throws InputError if less than one byte is sent.
 std::vector<Phase> to_phases(const Profile& profile);
 
-/// For people: the period, bytes and sending time per period, and bursts (adjacent sending steps); and the same alone
-/// on a link of rate `link`. Throws like to_phases().
+/// Returns a description for people: the period, the bytes and sending time in a period, and the bursts (adjacent steps
+/// that send). It also states the iteration time of the job alone on a link of rate `link`. Throws if to_phases() does.
 std::string describe(const Profile& profile, Rate link);
 
 }  // namespace mltcp::workload

@@ -25,7 +25,7 @@ using internal::Slice;
 using internal::tag_of;
 using internal::Waits;
 
-/// One rank's part in a training iteration.
+/// Writes one rank's part of a training iteration.
 class Training {
  public:
   Training(const Pattern& pattern, std::uint32_t rank, ProgramWriter& writer)
@@ -39,7 +39,8 @@ class Training {
     previous_ = rank - t * d;
   }
 
-  // 1F1B: first as many forward passes as there are stages after this one.
+  // Writes the passes in the order of 1F1B: a rank begins with as many forward passes as there are stages after its
+  // own.
   void write() {
     const std::uint32_t all = training_.micro_batches;
     const std::uint32_t first = std::min(training_.pipeline - 1 - stage_, all);
@@ -53,7 +54,7 @@ class Training {
   }
 
  private:
-  static constexpr std::uint64_t kBlocks = 2;  // of a layer
+  static constexpr std::uint64_t kBlocks = 2;  // number of blocks in a layer
 
   static Group group(std::uint32_t first, std::uint32_t size, std::uint32_t stride, std::uint32_t me) {
     std::vector<std::uint32_t> members;
@@ -65,7 +66,7 @@ class Training {
     return result;
   }
 
-  /// Compute time of block `block` in a pass over a micro-batch.
+  /// Returns the compute time of block `block` in a pass over one micro-batch.
   [[nodiscard]] Nanos compute(std::uint32_t micro_batch, bool is_backward, std::uint64_t block) const {
     const Nanos both_passes = part(pattern_.compute, training_.micro_batches, micro_batch);
     const Nanos forward_pass = both_passes / 3;
@@ -101,7 +102,7 @@ class Training {
     if (stage_ > 0) writer_.send(previous_, {0, training_.activations}, tag_of(m, 1), at_);
   }
 
-  /// All-reduces the buckets that the gradients of `layers` layers have filled.
+  /// All-reduces the buckets that are full once the gradients of `layers` layers exist.
   void reduce_gradients(std::uint64_t layers) {
     const std::uint64_t buckets = training_.buckets;
     for (; bucket_ < buckets && layers * buckets >= (bucket_ + 1) * training_.layers; ++bucket_)
@@ -116,7 +117,7 @@ class Training {
   Group data_;
   std::uint32_t next_ = 0;
   std::uint32_t previous_ = 0;
-  Waits at_;  ///< the next computation waits for these
+  Waits at_;  ///< operations that the next computation waits for
   std::uint64_t bucket_ = 0;
 };
 
@@ -126,7 +127,7 @@ void write_parameter_server(const Pattern& pattern, std::uint32_t rank, ProgramW
   const Slice all{0, pattern.size};
   if (rank < workers) {
     const Waits computed = writer.compute(pattern.compute, {});
-    // Each worker begins with another server.
+    // Workers begin with different servers, to spread the load.
     for (const unsigned step : {0U, 1U})
       for (std::uint32_t i = 0; i < servers; ++i) {
         const std::uint32_t server = (rank + i) % servers;

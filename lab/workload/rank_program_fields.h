@@ -1,4 +1,4 @@
-// The fields of patterns of communication (see base/fields.h).
+// The fields of communication patterns (see base/fields.h).
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -21,7 +21,7 @@ constexpr auto fields_of(const Pattern* /*type*/) {
                           field("servers", &Pattern::servers), field("training", &Pattern::training));
 }
 
-/// The highest value of each enumeration.
+/// Each function returns the highest value of its enumeration.
 constexpr Pattern::Kind last_of(Pattern::Kind /*type*/) { return Pattern::Kind::training; }
 constexpr Algorithm last_of(Algorithm /*type*/) { return Algorithm::halving_doubling; }
 

@@ -1,4 +1,4 @@
-// Choices of steps and ranks as text (see replay_choice.h).
+// Parses choices of steps and ranks (see replay_choice.h).
 #include "mltcp/lab/workload/replay_choice.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kMaxListed = 1U << 16U;
 
-/// "2" or "1-3".
+/// Parses a range such as "2" or "1-3". Returns nothing if `text` is not a range.
 std::optional<std::pair<std::uint32_t, std::uint32_t>> range_in(std::string_view text) {
   const std::size_t dash = text.find('-');
   const auto first = number_from<std::uint32_t>(text.substr(0, dash));

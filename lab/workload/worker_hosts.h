@@ -1,4 +1,4 @@
-// Which hosts of a topology the workers of each job use.
+// Assigns the workers of each job to hosts of a topology.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mltcp::workload {
 
-/// A worker's traffic: the sending and the receiving host.
+/// The hosts between which a worker's traffic flows, sender first.
 struct WorkerHosts {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -16,14 +16,14 @@ struct WorkerHosts {
 };
 
 struct Placement {
-  std::uint32_t job = 0;  ///< its number
+  std::uint32_t job = 0;  ///< index of the job in `jobs`
   std::vector<WorkerHosts> workers;
 };
 
-/// A job with hosts is a ring over them, as in a ring all-reduce (Patarasuk and Yuan, JPDC 2009): each worker sends to
-/// its successor. A job without hosts has one worker: the k-th such job, from 0, sends from host k to host k + hosts /
-/// 2, modulo `hosts`, so that its bytes leave the rack if there are several. `hosts` is 2 or more. Job numbers are
-/// indices in `jobs`.
+/// Places the workers of all jobs. A job with hosts is a ring over them, as in a ring all-reduce (Patarasuk and Yuan,
+/// JPDC 2009): each worker sends to its successor. A job without hosts has one worker. Counted from 0, the k-th such
+/// job sends from host k to host k + hosts / 2, modulo `hosts`, so that its bytes leave the rack if there are several
+/// racks. `hosts` must be at least 2.
 std::vector<Placement> place(const std::vector<Job>& jobs, std::uint32_t hosts);
 
 }  // namespace mltcp::workload

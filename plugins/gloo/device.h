@@ -1,4 +1,4 @@
-// Gloo over MLTCP: a gloo::transport::Device on an endpoint, for Gloo's collectives and for programs built on them.
+// Gloo over MLTCP: a gloo::transport::Device that uses an endpoint, for Gloo's collectives and programs built on them.
 //
 //   gloo::transport::mltcp::attr attr;
 //   attr.iface = "eth0";
@@ -9,10 +9,10 @@
 // A device may serve several contexts, a process may have several devices, and a host several processes. All
 // connections of a device belong to one job of the transport; the job's iterations control its increase step.
 //
-// Errors are exceptions of Gloo's types, with one line "cause; cure": gloo::InvalidOperationException and
-// gloo::EnforceNotMet for errors of the caller, gloo::IoException for failures, dead peers and timeouts.
+// Functions report errors by Gloo's exceptions, whose text is one line "cause; cure". gloo::InvalidOperationException
+// and gloo::EnforceNotMet report errors of the caller; gloo::IoException reports failures, dead peers and timeouts.
 //
-// This header needs only those of Gloo.
+// This header includes only headers of Gloo and of the standard library.
 #pragma once
 
 #include <chrono>
@@ -33,73 +33,80 @@
 
 namespace gloo::transport::mltcp {
 
-/// An empty member (or 0) is taken from the environment; if that is not set, the default applies.
+/// Settings of a device. If a member is empty or 0, the environment variable in its description applies. If that is not
+/// set either, the default applies.
 struct attr {
-  /// The port as docs/how-to/ports.md writes it: "udp:", "udp:eth0", "af_packet:eth0". MLTCP_DEVICE; else "udp:".
+  /// The port, in the form of docs/how-to/ports.md: "udp:", "udp:eth0", "af_packet:eth0". Variable MLTCP_DEVICE;
+  /// default "udp:".
   std::string device;
-  /// The interface, for ports on the kernel's sockets: the same as device = "udp:" + iface.
+  /// The interface, for ports that use kernel sockets. Means the same as device = "udp:" + iface.
   std::string iface;
-  /// Name or IP address of this host on the training network. MLTCP_ADDRESS; else the interface's address; without an
-  /// interface, the address of the host's name.
+  /// Name or IP address of this host on the training network. Variable MLTCP_ADDRESS. The default is the interface's
+  /// address or, without an interface, the address that the host's name resolves to.
   std::string hostname;
-  /// Congestion control: a name, or FILE.so:NAME (docs/reference/algorithms.md). MLTCP_CC; else "reno".
+  /// Congestion control: a name, or FILE.so:NAME (docs/reference/algorithms.md). Variable MLTCP_CC; default "reno".
   std::string cc;
-  /// The number of the job, carried in packets. MLTCP_JOB; else 0.
+  /// Number of the job, which packets carry. Variable MLTCP_JOB; default 0.
   std::uint32_t job = 0;
-  /// Scales the increase step: "F1" to "F6", "polynomial A B C", "fair", or a constant above 0 such as "0.5".
-  /// MLTCP_JOB_FUNCTION; else "F1".
+  /// Function that scales the increase step: "F1" to "F6", "polynomial A B C", "fair", or a constant above 0 such as
+  /// "0.5". Variable MLTCP_JOB_FUNCTION; default "F1".
   std::string job_function;
-  /// A peer is considered dead after this time without a packet, 10 ms to 1 h. MLTCP_PEER_TIMEOUT_MS; else 10 s.
+  /// Idle timeout: a peer counts as dead after this time without a packet, 10 ms to 1 h. Variable
+  /// MLTCP_PEER_TIMEOUT_MS; default 10 s.
   std::chrono::milliseconds peer_timeout{0};
-  /// How long waits, and the device's thread after a packet, poll before they sleep, up to 1 s. This lowers latency and
-  /// uses processor time, so set it only on hosts with idle processors. MLTCP_SPIN_US; else 0.
+  /// Time for which waiting threads, and the device's thread after a packet, poll before they sleep; up to 1 s. Polling
+  /// lowers latency but uses processor time, so set this only on hosts with idle processors. Variable MLTCP_SPIN_US;
+  /// default 0.
   std::chrono::microseconds spin{0};
 };
 
-/// What determines the beginnings of iterations of a device's job. A later value has priority over an earlier one.
+/// Source from which a device learns when its job's iterations begin. A later value has priority over an earlier one.
 enum class IterationsBy : std::uint8_t {
-  none = 0,     ///< nothing: the job's function has no iterations
+  none = 0,     ///< no source: the job's function has no iterations
   traffic,      ///< learned from the bytes and pauses of the traffic
   collectives,  ///< learned from the order and sizes of the collectives; exact while these repeat
-  hook,         ///< beginIterationByHook()
-  program,      ///< beginIteration()
+  hook,         ///< calls of beginIterationByHook()
+  program,      ///< calls of beginIteration()
 };
 
-/// The state of the device's job as congestion control sees it.
+/// State of the device's job as congestion control sees it.
 struct JobState {
-  std::uint64_t iteration = 0;            ///< begun, or learned from the traffic
-  std::uint64_t bytes_sent = 0;           ///< delivered in this iteration
-  std::uint64_t bytes_per_iteration = 0;  ///< 0: not known
+  std::uint64_t iteration = 0;            ///< number of the latest iteration, begun or learned
+  std::uint64_t bytes_sent = 0;           ///< bytes delivered in this iteration
+  std::uint64_t bytes_per_iteration = 0;  ///< 0 if not known
   double bytes_ratio = 0;                 ///< 0 to 1
-  double gain = 1;                        ///< of the increase step
-  std::uint32_t connections = 0;          ///< of the transport: two per pair
+  double gain = 1;                        ///< gain of the increase step
+  std::uint32_t connections = 0;          ///< transport connections; each pair has two
   IterationsBy iterations_by = IterationsBy::none;
-  std::uint64_t bytes_posted = 0;  ///< by unbound buffers, since the device was created: payload of collectives
-  std::uint64_t packets_sent = 0;  ///< by the job's open connections, like the next members
+  /// payload of collectives: bytes posted by unbound buffers since the device was created
+  std::uint64_t bytes_posted = 0;
+  /// packets sent on the job's open connections; the members below cover the same connections
+  std::uint64_t packets_sent = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t retransmitted_packets = 0;
-  std::int64_t smoothed_rtt_ns = 0;  ///< maximum over connections
+  std::int64_t smoothed_rtt_ns = 0;  ///< maximum over these connections
 };
 
 class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
  public:
   ~Device() override;
 
-  /// The next iteration begins and will send `bytes` in total, to all peers; 0: not known. After the first call with a
-  /// size, iterations are no longer learned from the traffic. Any thread; does not wait. Throws IoException.
+  /// Begins the next iteration, in which the job sends `bytes` in total to all peers; 0 if not known. After the first
+  /// call with a size, iterations are no longer learned from the traffic. May be called from any thread; does not wait.
+  /// Throws IoException.
   virtual void beginIteration(std::uint64_t bytes) = 0;
-  /// The iteration's data is sent, and the job computes. Throws IoException.
+  /// Ends the iteration: its data is sent, and the job computes. Throws IoException.
   virtual void endIteration() = 0;
-  /// Likewise for a framework's hook; calls of the program have priority. `expected` is the number of bytes until one
-  /// iteration has been sent from begin to end; afterwards the bytes of the previous iteration are used. Throws
-  /// IoException.
+  /// Begins an iteration for a framework's hook. Calls of beginIteration() have priority. `expected` is the size in
+  /// bytes that applies until one whole iteration has been sent. Afterwards the size of the previous iteration applies.
+  /// Throws IoException.
   virtual void beginIterationByHook(std::uint64_t expected) = 0;
   virtual void endIterationByHook() = 0;
-  /// Any thread except those of Gloo's callbacks. Throws IoException.
+  /// Returns the state of the job. May be called from any thread except those of Gloo's callbacks. Throws IoException.
   [[nodiscard]] virtual JobState jobState() const = 0;
 };
 
-/// Layout of Gloo's types in the headers with which a file is compiled.
+/// Sizes of Gloo's types according to the headers with which a file is compiled.
 struct GlooLayout {
   std::uint32_t version = GLOO_VERSION;
   std::uint32_t device = sizeof(::gloo::transport::Device);
@@ -110,12 +117,12 @@ struct GlooLayout {
   std::uint32_t address_bytes = ::gloo::transport::Address::kMaxByteSize;
 };
 
-/// CreateDevice() for a caller with the headers of Gloo that `caller` describes. Throws InvalidOperationException if
-/// this library was built with other headers, or if the loaded Gloo has another layout.
+/// Opens a device for a caller that was compiled with the Gloo headers that `caller` describes. Throws
+/// InvalidOperationException if this library was built with other headers, or if the loaded Gloo has another layout.
 MLTCP_GLOO_API std::shared_ptr<Device> CreateDeviceFor(const GlooLayout& caller, const attr& attributes);
 
-/// Opens a device. Throws InvalidOperationException if the attributes or the environment are wrong, IoException if the
-/// machine is not ready.
+/// Opens a device. Throws InvalidOperationException if the attributes or the environment are wrong, and IoException if
+/// the machine is not ready.
 inline std::shared_ptr<Device> CreateDevice(const attr& attributes = {}) {
   return CreateDeviceFor(GlooLayout{}, attributes);
 }

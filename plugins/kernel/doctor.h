@@ -1,4 +1,4 @@
-// For `mltcp doctor`: whether this machine can run MLTCP for kernel TCP, or does.
+// The check of `mltcp doctor` for kernel TCP: whether this machine can run MLTCP for kernel TCP, or already runs it.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@ namespace mltcp::kernel {
 
 struct Examination {
   bool works = false;
-  std::string detail;  ///< one line
-  std::string cure;    ///< one line, empty if and only if it works
+  std::string detail;  ///< finding, in one line
+  std::string cure;    ///< what the user should do, in one line; empty if and only if `works` is true
 };
 
-/// Changes nothing; problems are not thrown but returned. Without root's rights it reports what root can do.
+/// Examines the machine without changing it. Problems are returned, not thrown. Without root's rights it reports what
+/// root can do.
 Examination examine();
 
 }  // namespace mltcp::kernel

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * Iterations of a job and the gain of its connections, in integers, for the BPF programs and the command `mltcp
- * kernel`. Plain C, compiled for the kernel's BPF machine and, for status and tests, for the host.
+ * kernel`. This is plain C, compiled for the kernel's BPF machine and, for status and tests, for the host.
  *
  * All connections of a job on this machine share one count of acknowledged bytes. A burst begins when a connection
- * sends while no connection of the job has data in flight. The silence before it, since the last acknowledgement, is
- * a gap; a long enough gap separates iterations. After three timeouts a connection's data no longer counts as in
- * flight. If it is acknowledged later, its iteration continues.
+ * sends while no connection of the job has data in flight. The silence since the last acknowledgement before the burst
+ * is a gap; a long enough gap separates iterations. After three timeouts a connection's data no longer counts as in
+ * flight. If this data is acknowledged later, its iteration continues.
  *
- *   threshold   given, or half of the usual gap between iterations, which is the longest that keeps recurring: three
- *               gaps of more than twice its length, close together, replace it. It is halved if none came for 16
- *               times its length, or, before it has recurred, at any shorter one. Congestion cannot close a compute
- *               gap, as the application cannot continue before its gradients have arrived
- *   control     bursts below 1/256 of a large one (heartbeats) do not end a silence
- *   size        bytes per iteration, given or learned. A learned size is known after three equal ones in a row
- *               (within 1/32). A given one is ignored after two iterations in a row that differ from it by more than a
- *               quarter, until one fits. A multiple of the true size is not noticed, as gaps before it do not count
- *   prediction  with a known size, a quarter of the usual gap is enough near the predicted end
- *   failure     the gain is 1 in an iteration that exceeds its size by more than 1/32 (a given one by half) or differs
- *               from it. A size that held for eight iterations is used again at the first match; four misfits in a row
- *               discard it
+ *   threshold   Gap that separates iterations: given, or half of the usual gap. The usual gap is the longest gap that
+ *               keeps recurring. Three gaps of more than twice its length, close together, replace it. It is halved if
+ *               no such gap came for 16 times its length. Before it has recurred, any gap shorter than half of it
+ *               halves it. Congestion cannot close a compute gap, because the application cannot continue before its
+ *               gradients have arrived.
+ *   control     Bursts below 1/256 of a large burst (heartbeats) do not end a silence.
+ *   size        Bytes per iteration, given or learned. A learned size is known after three iterations in a row that
+ *               are equal within 1/32. A given size is ignored after two iterations in a row that differ from it by
+ *               more than a quarter, until an iteration fits. If a multiple of the true size is given, this is not
+ *               noticed, because gaps before the given size do not count.
+ *   prediction  With a known size, a quarter of the usual gap is enough near the predicted end of an iteration.
+ *   failure     The gain is 1 in an iteration that exceeds its size by more than 1/32 (a given size by half), and after
+ *               an iteration that differs from it. A learned size that held for eight iterations is used again at the
+ *               first match; four misfits in a row discard it.
  *
  * This is a simpler form of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */
@@ -30,64 +32,64 @@
 #include <linux/types.h>
 
 enum {
-  MLTCP_GAIN_BITS = 16,      /* gains are fixed point: 1 is 1 << 16 */
-  MLTCP_GAIN_SEGMENTS = 128, /* the function F over bytes_ratio is piecewise linear; a power of two */
+  MLTCP_GAIN_BITS = 16,      /* number of fraction bits of a gain in fixed point; 1 is 1 << 16 */
+  MLTCP_GAIN_SEGMENTS = 128, /* segments of the piecewise linear function F over bytes_ratio; a power of two */
   MLTCP_MOST_JOBS = 1024,
-  MLTCP_MOST_LEVELS = 16, /* depth of cgroups, from the root down */
+  MLTCP_MOST_LEVELS = 16, /* maximum depth of cgroups below the root */
   MLTCP_FUNCTION_TEXT = 256,
-  MLTCP_LAYOUT = 1, /* of the maps' contents: add 1 with each change of the structs below */
+  MLTCP_LAYOUT = 1, /* version of the maps' contents: add 1 with each change of the structs below */
 };
 
-/* A job is all sockets with one mark, or those of one cgroup and of all below it. */
+/* A job is all sockets with the same mark, or all sockets of a cgroup and of the cgroups below it. */
 enum { MLTCP_JOB_NONE = 0, MLTCP_JOB_MARK = 1, MLTCP_JOB_CGROUP = 2 };
 
 struct mltcp_job_key {
-  __u64 id; /* the mark; the cgroup's inode number */
+  __u64 id; /* the mark, or the cgroup's inode number */
   __u32 kind;
   __u32 zero;
 };
 
 struct mltcp_settings {
-  __u64 gap_ns;                        /* silence that separates iterations; 0: learned */
-  __u64 iteration_bytes;               /* 0: learned */
+  __u64 gap_ns;                        /* silence that separates iterations; 0 if it is learned */
+  __u64 iteration_bytes;               /* bytes per iteration; 0 if they are learned */
   __u32 gain[MLTCP_GAIN_SEGMENTS + 1]; /* F at bytes_ratio 0, 1/128, ... 1, all above 0 */
-  __u32 iteration_aware;               /* otherwise gain[0] always applies */
-  char function[MLTCP_FUNCTION_TEXT];  /* the text that was given, for people */
+  __u32 iteration_aware;               /* 0 if gain[0] always applies */
+  char function[MLTCP_FUNCTION_TEXT];  /* text from which the function was made, for people */
 };
 
-/* Common to all jobs: the only value of its map. */
+/* Settings common to all jobs. This is the only value of its map. */
 struct mltcp_common {
-  __u32 layout; /* MLTCP_LAYOUT of the loading program */
+  __u32 layout; /* MLTCP_LAYOUT of the program that loaded the algorithm */
   __u32 zero;
-  struct mltcp_settings settings; /* for jobs without their own */
+  struct mltcp_settings settings; /* settings of jobs that have none of their own */
   __u64 tick_ns;                  /* length of the kernel's tick, 1 / HZ */
-  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0: marks are ignored */
+  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0 if marks are ignored */
   __u32 generation;               /* incremented when the naming of jobs changes */
 };
 
 struct mltcp_iterations {
-  __u64 position;      /* bytes acknowledged, over all connections */
+  __u64 position;      /* bytes that were acknowledged on all connections */
   __u64 begin;         /* position at which the iteration began */
-  __u64 begun_ns;      /* its time */
-  __u64 size;          /* bytes per iteration; 0: none yet */
-  __u64 iterations;    /* begun so far */
+  __u64 begun_ns;      /* time at which the iteration began */
+  __u64 size;          /* bytes per iteration; 0 if none is known yet */
+  __u64 iterations;    /* number of iterations that have begun */
   __u64 delivered_ns;  /* time of the latest acknowledgement */
-  __u64 gap_ns;        /* usual silence between iterations; 0: none yet */
+  __u64 gap_ns;        /* usual silence between iterations; 0 if none is known yet */
   __u64 burst_begin;   /* position at which the latest burst of data began */
-  __u64 burst_gap_ns;  /* silence before it */
-  __u64 burst_ns;      /* its time */
-  __u64 joined_ns;     /* when the latest connection joined */
-  __u64 largest_burst; /* decreases slowly */
+  __u64 burst_gap_ns;  /* silence before the latest burst */
+  __u64 burst_ns;      /* time at which the latest burst began */
+  __u64 joined_ns;     /* time at which the latest connection joined the job */
+  __u64 largest_burst; /* bytes of the largest recent burst; decreases slowly */
   __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual one */
-  __u64 longer_at_ns;  /* when the latest of them ended */
-  __u64 longer_at;     /* number of the iteration that then began */
-  __u32 longer;        /* number of them close together */
-  __u32 alike;         /* consecutive iterations that had this size */
-  __u32 misfits;       /* consecutive iterations that had another size */
-  __u32 connections;   /* open ones */
-  __u32 sending;       /* of these, with data in flight */
-  __u32 trusted;       /* gap_ns has recurred */
-  __u32 off;           /* consecutive iterations far from the given size */
+  __u64 longer_at_ns;  /* time at which the latest of these longer gaps ended */
+  __u64 longer_at;     /* number of the iteration that began after the latest of these longer gaps */
+  __u32 longer;        /* number of longer gaps that came close together */
+  __u32 alike;         /* consecutive iterations of about `size` bytes */
+  __u32 misfits;       /* consecutive iterations whose bytes differed from `size` */
+  __u32 connections;   /* open connections of the job */
+  __u32 sending;       /* open connections with data in flight */
+  __u32 trusted;       /* 1 if gap_ns has recurred */
+  __u32 off;           /* consecutive iterations that differed much from the given size */
   __u32 zero;
 };
 
@@ -97,7 +99,7 @@ struct mltcp_job {
   struct mltcp_iterations iterations;
 };
 
-/* BPF programs and the command are built by different compilers. */
+/* The layout is checked, because different compilers build the BPF programs and the command. */
 #ifdef __cplusplus
 #define MLTCP_ASSERT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "layout")
 #else
@@ -125,10 +127,10 @@ MLTCP_INLINE __u64 mltcp_tolerance(__u64 size) { return size / 32; }
 
 MLTCP_INLINE __u64 mltcp_distance(__u64 a, __u64 b) { return a > b ? a - b : b - a; }
 
-/* Bytes acknowledged in this iteration. */
+/* Returns the bytes that were acknowledged in this iteration. */
 MLTCP_INLINE __u64 mltcp_sent(const struct mltcp_iterations* job) { return job->position - job->begin; }
 
-/* Bytes per iteration if they are known and the current iteration has not exceeded them; 0 otherwise. */
+/* Returns the bytes per iteration. Returns 0 if they are not known, or if the current iteration has exceeded them. */
 MLTCP_INLINE __u64 mltcp_known_size(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
   if (job->iterations == 0) return 0;
   if (settings->iteration_bytes > 0) {
@@ -139,7 +141,7 @@ MLTCP_INLINE __u64 mltcp_known_size(const struct mltcp_iterations* job, const st
   return mltcp_sent(job) <= job->size + mltcp_tolerance(job->size) ? job->size : 0;
 }
 
-/* Whether a silence of `gap_ns` before the burst that begins now separates two iterations. */
+/* Returns whether a silence of `gap_ns` before the burst that begins now separates two iterations. */
 MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struct mltcp_settings* settings,
                                  __u64 gap_ns) {
   const __u64 threshold = settings->gap_ns > 0 ? settings->gap_ns : job->gap_ns / 2;
@@ -148,12 +150,12 @@ MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struc
   const __u64 size = given > 0 ? given : mltcp_known_size(job, settings);
   if (gap_ns < MLTCP_LEAST_GAP_NS && settings->gap_ns == 0) return 0;
   if (size > 0 && mltcp_distance(sent, size) <= mltcp_tolerance(size) && gap_ns >= threshold / 2) return 1;
-  /* With a given size, gaps before it is reached are those between buckets. */
+  /* With a given size, gaps before the iteration has this size are gaps between buckets. */
   if (given > 0 && job->iterations > 0 && sent < given) return 0;
   return gap_ns >= threshold;
 }
 
-/* The bytes of an iteration that has just ended. */
+/* Learns from an iteration of `sent` bytes that has just ended. */
 MLTCP_INLINE void mltcp_learn_size(struct mltcp_iterations* job, __u64 sent) {
   if (job->size > 0 && mltcp_distance(sent, job->size) <= mltcp_tolerance(job->size)) {
     job->size = job->size - job->size / 4 + sent / 4;
@@ -168,7 +170,7 @@ MLTCP_INLINE void mltcp_learn_size(struct mltcp_iterations* job, __u64 sent) {
   }
 }
 
-/* An iteration of `sent` bytes has ended. `given`: its expected size; 0: not given. */
+/* Compares an iteration of `sent` bytes that has ended with the given size; `given` is 0 if no size is given. */
 MLTCP_INLINE void mltcp_compare_given(struct mltcp_iterations* job, __u64 sent, __u64 given) {
   if (given == 0 || mltcp_distance(sent, given) <= given / 4)
     job->off = 0;
@@ -176,7 +178,7 @@ MLTCP_INLINE void mltcp_compare_given(struct mltcp_iterations* job, __u64 sent, 
     ++job->off;
 }
 
-/* Learns from a gap between iterations of `gap_ns`. */
+/* Learns from a gap of `gap_ns` between two iterations. */
 MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __u64 now) {
   int close;
   if (gap_ns <= job->gap_ns) {
@@ -187,7 +189,8 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
     job->gap_ns = gap_ns;
     return;
   }
-  /* A straggler, a pause, or the true gap if it recurs; then the shorter ones were between buckets. */
+  /* A much longer gap comes from a straggler or a pause, unless it recurs. A gap that recurs is the true gap, and the
+   * shorter ones were gaps between buckets. */
   close = job->longer > 0 && now - job->longer_at_ns <= MLTCP_FORGET_AFTER_GAPS * gap_ns &&
           job->iterations - job->longer_at <= MLTCP_MOST_BUCKETS && gap_ns / 4 <= job->longer_ns &&
           job->longer_ns / 4 <= gap_ns;
@@ -207,7 +210,7 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
   job->longer_at = job->iterations;
 }
 
-/* Data is sent while nothing was in flight. */
+/* Called when data is sent while no data was in flight. */
 MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltcp_settings* settings, __u64 now) {
   const int first = job->delivered_ns == 0;
   const __u64 burst = job->position - job->burst_begin;
@@ -236,7 +239,8 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   }
   if (!mltcp_separates(job, settings, gap)) return;
   mltcp_learn_gap(job, gap, now);
-  if (job->iterations > 0 && job->burst_begin == job->begin) return; /* its beginning turned out to be a heartbeat */
+  /* The beginning of this iteration was a heartbeat. */
+  if (job->iterations > 0 && job->burst_begin == job->begin) return;
   if (job->iterations > 0) {
     mltcp_compare_given(job, job->burst_begin - job->begin, settings->iteration_bytes);
     mltcp_learn_size(job, job->burst_begin - job->begin);
@@ -246,13 +250,13 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   ++job->iterations;
 }
 
-/* `bytes` were acknowledged for the first time. */
+/* Called when `bytes` were acknowledged for the first time. */
 MLTCP_INLINE void mltcp_on_delivered(struct mltcp_iterations* job, __u64 bytes, __u64 now) {
   job->position += bytes;
   job->delivered_ns = now;
 }
 
-/* F at sent / size; sent is at most size, size above 0. */
+/* Returns F at sent / size. `size` must be above 0, and `sent` at most `size`. */
 MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
   __u64 at;
   __u64 segment;
@@ -263,12 +267,13 @@ MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 se
   at = sent * MLTCP_GAIN_SEGMENTS * MLTCP_GAIN_ONE / size;
   segment = at >> MLTCP_GAIN_BITS;
   if (segment >= MLTCP_GAIN_SEGMENTS) return settings->gain[MLTCP_GAIN_SEGMENTS];
-  segment &= MLTCP_GAIN_SEGMENTS - 1; /* shows the bound to BPF's verifier */
+  segment &= MLTCP_GAIN_SEGMENTS - 1; /* limits `segment` in a way that BPF's verifier understands */
   at &= MLTCP_GAIN_ONE - 1;
   return (settings->gain[segment] * (MLTCP_GAIN_ONE - at) + settings->gain[segment + 1] * at) >> MLTCP_GAIN_BITS;
 }
 
-/* Factor of an increase step after `sent` of `size` bytes; 1 if `size` is 0 (not known). */
+/* Returns the factor of an increase step after `sent` of `size` bytes. The factor is 1 if `size` is 0, which means that
+ * it is not known. */
 MLTCP_INLINE __u64 mltcp_gain_after(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
   if (!settings->iteration_aware) return settings->gain[0];
   if (size == 0) return MLTCP_GAIN_ONE;
@@ -279,7 +284,7 @@ MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct m
   return mltcp_gain_after(settings, mltcp_sent(job), mltcp_known_size(job, settings));
 }
 
-/* The whole packets of `acked` times `gain`; the remainder is kept in `carry`. */
+/* Returns the whole packets of `acked` times `gain`. Stores the remainder in `carry`. */
 MLTCP_INLINE __u64 mltcp_scaled(__u64 acked, __u64 gain, __u64* carry) {
   const __u64 exact = acked * gain + *carry;
   *carry = exact & (MLTCP_GAIN_ONE - 1);

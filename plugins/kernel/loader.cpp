@@ -1,4 +1,4 @@
-// Loading, pinning and status, by libbpf (see loader.h).
+// Loads and pins algorithms and reads their status with libbpf (see loader.h).
 #include "mltcp/plugins/kernel/loader.h"
 
 #include <bpf/bpf.h>
@@ -98,7 +98,7 @@ constexpr unsigned kSysAdmin = 21;
 constexpr unsigned kPerfmon = 38;
 constexpr unsigned kBpf = 39;
 
-// The capabilities of this process, one bit each; all if the kernel does not report them.
+// Returns the capabilities of this process, one bit each. Returns all bits if the kernel does not report them.
 std::uint64_t held_rights() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -111,8 +111,8 @@ std::uint64_t held_rights() {
   return ~std::uint64_t{0};
 }
 
-// Loading needs the rights to use BPF, to configure the network, to see kernel memory, and to find the types of
-// modules.
+// Throws RunError unless this process has the rights to use BPF, to configure the network, to see kernel memory, and to
+// find the types of modules.
 void check_rights() {
   constexpr std::pair<unsigned, const char*> needed[] = {
       {kNetAdmin, "CAP_NET_ADMIN"}, {kSysAdmin, "CAP_SYS_ADMIN"}, {kPerfmon, "CAP_PERFMON"}, {kBpf, "CAP_BPF"}};
@@ -122,8 +122,8 @@ void check_rights() {
       throw RunError(fmt::format("{} is missing, which is needed to change kernel TCP; run mltcp as root", name));
 }
 
-// Later kernels (from 7.1, by their sources) do not report the start of sending by cwnd_event(), so no iteration would
-// ever be seen.
+// Throws RunError if the kernel does not report the start of sending by cwnd_event(), because then no iteration would
+// ever be seen. According to the sources, this is the case from Linux 7.1 on.
 void check_events(std::string_view release) {
   struct FreeTypes {
     void operator()(btf* types) const { btf__free(types); }
@@ -159,7 +159,8 @@ void check_kernel() {
     throw RunError(
         "this kernel has no type information: there is no /sys/kernel/btf/vmlinux; boot a kernel with "
         "CONFIG_DEBUG_INFO_BTF, e.g. Debian's");
-  if (version[0] >= 7) check_events(release);  // reading all types takes a while
+  // Only for kernels that may be too new, because reading all types takes a while.
+  if (version[0] >= 7) check_events(release);
 }
 
 bool has_file_system() {
@@ -180,8 +181,8 @@ void check_machine() {
   check_file_system();
 }
 
-// Commands that change what is loaded run one after another. Only root can open the file, so no other user can hold the
-// lock.
+// Takes the lock by which commands that change loaded algorithms run one after another. Only root can open the file, so
+// no other user can hold the lock.
 Descriptor lock() {
   Descriptor file(open(kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (!file.open())
@@ -200,7 +201,8 @@ Descriptor lock() {
   return file;
 }
 
-// The folder of the pins must be root's only; otherwise another user could have created its contents.
+// Throws RunError if users other than root can write to the folder of the pins, because its contents could then come
+// from such a user.
 void check_folder() {
   struct stat found {};
   if (lstat(kFolder, &found) != 0) {
@@ -231,7 +233,8 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-// The registered congestion controls of MLTCP, whichever program loaded them. Visible to all users.
+// Returns MLTCP's congestion controls that are registered in the kernel, whichever program loaded them. All users can
+// read this list.
 std::vector<std::string> registered_algorithms() {
   std::ifstream file(kAvailable);
   if (!file)
@@ -254,7 +257,8 @@ std::string joined(const std::vector<std::string>& algorithms) {
   return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? "is" : "are");
 }
 
-// A pin alone was left by a command that was killed.
+// An algorithm is loaded if it is pinned and registered. A pin without a registered algorithm was left by a command
+// that was killed.
 bool is_loaded(const std::string& algorithm) {
   return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0 && is_registered(algorithm);
 }
@@ -266,13 +270,13 @@ std::vector<std::string> loaded_algorithms() {
   return found;
 }
 
-// Whether the pins cannot be read, as opposed to missing.
+// Returns whether the pins cannot be read. Missing pins do not count.
 bool is_hidden() {
   if (!has_file_system()) return (held_rights() & (std::uint64_t{1} << kBpf | std::uint64_t{1} << kSysAdmin)) == 0;
   return access(pin_of("mltcp_common").c_str(), R_OK) != 0 && errno != ENOENT;
 }
 
-// The shared maps, while an algorithm is loaded.
+// The shared maps, which exist while an algorithm is loaded.
 struct Maps {
   Descriptor jobs = open_pin(pin_of("mltcp_jobs"));
   Descriptor settings = open_pin(pin_of("mltcp_settings"));
@@ -308,7 +312,7 @@ struct Maps {
   }
 };
 
-// Messages of libbpf while an object is loaded; the first line names the cause.
+// Messages that libbpf wrote while it loaded an object. The first line names the cause.
 std::string& complaint() {
   static std::string text;
   return text;
@@ -328,8 +332,8 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Makes the kernel load the module of its own algorithm, as for a socket that selects it. Returns why it is still
-// missing, or nothing.
+// Makes the kernel load the module of its own algorithm, by selecting the algorithm for a socket. Returns why the
+// algorithm is still missing, or an empty text.
 std::string lack_of(const std::string& algorithm) {
   const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!any.open()) return fmt::format("no socket can be opened: {}; raise the limit of open files", why(errno));
@@ -342,7 +346,7 @@ std::string lack_of(const std::string& algorithm) {
   std::string program;
   std::getline(file, program);
   const bool fetches = !program.empty() && access(program.c_str(), X_OK) == 0;
-  const std::string option = algorithm == "dctcp" ? "DCTCP" : "CUBIC";  // Reno is always there
+  const std::string option = algorithm == "dctcp" ? "DCTCP" : "CUBIC";  // the kernel always has Reno
   return fmt::format(
       "the kernel has no {0} now, and {1}; load its module tcp_{0}, or boot a kernel that was built with "
       "CONFIG_TCP_CONG_{2}, or leave it out by --cc",
@@ -353,7 +357,7 @@ std::string lack_of(const std::string& algorithm) {
       option);
 }
 
-// Registers an algorithm and pins its parts. Returns why this failed, or nothing.
+// Registers an algorithm and pins its parts. Returns why this failed, or an empty text.
 std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   if (std::string lack = lack_of(algorithm); !lack.empty()) return lack;
   complaint().clear();
@@ -377,7 +381,7 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   const std::uint32_t zero = 0;
   if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
     return refused("its settings can't be written", errno);
-  // Pinned first: if this process is killed, the registered algorithm can be found.
+  // Pins come first: if this process is killed, the registered algorithm can be found by its pins.
   const auto pin = [](const bpf_map* map, const std::string& path) {
     unlink(path.c_str());
     return bpf_obj_pin(bpf_map__fd(map), path.c_str()) == 0 ? 0 : errno;
@@ -397,13 +401,13 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
     unpin();
     return refused("it can't be registered", error);
   }
-  // It stays when this process ends, and is removed when its map's value is deleted.
+  // After this the algorithm stays registered when the process ends. Deleting the value of its map removes it.
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
   return "";
 }
 
-// Removes an algorithm from the kernel, by the map that registered it.
+// Removes an algorithm from the kernel through the map that registered it.
 void unregister(const std::string& algorithm, const Descriptor& map) {
   const std::uint32_t zero = 0;
   if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
@@ -413,7 +417,7 @@ void unregister(const std::string& algorithm, const Descriptor& map) {
                                    : fmt::format("rm -r {}, then mltcp kernel unload", kFolder)));
 }
 
-// Removes an algorithm that has no pin any more, because the file system of the pins was mounted anew.
+// Removes an algorithm that has lost its pins because the file system of the pins was mounted again.
 void unregister_unpinned(const std::string& algorithm) {
   for (std::uint32_t id = 0; is_registered(algorithm) && bpf_map_get_next_id(id, &id) == 0;) {
     const Descriptor map(bpf_map_get_fd_by_id(id));
@@ -433,7 +437,7 @@ void unload_one(const std::string& algorithm) {
   unlink(pin_of_users(algorithm).c_str());
 }
 
-// Removes the pins of the shared maps; connections that still use the maps keep them.
+// Removes the pins of the shared maps. Connections that still use the maps keep them alive.
 void unpin_shared() {
   for (const char* name : kShared) unlink(pin_of(name).c_str());
   rmdir(kFolder);
@@ -455,16 +459,17 @@ std::uint64_t tick_ns() {
 
 mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
 
-// A cgroup by its number: its path, or that it is gone. Neither if the kernel does not tell (without
-// CAP_DAC_READ_SEARCH, or if cgroup v2 is mounted elsewhere); then it may exist.
+// What is known about a cgroup with a given number: its path, or that the cgroup is gone. Both members are empty if the
+// kernel does not report this (without CAP_DAC_READ_SEARCH, or if cgroup v2 is mounted elsewhere). In that case the
+// cgroup may exist.
 struct Cgroup {
   std::optional<std::string> path;
   bool is_gone = false;
 };
 
-// Handles of cgroups contain their numbers (name_to_handle_at(2)).
+// Finds a cgroup by its number, which is part of its file handle (name_to_handle_at(2)).
 Cgroup find_cgroup(std::uint64_t id) {
-  constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS of the kernel's exportfs.h
+  constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS in the kernel's exportfs.h
   alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> room{};
   auto* const handle = new (room.data()) file_handle{};
   handle->handle_bytes = sizeof(id);
@@ -493,7 +498,7 @@ template <typename Value, typename Take>
 void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   mltcp_job_key key{};
   mltcp_job_key next{};
-  // If a job is deleted meanwhile, the walk begins anew, so it is bounded.
+  // If a job is deleted meanwhile, the walk starts again from the first key. So the number of steps is limited.
   std::size_t left = std::size_t{4} * MLTCP_MOST_JOBS;
   for (const void* from = nullptr; left > 0 && bpf_map_get_next_key(map.get(), from, &next) == 0; --left) {
     Value value{};
@@ -503,7 +508,7 @@ void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   }
 }
 
-// Removes the settings of cgroups that are certainly gone.
+// Removes the settings of cgroups that no longer exist.
 void forget_gone(const Descriptor& settings) {
   std::vector<mltcp_job_key> gone;
   for_each<mltcp_settings>(settings, 0, [&](const mltcp_job_key& key, const mltcp_settings&) {
@@ -532,7 +537,7 @@ JobName JobName::cgroup(const std::string& folder) {
   if (found.st_ino == root)
     throw InputError(
         fmt::format("--cgroup: {} is the root, which contains all sockets; give a folder below it", in_quotes(folder)));
-  // Up to the root, or to the root of the namespace.
+  // Counts the levels up to the root of cgroup v2 or of the namespace.
   std::string above = folder;
   struct stat parent = found;
   for (int depth = 0; parent.st_ino != root && parent.st_dev == found.st_dev; ++depth) {
@@ -571,7 +576,7 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
           fmt::format("mltcp_{} is registered, but not pinned in {}, which has been mounted again since; run mltcp "
                       "kernel unload first",
                       name, kFolder));
-  // An algorithm that is added to loaded ones shares their settings and jobs.
+  // An algorithm that is added to loaded algorithms shares their settings and jobs.
   if (!there.empty()) {
     if (!change.empty() || mark_mask)
       throw RunError(
@@ -580,7 +585,7 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
                       joined(there)));
     common = Maps().get_common();
   }
-  // Left by a command that was killed.
+  // Removes pins that were left by a command that was killed.
   for (const std::string& name : algorithm_names()) {
     if (contains(there, name)) continue;
     unlink(pin_of_algorithm(name).c_str());

@@ -1,4 +1,4 @@
-// Converts functions to fixed-point tables (see settings.h).
+// Converts bandwidth functions to fixed-point tables (see settings.h).
 #include "mltcp/plugins/kernel/settings.h"
 
 #include <fmt/format.h>

@@ -53,7 +53,7 @@ void Comm::on_end(void* context, const Completion& end) noexcept {
   } else {
     request.end = end;
   }
-  request.state.store(State::done, std::memory_order_release);  // it may be freed from now on
+  request.state.store(State::done, std::memory_order_release);  // NCCL may free the request from now on
 }
 
 void Comm::end_at_once(Request& request, Code code, Bytes bytes) const noexcept {
@@ -114,8 +114,8 @@ Result Comm::post(std::span<std::byte> bytes, void** request) noexcept {
   if (code == Code::ok) {
     if (direction_ == Direction::send) device_.count(bytes.size());
   } else {
-    // If the connection has ended, its handle may already be invalid. test() reports this, as NCCL takes an error of
-    // isend() for its own.
+    // If the connection has ended, its handle may already be invalid. test() reports this, because NCCL would take an
+    // error of isend() for its own error.
     end_at_once(*place, code == Code::unknown ? Code::closed : code, bytes.size());
   }
   *request = place;
@@ -142,7 +142,7 @@ void Comm::fail(const Request& request) noexcept {
   told_failure_ = true;
   try {
     log_warning(endpoint::to_text(request.end));
-  } catch (...) {  // out of memory for the line
+  } catch (...) {  // there is no memory for the line
   }
 }
 
@@ -162,11 +162,11 @@ bool Comm::wait_for_ends(Nanos limit) const noexcept {
 
 bool Comm::close() noexcept {
   if (connection_ == 0) return true;
-  // For a receiver, arrived messages are acknowledged before the connection ends, so that the peer's sends succeed;
-  // buffers without a message end at once. A sender with pending messages could wait for ever, so it aborts.
+  // A receiver acknowledges arrived messages before the connection ends, so that the peer's sends succeed. Its buffers
+  // without a message end at once. A sender with pending messages could wait for ever, so it aborts.
   if (direction_ == Direction::receive || !any_pending()) {
     device_.linger(connection_);
-    // If the peer closed it and this was reported before linger(), no further event comes.
+    // If the peer closed the connection and the event came before linger(), no further event comes.
     endpoint::ConnectionReport report;
     if (endpoint_.close(connection_) != Code::ok || endpoint_.report(connection_, report) == Code::unknown)
       device_.forget(connection_);

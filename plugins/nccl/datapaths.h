@@ -3,7 +3,7 @@
 
 namespace mltcp::nccl {
 
-/// Registers those of this build. Any thread.
+/// Registers the datapaths of this build. May be called from any thread.
 void register_datapaths_once();
 
 }  // namespace mltcp::nccl

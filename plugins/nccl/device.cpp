@@ -41,7 +41,8 @@ endpoint::EndpointConfig Device::config() const {
 }
 
 void Device::open() {
-  // Held while the endpoint is created, since its thread may report a connection before the constructor returns.
+  // The lock is held while the endpoint is created, because the endpoint's thread may report a connection before the
+  // constructor returns.
   const std::lock_guard lock(guard_);
   if (endpoint_ != nullptr) return;
   endpoint::EndpointConfig wanted = config();
@@ -65,7 +66,7 @@ void Device::close() noexcept {
     if (comms_ > 0 || !listeners_.empty() || !attempts_.empty()) return;
     gone = std::move(endpoint_);
   }
-  // The endpoint is destroyed here, without the lock: its thread ends the remaining operations and calls back.
+  // The endpoint is destroyed here, without the lock, because its thread ends the remaining operations and calls back.
 }
 
 void Device::linger(ConnectionHandle connection) noexcept {
@@ -110,7 +111,7 @@ void Device::take(ConnectionHandle connection) noexcept {
     introduction = made.get();
     if (endpoint != nullptr) introductions_[connection] = std::move(made);
   } catch (const std::bad_alloc&) {
-    return;  // the connection waits for a buffer until its time limit
+    return;  // no hello is received, so the connection waits until its time limit
   }
   if (endpoint == nullptr) return;
   endpoint::OperationHandle operation = 0;
@@ -155,7 +156,7 @@ Result Device::listen(std::span<std::byte, kHandleBytes> handle, Listener** out)
   open();
   auto listener = std::make_unique<Listener>();
   listener->device = this;
-  // Must be unpredictable: a process that knows it is accepted as the peer.
+  // The token must be unpredictable: a process that knows the token is accepted as a peer.
   listener->token = SystemRandom().next();
   *out = listener.get();
   const std::lock_guard lock(guard_);
@@ -251,7 +252,7 @@ Result Device::connect(std::span<std::byte, kHandleBytes> handle, Comm** out) {
 void Device::close_comm(Comm* comm) noexcept {
   std::unique_ptr<Comm> gone(comm);
   if (!gone->close()) {
-    // The endpoint's thread still writes to its memory.
+    // The endpoint's thread still writes to the communicator's memory, so the memory is not freed.
     gone.release();
     return;
   }
@@ -273,7 +274,7 @@ void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
     try {
       log_info(begins ? fmt::format("an iteration begins; the one before sent {} bytes", bytes)
                       : "iterations are not known any more: the job's collectives have changed");
-    } catch (...) {  // out of memory for the line
+    } catch (...) {  // there is no memory for the line
     }
   }
   if (begins)

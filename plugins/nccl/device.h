@@ -1,9 +1,9 @@
-// A device of the plug-in: an endpoint, its job, its listeners, and connections in set-up.
+// A device of the plug-in: an endpoint, its job, its listeners, and the connections that are being set up.
 //
-// The endpoint has a thread of its own. NCCL's proxy thread could drive it from test(), which would save the wake-up of
-// another thread. But the proxy thread sleeps while the GPU computes, sometimes for seconds. Meanwhile no thread would
-// answer peers, which would consider this process dead, and connections, which other threads of NCCL create, would not
-// progress.
+// The endpoint has its own thread. NCCL's proxy thread could drive the endpoint from test(), which would save the
+// wake-up of another thread. But the proxy thread sleeps while the GPU computes, sometimes for seconds. Meanwhile no
+// thread would answer peers, so they would consider this process dead. Connections that other threads of NCCL create
+// would not progress either.
 #pragma once
 
 #include <atomic>
@@ -25,50 +25,50 @@
 
 namespace mltcp::nccl {
 
-/// Maximum connections of a device, and size of the endpoint's tables.
+/// Maximum number of connections of a device. It determines the size of the endpoint's tables.
 inline constexpr std::uint32_t kMaxComms = 1024;
 
 class Device;
 
-/// What listen() returns. It serves any number of peers until it is closed.
+/// The object that listen() returns. It serves any number of peers until it is closed.
 struct Listener {
   Device* device = nullptr;
   std::uint64_t token = 0;
-  std::deque<endpoint::ConnectionHandle> ready;  ///< connections that have named this listener, in order
+  std::deque<endpoint::ConnectionHandle> ready;  ///< connections that have named this listener, in order of arrival
 };
 
-/// Any thread may call these functions; those of one communicator are called by one thread at a time.
+/// Any thread may call these functions. The functions of one communicator are called by one thread at a time.
 class Device {
  public:
   Device(const DevicePlan& plan, const Settings& settings);
-  /// Like close(), without waiting for lingering connections.
+  /// Closes the endpoint like close(), but does not wait for lingering connections.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  /// Opens the endpoint unless it is open. Throws InputError, RunError.
+  /// Opens the endpoint unless it is open already. Throws InputError or RunError.
   void open();
-  /// Closes the endpoint if nothing uses it, after peers were informed of the ends of connections, at most 1 s.
+  /// Closes the endpoint if nothing uses it. Before that, informs peers that their connections end, for at most 1 s.
   void close() noexcept;
 
-  // NCCL's calls of these names. They throw the exceptions of open(), and std::bad_alloc.
+  // The functions that NCCL calls by these names. They throw the exceptions of open(), and std::bad_alloc.
 
   Result listen(std::span<std::byte, kHandleBytes> handle, Listener** out);
   void close_listen(Listener* listener) noexcept;
-  /// Null in `out` while it is in progress. Stores the number of the attempt in `handle`.
+  /// Stores the number of the connection attempt in `handle`. Sets `out` to null while the attempt is in progress.
   Result connect(std::span<std::byte, kHandleBytes> handle, Comm** out);
-  /// Null in `out` until a peer has connected.
+  /// Sets `out` to null until a peer has connected.
   Result accept(Listener& listener, Comm** out);
   void close_comm(Comm* comm) noexcept;
 
-  /// Like Plugin::mark_iteration().
+  /// Reports a step of the collective sequence to this device's job (see Plugin::mark_iteration()).
   void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
   void count(std::size_t bytes) noexcept { posted_.fetch_add(bytes, std::memory_order_relaxed); }
 
-  /// The connection is closing: close() and the end of the process wait for it.
+  /// Records that a connection is closing. close() and the end of the process wait for such connections.
   void linger(endpoint::ConnectionHandle connection) noexcept;
   void forget(endpoint::ConnectionHandle connection) noexcept;
-  /// Waits until no connection lingers.
+  /// Waits until no connection lingers, for at most `limit`.
   void wait_for_lingering(Nanos limit) noexcept;
 
   [[nodiscard]] const DevicePlan& plan() const { return plan_; }
@@ -94,7 +94,7 @@ class Device {
   const std::string pci_;
   const int speed_;
 
-  std::mutex guard_;  ///< guards all members below; not held in calls of the endpoint that may call back
+  std::mutex guard_;  ///< guards all members below; not held during calls of the endpoint that may call back
   std::unique_ptr<endpoint::Endpoint> endpoint_;
   endpoint::JobHandle job_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Listener>> listeners_;
@@ -104,8 +104,8 @@ class Device {
   std::uint64_t next_attempt_ = 1;
   std::uint32_t comms_ = 0;
 
-  std::atomic<std::uint64_t> posted_{0};  ///< bytes in total
-  std::atomic<std::uint64_t> marked_{0};  ///< of these, before the last mark
+  std::atomic<std::uint64_t> posted_{0};  ///< bytes posted in total
+  std::atomic<std::uint64_t> marked_{0};  ///< value of `posted_` at the latest mark of an iteration
 };
 
 }  // namespace mltcp::nccl

@@ -1,5 +1,5 @@
-// Settings of the plug-in from environment variables: those of all plug-ins (endpoint/environment.h), and two of its
-// own.
+// Settings of the plug-in from environment variables: the settings of all plug-ins (endpoint/environment.h), and two
+// that only this plug-in has.
 #pragma once
 
 #include "mltcp/endpoint/environment.h"
@@ -7,20 +7,20 @@
 namespace mltcp::nccl {
 
 struct Settings : endpoint::Environment {
-  /// MLTCP_REQUIRED is set, or a key is given: if the plug-in is unusable, the job fails. With a key, falling back to
-  /// another network would send in the clear.
+  /// True if MLTCP_REQUIRED is set or a key is given. The job then fails if the plug-in is unusable. With a key,
+  /// another network would send the data unencrypted.
   bool required = false;
-  bool verbose = false;  ///< MLTCP_DEBUG: a line for each connection
+  bool verbose = false;  ///< MLTCP_DEBUG: writes a line for each connection
 };
 
-/// Throws InputError that names the variable.
+/// Reads all settings. Throws InputError, which names the variable.
 Settings read_environment(endpoint::ReadVariable read);
 
-/// Only Settings::required, if the others cannot be read; never throws.
+/// Returns only Settings::required, even if the other settings cannot be read. Never throws.
 bool is_required(endpoint::ReadVariable read) noexcept;
-/// Whether a 0-or-1 variable is set and not 0; also true if its value is wrong.
+/// Returns whether a variable that should be 0 or 1 is set and not 0. A wrong value counts as 1.
 bool is_on(endpoint::ReadVariable read, const char* name) noexcept;
-/// Whether MLTCP_KEY_FILE is set.
+/// Returns whether MLTCP_KEY_FILE is set.
 bool has_key(endpoint::ReadVariable read) noexcept;
 
 }  // namespace mltcp::nccl

@@ -1,16 +1,16 @@
-// The handle that listen() returns and NCCL carries to the peer's connect(), 128 bytes; and the first message on each
+// The handle that listen() returns and that NCCL passes to the peer's connect(), and the first message on each
 // connection, which names the listener.
 //
-// The handle, in network byte order:
+// The handle has 128 bytes, in network byte order (offset, length, content):
 //
 //    0  4  magic "MLTN"          14  2  length of the endpoint's address, at most 64
-//    4  1  format version, 1     16 64  address of the endpoint (endpoint/address.h), filled up with 0
-//    5  1  0                     80  4  CRC-32C (RFC 3720 appendix B.4) of the 80 bytes before
+//    4  1  format version, 1     16 64  address of the endpoint (endpoint/address.h), padded with 0
+//    5  1  0                     80  4  CRC-32C (RFC 3720 appendix B.4) of the first 80 bytes
 //    6  8  token of the listener 84  4  0
-//   88  8  0; the connecting process stores the number of its attempt here, while NCCL calls connect() again and
-//          again with the handle
+//   88  8  0; the connecting process stores the number of its attempt here, while NCCL calls connect() repeatedly
+//          with the handle
 //
-// The first message: "MLTN", the version, three zero bytes, the token: 16 bytes.
+// The first message has 16 bytes: "MLTN", the version, three zero bytes, and the token.
 #pragma once
 
 #include <array>
@@ -26,20 +26,20 @@ namespace mltcp::nccl {
 inline constexpr std::size_t kHelloBytes = 16;
 using Hello = std::array<std::byte, kHelloBytes>;
 
-/// Fills all of `out`. `address` must not be empty.
+/// Fills all bytes of `out`. `address` must not be empty.
 void write_handle(std::span<std::byte, kHandleBytes> out, const endpoint::EndpointAddress& address,
                   std::uint64_t token) noexcept;
-/// Null if `handle` is valid, else "cause; cure". Any bytes are safe to pass.
+/// Reads a handle. Returns null if it is valid, and "cause; cure" if not. Any bytes are safe to pass.
 const char* read_handle(std::span<const std::byte, kHandleBytes> handle, endpoint::EndpointAddress& address,
                         std::uint64_t& token);
 
-/// The number of the attempt that the connecting process has stored; 0: none. Not covered by the checksum: it only
-/// finds an attempt, whose token and address are then compared.
+/// Returns the number of the attempt that the connecting process has stored, or 0 if there is none. The checksum does
+/// not cover this number. It only serves to find an attempt, whose token and address are then compared.
 std::uint64_t attempt_in(std::span<const std::byte, kHandleBytes> handle) noexcept;
 void note_attempt(std::span<std::byte, kHandleBytes> handle, std::uint64_t attempt) noexcept;
 
 void write_hello(Hello& out, std::uint64_t token) noexcept;
-/// False if it is not a hello.
+/// Returns false if the bytes are not a hello.
 bool read_hello(std::span<const std::byte> hello, std::uint64_t& token) noexcept;
 
 }  // namespace mltcp::nccl

@@ -1,4 +1,5 @@
-// Lines in NCCL's log, by the function that NCCL gave; dropped without one. Not for the data path.
+// Writes lines to NCCL's log with the function that NCCL provided. Without this function, the lines are dropped. Not
+// used on the data path.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace mltcp::nccl {
 
-/// Sets the logger of the process; null: none.
+/// Sets the logger of the process; null if there is none.
 void set_logger(Logger logger) noexcept;
 void log_info(const std::string& line) noexcept;
-/// Also shown with NCCL_DEBUG=WARN.
+/// Logs a warning, which NCCL also shows with NCCL_DEBUG=WARN.
 void log_warning(const std::string& line) noexcept;
 
 }  // namespace mltcp::nccl

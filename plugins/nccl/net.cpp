@@ -1,5 +1,5 @@
-// The tables that NCCL looks up, one for each version of the interface, all with the same functions. Versions 8 and 11
-// differ in the arguments of init() and connect(); 7, 9 and 10 lie between.
+// The tables that NCCL looks up, one for each version of the interface. All tables use the same functions as far as
+// possible. Versions 10 and 11 have other arguments for init(), connect(), send() and receive().
 #include <fmt/format.h>
 
 #include <climits>
@@ -11,10 +11,10 @@
 namespace mltcp::nccl {
 namespace {
 
-// The name for NCCL_NET.
+// The name of the network for NCCL_NET.
 constexpr const char* kName = "MLTCP";
 
-/// Calls `call`; an exception becomes a Result.
+/// Calls `call`, and converts an exception to a Result.
 template <typename Call>
 Result guarded(Call call) noexcept {
   try {
@@ -33,7 +33,7 @@ Result init(Logger logger) {
   return guarded([&] { return Plugin::of_process().init(logger, version); });
 }
 Result init_v10(Logger logger, ProfilerCallback /*profiler*/) { return init<10>(logger); }
-/// Communicators need no context, but NCCL passes this one to finalize().
+/// Communicators need no context. This context serves finalize(), to which NCCL passes it.
 Result init_v11(void** context, std::uint64_t /*comm*/, CommConfig* /*config*/, Logger logger,
                 ProfilerCallback /*profiler*/) {
   const Result result = init<11>(logger);
@@ -56,7 +56,7 @@ Result properties(int device, Out* out) {
     Properties from;
     if (const Result result = Plugin::of_process().properties(device, from); result != Result::success) return result;
     *out = {};
-    // NCCL does not write to it.
+    // The const_cast is safe, because NCCL does not write to the text.
     out->name = const_cast<char*>(from.name);
     out->pci_path = const_cast<char*>(from.pci_path);
     out->guid = static_cast<std::uint64_t>(from.number);
@@ -140,7 +140,7 @@ Result close_listen(void* listen_comm) {
 // ---- Data
 // --------------------------------------------------------------------------------------------------------------
 
-/// Nothing to register: datapaths read memory in place or copy it.
+/// Registers nothing, because datapaths read memory in place or copy it.
 template <typename Size>
 Result add_memory(void* /*comm*/, void* /*data*/, Size /*size*/, int type, void** memory) {
   *memory = nullptr;
@@ -176,7 +176,7 @@ Result receive_profiled(void* comm, int count, void** data, std::size_t* sizes, 
   return receive<std::size_t>(comm, count, data, sizes, tags, memory, request);
 }
 
-/// Nothing to flush: the CPU has written the data.
+/// Flushes nothing, because the CPU has already written the data.
 Result flush(void* /*comm*/, int /*count*/, void** /*data*/, int* /*sizes*/, void** /*memory*/, void** request) {
   *request = nullptr;
   return Result::success;

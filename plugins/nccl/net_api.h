@@ -1,10 +1,11 @@
 // The binary interface of NCCL's network plug-ins, versions 7 to 11: the tables of functions that NCCL looks up in the
-// shared object, and their arguments. Written from NVIDIA's documentation of the interface; names are this project's,
-// layouts are the interface's. Consecutive pointers that several versions have in common are a struct here, with the
-// same layout.
+// shared object, and their arguments. Written from NVIDIA's documentation of the interface. The names are this
+// project's; the layouts are the interface's. Consecutive pointers that several versions have in common form a struct
+// here, with the same layout.
 //
-// Versions by NCCL release: 2.19 to 2.21 take version 7 or 8, 2.22 and 2.23 version 8, 2.24 and 2.25 version 9, 2.26
-// and 2.27 version 10, 2.28 and later version 11. Later releases also take earlier versions.
+// Releases of NCCL and the versions that they use: 2.19 to 2.21 use version 7 or 8, 2.22 and 2.23 use version 8, 2.24
+// and 2.25 use version 9, 2.26 and 2.27 use version 10, 2.28 and later use version 11. Later releases also accept
+// earlier versions.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ enum class Result : std::int32_t {
   system_error = 2,    ///< the system or the network failed
   internal_error = 3,  ///< NCCL broke the rules of the interface
   invalid_argument = 4,
-  invalid_usage = 5,  ///< wrong settings of the user, or sizes that don't match
+  invalid_usage = 5,  ///< the user's settings are wrong, or sizes do not match
   remote_error = 6,   ///< the peer is gone
 };
 
@@ -26,17 +27,17 @@ enum class LogLevel : std::int32_t { version = 1, warn = 2, info = 3 };
 inline constexpr unsigned long kLogInit = 1;
 inline constexpr unsigned long kLogNet = 16;
 inline constexpr unsigned long kLogAll = ~0UL;
-/// Like printf; `where` is a file or a function.
+/// A function like printf. `where` is the name of a file or a function.
 using Logger = void (*)(LogLevel level, unsigned long flags, const char* where, int line, const char* format, ...);
 
-/// Adds events of the plug-in to a profiler's.
+/// Adds events of the plug-in to those of a profiler.
 using ProfilerCallback = Result (*)(void** event, int type, void* parent, std::int64_t plugin, void* data);
 
 inline constexpr std::size_t kHandleBytes = 128;  ///< maximum size of listen()'s handle
-inline constexpr int kRequests = 32;              ///< maximum in progress on a communicator
+inline constexpr int kRequests = 32;              ///< maximum number of requests in progress on a communicator
 inline constexpr int kHostPointers = 1;
 inline constexpr int kHostDevice = 0;    ///< the CPU moves the data, not code on a GPU
-inline constexpr int kFusedDevices = 4;  ///< maximum
+inline constexpr int kFusedDevices = 4;  ///< maximum number of fused devices
 inline constexpr int kNoTrafficClass = -1;
 
 struct DeviceHandle {
@@ -58,14 +59,14 @@ struct CommConfig {
 
 struct PropertiesV7 {
   char* name;
-  char* pci_path;      ///< below /sys; null if it is no PCI device
-  std::uint64_t guid;  ///< devices with the same value are one
-  int pointers;        ///< kHostPointers
+  char* pci_path;      ///< path below /sys; null if it is not a PCI device
+  std::uint64_t guid;  ///< devices with the same value are one device
+  int pointers;        ///< kinds of memory that the plug-in can use: kHostPointers
   int speed_mbps;
   int port;
   float latency_us;
   int max_comms;
-  int max_receives;  ///< maximum in one grouped request
+  int max_receives;  ///< maximum receives in one grouped request
   std::int32_t device_type;
   int device_version;
 };
@@ -100,7 +101,7 @@ struct PropertiesV9 {
   std::int32_t device_type;
   int device_version;
   FusedDevices fused;
-  std::size_t max_p2p_bytes;  ///< longest message
+  std::size_t max_p2p_bytes;  ///< maximum length of a message, in bytes
   std::size_t max_coll_bytes;
 };
 using PropertiesV10 = PropertiesV9;
@@ -139,7 +140,7 @@ struct NetAttributes {
   std::uint32_t protocol;
 };
 
-// Parts that several versions have in common, in the order of the tables.
+// Parts of the tables that several versions have in common, in the order of the tables.
 
 using Devices = Result (*)(int* count);
 using Listen = Result (*)(int device, void* handle, void** listen_comm);
@@ -157,7 +158,7 @@ struct Transfer {
   Result (*send)(void* comm, void* data, Size size, int tag, void* memory, void** request);
   Result (*receive)(void* comm, int count, void** data, Size* sizes, int* tags, void** memory, void** request);
 };
-/// With the profiler's parent events.
+/// Functions that also get the profiler's parent events.
 struct ProfiledTransfer {
   Result (*send)(void* comm, void* data, std::size_t size, int tag, void* memory, void* event, void** request);
   Result (*receive)(void* comm, int count, void** data, std::size_t* sizes, int* tags, void** memory, void** events,
@@ -228,7 +229,7 @@ struct NetV10 {
   FuseDevices fuse;
 };
 
-/// init() is called for each of NCCL's communicators; the other functions get the context that it returns.
+/// NCCL calls init() for each of its communicators, and passes the context from init() to the other functions.
 struct NetV11 {
   const char* name;
   Result (*init)(void** context, std::uint64_t comm, CommConfig* config, Logger logger, ProfilerCallback profiler);
@@ -245,7 +246,7 @@ struct NetV11 {
   Result (*set_attributes)(void* context, NetAttributes* attributes);  ///< may be null
 };
 
-// The layout that NCCL's compiler uses.
+// Layout that NCCL's compiler uses.
 static_assert(sizeof(void*) == 8 && sizeof(int) == 4 && sizeof(std::size_t) == 8);
 static_assert(sizeof(DeviceHandle) == 32 && offsetof(DeviceHandle, needs_proxy_progress) == 24);
 static_assert(sizeof(PropertiesV7) == 56 && offsetof(PropertiesV7, speed_mbps) == 28 &&

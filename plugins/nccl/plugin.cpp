@@ -23,7 +23,7 @@ const char* why_required() {
 
 Plugin& Plugin::of_process() {
   static Plugin* const plugin = [] {
-    // A process that ends without closing its communicators, or just after, still informs its peers.
+    // If a process ends without closing its communicators, or just after closing them, it still informs its peers.
     std::atexit([] {
       for (const auto& device : of_process().devices_) device->wait_for_lingering(Nanos(1'000'000'000));
     });
@@ -43,7 +43,7 @@ void Plugin::set_up() {
   std::vector<std::unique_ptr<Device>> found;
   for (const DevicePlan& plan : choose_devices(settings_, endpoint::list_interfaces()))
     found.push_back(std::make_unique<Device>(plan, settings_));
-  // A single device must work, so it is opened now; of several, each is opened when NCCL uses it.
+  // A single device must work, so it is opened now. If there are several, each is opened when NCCL uses it.
   if (found.size() == 1) found.front()->open();
   devices_ = std::move(found);
 }
@@ -106,7 +106,7 @@ Result Plugin::properties(int device, Properties& out) {
   const std::lock_guard lock(guard_);
   out.number = device;
   out.max_comms = static_cast<int>(kMaxComms);
-  // The longest power of two that test() can report in an int.
+  // The largest power of two that test() can report in an int.
   out.max_bytes = std::size_t{1} << 30;
   out.name = "unusable";
   out.speed_mbps = 1;

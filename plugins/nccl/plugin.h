@@ -1,4 +1,4 @@
-// The plug-in, for all versions of the interface; one per process.
+// The plug-in, for all versions of the interface. Each process has one.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 
 namespace mltcp::nccl {
 
-/// The source of all versions' properties.
+/// Properties of a device, from which the properties of each version of the interface are made.
 struct Properties {
   const char* name = nullptr;
   const char* pci_path = nullptr;
   int number = 0;
   int speed_mbps = 0;
   int max_comms = 0;
-  std::size_t max_bytes = 0;  ///< maximum of a message
+  std::size_t max_bytes = 0;  ///< maximum length of a message
 };
 
-/// The functions do what NCCL's functions of the same names do, and throw like Device's.
+/// The functions do what NCCL's functions of the same names do. They throw the same exceptions as Device's functions.
 class Plugin {
  public:
-  /// Created at the first call and never destroyed: threads of NCCL may use it until the process ends.
+  /// Returns the plug-in of this process. It is created at the first call and never destroyed, because threads of NCCL
+  /// may use it until the process ends.
   static Plugin& of_process();
 
-  /// Reads the environment, finds devices, and logs them in one line. `version` is that of the interface. If it fails,
-  /// NCCL takes another network. With MLTCP_REQUIRED it returns success instead, and uses of its device fail.
+  /// Reads the environment, finds devices, and logs them in one line. `version` is the version of the interface. If
+  /// init() fails, NCCL uses another network. If MLTCP_REQUIRED is set, init() returns success instead, and uses of its
+  /// device fail.
   Result init(Logger logger, int version);
-  /// For each init() of version 11.
+  /// Called once for each init() of version 11.
   void finalize() noexcept;
   Result devices(int* count);
   Result properties(int device, Properties& out);
-  /// Null if there is no such device, or if it is unusable, which is then logged.
+  /// Returns null if there is no such device, or if the device is unusable. In the second case a line is logged.
   Device* device(int number);
-  /// Reports a step of the collective sequence to the jobs of all devices: an iteration begins and will send as much as
-  /// the previous one, or iterations are no longer known. Does nothing before init().
+  /// Reports a step of the collective sequence to the jobs of all devices. Either an iteration begins, and will send as
+  /// much as the previous one, or the iterations are no longer known. Does nothing before init().
   void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
 
  private:
@@ -50,9 +52,9 @@ class Plugin {
   std::mutex guard_;
   Settings settings_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::string broken_;  ///< why nothing is usable, if MLTCP_REQUIRED
+  std::string broken_;  ///< with MLTCP_REQUIRED: why no device is usable
   int contexts_ = 0;
-  std::uint64_t told_versions_ = 0;  ///< versions already logged, one bit each
+  std::uint64_t told_versions_ = 0;  ///< versions of the interface that were already logged, one bit each
 };
 
 }  // namespace mltcp::nccl

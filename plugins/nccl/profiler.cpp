@@ -1,7 +1,8 @@
 // A profiler that NCCL finds in the same object. It reports the beginnings of iterations to the devices' jobs.
 //
-// The event of a collective comes when the program calls it, long before the GPU executes it. So an iteration begins
-// here with the first operation of NCCL's proxy thread for the collective, which begins together with its traffic.
+// The event of a collective comes when the program calls the collective, long before the GPU executes it. So an
+// iteration begins here with the first operation of NCCL's proxy thread for the collective. This operation begins
+// together with the collective's traffic.
 #include <unistd.h>
 
 #include <array>
@@ -18,7 +19,8 @@
 namespace mltcp::nccl {
 namespace {
 
-/// A called collective. Proxy operations may name it after it has ended, so entries are reused in turn.
+/// A collective that was called. Proxy operations may refer to a collective after its event has ended, so entries are
+/// reused only after all others.
 struct Called {
   std::atomic<std::uint64_t> signature{0};
   std::atomic<bool> has_begun{false};
@@ -28,11 +30,12 @@ struct Called {
 struct Context {
   std::array<Called, 4096> called;
   std::atomic<std::uint32_t> next{0};
-  std::mutex guard;  ///< of the sequence; locked once per collective
+  std::mutex guard;  ///< guards `sequence`; locked once per collective
   endpoint::CollectiveSequence sequence;
 };
 
-/// The communicator whose iterations count: the first that has some, since several of a job may have them at once.
+/// The communicator whose iterations count. It is the first communicator with known iterations, because several
+/// communicators of a job may have iterations at the same time.
 std::atomic<Context*> leader{nullptr};
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9E37'79B9'7F4A'7C15U; }
@@ -65,7 +68,7 @@ void on_begin(Context& context, Called& called) {
     leader.compare_exchange_strong(leading, &context);
     leading = leader.load(std::memory_order_acquire);
   }
-  // Until one leads, all candidates count: the last beginning before the first iteration is its beginning.
+  // As long as no communicator leads, the beginnings of all candidates are reported.
   if (leading != nullptr && leading != &context) return;
   Plugin::of_process().mark_iteration(step);
   if (step == endpoint::CollectiveSequence::Step::lost) leader.store(nullptr, std::memory_order_release);

@@ -1,5 +1,5 @@
-// The part of the binary interface of NCCL's profiler plug-ins, version 4, that is needed here. Written from NVIDIA's
-// documentation. Later versions of NCCL accept it, too.
+// The binary interface of NCCL's profiler plug-ins, version 4, as far as MLTCP uses it. Written from NVIDIA's
+// documentation. Later versions of NCCL also accept this version.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace mltcp::nccl {
 
-/// Kinds of events; bits of the mask that init() returns.
+/// Kinds of events. They are bits of the mask that init() returns.
 inline constexpr int kCollectiveEvent = 2;
 inline constexpr int kPointToPointEvent = 4;
 inline constexpr int kProxyOperationEvent = 8;
@@ -35,9 +35,9 @@ struct PointToPointEvent {
   int peer;
   std::uint8_t channels;
 };
-/// Work of the proxy thread for one channel of a collective, whose event is the parent.
+/// Work of the proxy thread for one channel of a collective. The event of the collective is the parent.
 struct ProxyOperationEvent {
-  std::int32_t process;  ///< in whose memory the parent's address is valid
+  std::int32_t process;  ///< id of the process in whose memory the parent's address is valid
   std::uint8_t channel;
   int peer;
   int steps;

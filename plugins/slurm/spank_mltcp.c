@@ -1,21 +1,23 @@
-/* Slurm's SPANK plug-in (spank(7)): options by which a job names its profile, and the job's plan in the environment
- * of its tasks.
+/* Slurm's SPANK plug-in (spank(7)). It adds options by which a job names its profile, and passes the job's plan to its
+ * tasks in their environment.
  *
- *   --mltcp-profile=FILE     the phases of an iteration; `mltcp scheduler --slurm` plans the job by them
- *   --mltcp-shift=TIME[/PERIOD]  a time shift set by hand, without a service
+ *   --mltcp-profile=FILE         file with the phases of an iteration, by which `mltcp scheduler --slurm` plans the job
+ *   --mltcp-shift=TIME[/PERIOD]  a time shift that the user sets, without a service
  *
- * On submission (srun, sbatch, salloc) the command `mltcp profile` reads the profile. It is passed to job_submit.lua
- * in the job's control environment as MLTCP_PROFILE. When tasks start (in slurmstepd), the plan is read from the
- * job's AdminComment, where the service has written it before it released the job; only Slurm itself carries it.
- * While tasks run it is read again, and MLTCP_PLAN_FILE names a file that follows it. docs/how-to/slurm.md describes
- * the variables and the form of the comment.
+ * On submission (srun, sbatch, salloc) the command `mltcp profile` reads the profile. The plug-in passes the profile to
+ * job_submit.lua as MLTCP_PROFILE in the job's control environment. When tasks start, the plug-in (in slurmstepd) reads
+ * the plan from the job's AdminComment. The service has written the plan there before it released the job, so only
+ * Slurm transports it. While tasks run, the plug-in reads the plan repeatedly, and updates the file that
+ * MLTCP_PLAN_FILE names. docs/how-to/slurm.md describes the variables and the form of the comment.
  *
- * C without any library but libc, since it is loaded into daemons that run as root. The loading program provides
- * slurm_load_job().
+ * The plug-in is C without any library but libc, because it is loaded into daemons that run as root. The loading
+ * program provides slurm_load_job().
  *
- * Arguments in plugstack.conf: wait=SECONDS (how long a task waits for a plan that comes at its start, 0 to 600,
- * default 10), refresh=SECONDS (interval at which the plan is read again, 1 to 3600, default 10; 0: never),
- * plans=FOLDER (of the files, default /run/mltcp/plans), mltcp=PATH (default: mltcp in the user's PATH). */
+ * Arguments in plugstack.conf:
+ *   wait=SECONDS     how long a task waits for a plan at its start, 0 to 600, default 10
+ *   refresh=SECONDS  interval at which the plan is read again, 1 to 3600, default 10; 0: never
+ *   plans=FOLDER     folder of the plan files, default /run/mltcp/plans
+ *   mltcp=PATH       the command mltcp, by default the one in the user's PATH */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -42,22 +44,22 @@ SPANK_PLUGIN(mltcp, 1)
 extern char** environ;
 
 enum {
-  longest_file = 1 << 20,  /* of the user's profile file */
-  longest_profile = 32768, /* of a profile in the environment and in AdminComment */
+  longest_file = 1 << 20,  /* maximum bytes of the user's profile file */
+  longest_profile = 32768, /* maximum bytes of a profile in the environment and in AdminComment */
   longest_reason = 200,
   max_wait_s = 600,
   max_refresh_s = 3600,
-  reading_ms = 10000, /* for `mltcp profile` */
+  reading_ms = 10000, /* time limit of `mltcp profile`, in milliseconds */
 };
 
 /* ---- The options ------------------------------------------------------------------------------------------------ */
 
 static struct {
   bool profile; /* --mltcp-profile was given */
-  char* text;   /* and the file's contents, if it was read */
+  char* text;   /* contents of the profile file; NULL if it was not read */
   bool shift;   /* --mltcp-shift was given */
   int64_t shift_ns;
-  int64_t period_ns; /* 0: none */
+  int64_t period_ns; /* 0 if no period was given */
 } asked;
 static struct {
   int wait_s, refresh_s;
@@ -65,10 +67,10 @@ static struct {
   const char* mltcp;
 } settings = {.wait_s = 10, .refresh_s = 10, .plans = "/run/mltcp/plans", .mltcp = "mltcp"};
 static const char not_in_time[] = "the scheduler service has made no plan for it in time";
-/* Message for the task's standard error; "" if there is none. */
+/* Message for the task's standard error; "" if there is no message. */
 static char to_say[longest_reason + 64];
 
-/* Parses "12ms", up to `end`, to nanoseconds; -1 for anything else. */
+/* Converts a text such as "12ms", which ends at `end`, to nanoseconds. Returns -1 for any other text. */
 static int64_t duration(const char* text, const char* end) {
   static const struct {
     const char* name;
@@ -100,7 +102,7 @@ static int take_shift(int value, const char* argument, int remote) {
   return -1;
 }
 
-/* Contents of a file, with a terminating zero; NULL and an error line if it cannot be read. */
+/* Returns the contents of a file with a terminating zero. If it cannot be read, prints an error and returns NULL. */
 static char* content(const char* file) {
   const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
   char* text = descriptor >= 0 ? malloc(longest_file + 1) : NULL;
@@ -124,7 +126,7 @@ static char* content(const char* file) {
   return text;
 }
 
-/* Reads until the end of the data, for at most `milliseconds`, or until the room is used. */
+/* Reads until the end of the data, for at most `milliseconds`, or until `text` is full. Returns the number of bytes. */
 static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
   size_t size = 0;
   struct timespec begun, now;
@@ -142,7 +144,8 @@ static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
   return size;
 }
 
-/* The profile in one line, from `mltcp profile FILE`. 1: there is no such program. -1: the error has been printed. */
+/* Writes the output of `mltcp profile FILE` to `text`: the profile in one line. Returns 0; 1 if there is no such
+ * program; -1 if there was an error, which has been printed. */
 static int read_by_command(const char* file, char* text, size_t room) {
   int output[2];
   if (pipe2(output, O_CLOEXEC) != 0) {
@@ -153,7 +156,8 @@ static int read_by_command(const char* file, char* text, size_t room) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output[1], 1); /* it prints errors on standard error, in one line */
+  /* The program prints errors on standard error, in one line. */
+  posix_spawn_file_actions_adddup2(&actions, output[1], 1);
   pid_t process = 0;
   const int problem = posix_spawnp(&process, settings.mltcp, &actions, NULL, words, environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -184,7 +188,8 @@ static int read_by_command(const char* file, char* text, size_t room) {
   return 0;
 }
 
-/* Removes white space. The only strings of a profile are its keys, which contain none. */
+/* Removes white space. This is safe, because the only strings of a profile are its keys, which contain no white
+ * space. */
 static void squeeze(char* text) {
   char* to = text;
   for (const char* from = text; *from != '\0'; ++from)
@@ -195,7 +200,7 @@ static void squeeze(char* text) {
 static int take_profile(int value, const char* argument, int remote) {
   (void)value;
   asked.profile = true;
-  /* Steps inherit the option of their job, whose file may not exist here. */
+  /* Job steps inherit the option of their job. The job's file may not exist on this host. */
   if (remote || (spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID") != NULL)) return 0;
   char* file = content(argument);
   if (file == NULL) return -1;
@@ -206,7 +211,7 @@ static int take_profile(int value, const char* argument, int remote) {
     squeeze(file);
     result = *file == '{' && strlen(file) <= longest_profile ? 0 : -1;
     if (result == 0)
-      strcpy(asked.text, file); /* job_submit.lua checks it */
+      strcpy(asked.text, file); /* job_submit.lua checks the profile */
     else
       slurm_error(
           "--mltcp-profile: there is no program \"%s\" to read %s with; install mltcp-tools here, or give a "
@@ -228,8 +233,8 @@ static struct spank_option options[] = {
 
 /* ---- The plan --------------------------------------------------------------------------------------------------- */
 
-/* The job's entry in AdminComment: mltcp:{"profile":{...},"plan":{"number":3,...}} or ... "reason":"..."}. The
- * service and job_submit.lua write it without spaces, and without braces or escapes in strings. */
+/* The job's entry in AdminComment: mltcp:{"profile":{...},"plan":{"number":3,...}}, or "reason":"..." in place of the
+ * plan. The service and job_submit.lua write it without spaces, and without braces or escapes in strings. */
 struct plan {
   bool marked;
   bool planned;
@@ -239,7 +244,7 @@ struct plan {
   char reason[longest_reason];
 };
 
-/* The number after "key": within [from, to). */
+/* Reads the number after "key": between `from` and `to`. Returns false if there is none. */
 static bool number_of(const char* from, const char* to, const char* key, int64_t* number) {
   char pattern[40];
   snprintf(pattern, sizeof pattern, "\"%s\":", key);
@@ -280,7 +285,7 @@ static struct plan parse(const char* comment) {
   return plan;
 }
 
-/* Asks slurmctld. False if it does not answer. */
+/* Asks slurmctld for the job's plan. Returns false if slurmctld does not answer. */
 static bool load(uint32_t job, struct plan* plan) {
   job_info_msg_t* answer = NULL;
   if (slurm_load_job(&answer, job, 0) != SLURM_SUCCESS || answer == NULL) return false;
@@ -293,20 +298,20 @@ static bool load(uint32_t job, struct plan* plan) {
 /* ---- The plan file ---------------------------------------------------------------------------------------------- */
 
 static struct {
-  char path[300];  /* "": none */
-  char early[310]; /* it is written under this name first */
+  char path[300];  /* path of the plan file; "" if there is no file */
+  char early[310]; /* path under which the file is written before it is renamed */
   uint32_t job;
-  int64_t revision; /* of the plan in the file */
+  int64_t revision; /* revision of the plan in the file */
   bool started, stop;
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t stopped;
 } follower = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stopped = PTHREAD_COND_INITIALIZER};
 
-/* Writes a plan file "mltcp.plan/1" (docs/reference/plan-file.md) of this job alone; replaces the previous one
+/* Writes a plan file "mltcp.plan/1" (docs/reference/plan-file.md) with only this job. Replaces the previous file
  * atomically. */
 static bool write_plan(const struct plan* plan) {
-  /* Created anew, so that no existing link is followed. */
+  /* The file is created anew, so that no existing link is followed. */
   if (unlink(follower.early) != 0 && errno != ENOENT) return false;
   const int opened = open(follower.early, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   FILE* file = opened >= 0 ? fdopen(opened, "w") : NULL;
@@ -327,7 +332,7 @@ static bool write_plan(const struct plan* plan) {
   return fclose(file) == 0 && written && rename(follower.early, follower.path) == 0;
 }
 
-/* Creates the file; if this fails, tasks only have their environment. */
+/* Creates the plan file and its folder. If this fails, tasks get their plan only from the environment. */
 static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
   char parent[256];
   uint32_t step = 0, node = 0;
@@ -393,9 +398,9 @@ static void unset_plan(spank_t spank) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) spank_unsetenv(spank, names[i]);
 }
 
-/* Whether job_submit.lua has marked this job: MLTCP_SLURM is 1, or the job's number once a step has been given its
- * plan. In a job that was submitted from within another job, both the number and the plan in its environment may be
- * the other job's; they are removed. A plan without MLTCP_SLURM was set by the user, and stays. */
+/* Returns whether job_submit.lua has marked this job. If so, MLTCP_SLURM is 1, or it is the job's number after a step
+ * has got its plan. A job that was submitted from within another job may have inherited the number and the plan of that
+ * other job; they are removed. A plan without MLTCP_SLURM was set by the user and stays. */
 static bool marked_here(spank_t spank, uint32_t job) {
   char value[16], own[16];
   if (spank_getenv(spank, "MLTCP_SLURM", value, sizeof value) != ESPANK_SUCCESS) return false;
@@ -418,7 +423,7 @@ static void hand_over(spank_t spank, uint32_t job) {
   unset_plan(spank);
   set(spank, "MLTCP_SLURM", "%" PRIu32, job);
 
-  /* Numbers of jobs without a plan have the highest bit set; the service assigns small ones. */
+  /* The number of a job without a plan has its highest bit set; the service assigns small numbers. */
   struct plan plan = {.number = (int64_t)(job | UINT32_C(0x80000000))};
   if (asked.shift) {
     plan.slots = asked.period_ns > 0;
@@ -430,8 +435,8 @@ static void hand_over(spank_t spank, uint32_t job) {
     struct plan loaded = {.marked = false};
     bool answered = false;
     const struct timespec pause = {.tv_nsec = 500000000};
-    /* A job that was started without a plan gets one within a moment, when the service sees it start. A step does
-     * not wait if an earlier one waited in vain. Measured by a clock, as slurmctld may answer late or never. */
+    /* A job that was started without a plan gets one soon after the service has seen it start. A step does not wait if
+     * an earlier step waited in vain. A clock limits the wait, because slurmctld may answer late or never. */
     const int64_t until = monotonic_ns() + (strcmp(said, not_in_time) == 0 ? 0 : settings.wait_s * INT64_C(1000000000));
     for (;;) {
       answered = load(job, &loaded) || answered;
@@ -522,17 +527,17 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char* words[]) {
   return 0;
 }
 
-/* In the task, to which this standard error belongs. */
+/* Runs in the task, which owns this standard error. */
 int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
   (void)count;
   (void)words;
   uint32_t task = 0;
   if (to_say[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
-    if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* then no process reads it */
+    if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* no process reads standard error */
   return 0;
 }
 
-/* In slurmstepd, after the fork of a task, since threads do not survive forks. */
+/* Runs in slurmstepd after the fork of a task, because threads do not survive a fork. */
 int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
   (void)spank;
   (void)count;
@@ -540,7 +545,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
   if (follower.path[0] == '\0' || follower.started) return 0;
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* the step's signals are not for this thread */
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread must not receive signals for the step */
   follower.started = pthread_create(&follower.thread, NULL, follow, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!follower.started) slurm_error("mltcp: cannot start a thread; the job keeps the slots that it started with");

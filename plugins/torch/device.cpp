@@ -1,14 +1,14 @@
-// PyTorch over MLTCP: the device of plugins/gloo. It is registered as "MLTCP" with torch.distributed, which uses it if
-// GLOO_DEVICE_TRANSPORT=MLTCP is set. It is also passed to Python, for the backend "mltcp" that `import mltcp.torch`
-// registers.
+// PyTorch over MLTCP: makes the device of plugins/gloo available to PyTorch. The device is registered as "MLTCP" with
+// torch.distributed, which uses it if GLOO_DEVICE_TRANSPORT=MLTCP is set. It is also passed to Python, for the backend
+// "mltcp" that `import mltcp.torch` registers.
 //
-// The functions are for that module. They apply to devices that PyTorch has created and that still exist, one for each
-// process group or one for all; each has its own number.
+// The Python module mltcp.torch calls the functions of this library. They apply to devices that PyTorch has created and
+// that still exist. There is one for each process group, or one for all groups. Each device has a number.
 //
-// Python gets a device as an object of PyTorch's own class ProcessGroupGloo.Device, by the types that PyTorch's
-// pybind11 knows. Python itself is not linked, because the loading process is Python.
+// Python gets a device as an object of PyTorch's own class ProcessGroupGloo.Device, through the types that PyTorch has
+// registered with pybind11. Python itself is not linked, because the loading process is Python.
 #include <pybind11/pybind11.h>
-// Python requires this to be the first header.
+// Python requires that its header, which pybind11.h includes, is the first.
 #include <c10/util/Registry.h>
 #include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
@@ -27,7 +27,7 @@
 #include "mltcp/plugins/gloo/device.h"
 
 namespace c10d {
-// As in GlooDeviceFactory.hpp, which only builds of PyTorch itself can include.
+// Copied from GlooDeviceFactory.hpp, which only builds of PyTorch itself can include.
 C10_DECLARE_SHARED_REGISTRY(GlooDeviceRegistry, ::gloo::transport::Device, const std::string&, const std::string&);
 }  // namespace c10d
 
@@ -45,7 +45,8 @@ struct Devices {
   std::vector<One> all;
   std::uint64_t made = 0;
 
-  /// The existing devices with these numbers; all, if there are none. After fork(2), none of the parent's.
+  /// Returns the existing devices with these numbers, or all devices if `numbers` is empty. After fork(2) it omits
+  /// devices of the parent process.
   std::vector<std::shared_ptr<Device>> alive(std::span<const std::uint64_t> numbers = {}) {
     const std::lock_guard lock(mutex);
     std::vector<std::shared_ptr<Device>> found;
@@ -58,13 +59,14 @@ struct Devices {
   }
 };
 
-/// Never destroyed: PyTorch's threads may ask for a device until the process ends.
+/// Returns the list of devices. It is never destroyed, because PyTorch's threads may ask for a device until the process
+/// ends.
 Devices& devices() {
   static Devices* const instance = new Devices;  // NOLINT(cppcoreguidelines-owning-memory)
   return *instance;
 }
 
-/// PyTorch gives one of the two: GLOO_SOCKET_IFNAME, or this host's name or address.
+/// Creates a device. PyTorch gives either the interface (GLOO_SOCKET_IFNAME) or this host's name or address.
 std::shared_ptr<gloo::transport::Device> make(const std::string& interface, const std::string& hostname) {
   gloo::transport::mltcp::attr attributes;
   attributes.iface = interface;
@@ -82,11 +84,11 @@ std::shared_ptr<gloo::transport::Device> make(const std::string& interface, cons
 /// Whether this copy of the library is the one that PyTorch uses.
 bool is_registered = false;
 
-/// Why the latest call of this thread failed.
+/// Text that describes why the latest call of this thread failed.
 thread_local std::string failure;
 
-/// Calls `what` for the devices with these numbers, or for all without any. 0, or 1 if one call fails; the others are
-/// still made.
+/// Calls `what` for the devices with these numbers, or for all devices if `count` is 0. Returns 1 if one of the calls
+/// fails, and 0 if none does. A failed call does not stop the others.
 template <typename What>
 int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept {
   int failed = 0;
@@ -108,9 +110,9 @@ int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept 
 
 #define MLTCP_TORCH_API extern "C" __attribute__((visibility("default")))
 
-/// The PyTorch that this was built with: "1.13.0".
+/// Returns the version of PyTorch for which this library was built, such as "1.13.0".
 MLTCP_TORCH_API const char* mltcp_torch_built_with() { return TORCH_VERSION; }
-/// Registers the device, once. 1: another copy of this library has already done so.
+/// Registers the device, once. Returns 1 if another copy of this library has already done so.
 MLTCP_TORCH_API int mltcp_torch_register() {
   if (is_registered) return 0;
   if (c10d::GlooDeviceRegistry()->Has("MLTCP")) return 1;
@@ -118,8 +120,8 @@ MLTCP_TORCH_API int mltcp_torch_register() {
   is_registered = true;
   return 0;
 }
-/// Returns a new device as a ProcessGroupGloo.Device. At most one of both texts is not empty. The caller holds Python's
-/// lock. Null: an exception is set.
+/// Returns a new device as a ProcessGroupGloo.Device. At most one of the two texts may be non-empty. The caller holds
+/// Python's lock. If it fails, returns null and sets a Python exception.
 MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const char* hostname) {
   try {
     std::shared_ptr<gloo::transport::Device> device;
@@ -135,9 +137,10 @@ MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const c
   }
   return nullptr;
 }
-/// Number of existing devices of this process.
+/// Returns the number of existing devices of this process.
 MLTCP_TORCH_API std::uint32_t mltcp_torch_devices() { return static_cast<std::uint32_t>(devices().alive().size()); }
-/// The number of a ProcessGroupGloo.Device, from 1; 0 if it is not one of these. The caller holds Python's lock.
+/// Returns the number of a ProcessGroupGloo.Device, from 1. Returns 0 if it is not a device of MLTCP. The caller holds
+/// Python's lock.
 MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
   try {
     const auto device = pybind11::cast<std::shared_ptr<gloo::transport::Device>>(pybind11::handle(object));
@@ -149,9 +152,9 @@ MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
   }
   return 0;
 }
-/// Error text of this thread's latest call that returned 1.
+/// Returns the error text of this thread's latest call that returned 1.
 MLTCP_TORCH_API const char* mltcp_torch_failure() { return failure.c_str(); }
-// For the devices with these numbers; for all, if `count` is 0.
+// The next functions apply to the devices with these numbers, or to all devices if `count` is 0.
 MLTCP_TORCH_API int mltcp_torch_begin_iteration(const std::uint64_t* numbers, std::uint32_t count,
                                                 std::uint64_t bytes) {
   return each(numbers, count, [&](Device& device) { device.beginIteration(bytes); });
@@ -166,9 +169,9 @@ MLTCP_TORCH_API int mltcp_torch_begin_by_hook(const std::uint64_t* numbers, std:
 MLTCP_TORCH_API int mltcp_torch_end_by_hook(const std::uint64_t* numbers, std::uint32_t count) {
   return each(numbers, count, [](Device& device) { device.endIterationByHook(); });
 }
-/// State of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy,
-/// bytes_posted, packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no
-/// such device.
+/// Writes the state of device `number`, counted from 0. `counts`: iteration, bytes_sent, bytes_per_iteration,
+/// connections, IterationsBy, bytes_posted, packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns.
+/// `shares`: bytes_ratio, gain. Returns 1 if there is no such device.
 MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[10], double shares[2]) {
   try {
     const auto alive = devices().alive();

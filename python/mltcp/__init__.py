@@ -10,8 +10,9 @@
 Times are in seconds. Addresses are the bytes of Endpoint.address, or their hexadecimal text. Failures raise an Error,
 which has a code and a text "cause; cure". docs/reference/python.md is the guide.
 
-The library libmltcp.so.1 is loaded with the first endpoint. MLTCP_LIBRARY names it; else it is the one built in this
-package's source tree, the one below the prefix where the package is installed, or the system's.
+The first endpoint loads the library libmltcp.so.1. MLTCP_LIBRARY names the library. If it is not set, the package uses
+the library that was built in its source tree, else the library below the prefix where the package is installed, else
+the system's library.
 """
 
 from ._errors import (BadAddressError, Code, ConnectionEndedError, Error, InvalidError, LibraryError, TimedOutError,
@@ -29,6 +30,6 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-#: Masks of tagged receives: compare every bit of the tag, or none.
+#: Masks of tagged receives. WHOLE_TAG compares every bit of the tag; ANY_TAG compares no bit.
 WHOLE_TAG = (1 << 64) - 1
 ANY_TAG = 0

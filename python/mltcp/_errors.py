@@ -1,4 +1,4 @@
-"""Codes of the library, and their exceptions."""
+"""Codes of the library, and the exceptions that represent them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 
 class Code(enum.IntEnum):
-    """How calls and operations end; the values of mltcp.h."""
+    """How calls and operations end. The values are those of mltcp.h."""
 
     OK = 0
     TRUNCATED = 1
@@ -40,10 +40,10 @@ class Error(Exception):
 
     def __init__(self, code: int, text: str, completion: Any = None) -> None:
         super().__init__(text)
-        #: The Code; a plain int if a newer library has added it.
+        #: The Code of the failure; a plain int if a newer library has added the value.
         self.code = Code(code) if code in Code.__members__.values() else code
         self.text = text
-        #: The Completion, if an operation ended with it; else None.
+        #: The Completion, if an operation ended with this failure; otherwise None.
         self.completion = completion
 
     def __reduce__(self):
@@ -55,11 +55,11 @@ class TimedOutError(Error, TimeoutError):
 
 
 class ConnectionEndedError(Error, ConnectionError):
-    """The peer is gone, has closed or refused the connection, or is another endpoint."""
+    """The peer is gone, it has closed or refused the connection, or another endpoint uses its address."""
 
 
 class TruncatedError(Error):
-    """The message was longer than the buffer, which contains its beginning."""
+    """The message was longer than the buffer. The buffer contains the beginning of the message."""
 
 
 class InvalidError(Error, ValueError):
@@ -84,5 +84,5 @@ _KINDS = {
 
 
 def error_of(code: int, text: str, completion: Optional[Any] = None) -> Error:
-    """The exception for a code."""
+    """Returns the exception that represents a code."""
     return _KINDS.get(code, Error)(code, text, completion)

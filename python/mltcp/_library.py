@@ -1,4 +1,4 @@
-"""libmltcp.so.1 through ctypes: its path, and its functions and structs (endpoint/mltcp.h)."""
+"""Access to libmltcp.so.1 through ctypes: its path, functions and structs (endpoint/mltcp.h)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONNECTED, ACCEPTED, SENT, RECEIVED, PEEKED, ENDED = 1, 2, 3, 4, 5, 6
 
 
 class _Sized(ctypes.Structure):
-    """A struct that begins with its size."""
+    """A struct whose first member is the size of the struct."""
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         super().__init__(*args, **fields)
@@ -38,7 +38,7 @@ _HEADER = re.sub(r"/\*.*?\*/", "", (Path(__file__).resolve().parent / "mltcp.h")
 
 
 def _members(name: str) -> list:
-    """The members of a struct in mltcp.h."""
+    """Returns the members of a struct in mltcp.h, with their types."""
     members = []
     for const, kind, pointer, member, count in re.findall(
             r"(const )?(\w+)(\*?) (\w+)(?:\[(\d+)\])?;", re.search(r"struct %s {(.*?)}" % name, _HEADER, re.DOTALL)[1]):
@@ -80,7 +80,7 @@ class EndpointReport(_Sized):
 
 
 def report_of(struct: _Sized) -> dict:
-    """The fields of a report, by their names in mltcp.h."""
+    """Returns the fields of a report, with their names in mltcp.h as keys."""
     left_out = ("struct_size", "reserved")
     return {name: getattr(struct, name) for name, _ in struct._fields_ if name not in left_out}
 
@@ -91,7 +91,7 @@ _END = POINTER(CompletionStruct)
 _POST = POINTER(PostOptions)
 _POINTER = POINTER(c_void_p)
 
-# Arguments of each function. Functions return a code, unless a type is first.
+# Types of the arguments of each function. All these functions return a code.
 _FUNCTIONS = {
     "endpoint_options_init_sized": [POINTER(EndpointOptions), c_size_t],
     "endpoint_open": [POINTER(EndpointOptions), _POINTER],
@@ -138,7 +138,7 @@ _FUNCTIONS = {
 
 
 class Library:
-    """The functions, without the prefix mltcp_."""
+    """The library's functions. Their names have no prefix mltcp_."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -172,7 +172,7 @@ class Library:
         return self._dll.mltcp_last_error().decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raises the error of a code, unless that is 0."""
+        """Raises the error that represents a code, unless the code is 0."""
         if code != 0:
             raise error_of(code, self.last_error())
 
@@ -183,18 +183,19 @@ class Library:
 
 
 def find(name: str, variable: str) -> str:
-    """The path of library `name`: from `variable`, from the build of the source tree, or from this package's prefix;
-    else the name, which the dynamic linker looks up."""
+    """Returns the path of library `name`. The environment variable `variable` has priority, then the build folder of
+    the source tree, then the prefix of this package. If the library is in none of them, returns the name, which the
+    dynamic linker looks up."""
     named = os.environ.get(variable)
     if named:
         return named
     package = Path(__file__).resolve().parent
-    # python/mltcp/ of a source tree.
+    # The package may be python/mltcp/ of a source tree.
     tree = package.parent.parent
     built = tree / "build" / "lib" / name
     if (tree / "endpoint" / "mltcp.h").exists() and built.exists():
         return str(built)
-    # lib/python3/dist-packages/mltcp/ of an installation: the library that was installed with this package.
+    # The package may be lib/python3/dist-packages/mltcp/ of an installation, with the library that belongs to it.
     libraries = package.parent.parent.parent
     for place in (libraries, libraries / (sysconfig.get_config_var("MULTIARCH") or "."), libraries.parent / "lib64"):
         if (place / name).exists():
@@ -211,7 +212,7 @@ _library: Optional[Library] = None
 
 
 def load() -> Library:
-    """Loads the library at the first call. Raises LibraryError."""
+    """Loads the library at the first call. Raises LibraryError if it is missing or has another version."""
     global _library
     with _lock:
         if _library is None:
@@ -220,20 +221,20 @@ def load() -> Library:
 
 
 def library_path() -> str:
-    """The path of the loaded library."""
+    """Returns the path of the library, and loads it if needed."""
     return load().path
 
 
 def library_version() -> str:
-    """For example "mltcp 0.1.0, interface 1.4"."""
+    """Returns the library's version, for example "mltcp 0.1.0, interface 1.4"."""
     return load().version_text()
 
 
-# ---- Memory of Python's objects ----------------------------------------------------------------------------------------
+# ---- Memory of Python objects ----------------------------------------------------------------------------------------
 
 
 class _PyBuffer(ctypes.Structure):
-    """Py_buffer of Python's C API."""
+    """The struct Py_buffer of Python's C API."""
 
     _fields_ = [
         ("buf", c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
@@ -251,13 +252,13 @@ _release_buffer.restype = None
 
 
 class Pinned:
-    """The memory of an object with the buffer protocol, in place. It stays there until release(): a bytearray cannot be
-    resized meanwhile."""
+    """The memory of an object with the buffer protocol. The memory stays in place until release(). Until then, for
+    example, a bytearray cannot be resized."""
 
     def __init__(self, thing: Any, writable: bool) -> None:
         self._view = _PyBuffer()
         self._held = False
-        _get_buffer(thing, ctypes.byref(self._view), 1 if writable else 0)  # PyBUF_WRITABLE, PyBUF_SIMPLE
+        _get_buffer(thing, ctypes.byref(self._view), 1 if writable else 0)  # 1: PyBUF_WRITABLE, 0: PyBUF_SIMPLE
         self._held = True
         self.address = self._view.buf
         self.size = self._view.len

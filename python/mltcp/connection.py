@@ -1,4 +1,4 @@
-"""Connections, their operations, and the results of these."""
+"""Connections, their operations, and the results of operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SLICE_NS = 200_000_000
 
 
 def nanoseconds(seconds: Optional[float]) -> int:
-    """Converts seconds; None: for ever."""
+    """Converts seconds to nanoseconds. None means no time limit."""
     if seconds is None:
         return lib.FOREVER
     if not isinstance(seconds, numbers.Real):
@@ -38,11 +38,11 @@ class Completion(NamedTuple):
     #: Length of the message, even if the buffer was shorter.
     size: int
     tag: int
-    #: Handle of the message's connection, for receives from any connection.
+    #: Handle of the connection from which the message came, for receives from any connection.
     connection: int
-    #: Shard 0 of the peer's endpoint, as ("10.0.0.2", 62400); None if it is not known.
+    #: Address of shard 0 of the peer's endpoint, such as ("10.0.0.2", 62400); None if it is not known.
     peer: Optional[Tuple[str, int]]
-    #: The job's number at the sender, if the message belongs to a job.
+    #: Number of the sender's job, if the message belongs to a job; otherwise None.
     job: Optional[int]
 
 
@@ -55,7 +55,7 @@ def completion_of(end: lib.CompletionStruct) -> Completion:
 
 
 class Operation:
-    """A started operation. Keeps its memory in place until it has ended, even if the program drops the Operation."""
+    """An operation in progress. Its memory stays in place until it has ended, even if the program drops this object."""
 
     def __init__(self, endpoint: "Endpoint", handle: int, pinned: Optional[lib.Pinned]) -> None:
         self._endpoint = endpoint
@@ -73,7 +73,7 @@ class Operation:
     def _look(self, limit_ns: int) -> bool:
         if self._end is not None:
             return True
-        # The library has one thread wait for an operation.
+        # The library allows only one thread to wait for an operation.
         if not self._looking.acquire(timeout=limit_ns * 1e-9):
             return self._end is not None
         try:
@@ -91,12 +91,12 @@ class Operation:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended. Does not wait."""
+        """Whether the operation has ended. Does not wait."""
         return self._look(0)
 
     def wait(self, timeout: Optional[float] = None) -> Completion:
-        """Waits for the end. TimedOutError: it continues; wait again or cancel it. Any other Error: it ended with that.
-        """
+        """Waits for the end of the operation. Raises TimedOutError if the operation continues; then wait again or
+        cancel it. Raises another Error if the operation ended with that error."""
         limit = nanoseconds(timeout)
         end = time.monotonic_ns() + limit
         while not self._look(min(_SLICE_NS, max(end - time.monotonic_ns(), 0))):
@@ -113,7 +113,8 @@ class Operation:
         return completion
 
     def cancel(self) -> None:
-        """Requests its end; wait() shows whether it ended with Code.CANCELLED. No effect if it has ended."""
+        """Requests an early end. wait() raises an Error with Code.CANCELLED if the operation was cancelled. Has no
+        effect if the operation has ended."""
         if self._end is None:
             code = self._endpoint._lib.cancel(self._endpoint._pointer, self._handle)
             if code not in (Code.OK, Code.UNKNOWN):
@@ -130,7 +131,7 @@ class PeekedMessage:
         self.tag: int = end.tag
 
     def receive_into(self, buffer: Any, timeout: Optional[float] = None) -> Completion:
-        """Receives it into an object with the buffer protocol."""
+        """Receives the message into a writable object with the buffer protocol."""
         return self._endpoint._run("receive_message", buffer, True, timeout, self._message)
 
     def receive(self, timeout: Optional[float] = None) -> bytes:
@@ -139,7 +140,7 @@ class PeekedMessage:
         return bytes(buffer)
 
     def drop(self) -> None:
-        """Discards it."""
+        """Discards the message."""
         try:
             self.receive_into(bytearray())
         except TruncatedError:
@@ -147,17 +148,17 @@ class PeekedMessage:
 
 
 class Connection:
-    """A connection, made by Endpoint.connect() or accept().
+    """A connection, which Endpoint.connect() or Endpoint.accept() returns.
 
-    A tagged connection matches messages with receives by tag. On an ordered one the n-th message arrives in the n-th
-    receive; tags are not sent.
+    A tagged connection matches messages with receives by tag. On an ordered connection the n-th receive gets the n-th
+    message, and tags are not sent.
     """
 
     def __init__(self, endpoint: "Endpoint", handle: int, kind: int) -> None:
         self._endpoint = endpoint
         self.handle = handle
         self.tagged = kind == lib.TAGGED
-        #: Whether accept(), connect() or finish() has seen the connection's end.
+        #: True after accept(), connect() or finish() has seen the end of the connection.
         self.ended = False
         endpoint._know(self)
 
@@ -168,7 +169,7 @@ class Connection:
         try:
             self.close() if kind is None else self.abort()
         except Error:
-            pass  # it has ended
+            pass  # the connection has ended
 
     def __repr__(self) -> str:
         return f"<mltcp.Connection {self.handle:#x}, {'tagged' if self.tagged else 'ordered'}>"
@@ -176,31 +177,31 @@ class Connection:
     # ---- Messages ----
 
     def send(self, message: Any, tag: int = 0, timeout: Optional[float] = None) -> None:
-        """Sends the bytes of any object with the buffer protocol, without a copy, and waits until they are in the
-        peer's buffer (tagged: or stored by the peer). TimedOutError: the message was not delivered; an ordered
-        connection ends if part of it had been sent."""
+        """Sends the bytes of any object with the buffer protocol, without a copy. Waits until they are in the peer's
+        buffer or, on a tagged connection, stored by the peer. Raises TimedOutError if the message was not delivered. If
+        part of it had been sent by then, an ordered connection ends."""
         self._endpoint._run(self._name("send"), message, False, timeout, self.handle, after=(tag,))
 
     def receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG,
                      timeout: Optional[float] = None) -> Completion:
-        """Receives into a writable object with the buffer protocol; Completion.size is the length. TruncatedError:
-        the message was longer."""
+        """Receives a message into a writable object with the buffer protocol. Completion.size is the length of the
+        message. Raises TruncatedError if the message was longer than the buffer."""
         return self._endpoint._run(self._name("receive"), buffer, True, timeout, self.handle, after=self._match(tag, mask))
 
     def receive(self, most: int, tag: int = 0, mask: int = _WHOLE_TAG, timeout: Optional[float] = None) -> bytes:
-        """Receives a message of at most `most` bytes."""
+        """Receives a message of at most `most` bytes. Raises TruncatedError if it was longer."""
         buffer = bytearray(most)
         return bytes(memoryview(buffer)[:self.receive_into(buffer, tag, mask, timeout).size])
 
     def begin_send(self, message: Any, tag: int = 0) -> Operation:
-        """Like send(), without waiting. Do not change the message until the operation has ended."""
+        """Like send(), but does not wait. Do not change the message until the operation has ended."""
         return self._endpoint._begin(self._name("send"), message, False, None, self.handle, after=(tag,))
 
     def begin_receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Operation:
         return self._endpoint._begin(self._name("receive"), buffer, True, None, self.handle, after=self._match(tag, mask))
 
     async def send_async(self, message: Any, tag: int = 0) -> None:
-        """Like send(), for asyncio; asyncio.wait_for() sets a time limit."""
+        """Like send(), for asyncio. Use asyncio.wait_for() to set a time limit."""
         await self._endpoint._run_async(self._name("send"), message, False, self.handle, after=(tag,))
 
     async def receive_into_async(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Completion:
@@ -212,30 +213,33 @@ class Connection:
         return bytes(memoryview(buffer)[:(await self.receive_into_async(buffer, tag, mask)).size])
 
     def peek(self, tag: int = 0, mask: int = _WHOLE_TAG) -> Optional[Completion]:
-        """The message that a receive with this tag and mask would take; None if there is none. Tagged connections."""
+        """Returns the message that a receive with this tag and mask would take, or None if there is none. Only for
+        tagged connections."""
         end = self._endpoint._peek(self.handle, tag, mask, 0)
         return None if end is None else completion_of(end)
 
     def take(self, tag: int = 0, mask: int = _WHOLE_TAG) -> Optional[PeekedMessage]:
-        """Likewise, but takes the message, so that no other receive matches it (MPI_Mprobe)."""
+        """Takes the message that peek() would return, so that no other receive matches it (as MPI_Mprobe does). Returns
+        None if there is none."""
         end = self._endpoint._peek(self.handle, tag, mask, 1)
         return None if end is None else PeekedMessage(self._endpoint, end)
 
     # ---- The connection ----
 
     def close(self) -> None:
-        """Ends the connection when sent messages are in the peer's buffers or stored by the peer. Does not wait."""
+        """Ends the connection when all sent messages are in the peer's buffers or stored by the peer. Does not wait."""
         code = self._endpoint._lib.close(self._endpoint._pointer, self.handle)
-        if code != Code.UNKNOWN:  # it had already ended
+        if code != Code.UNKNOWN:  # UNKNOWN: the connection had already ended
             self._endpoint._lib.check(code)
 
     def finish(self, timeout: Optional[float] = None) -> None:
-        """Calls close() and waits for the end. TimedOutError: the peer does not take the sent messages."""
+        """Calls close() and waits until the connection has ended. Raises TimedOutError if the peer does not take the
+        sent messages in time."""
         self.close()
         self.wait_ended(timeout)
 
     def wait_ended(self, timeout: Optional[float] = None) -> None:
-        """Waits until either end has closed it."""
+        """Waits until one of the two ends has closed the connection."""
         self._endpoint._wait_for_event(lambda: self.ended, timeout, "the connection has not ended; check why the "
                                                                     "peer is late, or abort()")
 
@@ -257,7 +261,7 @@ class Connection:
         return blob.raw[:size.value]
 
     def report(self) -> dict:
-        """Counters and the state of congestion control, by their names in mltcp.h."""
+        """Returns counters and the state of congestion control, with their names in mltcp.h as keys."""
         report = lib.ConnectionReport()
         self._endpoint._lib.check(
             self._endpoint._lib.report_connection(self._endpoint._pointer, self.handle, ctypes.byref(report)))

@@ -1,4 +1,4 @@
-"""Endpoints: opening, connecting, accepting, and their use with asyncio."""
+"""Endpoints: how to open them, connect, accept, and use them with asyncio."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def _bytes_of(address: Address) -> bytes:
 
 
 def _option(name: str, kind: Any, value: Any) -> Any:
-    """Converts an option to the type of its member in the C struct: text or a whole number. TypeError, ValueError."""
+    """Converts an option to the type of its member in the C struct: text or a whole number. Raises TypeError or
+    ValueError if this is not possible."""
     if kind is ctypes.c_char_p:
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a text, but is {value!r}; write e.g. {name}=\"...\"")
@@ -40,13 +41,14 @@ def _option(name: str, kind: Any, value: Any) -> Any:
         value = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, but is {value!r}; write e.g. {name}=1") from None
-    if kind(value).value != value:  # ctypes would keep only the low bits
+    if kind(value).value != value:  # ctypes would drop the high bits without an error
         raise ValueError(f"{name} is {value}, which is out of range; see mltcp_endpoint_options in mltcp.h")
     return value
 
 
 class _Async:
-    """The connection to an event loop of asyncio: a queue of completions with a file, and the file of events."""
+    """Connects an endpoint to an event loop of asyncio. The loop watches the file of a queue of completions and, after
+    the first accept(), the file of the queue of events."""
 
     PLACES = 1 << 12
 
@@ -65,11 +67,11 @@ class _Async:
         file = ctypes.c_int()
         self.endpoint._lib.check(self.endpoint._lib.queue_file(queue, ctypes.byref(file)))
         self.loop.add_reader(file.value, call)
-        self.loop.call_soon(call)  # it arms the file
+        self.loop.call_soon(call)  # the call arms the file
         return file.value
 
     def post(self, begin: Any, pinned: Optional[lib.Pinned]) -> Tuple[asyncio.Future, int]:
-        """Calls begin(options, operation), which posts."""
+        """Calls begin(options, operation), which posts an operation. Returns its future and its handle."""
         token = self.next_token
         self.next_token += 1
         options = lib.PostOptions(queue=self.queue, context=token)
@@ -101,7 +103,7 @@ class _Async:
         if pinned is not None:
             pinned.release()
         if future.done():
-            return  # cancelled
+            return  # the program has cancelled the future
         completion = completion_of(end)
         if end.code == Code.OK:
             future.set_result(completion)
@@ -129,7 +131,8 @@ class _Async:
                 return
 
     def end(self) -> None:
-        """Call when the endpoint is closed, in the loop's thread, or after the loop has stopped."""
+        """Ends the use of the loop when the endpoint is closed. Call this in the loop's thread, or after the loop has
+        stopped."""
         self._on_ends()
         for future in self.accepting:
             if not future.done():
@@ -141,18 +144,18 @@ class _Async:
 
 
 class Endpoint:
-    """A place on the network that peers connect to, driven by its own threads.
+    """An endpoint, to which peers can connect. The library's threads drive it.
 
-    `address` is an address of this machine that the peers can reach, "10.0.0.1", or with a UDP port, "10.0.0.1:62400".
-    `device` is the port: "udp:" uses the kernel's sockets. `peer_timeout` is the time in seconds without a packet after
-    which a peer is considered dead. Further options are the members of mltcp_endpoint_options:
-    congestion_control="cubic", shards=2, eager_limit=8192, ...
+    `address` is an address of this machine that the peers can reach, such as "10.0.0.1" or, with a UDP port,
+    "10.0.0.1:62400". `device` is the port: "udp:" uses the kernel's sockets. `peer_timeout` is the idle timeout: a peer
+    counts as dead after this time in seconds without a packet. Further options are the members of
+    mltcp_endpoint_options: congestion_control="cubic", shards=2, eager_limit=8192, ...
 
     `key` is the job's key, which every peer must have: the path of a key file (made by `mltcp key FILE`), "fd:3" for a
-    descriptor, or 32 random bytes. Without `key`, MLTCP_KEY_FILE may name the file. With authenticate=1, at both ends,
+    descriptor, or 32 random bytes. Without `key`, MLTCP_KEY_FILE may name the file. If both ends set authenticate=1,
     packets are authenticated with the key but not encrypted.
 
-    Any thread may call any method. A context manager closes the endpoint.
+    Any thread may call any method. In a `with` statement the endpoint is closed at the end.
     """
 
     def __init__(self, address: Optional[str] = None, *, device: str = "udp:", peer_timeout: float = 10.0,
@@ -192,7 +195,7 @@ class Endpoint:
         blob = ctypes.create_string_buffer(64)
         size = ctypes.c_size_t(64)
         self._lib.check(self._lib.endpoint_address(self._pointer, blob, ctypes.byref(size)))
-        #: The address that peers connect to. Constant.
+        #: The address to which peers connect. It does not change.
         self.address: bytes = blob.raw[:size.value]
 
     def __enter__(self) -> "Endpoint":
@@ -216,13 +219,13 @@ class Endpoint:
 
     @property
     def description(self) -> str:
-        """The datapath, for people."""
+        """A description of the datapath for people."""
         text = ctypes.create_string_buffer(512)
         self._lib.endpoint_description(self._pointer, text, len(text))
         return text.value.decode(errors="replace")
 
     def now(self) -> float:
-        """The endpoint's clock, in seconds."""
+        """Returns the time of the endpoint's clock in seconds."""
         now = ctypes.c_int64()
         self._lib.check(self._lib.now(self._pointer, ctypes.byref(now)))
         return now.value * 1e-9
@@ -245,13 +248,14 @@ class Endpoint:
     # ---- Connections ----
 
     def connect(self, address: Address, *, ordered: bool = False, timeout: Optional[float] = None) -> Connection:
-        """Connects to an endpoint by its address, bytes or hexadecimal text, and waits until both are introduced."""
+        """Connects to an endpoint by its address, given as bytes or as hexadecimal text. Waits until both endpoints
+        have introduced themselves."""
         connection, operation = self._begin_connect(address, ordered, timeout)
         self._finish(operation)
         return connection
 
     def accept(self, timeout: Optional[float] = None) -> Connection:
-        """Returns the next incoming connection. TimedOutError."""
+        """Returns the next incoming connection. Raises TimedOutError if there is none within `timeout` seconds."""
         self._wait_for_event(lambda: self._accepted, timeout, "nobody has connected; see that peers have the address")
         return self._accepted.popleft()
 
@@ -270,11 +274,11 @@ class Endpoint:
         """Like accept(), for asyncio."""
         return await self._bridge().accept()
 
-    # ---- Tagged messages, from any connection ----
+    # ---- Tagged messages from any connection ----
 
     def receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG,
                      timeout: Optional[float] = None) -> Completion:
-        """Like Connection.receive_into(), from any tagged connection."""
+        """Like Connection.receive_into(), but receives from any tagged connection."""
         return self._run("receive_tagged", buffer, True, timeout, lib.ANY_CONNECTION, after=(tag, mask))
 
     def begin_receive_into(self, buffer: Any, tag: int = 0, mask: int = _WHOLE_TAG) -> Operation:
@@ -287,12 +291,12 @@ class Endpoint:
         end = self._peek(lib.ANY_CONNECTION, tag, mask, 0)
         return None if end is None else completion_of(end)
 
-    # ---- Jobs, reports ----
+    # ---- Jobs and reports ----
 
     def job(self, number: int = 0, *, function: Optional[str] = None, weight: Optional[float] = None, max_rate: int = 0,
             learn_iterations: bool = False) -> Job:
-        """Creates a training job. `function` is one of MLTCP's, "F1" to "F6"; instead `weight` is a constant, 1 for
-        plain fairness. Without either, "F1"."""
+        """Creates a training job. `function` is one of MLTCP's functions, "F1" to "F6". Give `weight` instead for a
+        constant gain; 1 is plain fairness. The default is the function "F1"."""
         if function is None and weight is None:
             function = "F1"
         options = lib.JobOptions(number=number, function=None if function is None else function.encode(),
@@ -302,7 +306,7 @@ class Endpoint:
         return Job(self, handle.value)
 
     def report(self) -> dict:
-        """Counters, by their names in mltcp.h."""
+        """Returns the endpoint's counters, with their names in mltcp.h as keys."""
         report = lib.EndpointReport()
         self._lib.check(self._lib.report_endpoint(self._pointer, ctypes.byref(report)))
         return lib.report_of(report)
@@ -332,7 +336,7 @@ class Endpoint:
         except Error:
             raise
         except BaseException:
-            operation.cancel()  # Ctrl-C; its memory stays in place until it has ended
+            operation.cancel()  # Ctrl-C; the operation's memory stays in place until the operation has ended
             raise
 
     def _begin(self, name: str, buffer: Any, writable: bool, timeout: Optional[float], first: int,
@@ -378,7 +382,7 @@ class Endpoint:
                 self._connections[connection.handle] = connection
 
     def _wait_for_event(self, there: Callable[[], Any], timeout: Optional[float], why: str) -> None:
-        """Waits until there() is true. TimedOutError."""
+        """Waits until there() returns true. Raises TimedOutError after `timeout` seconds."""
         limit = nanoseconds(timeout)
         end = time.monotonic_ns() + limit
         event = lib.CompletionStruct()

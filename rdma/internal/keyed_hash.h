@@ -1,6 +1,8 @@
-// A hash of addresses by a random key, so that an attacker who chooses addresses (e.g. forged senders) cannot choose
-// which of them collide. Both halves of each product are used: in the lower half a difference of the highest bits would
-// stay in place, whatever the key, and another word could cancel it.
+// A hash of addresses with a random key. An attacker who chooses addresses (e.g. forged senders) cannot choose which of
+// them collide, because the key is secret.
+//
+// The hash uses both halves of each product. In the lower half, a difference in the highest bits would stay in the
+// highest bits whatever the key is, and another word could cancel it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,7 @@ class KeyedHash {
   KeyedHash(std::uint64_t start, std::uint64_t factor) : start_(start), factor_(factor | 1) {}
 
   std::size_t operator()(const Address& address) const noexcept { return of(address, 0); }
-  /// For an address and another number that distinguishes entries.
+  /// Hashes an address together with `more`, a number that distinguishes entries with the same address.
   [[nodiscard]] std::size_t of(const Address& address, std::uint32_t more) const noexcept {
     std::uint64_t words[2];
     std::memcpy(words, address.ip.data(), sizeof words);

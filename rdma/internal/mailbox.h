@@ -1,4 +1,4 @@
-// Messages about routes between a shard and the service thread; see service.h. Neither waits for the other.
+// Messages about routes between a shard and the service thread; see service.h. Neither thread waits for the other.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,7 +18,7 @@
 
 namespace mltcp::rdma {
 
-/// Wakes a thread that waits for its file to become readable.
+/// Wakes a thread that waits until file() is readable.
 class WakeFile {
  public:
   WakeFile() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -33,7 +33,8 @@ class WakeFile {
   [[nodiscard]] int file() const { return file_; }
   void wake() const {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(file_, &one, sizeof one);  // if the counter is full, it wakes already
+    // Fails only if the counter is full, which also wakes the thread.
+    [[maybe_unused]] const auto written = write(file_, &one, sizeof one);
   }
   void reset() const {
     std::uint64_t count = 0;
@@ -46,17 +47,18 @@ class WakeFile {
 
 struct RouteRequest {
   enum class Kind : std::uint8_t {
-    want,     ///< a new route in place `route` needs a handle and a queue pair
-    refresh,  ///< checks that a route in use still has the same queue pair
-    release,  ///< its handle is no longer used
+    want,     ///< the new route `route` needs a queue pair and a handle
+    refresh,  ///< asks whether a route in use still has the same queue pair
+    release,  ///< the shard no longer uses the route
   };
   Kind kind = Kind::want;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
   std::uint32_t route = 0;
-  std::uint32_t generation = 0;  ///< of the place: news of an earlier route are ignored
+  /// Identifies the route; news with another generation is for an earlier route of this number.
+  std::uint32_t generation = 0;
   Address destination{};
-  /// refresh: the only handle with which packets of the route are still in flight; null: there may be others
+  /// For Kind::refresh: the only handle that packets in flight use. Null if they may use others.
   const ibv_ah* settled = nullptr;
 };
 
@@ -71,8 +73,8 @@ struct RouteNews {
 template <typename Request, typename News>
 struct MailboxOf {
   static constexpr std::size_t kMaxRequests = 256;
-  SpscRing<Request, kMaxRequests> requests;  ///< from the shard
-  SpscRing<News, 256> news;                  ///< to the shard
+  SpscRing<Request, kMaxRequests> requests;  ///< from the shard to the service thread
+  SpscRing<News, 256> news;                  ///< from the service thread to the shard
   WakeFile shard_wake;
 };
 using Mailbox = MailboxOf<RouteRequest, RouteNews>;

@@ -1,4 +1,4 @@
-// Creates a datapath on an open device, e.g. a test's.
+// Creates a datapath on an open device. Tests pass their own device.
 #pragma once
 
 #include <memory>

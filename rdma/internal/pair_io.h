@@ -2,20 +2,21 @@
 // Routes to destinations are stored in sets of four. Packets whose route is not known yet wait while the service thread
 // finds it. Packets are sent and received in bursts.
 //
-// `Self`, which derives from PairIo, has:
-//   is_sendable(packet)                        whether a packet can be sent at all
-//   traffic_class_of(packet)                   key of a route, together with its destination
-//   key_of(destination)                        the destination as routes store it
-//   request(route, now)                        asks for a new route; false: the mailbox is full
-//   refresh(route, now)                        asks again for a route in use
-//   vacate(route)                              whether the place may be reused
-//   write_waiting(packet, route, buffer)       writes a packet that waits; returns its bytes
-//   fits(route, bytes)                         whether the peer accepts this length; counts if not
-//   send_waiting_one(packet, route)            posts a packet that has waited
-//   send_now(packet, route)                    posts a packet; false: the queue is full
-//   apply(route, news)                         updates a route, except its state
-//   accept(completion, packet)                 whether an arrival is a packet for the transport
-// and `Route` has destination, traffic_class, is_used, state, generation, busy, ask_at and used_at.
+// `Self`, the class that derives from PairIo, must have these functions:
+//   is_sendable(packet)                   returns whether the packet can be sent at all
+//   traffic_class_of(packet)              returns the traffic class, by which routes to one destination can differ
+//   key_of(destination)                   returns the destination in the form that routes store
+//   leads_to(route, destination, class)   returns whether packets with this destination and traffic class use the route
+//   request(route, now)                   requests a new route; returns false if the mailbox is full
+//   refresh(route, now)                   requests a route in use again
+//   vacate(route)                         returns whether another route may replace this one
+//   write_waiting(packet, route, buffer)  writes a packet that must wait; returns its bytes
+//   fits(route, bytes)                    returns whether the peer accepts this length; counts packets that it does not
+//   send_waiting_one(packet, route)       posts a packet that has waited
+//   send_now(packet, route)               posts a packet; returns false if the queue is full
+//   apply(route, news)                    updates a route
+//   accept(completion, packet)            returns whether an arrival is a packet for the transport
+// `Route` must have the members destination, traffic_class, is_used, state, generation, busy, ask_at and used_at.
 #pragma once
 
 #include <algorithm>
@@ -41,13 +42,13 @@ template <typename Self, typename Route, typename Counters, typename Service, ty
 class PairIo : public PacketIo {
  public:
   static constexpr std::uint32_t kBurst = WorkQueues::kBurst;
-  /// Interval at which a route in use is asked for again.
+  /// Interval at which the shard requests a route in use again.
   static constexpr Nanos kRefreshAfter{1'000'000'000};
 
   ~PairIo() override = default;
   PairIo(const PairIo&) = delete;
   PairIo& operator=(const PairIo&) = delete;
-  /// Call before the first packet. Both must outlive this object.
+  /// Must be called before the first packet. `service` and `mailbox` must outlive this object.
   void attach(const Service& service, Mailbox& mailbox) {
     service_ = &service;
     mailbox_ = &mailbox;
@@ -69,7 +70,7 @@ class PairIo : public PacketIo {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] const QueuePair& queue_pair() const { return work_.pair(); }
 
-  /// Whether packets to `destination` can be sent at once; if not, asks for the route.
+  /// Returns whether packets to `destination` can be sent at once. If not, requests the route.
   bool resolve(const Address& destination) {
     if (!mailbox_->news.is_empty()) take_news();
     const Route* const route = route_to(destination, 0, clock_.now());
@@ -115,7 +116,7 @@ class PairIo : public PacketIo {
       if (got.empty()) break;
       for (const ibv_wc& one : got) count += self().accept(one, out[count]) ? 1U : 0U;
     }
-    // Not all sends are signalled; when there is time, check, so that errors are noticed soon.
+    // Only some sends are signalled. When there is time, look for completions, so that errors are noticed soon.
     if (count == 0 && !work_.is_idle()) work_.reap();
     counters_.received_packets += count;
     return count;
@@ -124,7 +125,7 @@ class PairIo : public PacketIo {
  protected:
   using State = decltype(Route::state);
 
-  /// Makes the queue pair. Throws RunError.
+  /// Creates the queue pair. Throws RunError if the device refuses.
   PairIo(Device& device, const Clock& clock, const Address& own, std::uint32_t routes, const WorkConfig& work)
       : clock_(clock),
         device_(device),
@@ -136,7 +137,8 @@ class PairIo : public PacketIo {
     limits_.keeps_payload_from = work.zero_copy_from;
   }
 
-  /// Null: all places are busy, the service is overloaded, or no host can have that address.
+  /// Returns the route, which may be new. Returns null if all entries of its set are busy, the mailbox is full, or no
+  /// host can have the address.
   Route* route_to(const Address& destination, std::uint8_t traffic_class, Nanos now) {
     // Most packets of a burst have the destination of the previous one.
     if (Route& last = routes_[last_route_];
@@ -162,7 +164,7 @@ class PairIo : public PacketIo {
     place->destination = key;
     place->traffic_class = traffic_class;
     place->used_at = now;
-    // Without a request, packets would wait for nothing.
+    // Without a request, packets would wait for ever.
     if (!self().request(*place, now)) return nullptr;
     place->is_used = true;
     return place;
@@ -170,7 +172,7 @@ class PairIo : public PacketIo {
   [[nodiscard]] std::uint32_t number_of(const Route& route) const {
     return static_cast<std::uint32_t>(&route - routes_.data());
   }
-  /// Call when the service has been asked for a new route.
+  /// Must be called after the request for a new route was put into the mailbox.
   void on_requested(Route& route, Nanos now) {
     route.generation = ++generation_;
     route.state = State::asked;
@@ -187,7 +189,7 @@ class PairIo : public PacketIo {
   Limits limits_;
   Counters counters_;
   const KeyedHash hash_ = random_hash();
-  std::vector<Route> routes_;  ///< outlives work_, which counts their packets
+  std::vector<Route> routes_;  ///< outlives work_, which updates `busy` of the routes
   const std::uint32_t sets_;
   std::uint32_t last_route_ = 0;
   std::uint32_t generation_ = 0;
@@ -199,7 +201,7 @@ class PairIo : public PacketIo {
 
  private:
   static constexpr std::uint32_t kWays = 4;
-  /// Maximum bursts without a packet for the transport that one call of receive() skips.
+  /// Maximum number of bursts without a packet for the transport that one call of receive() skips.
   static constexpr int kMaxIdleBursts = 8;
 
   static KeyedHash random_hash() {
@@ -209,7 +211,8 @@ class PairIo : public PacketIo {
   }
   Self& self() { return static_cast<Self&>(*this); }
 
-  /// The free or least recently used place of the set. Null: packets of every place wait or are in flight.
+  /// Returns a free entry of the set, or else its least recently used one. Returns null if packets of every entry wait
+  /// or are in flight, or if the mailbox is full.
   Route* find_place(std::uint32_t set) {
     Route* oldest = nullptr;
     for (std::uint32_t way = 0; way < kWays; ++way) {
@@ -238,7 +241,7 @@ class PairIo : public PacketIo {
     send_waiting();
   }
 
-  /// Handles the waiting packets whose route is decided, in order.
+  /// Sends or drops, in order, the waiting packets whose route is now known or unreachable.
   void send_waiting() {
     using Verdict = WorkQueues::Verdict;
     work_.settle_waiting(
@@ -254,7 +257,7 @@ class PairIo : public PacketIo {
         [this](const WorkQueues::Waiting& packet) { self().send_waiting_one(packet, routes_[packet.route]); });
   }
 
-  /// False: the queue is full, and the packet was not taken.
+  /// Returns false if the queue is full and the packet was not taken.
   bool send_one(const TxPacket& packet, Nanos now) {
     if (!self().is_sendable(packet) || packet.destination->port == 0 || packet.priority >= kPriorities) [[unlikely]] {
       ++counters_.unsendable;

@@ -1,4 +1,4 @@
-// A bounded queue from one thread to another, without locks: one thread pushes, one pops.
+// A bounded queue without locks. One thread pushes, and another thread pops.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ class SpscRing {
   static_assert((kCapacity & (kCapacity - 1)) == 0);
 
  public:
-  /// False if it is full.
+  /// Returns false if the queue is full.
   bool push(const T& value) {
     const std::size_t end = end_.load(std::memory_order_relaxed);
     if (end - begin_.load(std::memory_order_acquire) == kCapacity) return false;

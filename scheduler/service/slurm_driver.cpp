@@ -1,4 +1,4 @@
-// Slurm's jobs and the scheduler's (see slurm_driver.h).
+// Keeps the service's jobs consistent with Slurm's jobs (see slurm_driver.h).
 #include "mltcp/scheduler/service/slurm_driver.h"
 
 #include <fmt/format.h>
@@ -20,9 +20,10 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::uint32_t kMaxPlacements = 2;  // unsuccessful placements before Slurm decides
+constexpr std::uint32_t kMaxPlacements = 2;  // number of unsuccessful placements after which Slurm decides
 constexpr std::uint32_t kLooksForAbsence = 2;
-constexpr std::uint32_t kCandidatesWithAsked = 50;  // for jobs that require nodes: only placements with these count
+// Number of placements to rank for a job that requires nodes, because only some contain those nodes.
+constexpr std::uint32_t kCandidatesWithAsked = 50;
 constexpr std::chrono::seconds kBetweenHeartbeats(1);
 
 bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
@@ -35,13 +36,13 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Whether plans are the same for tasks. The score does not count: it changes with others' arrivals.
+/// Returns whether two plans are the same for a job's tasks. Ignores the score, which changes when other jobs arrive.
 bool same_slots(SlurmMark::Plan a, const SlurmMark::Plan& b) {
   a.score = b.score;
   return a == b;
 }
 
-/// Whether a constraint is the name of one feature, and no expression.
+/// Returns whether a constraint is empty or the name of one feature, and not an expression.
 bool is_name(const std::string& features) { return features.find_first_of("&|*[]()!,") == std::string::npos; }
 
 }  // namespace
@@ -63,7 +64,7 @@ class SlurmDriver::Ticker {
  private:
   std::mutex mutex_;
   std::condition_variable_any woken_;
-  std::jthread thread_;  // ends first
+  std::jthread thread_;  // the last member, so that the thread ends before the members that it uses
 };
 
 SlurmDriver::SlurmDriver(SchedulerService& service, SlurmControl& slurm, SlurmDriverOptions options)
@@ -84,7 +85,7 @@ void SlurmDriver::start() { ticker_ = std::make_unique<Ticker>(*this); }
 
 void SlurmDriver::stop() {
   if (ticker_ == nullptr) return;
-  stopping_ = true;  // a running step may have many jobs left, each with programs to run
+  stopping_ = true;  // ends a running step before it has run Slurm's programs for all remaining jobs
   ticker_.reset();
   std::error_code unimportant;
   if (!options_.heartbeat.empty()) std::filesystem::remove(options_.heartbeat, unimportant);
@@ -143,14 +144,13 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
   trouble_.clear();
   nodes_known_ = false;
   promised_.clear();
-  // In order of submission.
   std::ranges::sort(jobs, [](const SlurmJob& a, const SlurmJob& b) {
     return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
   });
   try {
     depart_ended(jobs);
   } catch (const std::exception& error) {
-    tell(fmt::format("slurm: {}", error.what()));  // tried again in the next step
+    tell(fmt::format("slurm: {}", error.what()));  // the next step looks for ended jobs again
   }
   std::vector<Seen> marked;
   for (SlurmJob& job : jobs) {
@@ -164,7 +164,8 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
     refuse_part(marked.back());
     marked.pop_back();
   }
-  // Each job may need programs of Slurm and a search; all together may take longer than the heartbeat is valid.
+  // A job may need a search and programs of Slurm. All jobs together may take longer than the heartbeat is valid, so
+  // refresh the heartbeat between jobs.
   const auto one_by_one = [&](SlurmJob::State state, const auto& work) {
     for (Seen& seen : marked) {
       if (stopping_) return;
@@ -204,7 +205,8 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
   for (const SlurmJob& job : jobs) (job.state == SlurmJob::State::ended ? ended : alive).insert(id_of(job));
   for (const auto& [id, plan] : plans()) {
     Memory& memory = memory_[id];
-    // Slurm forgets ended jobs after a while. A job that is missing only once may be an error.
+    // Slurm forgets ended jobs after a while, so a missing job has ended. If it is missing only once, the query may
+    // have failed.
     memory.missed = alive.contains(id) ? 0 : memory.missed + 1;
     if (ended.contains(id) || memory.missed >= kLooksForAbsence) depart(id);
   }
@@ -216,7 +218,7 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
 void SlurmDriver::depart(const std::string& id) {
   try {
     service_.depart(id);
-  } catch (const NotFound&) {  // already departed by another request
+  } catch (const NotFound&) {  // another request has already removed the job
   }
 }
 
@@ -227,7 +229,7 @@ JobRequest SlurmDriver::request_of(const Seen& seen) const {
   const JobProfile profile = profile_from_text(seen.mark.profile, "profile");
   request.demand = demand_of(profile, service_.topology().fastest_host());
   request.flows = profile.job.flows;
-  // Once it runs, its allocated nodes count.
+  // Once the job runs, the number of its allocated nodes counts.
   request.workers = static_cast<std::uint32_t>(seen.job.nodes.empty() ? seen.job.node_count : seen.job.nodes.size());
   request.max_per_host = 1;
   return request;
@@ -250,7 +252,8 @@ void SlurmDriver::arrive_where_it_runs(Seen& seen) {
           throw InputError(fmt::format("node {} is not in the scheduler's topology; name it there", node));
       service_.arrive(request_of(seen), job.nodes, SchedulerService::Room::assumed);
     } catch (const std::exception& error) {
-      // Written to the comment, so that its tasks do not wait for a plan. A later plan replaces it.
+      // Write the reason to the comment, so that the job's tasks do not wait for a plan. A later plan replaces the
+      // reason.
       SlurmMark wanted = seen.mark;
       wanted.plan.reset();
       wanted.reason = error.what();
@@ -284,8 +287,8 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     return;
   }
   if (!plan) {
-    // The service has lost its state, or never had it: the job's place is in its comment. Other jobs start without a
-    // plan.
+    // The service does not know the job, e.g. because it lost its state. If the comment contains a plan, restore the
+    // job from that plan. All other jobs start without a plan.
     if (seen.mark.plan && seen.mark.reason.empty())
       attempt(seen, [&] {
         service_.arrive(request_of(seen), seen.mark.plan->hosts, SchedulerService::Room::assumed);
@@ -293,7 +296,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
       });
     return;
   }
-  if (!memory.released) {  // released before a restart of the service
+  if (!memory.released) {  // the job was released before the service restarted
     memory.released = true;
     memory.since = now;
   }
@@ -311,7 +314,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     } else {
       tell(fmt::format("slurm: job {} has not started on {} within {}; it is placed again", seen.job.id,
                        fmt::join(hosts, " "), to_text(options_.start_patience)));
-      slurm_.hold(seen.job.id);  // placed in the next step
+      slurm_.hold(seen.job.id);  // the next step places the job again
       depart(seen.id);
     }
   });
@@ -320,7 +323,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
 void SlurmDriver::place(Seen& seen, Nanos now) {
   Memory& memory = memory_[seen.id];
   attempt(seen, [&] {
-    // If there is a plan, the service ended before it had released the job.
+    // A plan already exists if the service ended before it released the job.
     const auto plan = find_plan(seen.id);
     std::vector<std::string> hosts = plan ? plan->hosts : std::vector<std::string>();
     if (hosts.empty()) {
@@ -333,7 +336,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
         if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Room::assumed);
       } catch (const InputError& error) {
         choice.never = error.what();
-      } catch (const std::exception& error) {  // temporary: another job, the disk, or Slurm
+      } catch (const std::exception& error) {  // a temporary cause, e.g. another job, the disk or Slurm
         trouble = error.what();
       }
       if (!trouble.empty()) {
@@ -357,7 +360,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
     try {
       slurm_.set_nodes(seen.job.id, to_text(seen.mark), hosts);
     } catch (const SlurmError& error) {
-      // Drops the plan: the job is placed again in the next step, and finally by Slurm.
+      // Drop the plan. The next step places the job again. After kMaxPlacements failures Slurm decides.
       depart(seen.id);
       seen.mark.plan.reset();
       if (++memory.placements < kMaxPlacements) throw;
@@ -431,7 +434,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
           return choice;
         }
     } catch (const Conflict&) {
-      continue;  // the service has no free slots there
+      continue;  // the service has no free slots on these hosts
     }
   }
   if (max_known < request.workers)
@@ -443,7 +446,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
 
 void SlurmDriver::hand_back(Seen& seen, const std::string& reason) {
   Memory& memory = memory_[seen.id];
-  attempt(seen, [&] { depart(seen.id); });  // on failure, it is moved when it starts
+  attempt(seen, [&] { depart(seen.id); });  // if this fails, arrive_where_it_runs() moves the job once it runs
   const bool had_nodes = seen.mark.plan.has_value();
   seen.mark.plan.reset();
   seen.mark.reason = reason;
@@ -467,7 +470,7 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
     slurm_.set_comment(seen.job.id, to_text(seen.mark));
     memory_[seen.id].refused = false;
   } catch (const SlurmError& error) {
-    // The job may have ended since the query; the next step shows it.
+    // The job may have ended since the query, so log the error only if it occurs again.
     if (std::exchange(memory_[seen.id].refused, true)) tell_once(seen, error.what());
   }
 }
@@ -476,12 +479,12 @@ void SlurmDriver::refresh_heartbeat() {
   if (options_.heartbeat.empty()) return;
   refreshed_ = std::chrono::steady_clock::now();
   if (const std::string wrong = service_.trouble(); !wrong.empty()) {
-    // New jobs must not be held now.
+    // Let the heartbeat expire, so that job_submit.lua does not hold new jobs.
     if (wrong != heartbeat_trouble_) tell(fmt::format("slurm: the heartbeat is not refreshed: {}", wrong));
     heartbeat_trouble_ = wrong;
     return;
   }
-  // Valid for three steps, each of which may wait for Slurm's programs.
+  // Valid for three intervals plus 15 s, because each step may wait for Slurm's programs.
   const std::int64_t holds = 3 * (options_.interval.count / 1'000'000'000) + 15;
   std::error_code problem;
   std::filesystem::create_directories(options_.heartbeat.parent_path(), problem);

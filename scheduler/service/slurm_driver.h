@@ -1,23 +1,26 @@
-// Connects the scheduler's service to Slurm: watches Slurm's jobs and acts on those that plugins/slurm/job_submit.lua
-// has marked and held. Slurm remains the manager and decides which jobs run.
+// Connects the scheduler's service to Slurm. It watches Slurm's jobs and acts on those that
+// plugins/slurm/job_submit.lua has marked and held. Slurm remains the manager and decides which jobs run.
 //
-//   held            the service ranks placements on Slurm's free nodes, takes the best, writes its nodes (ReqNodeList)
-//                   and the plan (AdminComment) into the job, and releases it
-//   does not start  after `start_patience` it is held and placed again, on other nodes if possible; then Slurm decides
-//   no room         after `longest_hold` it is released without nodes, and waits in Slurm's queue like any other job;
-//                   the same if it cannot be placed for another reason, such as a disk that cannot be written
-//   starts          on other nodes than planned, or without a plan: it arrives there and gets its plan then; its tasks
-//                   wait a moment for it (spank_mltcp.c)
-//   ends            it departs
+//   job is held      The driver ranks placements on Slurm's free nodes and chooses the best. It writes the nodes
+//                    (ReqNodeList) and the plan (AdminComment) into the job, and releases the job.
+//   job is released  If it does not start within `start_patience`, the driver holds the job and places it again, on
+//                    other nodes if possible. If the job does not start there either, Slurm decides where it runs.
+//   no placement     There are too few free nodes, or there is another reason, such as a disk that cannot be written.
+//                    After `longest_hold`, or at once if the job can never be placed, the driver releases the job
+//                    without nodes. The job then waits in Slurm's queue like any other job.
+//   job starts       If its nodes differ from the plan, or if it has no plan, the job arrives in the service with these
+//                    nodes and gets a plan then. Its tasks wait a moment for the plan (spank_mltcp.c).
+//   job ends         The job departs from the service.
 //
-// Each step compares Slurm's state with the service's and corrects the difference, so missed events do not matter:
-// after a restart of either, the first step finds jobs that have ended, started or come meanwhile. Plans that changed
-// because other jobs came or went are written to their jobs' comments; tasks that start later get them.
+// Each step compares the states of Slurm and of the service and corrects the difference, so missed events do not
+// matter. After a restart of Slurm or of the service, the first step finds all jobs that have arrived, started or ended
+// meanwhile. If a plan changes because other jobs arrive or depart, the driver writes it to the job's comment. Tasks
+// that start later get the new plan.
 //
-// Jobs that their users hold (SlurmMark::held) are left alone until they are released.
+// The driver ignores jobs that their users hold (SlurmMark::held) until the users release them.
 //
-// Each step refreshes a heartbeat file, which allows job_submit.lua to hold jobs; not while the service cannot write
-// its journal.
+// Each step refreshes a heartbeat file. job_submit.lua holds jobs only while this file is fresh. The driver does not
+// refresh it while the service cannot write its journal.
 #pragma once
 
 #include <atomic>
@@ -40,47 +43,47 @@
 namespace mltcp::service {
 
 struct SlurmDriverOptions {
-  Nanos interval = Nanos(2'000'000'000);         ///< between steps, 100 ms to 1 h
-  Nanos start_patience = Nanos(60'000'000'000);  ///< for a released job to start
-  Nanos longest_hold = Nanos(60'000'000'000);    ///< of a job for which there is no room
-  std::uint32_t candidates = 10;                 ///< placements compared for a job, 1 to 1000
-  std::filesystem::path heartbeat{};             ///< empty: none
-  /// Called with one line per event, by the thread that steps.
+  Nanos interval = Nanos(2'000'000'000);         ///< time between steps, 100 ms to 1 h
+  Nanos start_patience = Nanos(60'000'000'000);  ///< maximum time for a released job to start
+  Nanos longest_hold = Nanos(60'000'000'000);    ///< maximum time to hold a job that cannot be placed
+  std::uint32_t candidates = 10;                 ///< number of placements to compare for a job, 1 to 1000
+  std::filesystem::path heartbeat{};             ///< path of the heartbeat file; empty: no file
+  /// Called with one line per event, by the thread that runs step().
   std::function<void(const std::string& line)> log{};
 };
 
 class SlurmDriver {
  public:
-  /// Both must outlive it. Throws InputError for options out of range.
+  /// `service` and `slurm` must outlive the driver. Throws InputError if an option is out of range.
   SlurmDriver(SchedulerService& service, SlurmControl& slurm, SlurmDriverOptions options);
   ~SlurmDriver();
   SlurmDriver(const SlurmDriver&) = delete;
   SlurmDriver& operator=(const SlurmDriver&) = delete;
 
-  /// Queries Slurm once and acts. `now` is from a monotonic clock, `unix_s` is Unix time. Does not throw: problems are
-  /// logged once.
+  /// Queries Slurm once and acts on the result. `now` is from a monotonic clock, `unix_s` is Unix time in seconds. Does
+  /// not throw: each problem is logged once.
   void step(Nanos now, std::int64_t unix_s);
 
-  /// Calls step() at the interval in a separate thread until stop(), which removes the heartbeat file: jobs submitted
-  /// later are not held.
+  /// Calls step() in a separate thread, every `options.interval`, until stop() is called. stop() removes the heartbeat
+  /// file, so that jobs submitted later are not held.
   void start();
   void stop();
 
-  /// The service's id of a Slurm job: "slurm-17-1764063600".
+  /// Returns the service's id of a Slurm job, e.g. "slurm-17-1764063600" (Slurm's id and the time of submission).
   static std::string id_of(const SlurmJob& job);
 
  private:
   class Ticker;
-  /// State of a job that neither Slurm nor the service has; lost at a restart.
+  /// State of a job that neither Slurm nor the service stores. It is lost when the service restarts.
   struct Memory {
-    Nanos since;                      ///< when it was first seen held, or was released
-    bool released = false;            ///< by this driver
-    bool handed_back = false;         ///< Slurm decides where it runs
-    std::uint32_t placements = 0;     ///< unsuccessful placements
-    std::set<std::string> avoided{};  ///< nodes where it did not start
-    std::string trouble{};            ///< last problem logged
-    bool refused = false;             ///< its comment could not be written
-    std::uint32_t missed = 0;         ///< steps in which Slurm did not know it
+    Nanos since;                      ///< when the job was first seen, or was last held or released
+    bool released = false;            ///< whether this driver has released the job
+    bool handed_back = false;         ///< whether Slurm decides where the job runs
+    std::uint32_t placements = 0;     ///< number of unsuccessful placements
+    std::set<std::string> avoided{};  ///< nodes on which the job did not start
+    std::string trouble{};            ///< last problem that was logged for the job
+    bool refused = false;             ///< whether the job's comment could not be written
+    std::uint32_t missed = 0;         ///< number of consecutive steps in which Slurm did not list the job
   };
   struct Seen {
     SlurmJob job;
@@ -88,10 +91,10 @@ class SlurmDriver {
     std::string id;
   };
   struct Choice {
-    std::vector<std::string> hosts;  ///< empty: none, for the reason below
-    std::string waits_for;           ///< something that may become available,
-    std::string never;               ///< or why it will never be possible
-    bool by_slurm = false;           ///< only Slurm can evaluate the job's constraints
+    std::vector<std::string> hosts;  ///< chosen nodes; empty if none were found
+    std::string waits_for;           ///< what the job waits for if it has no nodes yet
+    std::string never;               ///< why the job can never be placed; empty if it can
+    bool by_slurm = false;           ///< whether only Slurm can evaluate the job's constraints
   };
   using Plans = std::map<std::string, JobPlan>;
 
@@ -108,26 +111,26 @@ class SlurmDriver {
   void write_plan(Seen& seen, const Plans& plans);
   void depart(const std::string& id);
   void refresh_heartbeat();
-  /// unix_s of step(), plus the time since.
+  /// Returns the current Unix time: `unix_s` of step() plus the time since then.
   [[nodiscard]] std::int64_t unix_now() const;
   void tell(const std::string& line) const;
   void tell_once(const Seen& seen, const std::string& trouble);
-  /// Runs `work`; logs an exception once per job. False if it threw.
+  /// Runs `work` and returns true. If `work` throws, logs the exception once per job and returns false.
   bool attempt(const Seen& seen, const std::function<void()>& work);
 
   SchedulerService& service_;
   SlurmControl& slurm_;
   SlurmDriverOptions options_;
   std::map<std::string, Memory> memory_;
-  std::set<std::string> hosts_;  ///< the service's hosts
-  // State of this step.
+  std::set<std::string> hosts_;  ///< names of the service's hosts
+  // State of the current step.
   std::vector<SlurmNode> nodes_;
   bool nodes_known_ = false;
-  std::map<std::string, std::uint32_t> promised_;  ///< CPUs of nodes reserved for released jobs that have not started
-  std::string trouble_;                            ///< logged problem with Slurm; empty: it answers
+  std::map<std::string, std::uint32_t> promised_;  ///< by node: CPUs reserved for released jobs that have not started
+  std::string trouble_;                            ///< last logged problem with Slurm; empty if Slurm answers
   std::string heartbeat_trouble_;
-  std::int64_t unix_s_ = 0;                          ///< when the step began
-  std::chrono::steady_clock::time_point begun_;      ///< the same
+  std::int64_t unix_s_ = 0;                          ///< Unix time at which the step began
+  std::chrono::steady_clock::time_point begun_;      ///< monotonic time at which the step began
   std::chrono::steady_clock::time_point refreshed_;  ///< when the heartbeat was last refreshed
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<Ticker> ticker_;

@@ -38,11 +38,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kOpening = "mltcp:";
-// Marks come from job_submit.lua, which bounds them, and from the driver; administrators may have written others.
+// Limits of a mark that is read. job_submit.lua writes smaller marks, but an administrator may have written a larger
+// one.
 constexpr std::size_t kLongest = std::size_t{1} << 20;
 constexpr JsonLimits kLimits{.depth = 6, .values = 100'000};
 
-/// Replaces characters that would end a string or an object for the reader on the nodes.
+/// Shortens `text` to 180 bytes. Replaces characters that are not printable ASCII, or would end a string or an object
+/// for spank_mltcp.c.
 std::string plain(std::string_view text) {
   std::string result(text.substr(0, 180));
   for (char& character : result) {
@@ -84,7 +86,7 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
     const JsonObject object(json, name, name, "");
     read(object, mark);
     static_cast<void>(object.at("profile"));
-    mark.profile = Json::parse(text).at("profile").dump();  // keeps the order of keys
+    mark.profile = Json::parse(text).at("profile").dump();  // ordered_json keeps the order of keys
   } catch (const InputError&) {
     return std::nullopt;
   }

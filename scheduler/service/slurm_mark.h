@@ -1,12 +1,12 @@
-// The mark in a Slurm job's AdminComment, with the submitter's profile and the job's plan. plugins/slurm/job_submit.lua
-// and the driver write it; the driver and, on the nodes, plugins/slurm/spank_mltcp.c read it:
+// The mark in the AdminComment of a Slurm job: the submitter's profile and the job's plan. plugins/slurm/job_submit.lua
+// and the driver write marks. The driver, and plugins/slurm/spank_mltcp.c on the nodes, read them:
 //
 //   mltcp:{"profile":{...},"plan":{"number":3,"hosts":["n0","n1"],"slot_unix_ns":...,"slot_period_ns":...,
 //          "time_shift_ns":...,"score":1,"revision":17}}
 //
-// A plan without slots has "reason" and no times. A mark also has "reason" if there will be no plan. Other text before
-// and after the mark in the comment is kept. There are no spaces except in reasons, and no braces or escapes in
-// strings, so that a reader in C needs no JSON parser.
+// A plan without slots contains "reason" instead of the times. If there will be no plan, the mark contains "reason".
+// The driver preserves the text before and after the mark. Only reasons contain spaces, and no string contains braces
+// or escapes, so that a reader in C needs no JSON parser.
 #pragma once
 
 #include <cstdint>
@@ -34,29 +34,29 @@ struct SlurmPlan {
 };
 
 struct SlurmMark {
-  std::string before;                    ///< text before the mark
+  std::string before;                    ///< text of the comment before the mark
   std::string behind;                    //
-  std::string profile;                   ///< for profile_from_text()
-  std::string reason;                    ///< why there will be no plan; empty: there is one or will be
-  bool held = false;                     ///< its user submitted it held, and must release it
-  std::vector<std::string> asked_nodes;  ///< the user's required nodes, if the placement has replaced them
+  std::string profile;                   ///< the profile as JSON, for profile_from_text()
+  std::string reason;                    ///< why there will be no plan; empty if there is or will be one
+  bool held = false;                     ///< whether the user submitted the job held, and must release it
+  std::vector<std::string> asked_nodes;  ///< nodes that the user required, if a placement has replaced them
   using Plan = SlurmPlan;
   std::optional<Plan> plan;
 
   bool operator==(const SlurmMark&) const = default;
 };
 
-/// Whether an id has the form of Slurm jobs in the service (SlurmDriver::id_of): "slurm-17-1764063600". Other clients
-/// must not use it: a job with such an id that Slurm does not know counts as ended.
+/// Returns whether `id` has the form of SlurmDriver::id_of(), e.g. "slurm-17-1764063600". Other clients must not use
+/// such ids: the driver assumes that a job with such an id has ended if Slurm does not know it.
 bool is_slurm_id(std::string_view id);
 
-/// Empty if the comment has no mark, or an invalid one.
+/// Returns nothing if the comment contains no mark, or an invalid one.
 std::optional<SlurmMark> parse_mark(std::string_view comment);
-/// The whole comment.
+/// Returns the whole comment: the mark and the text around it.
 std::string to_text(const SlurmMark& mark);
 SlurmMark::Plan to_mark(const JobPlan& plan);
 
-/// A profile in one line of JSON, as printed by `mltcp profile` and written by job_submit.lua.
+/// Returns a profile as one line of JSON, in the form that `mltcp profile` prints and job_submit.lua writes.
 std::string to_line(const JobProfile& profile);
 
 }  // namespace mltcp::service

@@ -1,12 +1,12 @@
-// Limits of requested socket buffers, for ports and for the doctor. Not installed.
+// Limits of the socket buffer sizes that ports and the doctor request. Not installed.
 #pragma once
 
 #include <cstdint>
 
 namespace mltcp::socket {
 
-/// In bytes. The kernel doubles the requested size, and reports the doubled size; without CAP_NET_ADMIN it grants at
-/// most net.core.rmem_max, doubled.
+/// Smallest and largest requested size in bytes. The kernel doubles the requested size, and reports the doubled size.
+/// Without CAP_NET_ADMIN it grants at most twice net.core.rmem_max.
 inline constexpr std::uint32_t kMinBuffer = 1 << 20;
 inline constexpr std::uint32_t kMaxBuffer = 64 << 20;
 

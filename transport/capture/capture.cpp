@@ -1,4 +1,4 @@
-// Captures of packets (see capture.h).
+// Implements captures of packets (see capture.h).
 #include "mltcp/transport/capture/capture.h"
 
 #include <fmt/format.h>
@@ -24,12 +24,13 @@
 namespace mltcp::capture {
 namespace {
 
-/// Ring of an interface: 5 ms at 10 Gbps, which is longer than the time between two polls of the writer.
+/// Size of an interface's ring. It holds 5 ms of packets at 10 Gbps, which is longer than the time between two polls of
+/// the writer.
 constexpr std::size_t kRingBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kLookEvery{2};
 /// Packets of different interfaces are put in order if they are published within this time.
 constexpr Nanos kOrderWithin{20'000'000};
-/// Another program may be reading the file as it grows.
+/// The file is flushed this often, because another program may be reading it as it grows.
 constexpr Nanos kFlushEvery{200'000'000};
 constexpr std::size_t kMaxHeaders = encap::kIpv6OverheadBytes;
 
@@ -44,14 +45,14 @@ Nanos since_1970() {
 struct Tap::Inside {
   explicit Inside(std::size_t ring_bytes) : ring(ring_bytes) {}
   RecordRing ring;
-  std::vector<std::byte> joined;  ///< a packet in two pieces, joined (virtual time)
+  std::vector<std::byte> joined;  ///< buffer that joins a packet of two pieces; used in virtual time
 };
 
 struct Capture::Inside {
   Inside(const CaptureOptions& options, std::string comment) : file(options, std::move(comment)) {}
   CaptureFile file;
   std::vector<InterfaceInfo> interfaces;
-  std::vector<std::uint64_t> unwritten;  ///< packets taken out of the ring that are in no file
+  std::vector<std::uint64_t> unwritten;  ///< by interface: packets taken out of the ring that are in no file
   Nanos started;
   Nanos latest;  ///< latest time of a packet
   bool is_running = false;
@@ -161,8 +162,8 @@ void Capture::start() {
   inside_->started = inside_->latest = virtual_time_ ? virtual_time_() : since_1970();
   inside_->is_running = true;
   if (virtual_time_) return;
-  inside_->file.flush();  // so that readers see that the capture has begun
-  // Signals are for the program's own threads.
+  inside_->file.flush();  // shows readers of the file that the capture has begun
+  // Blocks all signals in the writer's thread, so that the threads of the program handle them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -191,7 +192,7 @@ void Capture::write(std::uint32_t number, const Record& record, std::span<const 
     headers.priority = record.priority;
     headers.time_to_live = static_cast<std::uint8_t>(encap::kTimeToLive - std::min<std::uint8_t>(record.hops, 63));
     const std::size_t payload = std::min<std::size_t>(record.original_bytes, encap::kMaxPayloadBytes);
-    std::array<std::byte, kMaxHeaders> space;  // NOLINT(*-member-init): written next
+    std::array<std::byte, kMaxHeaders> space;  // NOLINT(*-member-init): filled by write_headers()
     const std::size_t size =
         encap::write_headers(headers, payload, encap::sum(bytes.data(), bytes.size()), space.data());
     const auto header = std::span<const std::byte>(space).first(size).subspan(encap::kEthernetBytes);
@@ -203,7 +204,7 @@ void Capture::write(std::uint32_t number, const Record& record, std::span<const 
   if (!is_written) ++inside_->unwritten[number];
 }
 
-/// Writes the packets from before `until`, in the order of their times. Returns their number.
+/// Writes all packets from before `until`, in the order of their times. Returns the number of these packets.
 std::size_t Capture::drain(Nanos until) {
   std::size_t count = 0;
   for (;;) {

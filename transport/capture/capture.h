@@ -1,7 +1,7 @@
 // A capture: writes packets of one or several interfaces to a pcapng file, without disturbing the data path.
 //
 // In real time each interface has a ring of bytes between its thread, which is the only producer, and the capture's
-// thread, which writes the file in the order of time. If the ring is full, the packet is counted but not captured. So a
+// thread, which writes the file in the order of time. If the ring is full, a packet is counted but not captured, so a
 // full or slow disk only costs packets of the capture. In virtual time packets are written at once, in the thread that
 // runs the network, and the file is the same in every run.
 //
@@ -27,21 +27,23 @@ namespace mltcp::capture {
 class Capture;
 struct Record;
 
-/// An interface of a capture. One thread at a time uses it. Nothing here allocates, locks or throws in real time.
+/// An interface of a capture. Must be used by one thread at a time. In real time its functions neither allocate, lock
+/// nor throw.
 class Tap final : public encap::FrameTap {
  public:
   ~Tap() override;
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
 
-  /// The time to pass with packets: in virtual time the network's, else the time since 1970.
+  /// Returns the time to pass with packets: the time of the network in virtual time, the time since 1970 in real time.
   [[nodiscard]] Nanos now() const;
   void received(const RxPacket& packet, Nanos time) noexcept;
   void sent(const TxPacket& packet, Nanos time) noexcept;
-  /// Ethernet frames, for Capture::add_ethernet().
+  /// Records an Ethernet frame. For interfaces made by Capture::add_ethernet().
   void frame(Way way, std::span<const std::byte> first, std::size_t frame_bytes) noexcept override;
 
-  /// Packets of the interface, and those of them that are not in the file.
+  /// seen() is the number of packets of the interface. dropped() is the number of these packets that are not in the
+  /// file.
   [[nodiscard]] std::uint64_t seen() const { return seen_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
@@ -54,7 +56,7 @@ class Tap final : public encap::FrameTap {
   Capture& capture_;
   const std::uint32_t number_;
   const Address own_;
-  const std::uint32_t snap_bytes_;  ///< maximum recorded bytes; headers are made later
+  const std::uint32_t snap_bytes_;  ///< maximum bytes of a packet that are put into the ring
   std::unique_ptr<Inside> inside_;
   std::atomic<std::uint64_t> seen_{0};
   std::atomic<std::uint64_t> dropped_{0};
@@ -62,37 +64,38 @@ class Tap final : public encap::FrameTap {
 
 class Capture {
  public:
-  /// In virtual time: `virtual_time` is a network's clock, called for each packet.
+  /// Prepares a capture in virtual time. `virtual_time` returns the time of the network, and is called for each packet.
+  /// Throws RunError if the file cannot be written.
   Capture(const CaptureOptions& options, std::function<Nanos()> virtual_time);
-  /// In real time. Both throw RunError if the file cannot be written.
+  /// Prepares a capture in real time. Throws RunError if the file cannot be written.
   explicit Capture(const CaptureOptions& options);
-  /// As finish().
+  /// Calls finish().
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  /// Adds an interface whose UDP payloads are recorded. IP and UDP headers are made for them as the datapath sends
-  /// them: addresses, ECN codepoint, DSCP class selector, and a TTL of 64 minus `hops`. Call before start(). The tap
-  /// lives as long as the capture.
+  /// Adds an interface whose UDP payloads are recorded. The capture adds IP and UDP headers like those that the
+  /// datapath sends: addresses, ECN codepoint, DSCP class selector, and a TTL of 64 minus `hops`. Call before start().
+  /// The tap is owned by the capture.
   Tap& add(std::string name, std::string description, const Address& own);
-  /// Adds an interface of Ethernet frames. Call before start().
+  /// Adds an interface for Ethernet frames. Call before start(). The tap is owned by the capture.
   Tap& add_ethernet(std::string name, std::string description);
-  /// Records packets from now on; in real time starts the writer. Throws RunError if its thread cannot be created, or
+  /// Starts recording. In real time, creates the writer's thread. Throws RunError if the thread cannot be created, or
   /// if the maximum file size is too small for the interfaces.
   void start();
 
   struct Summary {
     std::uint64_t seen = 0;
     std::uint64_t dropped = 0;  ///< packets of `seen` that are not in the file
-    bool is_full = false;       ///< the file reached its size
-    std::string failure;        ///< why the file is incomplete
-    std::string file;           ///< the newest of several
+    bool is_full = false;       ///< whether the file has reached its maximum size
+    std::string failure;        ///< why the file is incomplete; empty if there was no error
+    std::string file;           ///< name of the file, or of the newest of several files
   };
-  /// Call when nothing records any more. Writes the remaining packets and the counters of each interface. May be called
-  /// again.
+  /// Ends the capture: writes the remaining packets and the counters of each interface. Call when no thread records
+  /// packets any more. May be called repeatedly.
   Summary finish();
-  /// The result of finish(), for people: "132 packets in run.pcapng", and what is missing. `is_complete`: nothing is
-  /// missing.
+  /// Returns the result of finish() for people: "132 packets in run.pcapng", and which packets are missing. Sets
+  /// `is_complete` to whether no packet is missing.
   static std::string to_text(const Summary& summary, bool& is_complete);
 
  private:

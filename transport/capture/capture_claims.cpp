@@ -1,4 +1,4 @@
-// Claims in captures (see capture_claims.h).
+// Reads claims from captures (see capture_claims.h).
 #include "mltcp/transport/capture/capture_claims.h"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@
 namespace mltcp::capture {
 namespace {
 
-constexpr std::size_t kFrame = 12;         ///< overhead of a block: its type, and its length at both ends
-constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and original length
+constexpr std::size_t kFrame = 12;  ///< overhead of a block: its type, and its length at the beginning and the end
+constexpr std::size_t kPacketHeader = 20;  ///< header in a packet block: interface, time, captured and original length
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
 constexpr std::size_t kMaxInterfaces = 65'536;
 /// Maximum bytes of a packet that are examined.
@@ -44,7 +44,7 @@ unsigned network_half(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
 }
 
-/// The direction in the options of a packet's block; `in` if they do not state it.
+/// Returns the direction that the options of a packet block state; `in` if they state none.
 Direction direction_of(std::span<const std::byte> options) {
   while (options.size() >= 4) {
     const std::uint16_t code = half(options, 0);
@@ -84,7 +84,7 @@ class Reader {
         fmt::format("{}: {}{}", name_, block_count_ > 0 ? fmt::format("block {} ", block_count_) : "", what));
   }
 
-  /// False at the end of the file, also if it ends within a block.
+  /// Reads the next block. Returns false at the end of the file, even if the file ends within a block.
   bool next_block() {
     std::array<std::byte, 8> head{};
     if (!read_into(head)) return false;
@@ -135,8 +135,8 @@ class Reader {
     }
   }
 
-  /// Parses the part after an Ethernet header: tags (802.1Q, 802.1ad and its predecessors), labels of MPLS (RFC 3032),
-  /// PPPoE (RFC 2516), in any order.
+  /// Parses a frame. Skips tags (802.1Q, 802.1ad and its predecessors), MPLS labels (RFC 3032) and PPPoE headers (RFC
+  /// 2516), in any order.
   void frame(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
     std::size_t at = encap::kEthernetBytes - 2;
     for (std::size_t tags = 0; tags <= kMaxTags; ++tags) {
@@ -157,7 +157,8 @@ class Reader {
         case 0x8847:
         case 0x8848: {
           at += 2;
-          // Until the label marked as the last. The IP version number then shows what follows.
+          // Skips the labels up to the one that is marked as the last. MPLS does not name the protocol that follows, so
+          // the IP version number decides.
           bool is_last = false;
           for (; !is_last && bytes.size() >= at + 4 && tags < kMaxTags; ++tags, at += 4)
             is_last = (std::to_integer<unsigned>(bytes[at + 2]) & 1) != 0;
@@ -169,7 +170,7 @@ class Reader {
           return;
         }
         case 0x8864: {
-          constexpr std::size_t session = 8;  // PPPoE header and PPP protocol
+          constexpr std::size_t session = 8;  // length of the PPPoE header and the PPP protocol
           constexpr unsigned ppp_v4 = 0x0021;
           constexpr unsigned ppp_v6 = 0x0057;
           at += 2;
@@ -190,7 +191,7 @@ class Reader {
     ++claims_.deep_packets;
   }
 
-  /// An IP packet without an Ethernet header: puts one before it that states the IP version.
+  /// Counts an IP packet that has no Ethernet header. Adds an Ethernet header that states the IP version.
   void ip_packet(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
     const bool is_v6 = !bytes.empty() && std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
     frame_.assign(encap::kEthernetBytes, std::byte{0});
@@ -200,7 +201,7 @@ class Reader {
     count(frame_, encap::kEthernetBytes + original, claims);
   }
 
-  /// Counts a frame with an IP packet directly after its header.
+  /// Counts a frame in which an IP packet directly follows the Ethernet header.
   void count(std::span<const std::byte> frame, std::size_t original, JobClaims& claims) {
     using Found = encap::ClaimsTap::Found;
     const Found found = encap::ClaimsTap::count_claims(frame, original, claims);
@@ -208,7 +209,8 @@ class Reader {
     if (found == Found::none) note_unread(frame.subspan(encap::kEthernetBytes));
   }
 
-  /// For an IP packet in which no claim was found: counts it if it may still contain one.
+  /// Counts an IP packet in which no claim was found if it may still contain one: a fragment, or an IPv6 packet with an
+  /// extension header.
   void note_unread(std::span<const std::byte> ip) {
     constexpr std::size_t v4_bytes = 20;
     constexpr std::size_t v6_bytes = 40;
@@ -216,7 +218,7 @@ class Reader {
     if (version == 4 && ip.size() >= v4_bytes && ip[9] == std::byte{17} && (network_half(ip, 6) & 0x3FFF) != 0)
       ++claims_.fragments;
     if (version != 6 || ip.size() < v6_bytes) return;
-    switch (std::to_integer<unsigned>(ip[6])) {  // RFC 8200, section 4
+    switch (std::to_integer<unsigned>(ip[6])) {  // extension headers (RFC 8200, section 4)
       case 44:
         ++claims_.fragments;
         return;
@@ -241,7 +243,8 @@ class Reader {
   std::vector<std::uint16_t> links_;  ///< link types of the interfaces
 };
 
-/// The first four bytes of a file; 0 if it has fewer. Also 0 for a pipe, because reading it would consume the bytes.
+/// Returns the first four bytes of a file. Returns 0 if the file is shorter, or if it is a pipe, because reading would
+/// consume the bytes of the pipe.
 std::uint32_t first_word(const std::string& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return 0;
@@ -258,7 +261,7 @@ std::uint32_t first_word(const std::string& file) {
 bool is_capture(const std::string& file) { return first_word(file) == kSectionBlock; }
 
 bool is_classic_capture(const std::string& file) {
-  // Files with microseconds and with nanoseconds, in either byte order.
+  // Magic numbers of files with microseconds and of files with nanoseconds, in both byte orders.
   constexpr std::array<std::uint32_t, 4> magic{0xA1B2C3D4, 0xD4C3B2A1, 0xA1B23C4D, 0x4D3CB2A1};
   return std::find(magic.begin(), magic.end(), first_word(file)) != magic.end();
 }

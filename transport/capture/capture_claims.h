@@ -1,5 +1,5 @@
-// The claims about jobs in the packets of a capture (transport/job_claims.h): a pcapng file of this or another program,
-// with Ethernet frames or IP packets.
+// Reads the claims about jobs (transport/job_claims.h) in the packets of a capture. The capture is a pcapng file,
+// written by this or another program, with Ethernet frames or IP packets.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,32 @@
 namespace mltcp::capture {
 
 struct CaptureClaims {
-  JobClaims received;  ///< of packets that an interface received, or whose direction the file does not state
+  JobClaims received;  ///< claims in packets that an interface received, or whose direction the file does not state
   JobClaims sent;
-  std::uint64_t packets = 0;        ///< packets of any kind
-  std::uint64_t cut_packets = 0;    ///< cut before the place where a claim may be
-  std::uint64_t other_packets = 0;  ///< packets of link types that are not read, such as those of the interface "any"
-  std::uint16_t other_link = 0;     ///< the link type of one of those
-  std::uint64_t deep_packets = 0;   ///< after more than kMaxTags tags and labels
-  std::uint64_t fragments = 0;      ///< fragments of IP packets
-  std::uint64_t extended = 0;       ///< IPv6 packets with extension headers
-  bool is_cut = false;              ///< the file ends within a block: it is still being written, or its disk was full
+  std::uint64_t packets = 0;      ///< packets of any kind
+  std::uint64_t cut_packets = 0;  ///< packets that were cut before the position of a possible claim
+  /// Packets of link types that are not supported, such as that of the interface "any".
+  std::uint64_t other_packets = 0;
+  std::uint16_t other_link = 0;    ///< link type of one of the packets in `other_packets`
+  std::uint64_t deep_packets = 0;  ///< packets with more than kMaxTags tags and labels
+  std::uint64_t fragments = 0;     ///< fragments of IP packets
+  std::uint64_t extended = 0;      ///< IPv6 packets with extension headers
+  bool is_cut = false;  ///< whether the file ends within a block: it is still being written, or its disk was full
 };
 
-/// Captured bytes per packet that are enough to read claims: Ethernet and a VLAN tag, IPv6 and UDP, MLTCP's header.
-/// Each further tag or label needs four more.
+/// Captured bytes per packet that are enough to read claims: Ethernet header and a VLAN tag, IPv6 and UDP headers,
+/// MLTCP header. Each further tag or label needs four more bytes.
 constexpr std::size_t kMinCaptured = 102;
 /// Maximum number of 802.1Q and 802.1ad tags, MPLS labels and PPPoE headers before an IP packet.
 constexpr std::size_t kMaxTags = 8;
 
-/// Whether a file begins like a pcapng file. False for pipes and folders.
+/// Returns whether a file begins like a pcapng file; false for pipes and folders.
 bool is_capture(const std::string& file);
-/// Whether a file begins like an older pcap file; these are not supported.
+/// Returns whether a file begins like a file in the older pcap format, which is not supported.
 bool is_classic_capture(const std::string& file);
 
-/// Reads a pcapng file (draft-ietf-opsawg-pcapng) of this machine's byte order, block by block. Throws InputError
-/// "`name`: cause; cure" if it is no such file, or if a block contradicts itself.
+/// Reads a pcapng file (draft-ietf-opsawg-pcapng) in this machine's byte order, block by block. Throws InputError
+/// "`name`: cause; cure" if `in` is no such file, or if a block is inconsistent.
 CaptureClaims read_claims(std::istream& in, const std::string& name);
 
 }  // namespace mltcp::capture

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMaxFiles = 10000;
 constexpr Bytes kMinFile = 64'000;
 constexpr std::string_view kForm = "write FILE[,snap=BYTES][,size=BYTES][,files=N]";
 
-/// Position of the file name extension in a path, or its end if there is none.
+/// Returns the position of the file name extension in a path; the end of the path if there is no extension.
 std::size_t ending_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;

@@ -10,17 +10,18 @@
 namespace mltcp::capture {
 
 struct CaptureOptions {
-  std::string file;  ///< may contain %p for the process id
-  /// Maximum bytes kept of each packet, from the IP header on (in a switch, from the Ethernet header on), 64 to 65535.
+  std::string file;  ///< path of the file; parse_capture() has replaced %p by the process id
+  /// Maximum bytes of each packet that are recorded, 64 to 65535. They count from the IP header on; in a switch, from
+  /// the Ethernet header on.
   std::uint32_t snap_bytes = 65535;
-  Bytes file_bytes = 0;     ///< maximum size of a file; 0: no limit, else at least 64 kB
-  std::uint32_t files = 1;  ///< number of files, 1 to 10000; if above 1, the oldest is deleted when all have file_bytes
+  Bytes file_bytes = 0;     ///< maximum size of a file, at least 64 kB; 0 if there is no limit
+  std::uint32_t files = 1;  ///< maximum number of files, 1 to 10000; above 1, the oldest is deleted when all are full
 };
 
-/// `what` is the option or variable, for messages. Throws InputError.
+/// Parses the options in `text`. `what` is the option or variable in messages. Throws InputError if `text` is invalid.
 CaptureOptions parse_capture(std::string_view what, std::string_view text);
 
-/// The options with a suffix in the file name: "run.pcapng" and "mltcp" make "run-mltcp.pcapng".
+/// Returns `options` with a suffix in the file name: "run.pcapng" and "mltcp" make "run-mltcp.pcapng".
 CaptureOptions with_suffix(CaptureOptions options, std::string_view suffix);
 
 }  // namespace mltcp::capture

@@ -1,4 +1,4 @@
-// A captured datapath (see captured_datapath.h).
+// Implements a captured datapath (see captured_datapath.h).
 #include "mltcp/transport/capture/captured_datapath.h"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ class CapturedDatapath final : public HostDatapath {
                                fmt::format("{}, IP and UDP headers made by the capture", to_text(own)), own);
       ios_.push_back(std::make_unique<CapturedIo>(datapath_->io(shard), tap));
     }
-    // Users of feeders() must get the captured ones.
+    // Replaces the feeders by their captured counterparts, so that packets received from feeders are recorded.
     for (std::uint16_t shard = 0; shard < shards; ++shard) {
       std::vector<PacketIo*> feeders;
       for (PacketIo* const feeder : datapath_->io(shard).feeders()) {

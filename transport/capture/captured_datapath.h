@@ -10,8 +10,9 @@
 
 namespace mltcp::capture {
 
-/// As open_host_datapath(). Its take_place() creates the file, and throws RunError if the file cannot be written. The
-/// end of the datapath ends the capture, and reports the result: a line for people, and whether it has all packets.
+/// Opens a datapath like open_host_datapath(), and captures its packets. take_place() of the datapath creates the file,
+/// and throws RunError if the file cannot be written. The destructor of the datapath ends the capture, and calls `tell`
+/// with a line for people and with whether the file has all packets.
 std::unique_ptr<HostDatapath> open_captured(const HostDatapathConfig& config, const CaptureOptions& options,
                                             std::function<void(const std::string& line, bool is_complete)> tell);
 

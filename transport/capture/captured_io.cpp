@@ -12,7 +12,7 @@ std::size_t CapturedIo::receive(std::span<RxPacket> out) {
 }
 
 std::size_t CapturedIo::send(std::span<const TxPacket> packets) {
-  // The time before sending, because the receiver may be faster than the code that follows.
+  // Reads the time before sending, because the peer may receive a packet before send() returns.
   const Nanos now = tap_.now();
   const std::size_t count = io_.send(packets);
   for (const TxPacket& packet : packets.first(count)) tap_.sent(packet, now);

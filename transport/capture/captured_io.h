@@ -1,4 +1,5 @@
-// A PacketIo that records the packets of another one. It only exists while capturing, so it costs nothing otherwise.
+// A PacketIo that records the packets of another PacketIo. It exists only during a capture, so programs without
+// captures have no overhead.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,10 @@ namespace mltcp::capture {
 
 class CapturedIo final : public PacketIo {
  public:
-  /// Both must outlive the CapturedIo.
+  /// `io` and `tap` must outlive the CapturedIo.
   CapturedIo(PacketIo& io, Tap& tap) : io_(io), tap_(tap) {}
 
-  /// Sets the captured counterparts of the other PacketIo's feeders(). They must outlive the CapturedIo.
+  /// Sets the result of feeders(): the captured counterparts of the feeders of `io`. They must outlive the CapturedIo.
   void set_feeders(std::vector<PacketIo*> feeders) { feeders_ = std::move(feeders); }
 
   [[nodiscard]] const Limits& limits() const override { return io_.limits(); }

@@ -1,4 +1,4 @@
-// Claims in frames (see claims_tap.h).
+// Finds claims in frames (see claims_tap.h).
 #include "mltcp/transport/ethernet/claims_tap.h"
 
 #include <algorithm>
@@ -9,7 +9,9 @@
 namespace mltcp::encap {
 namespace {
 
-/// Any UDP payload may begin with the magic number by chance. If it is cut, the checksum may cover missing bytes.
+/// Returns whether a UDP payload is a packet of the transport. The magic number alone is no proof, because any payload
+/// may begin with it by chance. If the payload is cut and its checksum covers missing bytes, the checksum is not
+/// verified.
 bool is_packet(std::span<const std::byte> payload, bool is_cut) {
   wire::Header header;
   const wire::ParseError error = wire::is_sealed(payload) ? wire::Reader::sealed_header(payload, header)

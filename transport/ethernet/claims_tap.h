@@ -1,4 +1,4 @@
-// Sums the claims about iterations in the frames of jobs (transport/job_claims.h), at a port that forwards them.
+// Sums the claims of jobs about iterations (transport/job_claims.h) in the frames at a port that forwards them.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,11 @@
 
 namespace mltcp::encap {
 
-/// Counts the frames that the port receives, each once, whether it is forwarded to one port or several, or dropped.
+/// Counts each frame that the port receives once, no matter whether the frame is forwarded to one port, to several
+/// ports, or dropped.
 class ClaimsTap final : public FrameTap {
  public:
-  /// `claims` and `next` must outlive the tap. `next` also gets every frame; may be null.
+  /// `claims` and `next` must outlive the tap. The tap passes every frame to `next`, which may be null.
   explicit ClaimsTap(JobClaims& claims, FrameTap* next = nullptr) : claims_(claims), next_(next) {}
 
   void frame(Way way, std::span<const std::byte> first, std::size_t frame_bytes) noexcept override {
@@ -26,8 +27,9 @@ class ClaimsTap final : public FrameTap {
     claim,
     cut,  ///< `first` is too short to decide
   };
-  /// Adds a frame that begins with `first`, if it is a packet with data of a job, after at most one VLAN tag. A sealed
-  /// packet is recognized by its header alone, any other by its checksum, unless some of the covered bytes are missing.
+  /// Adds the claim of a frame to `claims` if the frame is a packet with data of a job. `first` has the first bytes of
+  /// the frame, which may have one VLAN tag. A sealed packet is recognised by its header. An unsealed packet is
+  /// recognised by its checksum, which is not verified if bytes that it covers are missing.
   static Found count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept;
 
  private:

@@ -1,7 +1,8 @@
-// Frame headers and checksums; see encapsulation.h.
+// Writes and parses frame headers and computes checksums; see encapsulation.h.
 //
-// The sum is taken over 32-bit words in 64-bit accumulators, which cannot overflow below 16 GiB, and folded at the end.
-// On x86-64 an AVX2 version is chosen at start when the CPU has it: two accumulator pairs, 64 bytes a round.
+// Sums are computed over 32-bit words in 64-bit accumulators, which cannot overflow below 16 GiB, and are folded at the
+// end. On x86-64, if the CPU supports AVX2, an AVX2 version is chosen at program start. It has two pairs of
+// accumulators and processes 64 bytes per round.
 #include "mltcp/transport/ethernet/encapsulation.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ constexpr bool is_tag(std::uint16_t ether_type) {
   return ether_type == kEtherTypeVlan || ether_type == kEtherTypeServiceTag;
 }
 
-/// Sums the last 0 to 63 bytes; `copy` is a compile-time choice to avoid branches.
+/// Sums `size` bytes, and copies them if `copy`. `copy` is a template parameter to avoid branches.
 template <bool copy>
 inline std::uint64_t sum_words(std::byte* destination, const std::byte* source, std::size_t size) {
   std::uint64_t total = 0;
@@ -70,8 +71,8 @@ std::uint16_t portable_pass(void* destination, const void* source, std::size_t s
 
 #if defined(__x86_64__)
 
-// One function for both uses, a null destination meaning "no copy": GCC does not inline a function of another target
-// into this one, so templates would not help.
+// Sums `size` bytes, and copies them unless `destination` is null. It is one function for both uses, because GCC does
+// not inline a function of another target, so that a template would not be faster.
 __attribute__((target("avx2"))) std::uint16_t avx2_pass(void* destination, const void* source, std::size_t size) {
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
@@ -132,7 +133,7 @@ std::uint64_t sum_v6(const Headers& headers) {
   return total;
 }
 
-/// The checksum field for a partial sum.
+/// Returns the checksum field for a partial sum.
 constexpr std::uint16_t complement(std::uint16_t partial) { return static_cast<std::uint16_t>(~partial); }
 
 /// A valid IP header: its length, and the length of the UDP header and payload.
@@ -141,7 +142,7 @@ struct Ip {
   std::size_t udp_bytes = 0;
 };
 
-/// `packet` is the available part of the IP packet, `packet_bytes` its length with all pieces.
+/// Parses an IPv4 header. `packet` is the first piece of the IP packet, and `packet_bytes` is the length of all pieces.
 inline Reject parse_ipv4(std::span<const std::byte> packet, std::size_t packet_bytes, VerifyIp verify,
                          const DscpMap& dscp, Ip& out, Headers& headers) {
   if (packet.size() < kIpv4Bytes) return Reject::truncated;
@@ -198,7 +199,7 @@ inline Reject parse_ipv6(std::span<const std::byte> packet, std::size_t packet_b
   return Reject::none;
 }
 
-/// The only parser. `first` and `frame_bytes` are as in parse_headers().
+/// Parses the headers of a frame for all public functions. `first` and `frame_bytes` are as in parse_headers().
 inline Reject parse_into(std::span<const std::byte> first, std::size_t frame_bytes, VerifyIp verify_ip,
                          const DscpMap& dscp, Headers& headers, std::size_t& payload_offset,
                          std::size_t& payload_bytes) {
@@ -234,7 +235,7 @@ inline Reject parse_into(std::span<const std::byte> first, std::size_t frame_byt
   return Reject::none;
 }
 
-/// Whether the UDP checksum in the headers before `payload` is correct, or absent over IPv4.
+/// Returns whether the UDP checksum in the headers before `payload` is correct, or is absent, which only IPv4 allows.
 inline bool udp_holds(const std::byte* payload, const Headers& headers, std::size_t payload_bytes,
                       std::uint16_t payload_sum) {
   const std::byte* udp = payload - kUdpBytes;
@@ -331,7 +332,7 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
     checksum = fold(pseudo);
   } else {
     checksum = complement(fold(pseudo + source_port + destination_port + length + payload_sum));
-    // 0 would mean "not computed"; 0xFFFF is equivalent in ones' complement.
+    // A checksum of 0 means "not computed", so it is written as 0xFFFF, which is equivalent in ones' complement.
     if (checksum == 0) checksum = 0xFFFF;
   }
   store(udp + 6, checksum);

@@ -1,4 +1,4 @@
-// An observer of the frames of a port that forwards them, such as a capture.
+// An observer of the frames at a forwarding port, such as a capture.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ class FrameTap {
   enum class Way : std::uint8_t { in, out };
 
   virtual ~FrameTap() = default;
-  /// Called on the data path, in the port's thread. `first` has the first bytes of a frame of `frame_bytes` bytes; it
-  /// is only valid during the call.
+  /// Called on the data path, in the port's thread. `first` has the first bytes of a frame of `frame_bytes` bytes, and
+  /// is valid only during the call.
   virtual void frame(Way way, std::span<const std::byte> first, std::size_t frame_bytes) noexcept = 0;
 };
 

@@ -1,5 +1,6 @@
-// Frames of one host: the headers of Ethernet, IP and UDP before a packet of the transport, whose bytes are copied and
-// summed in one pass. For datapaths that build their own frames, whatever their buffers are. Sans-IO.
+// Writes the frames of one host: puts headers of Ethernet, IP and UDP before a packet of the transport, and copies and
+// sums the bytes of the packet in one pass. For datapaths that build their own frames, in buffers of any kind. Performs
+// no I/O.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace mltcp::encap {
 /// Where the checksums of sent frames are computed.
 enum class Checksums : std::uint8_t {
   software,
-  port,     ///< both, IP's and UDP's, by the port
-  ip_only,  ///< IP's only; UDP's is marked as absent, which IPv4 allows
+  port,     ///< the port computes both the IP and the UDP checksum
+  ip_only,  ///< the port computes the IP checksum; the UDP checksum is marked as absent, which IPv4 allows
 };
 
 class FrameWriter {
@@ -41,21 +42,22 @@ class FrameWriter {
     if (config.checksums == Checksums::port) offload_ = {true, true};
   }
 
-  /// Bytes before the UDP payload.
+  /// Length of all headers before the UDP payload.
   [[nodiscard]] std::size_t overhead_bytes() const { return overhead_; }
-  /// IP and UDP headers.
+  /// Length of the IP and UDP headers.
   [[nodiscard]] std::size_t network_bytes() const { return network_; }
   /// Maximum UDP payload in bytes.
   [[nodiscard]] std::uint32_t max_packet_bytes() const { return config_.mtu - static_cast<std::uint32_t>(network_); }
 
-  /// Whether the packet is short enough, to an address of the source's IP version, and not virtual.
+  /// Returns whether the packet fits into the MTU, has no virtual payload, and goes to an address of the source's IP
+  /// version.
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
     return packet.destination != nullptr && packet.destination->is_v4() == headers_.source.is_v4() &&
            packet.fits(max_packet_bytes());
   }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination`. Writes the payload only if `copies_payload`;
-  /// otherwise the caller adds it. Returns the bytes written, for which `frame` must have room.
+  /// if not, the caller must add it. Returns the number of bytes written. `frame` must have space for them.
   std::size_t write(const TxPacket& packet, const MacAddress& destination, std::byte* frame, bool copies_payload) {
     const std::size_t header = packet.header.size();
     const std::size_t payload = packet.payload.size();
@@ -90,7 +92,8 @@ class FrameWriter {
   Offload offload_;
 };
 
-/// The packet of a parsed frame, for the transport. `tail`: the part of the payload that is stored elsewhere.
+/// Returns a parsed frame as a packet for the transport. `tail` is the part of the payload that is stored apart from
+/// `bytes`.
 inline RxPacket packet_of(const Headers& headers, std::span<const std::byte> bytes,
                           std::span<const std::byte> tail = {}) {
   return {headers.source, bytes, 0, headers.ecn, headers.priority, hops_of(headers), tail};

@@ -1,4 +1,4 @@
-// Kinds of IP addresses, and their text without a port, for datapaths.
+// Recognises kinds of IP addresses, and writes IP addresses without a port, for datapaths.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace mltcp {
 
-/// fe80::/10 (RFC 4291 section 2.4).
+/// Returns whether `address` is in fe80::/10 (RFC 4291 section 2.4).
 inline bool is_link_local(const Address& address) {
   return !address.is_v4() && address.ip[0] == 0xFE && (address.ip[1] & 0xC0) == 0x80;
 }
 
-/// 0.0.0.0 or ::
+/// Returns whether `address` is 0.0.0.0 or ::.
 inline bool is_unspecified(const Address& address) {
   return address.ip == decltype(address.ip){} || (address.is_v4() && address.v4_ip() == 0);
 }
 
-/// "10.0.0.1", "fd00::1"
+/// Returns text such as "10.0.0.1" or "fd00:0:0:0:0:0:0:1".
 inline std::string ip_text(const Address& address) {
   const std::string text = to_text(address);
   const std::string ip = text.substr(0, text.rfind(':'));

@@ -1,8 +1,8 @@
-// Address resolution on a segment; see neighbours.h.
+// Resolves addresses on a segment; see neighbours.h.
 //
-// The table is a hash table with chains of indices into a fixed array; one heap holds all timers. Resolved and
-// unreachable entries are each in an LRU list, from which a full table evicts: unreachable entries first, then the
-// least recently used resolved one. Entries being resolved are never evicted, so that at most `max_entries` requests
+// The table is a hash table with chains of indices into a fixed array. One heap stores all timers. There are two LRU
+// lists, one for resolved and one for unreachable entries. A full table evicts unreachable entries first, then the
+// least recently used resolved entry. Entries being resolved are never evicted, so that at most `max_entries` requests
 // are sent per `retry`, whatever causes them.
 #include "mltcp/transport/ethernet/neighbours.h"
 
@@ -31,28 +31,28 @@ constexpr std::uint16_t kEtherTypeArp = 0x0806;
 constexpr std::uint16_t kEtherTypeVlan = 0x8100;
 constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
-/// Shorter frames are padded here, because not every virtual port pads them.
+/// Shorter frames are padded to this length, because not every virtual port pads them.
 constexpr std::size_t kMinFrameBytes = 60;
 
-// RFC 826
+// Constants of ARP (RFC 826).
 constexpr std::size_t kArpBytes = 28;
 constexpr std::uint16_t kArpEthernet = 1;
 constexpr std::uint16_t kArpRequest = 1;
 constexpr std::uint16_t kArpReply = 2;
 
-// RFC 4861 section 4
+// Constants of Neighbour Discovery (RFC 4861 section 4).
 constexpr std::uint8_t kProtocolIcmpv6 = 58;
 constexpr std::uint8_t kHopLimit = 255;
 constexpr std::uint8_t kNeighbourSolicitation = 135;
 constexpr std::uint8_t kNeighbourAdvertisement = 136;
-constexpr std::size_t kDiscoveryBytes = 24;  // before the options
+constexpr std::size_t kDiscoveryBytes = 24;  // length of a message without options
 constexpr std::size_t kLinkLayerOptionBytes = 8;
 constexpr std::uint8_t kSourceLinkLayer = 1;
 constexpr std::uint8_t kTargetLinkLayer = 2;
 constexpr std::uint8_t kSolicitedFlag = 0x40;
 constexpr std::uint8_t kOverrideFlag = 0x20;
 
-/// RFC 5227 section 1.1, DEFEND_INTERVAL.
+/// Minimum time between two defences of the own address (RFC 5227 section 1.1, DEFEND_INTERVAL).
 constexpr Nanos kDefendInterval{10'000'000'000};
 constexpr Nanos kDay{86'400'000'000'000};
 
@@ -62,14 +62,14 @@ constexpr Ip kUnspecified{};
 constexpr Ip kAllNodes{0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 constexpr bool is_group(const MacAddress& mac) { return (mac[0] & 1) != 0; }
-/// Whether it is a valid unicast source address.
+/// Returns whether `mac` is a valid unicast source address.
 constexpr bool is_station(const MacAddress& mac) { return !is_group(mac) && mac != kNoMac; }
 constexpr bool is_multicast(const Ip& ip) { return ip[0] == 0xFF; }
 
 constexpr Ip solicited_node(const Ip& ip) {
   return {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF, ip[13], ip[14], ip[15]};
 }
-/// RFC 2464 section 7.
+/// Returns the MAC address for a multicast IP address (RFC 2464 section 7).
 constexpr MacAddress multicast_mac(const Ip& ip) { return {0x33, 0x33, ip[12], ip[13], ip[14], ip[15]}; }
 
 MacAddress mac_at(const std::byte* from) { return load<MacAddress>(from); }
@@ -94,7 +94,7 @@ bool same_prefix(const Ip& a, const Ip& b, const Ip& mask) {
   return (((x[0] ^ y[0]) & m[0]) | ((x[1] ^ y[1]) & m[1])) == 0;
 }
 
-/// Whether a single host can have this address on some segment.
+/// Returns whether a single host can have this address on some segment.
 bool is_host(const Address& address) {
   if (address.is_v4()) {
     const std::uint32_t ip = address.v4_ip();
@@ -104,8 +104,8 @@ bool is_host(const Address& address) {
   return !is_multicast(address.ip) && address.ip != kUnspecified && address.ip != loopback;
 }
 
-/// Whether `ip` is the address of its network, or the network's broadcast address (RFC 1122 section 3.2.1.3). A prefix
-/// of 31 bits has neither (RFC 3021).
+/// Returns whether `ip` is the address of its network, or the network's broadcast address (RFC 1122 section 3.2.1.3). A
+/// prefix of 31 bits has neither (RFC 3021).
 bool is_network_or_broadcast(std::uint32_t ip, std::uint32_t prefix_bits) {
   if (prefix_bits > 30) return false;
   const std::uint32_t host = 0xFFFF'FFFF >> prefix_bits;
@@ -123,15 +123,15 @@ void check(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
-/// The ICMPv6 checksum over all covered bytes, including its own field: 0xFFFF if it is correct. `packet` is the IPv6
-/// packet with a message of `size` bytes.
+/// Returns the sum over all bytes that the ICMPv6 checksum covers, including the checksum itself. The sum is 0xFFFF if
+/// the checksum is correct. `packet` is the IPv6 packet with a message of `size` bytes.
 std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
   const std::uint16_t covered = encap::sum(packet + 8, 32 + size);
   return encap::join(encap::join(covered, to_network(static_cast<std::uint16_t>(size)), 0), to_network(kProtocolIcmpv6),
                      0);
 }
 
-/// Whether an IPv6 packet is a neighbour solicitation or advertisement.
+/// Returns whether an IPv6 packet is a neighbour solicitation or advertisement.
 bool is_discovery(std::span<const std::byte> packet) {
   if (packet.size() <= encap::kIpv6Bytes || std::to_integer<unsigned>(packet[0]) >> 4 != 6) return false;
   const auto type = std::to_integer<std::uint8_t>(packet[encap::kIpv6Bytes]);
@@ -160,7 +160,8 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
   if (config_.gateway == Address::v4(0, 0)) config_.gateway = {};
   if (config_.gateway != Address{}) {
     const Address& gateway = config_.gateway;
-    // In many clouds a host's prefix is its own address only, and the gateway is on the segment although outside of it.
+    // In many clouds a host's prefix is only its own address, and the gateway is on the segment although it is outside
+    // the prefix.
     const bool on_segment =
         gateway.is_v4() == v4_ && (same_prefix(gateway.ip, own_, mask_) || config_.prefix_bits == max_bits ||
                                    (!v4_ && is_link_local(gateway.ip)));
@@ -259,7 +260,7 @@ void Neighbours::ask(std::uint32_t id, Phase phase, Nanos now) {
   entry.phase = phase;
   entry.questions = 0;
   if (phase == Phase::incomplete) unlink(id);
-  // Limits the rate of requests, however often the entry becomes stale.
+  // Limits the rate of requests, no matter how often the entry becomes stale.
   schedule(id, entry.was_asked ? std::max(now, entry.asked_at + config_.retry) : now);
 }
 
@@ -335,7 +336,7 @@ void Neighbours::learn(const Ip& ip, const MacAddress* mac, bool override_known,
   }
   const bool differs = mac != nullptr && *mac != entry.mac;
   if (differs && !override_known) {
-    // The address is not trusted, but it is a reason to send a request.
+    // The new MAC address is not trusted, but it is a reason to send a request.
     if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
       ++generation_;
@@ -459,7 +460,7 @@ bool Neighbours::receive(std::span<const std::byte> frame, Nanos now) {
   if (arp != v4_ || (config_.vlan != 0 && vlan != config_.vlan)) return true;
   const MacAddress destination = mac_at(frame.data());
   const MacAddress source = mac_at(frame.data() + 6);
-  // Own frames may come back, for example from a hub.
+  // Frames of this host may come back, for example from a hub.
   if (source == config_.mac || !(is_group(destination) || destination == config_.mac)) return true;
   const bool good = is_station(source) && (arp ? receive_arp(packet, now) : receive_discovery(packet, source, now));
   if (!good) ++counters_.malformed;
@@ -543,7 +544,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     Entry& entry = entries_[id];
     const bool asking = entry.phase == Phase::incomplete || entry.phase == Phase::probe;
     if (asking && entry.questions < config_.max_questions) {
-      // The first request for a stale entry is unicast to its last address, which disturbs nobody else.
+      // The first request for a stale entry is unicast to its last address, which disturbs no other host.
       const bool direct = entry.phase == Phase::probe && entry.questions == 0;
       ++entry.questions;
       entry.was_asked = true;
@@ -564,7 +565,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     } else if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
     } else {
-      erase(id);  // it has been unreachable for long enough
+      erase(id);  // the entry has been unreachable for long enough
     }
   }
   return 0;

@@ -1,11 +1,12 @@
 // The neighbour table, which maps IP addresses on an Ethernet segment to MAC addresses: by the Address Resolution
-// Protocol (RFC 826, with the probes and announcements of RFC 5227) for IPv4 and Neighbour Discovery (RFC 4861, address
-// resolution and neighbour unreachability detection) for IPv6. Sans-IO: frames in, frames out, time is an argument.
+// Protocol (RFC 826, with the probes and announcements of RFC 5227) for IPv4, and by Neighbour Discovery (RFC 4861,
+// address resolution and neighbour unreachability detection) for IPv6. Performs no I/O: frames and the time are passed
+// as arguments.
 //
-// Only requested addresses are learnt, and entries change only by a reply to a request, or as the protocol allows (RFC
-// 826 "Packet Reception", RFC 4861 sections 7.2.3 and 7.2.5), so that unsolicited frames cannot fill the table or take
+// Only requested addresses are learnt. Entries change only by a reply to a request, or as the protocol allows (RFC 826
+// "Packet Reception", RFC 4861 sections 7.2.3 and 7.2.5). So unsolicited frames can neither fill the table nor take
 // over an address. Destinations outside the own prefix use the gateway's MAC address. Neither protocol is
-// authenticated: any host on the segment can reply in another's name.
+// authenticated: any host on the segment can reply in the name of another host.
 #pragma once
 
 #include <array>
@@ -25,20 +26,19 @@ namespace mltcp {
 
 struct NeighbourConfig {
   encap::MacAddress mac{};
-  Address own;                     ///< its port is not used
+  Address own;                     ///< own IP address; the port is not used
   std::uint32_t prefix_bits = 24;  ///< prefix length of the segment: 1 to 32 for IPv4, 1 to 128 for IPv6
-  /// A router on the segment: within the prefix, link-local (IPv6), or any if the prefix is a single address. All zero
-  /// = none, so that only the segment can be reached.
+  /// IP address of a router on the segment. It must be within the prefix or link-local (IPv6), but may be any address
+  /// if the prefix is a single address. All zeros if there is no router; only the segment can then be reached.
   Address gateway;
-  /// 802.1Q tag of frames sent, 1 to 4094, and required of frames received; 0 = untagged, and received frames with any
-  /// tag are accepted.
+  /// VLAN of the 802.1Q tag, 1 to 4094, of sent frames. Frames received from other VLANs are ignored. 0 if sent frames
+  /// have no tag; received frames are then accepted with any tag.
   std::uint16_t vlan = 0;
-  std::uint32_t max_entries = 4096;  ///< 1 to 1 048 576
+  std::uint32_t max_entries = 4096;  ///< maximum number of entries, 1 to 1 048 576
   Nanos retry{1'000'000'000};        ///< interval between requests; above 0, at most a day
-  /// Maximum requests, 1 to 255, after which the neighbour is unreachable for another `retry`.
+  /// Maximum number of requests, 1 to 255. If there is no reply, the neighbour is unreachable for another `retry`.
   std::uint32_t max_questions = 3;
-  Nanos fresh_for{
-      30'000'000'000};  ///< age after which an entry is requested again, while it stays in use; at most a day
+  Nanos fresh_for{30'000'000'000};  ///< age after which an entry that is in use is requested again; at most a day
 };
 
 struct NeighbourCounters {
@@ -47,9 +47,9 @@ struct NeighbourCounters {
   std::uint64_t learnt = 0;       ///< entries that were resolved
   std::uint64_t changed = 0;      ///< resolved entries whose MAC address changed
   std::uint64_t conflicts = 0;    ///< frames of another host that uses our address
-  std::uint64_t malformed = 0;    ///< invalid frames of these protocols
+  std::uint64_t malformed = 0;    ///< invalid frames of ARP or Neighbour Discovery
   std::uint64_t unreachable = 0;  ///< neighbours that did not reply
-  /// Entries evicted for others, and entries or replies for which there was no room.
+  /// Evicted entries, and entries or replies for which there was no space.
   std::uint64_t table_full = 0;
   std::uint64_t announcements = 0;  ///< gratuitous ARPs and unsolicited advertisements sent
 };
@@ -58,7 +58,7 @@ class Neighbours {
  public:
   static constexpr std::size_t kLongestFrame = 128;
 
-  /// Throws InputError if `config` is out of range. Allocates its table here, and nothing later.
+  /// Throws InputError if `config` is out of range. Allocates all memory here.
   explicit Neighbours(const NeighbourConfig& config);
   ~Neighbours() = default;
   Neighbours(const Neighbours&) = delete;
@@ -66,54 +66,56 @@ class Neighbours {
 
   enum class State : std::uint8_t {
     known,        ///< resolved to `mac`
-    asked,        ///< not resolved yet: a request has been sent, or is due now
-    unreachable,  ///< no route, or no reply recently
+    asked,        ///< not resolved yet; a request has been sent or is due now
+    unreachable,  ///< there is no route, or the next hop has not replied recently
   };
   struct Found {
     State state = State::unreachable;
     encap::MacAddress mac{};
   };
-  /// The next hop's state for packets to `destination`. If it is not resolved or no longer fresh, a request becomes due
-  /// in frame(). Unreachable without a request: the own address, the other IP version, broadcast, multicast, loopback
-  /// and unspecified addresses, and a neighbour for which a full table has no room, because all of its entries are
-  /// being resolved.
+  /// Returns the state of the next hop for packets to `destination`. If the next hop is not resolved or no longer
+  /// fresh, a request becomes due in frame(). The following are unreachable without a request: the own address,
+  /// addresses of the other IP version, broadcast, multicast, loopback and unspecified addresses, and a neighbour that
+  /// does not fit into the table because all entries are being resolved.
   Found find(const Address& destination, Nanos now);
 
-  /// Processes a received frame, with or without 802.1Q tag, that is not for the transport. True if it belongs to one
-  /// of these protocols, even if it was ignored.
+  /// Processes a received frame that is not for the transport, with or without 802.1Q tag. Returns true if it is a
+  /// frame of ARP or Neighbour Discovery, even if it was ignored.
   bool receive(std::span<const std::byte> frame, Nanos now);
 
-  /// Writes the next frame that is due into `out`, which has at least kLongestFrame bytes, and returns its length; 0 if
-  /// none is due. Call it until it returns 0: after receive(), after find() of an unresolved address, and at
-  /// deadline().
+  /// Writes the next frame that is due into `out`, which must have at least kLongestFrame bytes. Returns the length of
+  /// the frame; 0 if none is due. Call it until it returns 0: after receive(), after find() of an unresolved address,
+  /// and at deadline().
   std::size_t frame(std::span<std::byte> out, Nanos now);
-  /// When frame() becomes due, or an entry's state changes, by itself; Nanos::never() if not at all.
+  /// Returns the time at which a frame becomes due or an entry changes its state without another call; Nanos::never()
+  /// if there is no such time.
   [[nodiscard]] Nanos deadline() const;
 
   /// Makes the next frame() announce the own address, by a gratuitous ARP or an unsolicited advertisement.
   void announce();
 
-  /// Changes whenever an entry is resolved, changes, becomes stale, becomes unreachable, or may be requested again
-  /// after that: cached results of find() are then out of date.
+  /// Returns a number that changes whenever an entry is resolved, changes, becomes stale, becomes unreachable, or may
+  /// be requested again after being unreachable. Cached results of find() are then out of date.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   [[nodiscard]] const NeighbourCounters& counters() const { return counters_; }
 
  private:
   using Ip = std::array<std::uint8_t, 16>;
-  /// RFC 4861 section 7.3.2 and RFC 7048: unresolved and requested; fresh; no longer fresh; no longer fresh and
-  /// requested; no reply.
+  /// The phases of an entry (RFC 4861 section 7.3.2 and RFC 7048), in this order: unresolved and requested; fresh; no
+  /// longer fresh; no longer fresh and requested; no reply.
   enum class Phase : std::uint8_t { incomplete, reachable, stale, probe, unreachable };
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Entry {
     Ip ip{};
     encap::MacAddress mac{};
     Phase phase = Phase::incomplete;
-    std::uint8_t questions = 0;   ///< number of requests since it was last resolved
-    bool was_asked = false;       ///< asked_at is valid
-    std::uint32_t next = kNone;   ///< next in the hash bucket, or in the free list
-    std::uint32_t newer = kNone;  ///< neighbour in the LRU list
+    std::uint8_t questions = 0;   ///< number of requests since the entry was last resolved
+    bool was_asked = false;       ///< whether asked_at is valid
+    std::uint32_t next = kNone;   ///< next entry in the hash bucket, or in the free list
+    std::uint32_t newer = kNone;  ///< next newer entry in the LRU list
     std::uint32_t older = kNone;
-    Nanos at{};  ///< when it becomes stale, is requested again or given up, or is removed; never() if not by itself
+    /// Time when the entry becomes stale, is requested again, given up or removed; never() if there is none.
+    Nanos at{};
     Nanos asked_at{};
   };
   struct Answer {
@@ -147,12 +149,13 @@ class Neighbours {
   NeighbourConfig config_;
   Ip own_{};
   bool v4_ = false;
-  Ip mask_{};  ///< mask of the prefix; for IPv4 in the mapped form
+  Ip mask_{};  ///< mask of the prefix; for IPv4 in the IPv4-mapped form
   NeighbourCounters counters_;
   std::uint64_t generation_ = 0;
-  std::vector<Entry> entries_;          ///< followed by the sentinels of the two LRU lists
-  std::vector<std::uint32_t> buckets_;  ///< hash table; a power of two in size, each the first entry of a chain
-  /// Key of the hash: unauthenticated peers choose the addresses that are looked up, but cannot choose the chains.
+  std::vector<Entry> entries_;          ///< all entries, followed by the sentinels of the two LRU lists
+  std::vector<std::uint32_t> buckets_;  ///< hash table: the first entry of each chain; the size is a power of two
+  /// Key of the hash table. Unauthenticated peers can choose the addresses that are looked up, but without the key they
+  /// cannot choose the chains.
   SipKey key_{};
   std::uint32_t free_ = kNone;
   DeadlineHeap timers_;
@@ -163,7 +166,7 @@ class Neighbours {
   bool announce_ = false;
   bool defended_ = false;
   Nanos defended_at_{};
-  Nanos latest_{};  ///< the latest time seen
+  Nanos latest_{};  ///< latest time that was passed to a function
 };
 
 }  // namespace mltcp

@@ -1,8 +1,9 @@
-// Address resolution for datapaths that build their own frames: Neighbours, a cache of recently used routes, and a
-// queue of frames that wait for a neighbour, as in a kernel. Sans-IO.
+// Address resolution for datapaths that build their own frames. Combines a neighbour table (Neighbours), a cache of
+// recently used routes, and a queue of frames that wait until a neighbour is resolved, as a kernel does. Performs no
+// input or output itself. Single-threaded.
 //
-// `Frame` is the datapath's handle of a frame that is complete except for its destination MAC address: a pointer to a
-// packet buffer, or an index. Single-threaded.
+// `Frame` identifies a frame that is complete except for its destination MAC address. It is the datapath's pointer to a
+// packet buffer, or an index.
 #pragma once
 
 #include <array>
@@ -29,12 +30,13 @@ class Resolver {
     encap::MacAddress mac{};
   };
 
-  /// Throws InputError if `config` is out of range. At most `max_waiting` frames wait, for all neighbours together.
+  /// Throws InputError if `config` is out of range. `max_waiting` limits the number of waiting frames for all
+  /// neighbours together.
   Resolver(const NeighbourConfig& config, std::size_t max_waiting)
       : neighbours_(config), waiting_(max_waiting), max_waiting_(max_waiting) {}
 
-  /// The route to a destination; valid until the next call. Recently used ones are cached until a neighbour changes. If
-  /// it is not resolved, a request becomes due: then call frame().
+  /// Returns the route to a destination, valid until the next call. Recently used routes are cached until the neighbour
+  /// table changes. If the neighbour is not resolved, a request becomes due, and the caller must call frame().
   const Route& route_to(const Address& destination, Nanos now) {
     std::uint64_t words[2];
     std::memcpy(words, destination.ip.data(), sizeof words);
@@ -49,40 +51,44 @@ class Resolver {
     return route;
   }
 
-  /// Queues `frame` until its neighbour is resolved or unreachable, see flush(). False if too many are waiting.
+  /// Queues `frame` until its neighbour is resolved or unreachable; see flush(). Returns false, without queueing the
+  /// frame, if `max_waiting` frames are already waiting.
   bool wait(const Address& destination, Frame frame) {
     if (waiting_.size() >= max_waiting_) return false;
     waiting_.push({destination, frame});
     return true;
   }
 
-  /// Processes a received frame that is not for the transport, like Neighbours::receive().
+  /// Processes a received frame that is not for the transport. Returns the result of Neighbours::receive().
   bool receive(std::span<const std::byte> frame, Nanos now) {
     if (!neighbours_.receive(frame, now)) return false;
     control_ = true;
     return true;
   }
-  /// Announces the own address.
+  /// Makes the next frame() announce this host's address.
   void announce() {
     neighbours_.announce();
     control_ = true;
   }
 
-  /// Whether frame() and flush() must be called.
+  /// Returns whether frame() and flush() must be called. Without `now`, requests that become due as time passes are
+  /// ignored.
   [[nodiscard]] bool is_due() const { return control_; }
   [[nodiscard]] bool is_due(Nanos now) const { return control_ || now >= neighbours_.deadline(); }
-  /// Latest time for the next call of frame() and flush(), if nothing arrives; 0 if they are due now.
+  /// Returns the latest time for the next call of frame() and flush() if no frame arrives before; 0 if they are due
+  /// now.
   [[nodiscard]] Nanos deadline() const { return control_ ? Nanos() : neighbours_.deadline(); }
 
-  /// Writes the next ARP or Neighbour Discovery frame that is due, like Neighbours::frame(). Call it until it returns
-  /// 0, then call flush().
+  /// Writes the next due ARP or Neighbour Discovery frame to `out` and returns its length, like Neighbours::frame().
+  /// Call this function until it returns 0, then call flush().
   std::size_t frame(std::span<std::byte> out, Nanos now) {
     control_ = false;
     return neighbours_.frame(out, now);
   }
-  /// Call if no frame can be written for lack of memory: it becomes due again later.
+  /// Postpones a due frame. Call this if there is no memory for the frame; it becomes due again at deadline().
   void postpone() { control_ = false; }
-  /// Removes the frames whose neighbour is resolved or unreachable from the queue: `send(frame, mac)` or `drop(frame)`.
+  /// Removes from the queue each frame whose neighbour is resolved or unreachable. Calls `send(frame, mac)` if the
+  /// neighbour is resolved, or `drop(frame)` if it is unreachable.
   template <typename Send, typename Drop>
   void flush(Nanos now, Send send, Drop drop) {
     if (waiting_.empty() || flushed_ == neighbours_.generation()) return;
@@ -99,7 +105,7 @@ class Resolver {
         drop(next.frame);
     }
   }
-  /// Removes all waiting frames by `drop(frame)`.
+  /// Removes all waiting frames and calls `drop(frame)` for each.
   template <typename Drop>
   void clear(Drop drop) {
     for (; !waiting_.empty(); waiting_.pop()) drop(waiting_.front().frame);
@@ -116,10 +122,10 @@ class Resolver {
 
   std::array<Route, std::size_t{1} << kRouteBits> routes_{};
   Neighbours neighbours_;
-  GrowableRing<Waiting> waiting_;  ///< never grows
+  GrowableRing<Waiting> waiting_;  ///< never grows beyond max_waiting_
   std::size_t max_waiting_;
   std::uint64_t flushed_ = ~std::uint64_t{0};
-  bool control_ = false;  ///< Neighbours may have a frame to send
+  bool control_ = false;  ///< set if Neighbours may have a frame to send
 };
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// The acknowledgements of one receive burst, merged so that the congestion controller is called once per burst.
+// Merges the acknowledgements of one receive burst, so that the congestion controller is called once per burst.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct AckBatch {
 
 /// Lends an AckBatch to each connection of a burst, from a pool that stays in the CPU cache.
 struct AckBatches {
-  std::vector<AckBatch> batches;      ///< one for each packet of a burst
-  std::size_t used = 0;               ///< reset by the shard after the burst
+  std::vector<AckBatch> batches;      ///< one batch for each packet of a burst
+  std::size_t used = 0;               ///< number of batches lent; the shard sets it to 0 after the burst
   std::vector<RangeSet::Range> news;  ///< scratch space of SentPackets::on_ack()
 
   AckBatch* take() {

@@ -1,17 +1,19 @@
 // The acknowledgement ratio: how many packets one acknowledgement may cover.
 //
-// An acknowledgement costs both ends a packet. At high packet rates a sender asks for fewer: at most one in 25 us, but
-// at least four per congestion window (after TACK, SIGCOMM 2020, section 4; the Ack Ratio of DCCP's CCID 2, RFC 4341
-// section 6.1, allows as few as two per window). At 1 Gbit/s with packets of 1500 bytes this gives one for every second
-// packet.
+// An acknowledgement costs both ends the work of another packet. At high packet rates a sender therefore requests fewer
+// acknowledgements: at most one in 25 us, but at least four per congestion window. At 1 Gbit/s with packets of 1500
+// bytes this gives one acknowledgement for every second packet. The rule follows TACK (SIGCOMM 2020, section 4). The
+// Ack Ratio of DCCP's CCID 2 (RFC 4341 section 6.1) allows as few as two acknowledgements per window.
 //
-// Connections of a job never ask. An acknowledgement that comes up to 25 us later acts like a longer round trip:
-// windows grow and respond to marks later. MLTCP separates jobs by how their windows grow relative to each other within
-// an iteration, so it would have fewer window updates for that. Measured with pairs of jobs over 10 Gbit/s and a round
-// trip of 40 us (DCTCP marking at 30 kB; 12 ms of compute with 0.3 ms of jitter, then 12 MB; 24 seeds of 40
-// iterations). They took 1.012 times their time in isolation with all acknowledgements, 1.015 with fewer, and 1.017
-// with all of them and 16 us more of round trip. With a round trip of 200 us, for which that threshold is too low, the
-// ratios were 1.38 and 1.40.
+// Connections of a job never request fewer acknowledgements. An acknowledgement that arrives up to 25 us later acts
+// like a longer round trip: the window grows later and responds to marks later. MLTCP separates jobs by the difference
+// in their window growth within an iteration, and fewer window updates weaken this effect.
+//
+// This was measured with pairs of jobs over a link of 10 Gbit/s, a round trip of 40 us and DCTCP marking at 30 kB. Each
+// job computed for 12 ms with 0.3 ms of jitter and then sent 12 MB, for 40 iterations with 24 seeds. Iterations took
+// 1.012 times as long as in isolation with all acknowledgements, and 1.015 times with fewer. With all acknowledgements
+// and a round trip that is 16 us longer the factor was 1.017. With a round trip of 200 us, for which the marking
+// threshold is too low, the factors were 1.38 with all acknowledgements and 1.40 with fewer.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +24,15 @@
 
 namespace mltcp::transport {
 
-/// The ratio that the sender asks for, a power of two from 4 to 32; 1: the receiver chooses. `packet`: bytes of a full
-/// packet, above 0.
+/// Returns the ratio that the sender requests: a power of two from 4 to 32, or 1 if the receiver may choose. `packet`
+/// is the size of a full packet in bytes, above 0.
 constexpr std::uint32_t ack_ratio(Rate delivery_rate, Bytes in_flight, Bytes packet) {
   constexpr Nanos time_per_ack{25'000};
   constexpr Bytes acks_in_flight = 4;
   constexpr Bytes least = 4;
   constexpr Bytes most = 32;
-  if (in_flight / (acks_in_flight * least) < packet) return 1;  // the usual case, tested first as it is cheap
+  // true in most calls, and tested first because the test is cheap
+  if (in_flight / (acks_in_flight * least) < packet) return 1;
   const Bytes packets = std::min(delivery_rate.bytes_in(time_per_ack), in_flight / acks_in_flight) / packet;
   return packets < least ? 1 : static_cast<std::uint32_t>(std::bit_floor(std::min(packets, most)));
 }

@@ -1,6 +1,6 @@
-// How many connections come from each address, so that one address cannot take the slots of all others. Only proven
-// addresses count: the peer has shown that it receives there. A host may have any address of its IPv6 subnet of 64 bits
-// (RFC 4862), so the addresses of a subnet count together. Exceptions are subnets that many hosts share: link-local
+// Counts the connections from each address, so that one address cannot occupy all slots. Counts only proven addresses,
+// at which the peer has shown that it receives packets. A host may use any address of its 64-bit IPv6 subnet (RFC
+// 4862), so all addresses of a subnet count as one. Exceptions are address ranges that many hosts share: link-local
 // addresses (fe80::/10) and IPv4 hosts behind a translator (64:ff9b::/96, RFC 6052).
 #pragma once
 
@@ -18,7 +18,7 @@ namespace mltcp::transport {
 
 class AddressCounts {
  public:
-  /// The unit of counting.
+  /// An address, or an IPv6 subnet, whose connections are counted together.
   using Network = std::array<std::byte, 16>;
   static Network network_of(const Address& address) {
     constexpr std::size_t of_subnet = 8;
@@ -32,10 +32,10 @@ class AddressCounts {
     return network;
   }
 
-  /// Without a bound: nothing is counted, and has_share() is always false.
+  /// Constructs an object without a limit. It counts nothing, and has_share() always returns false.
   AddressCounts() : counts_(0, Hash{}) {}
-  /// `most`: maximum for each address, 1 or more. `key`: for the hash, so that peers cannot choose addresses that share
-  /// a bucket.
+  /// `most` is the maximum number of connections per address, 1 or more. `key` is the key of the hash, so that peers
+  /// cannot choose addresses that share a bucket.
   AddressCounts(std::uint32_t most, const SipKey& key) : max_(most), counts_(0, Hash{key}) {}
 
   [[nodiscard]] std::uint32_t of(const Address& address) const {
@@ -43,14 +43,15 @@ class AddressCounts {
     const auto found = counts_.find(network_of(address));
     return found == counts_.end() ? 0 : found->second;
   }
-  /// Whether the address may have no further connection, even if `leaving` of its connections end for it.
+  /// Returns whether the address has reached its maximum number of connections, not counting `leaving` connections that
+  /// end to make room for the new one.
   [[nodiscard]] bool has_share(const Address& address, std::uint32_t leaving = 0) const {
     return max_ != 0 && of(address) >= max_ + leaving;
   }
   void add(const Address& address) {
     if (max_ != 0) ++counts_[network_of(address)];
   }
-  /// Removes a connection that was added.
+  /// Removes a connection that add() has counted.
   void remove(const Address& address) {
     if (max_ == 0) return;
     const auto found = counts_.find(network_of(address));
@@ -63,7 +64,7 @@ class AddressCounts {
     std::size_t operator()(const Network& network) const noexcept { return siphash(key, network); }
   };
 
-  std::uint32_t max_ = 0;  ///< 0: no bound
+  std::uint32_t max_ = 0;  ///< maximum number of connections per address; 0 if there is no limit
   std::unordered_map<Network, std::uint32_t, Hash> counts_;
 };
 

@@ -1,4 +1,5 @@
-// A piece of a packet's contents: recorded until the packet is acknowledged, and retransmitted if it is lost.
+// Chunks: frames that must arrive. A chunk is recorded until its packet is acknowledged. If the packet is lost, the
+// connection gets the chunk back and sends it again if necessary.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@ enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close
 
 /// A frame that must be acknowledged.
 struct Chunk {
-  std::uint64_t message = 0;  ///< data: bytes [offset, offset + length) of this message
-  std::uint32_t offset = 0;   ///< size_probe: PathMtu::round()
-  std::uint16_t length = 0;   ///< size_probe: length of the packet
+  std::uint64_t message = 0;  ///< for data: the message of which the frame carries the bytes [offset, offset + length)
+  std::uint32_t offset = 0;   ///< for size_probe: the value of PathMtu::round()
+  std::uint16_t length = 0;   ///< for size_probe: the size of the packet in bytes
   ChunkKind kind = ChunkKind::data;
 };
 static_assert(sizeof(Chunk) == 16);

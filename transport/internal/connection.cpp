@@ -1,5 +1,5 @@
-// Connections: set-up, the user's operations, closing, and time limits (see connection.h). Receiving and sending of
-// packets is in connection_packets.cpp, their size in connection_size.cpp.
+// Connections: set-up, the user's operations, closing, and time limits (see connection.h). See connection_packets.cpp
+// for receiving and sending packets, and connection_size.cpp for the packet size.
 #include "mltcp/transport/internal/connection.h"
 
 #include <algorithm>
@@ -8,17 +8,18 @@
 namespace mltcp::transport {
 namespace {
 
-constexpr std::uint8_t kAbortCopies =
-    3;  // copies of CLOSE after abort(), one per probe timeout, because it is not acknowledged
+// Number of copies of CLOSE after abort(). One copy is sent per probe timeout, because CLOSE is not acknowledged.
+constexpr std::uint8_t kAbortCopies = 3;
 
-// After RESET of a sealed connection: how often the peer is asked, and the minimum time between; else a probe timeout.
+// Number of PINGs after a RESET of a sealed connection, and the minimum time between them. If a probe timeout is
+// longer, that is the time between them.
 constexpr std::int64_t kQuestionsAfterReset = 3;
 constexpr Nanos kMinBetweenQuestions{100'000'000};
 
-// How often the end of a connection from which nothing was received is postponed while packets wait.
+// Maximum number of times that the end of a silent connection is postponed while received packets wait.
 constexpr std::uint8_t kMaxLooksPutOff = 8;
 
-// The limits of the two ends must match.
+// These limits of the receiving end and the sending end must match.
 static_assert(ReceivedPackets::kMaxJump == SentPackets::kRecordsPerPacketInFlight << 20);
 static_assert(MessageReceiver::kPatience * 2 == SentPackets::kMaxProbeInterval, "what a peer waits between questions");
 
@@ -40,7 +41,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
   look_for_peer(now);
 }
 
-// The same state as after persistent losses.
+// Puts the congestion controller into the state that it has after persistent losses.
 void Connection::begin_with_least(Nanos now) {
   begins_least_ = true;
   controller_.on_congestion({now, cc::CongestionEvent::Cause::loss, 0});
@@ -110,7 +111,7 @@ void Connection::attach(std::uint32_t job) {
   JobState& state = links_->jobs[job_];
   state.on_messages(sends_.open());
   ack_ratio_flags_ = 0;
-  // Rounds of another job mean nothing here: data posted so far does not wait for this job's slots.
+  // The messages posted so far have round numbers of another job. They do not wait for this job's slots.
   sends_.set_rounds(state.gate.round() - 1);
 }
 
@@ -154,7 +155,7 @@ void Connection::close() {
 
 void Connection::drop_unsendable() {
   if (!sends_.credit_ended() || (state_ != State::flushing && !sends_.has_begun_beyond_credit())) return;
-  // Some bytes may have been sent: the peer has withdrawn buffers that it had announced.
+  // Some bytes of these messages may have been sent, if the peer has withdrawn buffers that it had announced.
   sends_.end_beyond_credit([this](std::uint64_t number, const MessageSender::Message& message) {
     if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
     push_sent(message, Status::closed);
@@ -163,7 +164,7 @@ void Connection::drop_unsendable() {
 
 void Connection::fail(Status status) {
   if (state_ == State::dead) return;
-  if (state_ == State::draining) {  // both ends know already
+  if (state_ == State::draining) {  // both ends already know that the connection has ended
     state_ = State::dead;
     return;
   }
@@ -189,13 +190,13 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   drain(now);
   aborted_ = true;
   abort_reason_ = reason;
-  // A peer that has not answered may not exist: it is notified once, see write_close().
+  // A peer that has not answered may not exist, so it is notified only once; see write_close().
   abort_copies_left_ = is_half_open_ ? 1 : kAbortCopies;
   abort_copy_at_ = now;
 }
 
-// Any holder of the key answers with RESET if somebody redirects a packet of a sealed connection to it, because it does
-// not have the connection. So ask the peer before ending it.
+// If somebody redirects a packet of a sealed connection to another holder of the key, that host answers with RESET
+// because it does not have the connection. So ask the peer before ending the connection.
 void Connection::on_reset(Nanos now) {
   if (!is_sealed_) {
     on_forgotten();
@@ -213,7 +214,7 @@ void Connection::on_forgotten() {
     fail(Status::unreachable);
     return;
   }
-  // All data was acknowledged, and the peer has forgotten the connection, so this end is like one by the peer's CLOSE.
+  // All data was acknowledged before the peer forgot the connection, so end it as if the peer had sent CLOSE.
   complete_all(Status::closed);
   push({.kind = Completion::Kind::closed, .connection = id_});
   state_ = State::dead;
@@ -264,7 +265,8 @@ ConnectionStats Connection::stats() const {
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
-  // Before the peer's address is proven, ACK is sent with ACCEPT: there may be no room for a separate packet.
+  // Before the peer's address is proven, an ACK is sent only together with ACCEPT, because there may be no room for a
+  // separate packet.
   const Nanos ack_at = is_proven_ ? received_.ack_deadline() : Nanos::never();
   if (state_ == State::draining) return std::min({ends_at_, ack_at, abort_copy_at_});
   Nanos next = std::min({sent_.loss_time(), sent_.probe_deadline(*config_), held_until_});
@@ -277,8 +279,8 @@ Nanos Connection::next_deadline() const {
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
     if (now < ends_at_) return;  // build() sends the copies of CLOSE
-    // The only CLOSE of a half-open connection may be waiting for room in the datapath: wait for kRoomForClose, but
-    // only once.
+    // The only CLOSE of a half-open connection may still be waiting for room in the datapath. Wait once more, for
+    // kRoomForClose.
     if (ends_at_ == Nanos(0) && links_->tx->has_destination(&remote_))
       ends_at_ = now + kRoomForClose;
     else
@@ -295,7 +297,7 @@ void Connection::on_timer(Nanos now) {
     if (state_ == State::draining || state_ == State::dead) return;
   }
   if (now >= credit_probe_ && sent_.in_flight_packets() == 0) {
-    // The peer has not granted credit for so long that it may be gone: send a PING.
+    // The peer has granted no credit for a long time and may be gone, so send a PING.
     due_.ping = true;
     credit_probe_ = now + SentPackets::kMaxProbeInterval;
   }
@@ -315,12 +317,13 @@ void Connection::on_probe_timeout(Nanos now) {
     return;
   }
   if (suspects_size(now)) return;
-  // The peer may refuse the oldest packet in flight while it waits for this end's final credit, so send that again.
+  // The peer may refuse the oldest packet in flight while it waits for this end's final credit, so send the credit
+  // again.
   if (state_ == State::flushing && receives_.credit_in_flight()) receives_.on_credit_lost();
-  // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT. After
+  // New data also serves as a probe if the peer is known to accept data, which a client does only after ACCEPT. After
   // many unanswered probes the new data may belong to a message that the peer refuses.
   if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < kProbesInVain) return;
-  // Otherwise probe with the contents of the oldest packet in flight.
+  // Probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
   due_.ping = true;
 }
@@ -341,7 +344,7 @@ Nanos Connection::watch_deadline() const {
 void Connection::on_watch(Nanos now) {
   if (state_ == State::draining || state_ == State::dead) return;
   if (state_ == State::connecting && now >= ends_at_) {
-    fail(sealing_->refused_as);  // no packet sealed with the key has contradicted it in time
+    fail(sealing_->refused_as);  // no packet sealed with the key has contradicted the refusal in time
     return;
   }
   if (is_half_open_ && now >= ends_at_ && !puts_off(half_open_time(), ends_at_, now)) {
@@ -357,9 +360,9 @@ void Connection::on_watch(Nanos now) {
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }
 
-// If no byte of an operation's message has been sent or received, it ends as if never posted: later operations move up
-// without the peer's notice. Otherwise the connection must end: the protocol cannot cancel part of a message, and the
-// peer's operation must end, too.
+// If no byte of an operation's message has been sent or received, the operation ends as if it had never been posted.
+// The operations after it move up without the peer's notice. If bytes have been sent or received, the connection must
+// end: the protocol cannot cancel part of a message, and the peer's operation must end as well.
 void Connection::expire_operations(Nanos now) {
   constexpr std::uint64_t not_looked_for = ~std::uint64_t{0};
   DeadlineHeap& heap = deadlines_->heap;
@@ -373,7 +376,7 @@ void Connection::expire_operations(Nanos now) {
     heap.set(slot, Nanos::never());
     if (deadlines_->is_send(slot)) {
       const std::uint64_t number = deadlines_->send_of(slot, sends_.begin());
-      if (!sends_.outstanding(number)) continue;  // completed in time
+      if (!sends_.outstanding(number)) continue;  // the operation completed in time
       const MessageSender::Message& message = sends_.finish(number);
       if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
       push_sent(message, Status::timed_out);
@@ -436,7 +439,7 @@ void Connection::look_into_reset(Nanos now) {
     on_forgotten();
     return;
   }
-  // Packets in flight are no substitute for a PING: their probe timeout may be late.
+  // Send a PING even if packets are in flight, because their probe timeout may be late.
   due_.ping = true;
   const Nanos between = std::max(sent_.probe_timeout(*config_), kMinBetweenQuestions);
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
@@ -455,7 +458,7 @@ void Connection::look_for_peer(Nanos now) {
   const Nanos limit = config_->idle_limit;
   const Nanos heard = std::max(heard_, received_.highest_time());
   look_at_ = limit.count > 0 ? heard + limit : Nanos::never();
-  if (state_ == State::connecting) {  // connecting has its own limit, give_up_after
+  if (state_ == State::connecting) {  // the limit for connecting is give_up_after
     heard_ = now;
   } else if (look_at_ > now) {
     looks_put_off_ = 0;
@@ -468,7 +471,7 @@ void Connection::look_for_peer(Nanos now) {
   if (keep_alive.count == 0) return;
   Nanos ask_at = heard + keep_alive;
   if (ask_at <= now) {
-    // Packets in flight serve the same purpose as a PING.
+    // No PING is needed while packets are in flight, because these packets must be acknowledged as well.
     due_.ping = due_.ping || (state_ != State::connecting && sent_.in_flight_packets() == 0);
     ask_at = now + keep_alive;
   }

@@ -45,7 +45,7 @@ class alignas(64) Connection {
     open,
     flushing,  ///< close() called; pending sends continue
     closing,   ///< CLOSE sent, not yet acknowledged
-    draining,  ///< closed by the peer or by abort(): only replies to packets, until the drain time is over
+    draining,  ///< the peer or abort() has closed the connection; only replies to packets until the drain time is over
     dead,      ///< to be destroyed by the shard
   };
 
@@ -53,40 +53,41 @@ class alignas(64) Connection {
   Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
              const cc::AlgorithmTable& algorithm, const ShardLinks& links, Nanos now);
 
-  // `tag`: the peer must put it into its packets. The shard checks it before it passes a packet on.
+  // The peer must put `tag` into its packets. The shard checks the tag before it passes a packet to the connection.
 
-  /// Client: starts the handshake.
+  /// Starts the handshake at the client.
   void start_connect(std::uint64_t tag);
-  /// Server: accepts, given the peer's CONNECT. The connection is half open until the peer answers ACCEPT, for which it
-  /// has kHalfOpenLimit. `is_proven`: the peer has shown that it receives at its address; else it is sent at most three
-  /// times the bytes that it has sent, until it has shown that.
+  /// Server: accepts the connection that the peer has requested with `peer`. The connection is half open for at most
+  /// half_open_time(), until a packet from the peer shows that it has received ACCEPT. `is_proven`: whether the peer
+  /// has shown that it receives packets at its address. Until then this end sends at most three times as many bytes as
+  /// it has received.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
-  /// Call before either: a recent violation came from the peer's address. The window starts at the minimum and grows
-  /// slowly.
+  /// Starts with the minimum window, which then grows slowly. Call this function before start_connect() or
+  /// start_accept() if there was a recent violation from the peer's address.
   void begin_with_least(Nanos now);
 
-  /// Call before either: packets of this connection are sealed.
+  /// Seals the packets of this connection. Call this function before start_connect() or start_accept().
   void set_seal(std::unique_ptr<PacketSeal> seal);
 
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Address& remote() const { return remote_; }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
-  /// The tag that the peer expects in packets to it; 0 while connecting.
+  /// Returns the tag that the peer expects in packets from this end; 0 while connecting.
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
-  /// Accepted, but no packet has arrived yet that requires having received ACCEPT.
+  /// Returns whether the connection was accepted, but no packet has shown yet that the peer has received ACCEPT.
   [[nodiscard]] bool is_half_open() const { return is_half_open_; }
   [[nodiscard]] bool is_sealed() const { return is_sealed_; }
-  /// Sealed: whether a CONNECT comes from the client that has made this connection.
+  /// Returns whether a CONNECT comes from the client that made this connection. Requires a sealed connection.
   [[nodiscard]] bool opens_greeting(const wire::KeyFrame& key, const SealedPacket& packet,
                                     const PacketSeal::Tag& tag) const {
     return sealing_->seal->opens_greeting(key.id, key.random, packet, tag);
   }
-  /// Sealed connections only: the id of the job's key, and the random bytes that this end contributed to the packet
-  /// keys.
+  /// The id of the job's key, and the random bytes that this end contributed to the packet keys. Both functions require
+  /// a sealed connection.
   [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
   [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
   [[nodiscard]] bool is_over() const { return state_ == State::dead; }
@@ -95,69 +96,77 @@ class alignas(64) Connection {
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline, std::uint8_t uncharged = 0);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
-  /// Ends the send with this tag with Status::timed_out. False, without effect, if there is no such send, or if bytes
-  /// of its message have been sent.
+  /// Ends the send with this tag with Status::timed_out. Returns false, without effect, if there is no such send, or if
+  /// bytes of its message have been sent.
   bool cancel_send(std::uint64_t tag);
-  /// The same for a receive. False if there is no such receive, or if bytes of its message have arrived.
+  /// Ends the receive with this tag with Status::timed_out. Returns false, without effect, if there is no such receive,
+  /// or if bytes of its message have arrived.
   bool cancel_receive(std::uint64_t tag);
   bool discard_receive(std::uint64_t tag, std::uint64_t new_tag);
   void close();
-  /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not notified.
+  /// Ends the connection at once and completes all outstanding operations with `status`, without notifying the peer.
   void fail(Status status);
-  /// The peer no longer has the connection: ends it here too, and completes all outstanding operations.
+  /// Ends the connection and completes all outstanding operations, because the peer no longer has the connection.
   void on_forgotten();
   /// Like fail(Status::aborted), but notifies the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
-  /// A RESET reports that the peer no longer has the connection. Its tag was right, which proves that the peer sent it,
-  /// or, if the connection is sealed, that its sender has the key.
+  /// Handles a RESET, which reports that the peer no longer has the connection. The caller has checked that the RESET
+  /// has the right tag, which only the peer knows. If the connection is sealed, the caller has checked that the sender
+  /// has the key.
   void on_reset(Nanos now);
 
-  /// Opens a sealed packet and writes its body to `out` if it was encrypted. False: ignore the packet, because it is
-  /// not the peer's, is a replay, or the connection is not sealed.
+  /// Opens a sealed packet, and writes its body to `out` if it was encrypted. Returns false if the packet must be
+  /// ignored: the peer did not seal it, it is a replay, or the connection is not sealed.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                           wire::Reader& reader, Nanos now);
-  /// Whether the connection is sealed and a packet with that number has arrived, or may have. If so, counts the packet,
-  /// which must be ignored.
+  /// Returns whether the packet must be ignored because the connection is sealed and a packet with this number has
+  /// arrived, or may have arrived. If so, counts the packet.
   [[nodiscard]] bool is_replay(const wire::Header& header);
-  /// Whether the sender of a RESET with this seal has the connection's key and answers the packet sent last.
+  /// Returns whether the sender of a RESET with this seal has the connection's key and answers the packet that this end
+  /// sent last.
   [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 
-  /// Processes a packet with a valid header, addressed to this connection. It has the connection's tag, or is the
-  /// CONNECT that created the connection or a copy of it. `reader` is before its first frame.
+  /// Processes a packet with a valid header that is addressed to this connection. The packet has the connection's tag,
+  /// or was opened with its keys, or is the CONNECT that created the connection, possibly repeated. `reader` is at the
+  /// first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
-  /// Call after the last packet of a burst: runs loss detection and congestion control.
+  /// Runs loss detection and congestion control. Call this function after the last packet of a burst.
   void end_of_batch(Nanos now);
   void on_timer(Nanos now);
-  /// Handles deadlines of operations, keep-alive and idle limit.
+  /// Handles the time limits: deadlines of operations, keep-alive, idle timeout, and the limits of half-open
+  /// connections and of unconfirmed RESETs.
   void on_watch(Nanos now);
-  /// Latest time for the next on_watch(); changes only there and when an operation with a deadline is posted.
+  /// Returns the latest time for the next on_watch(). This time changes in on_watch(), in on_reset(), during the
+  /// handshake, and when an operation with a deadline is posted.
   [[nodiscard]] Nanos watch_deadline() const;
 
-  /// The reason why build() has built no packet.
+  /// The reason why build() has built no packet; `no` if it has built one.
   enum class Blocked : std::uint8_t { no, nothing, gate, window, pacing, job_pacing };
-  /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if one may be sent now.
+  /// Builds the next packet into `buffer` if one may be sent now. `buffer` has at least
+  /// PacketIo::Limits::max_packet_bytes.
   Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
-  /// When on_timer() or build() must be called next.
+  /// Returns when on_timer() or build() must be called next.
   [[nodiscard]] Nanos next_deadline() const;
 
-  /// `job` is the index of a used job, or kNoJob.
+  /// Attaches the connection to a job. `job` is the index of a used job, or kNoJob to detach the connection.
   void attach(std::uint32_t job);
   [[nodiscard]] std::uint32_t job() const { return job_; }
   static constexpr std::uint32_t kNoJob = ~std::uint32_t{0};
 
   [[nodiscard]] ConnectionStats stats() const;
 
-  /// Whether a message completed in this burst, so that the program may reply: sending is then delayed until the next
-  /// poll(), to be combined with the reply. Call once, after end_of_batch(); resets the flag.
+  /// Returns whether a message completed in this burst, so that the program may reply. If so, the shard sends nothing
+  /// on this connection before the next poll(), in order to combine its packets with the reply. Call this function
+  /// once, after end_of_batch(), because it resets the flag.
   [[nodiscard]] bool awaits_answer() {
     const bool awaits = finished_message_;
     finished_message_ = false;
     return awaits;
   }
 
-  /// Prefetches the cache lines used by a received packet, or if `acknowledges` (it contains an ACK, or a message is
-  /// about to be sent) also those of the send side. The first call prefetches the connection itself; the next one, when
-  /// that is cached, what it points to.
+  /// Prefetches the connection's own cache lines that a received packet uses. If `acknowledges`, also prefetches the
+  /// lines of the send side, because the packet contains an ACK or a message is about to be sent. When these lines are
+  /// cached, prefetch_rings() prefetches the memory to which they point.
   void prefetch(bool acknowledges) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = acknowledges ? kSenderLines : kReceiverLines;
@@ -176,11 +185,11 @@ class alignas(64) Connection {
  private:
   /// Effects of a received packet's frames.
   struct Arrival {
-    bool eliciting = false;  ///< must be acknowledged
-    bool at_once = false;    ///< must be acknowledged at once
+    bool eliciting = false;  ///< the packet must be acknowledged
+    bool at_once = false;    ///< the packet must be acknowledged at once
     bool data = false;
     bool acknowledges = false;
-    bool news = false;      ///< contains data that had not been received before
+    bool news = false;      ///< the packet contains data that had not been received before
     bool finished = false;  ///< the oldest message has completed, and perhaps later ones
     bool question = false;
     bool refused = false;  ///< some data was refused, so the packet must not be acknowledged
@@ -193,90 +202,100 @@ class alignas(64) Connection {
   };
 
   // Receiving.
-  /// Handles a packet of a connection that waits for ACCEPT. False if it must be ignored.
+
+  /// Handles a frame while the connection waits for ACCEPT. Returns false if the packet must be ignored.
   [[gnu::cold]] bool opens(const wire::Frame& frame, const wire::Header& header, Nanos now);
-  /// False if the packet must be ignored.
+  /// Processes the frames of a packet. Returns false if the packet must be ignored.
   bool take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now);
   void on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival);
-  /// Handles frames other than DATA and ACK. False if the packet must be ignored.
+  /// Handles frames other than DATA and ACK. Returns false if the packet must be ignored.
   [[gnu::cold]] bool on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now);
   [[gnu::cold]] void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
-  /// False if it acknowledges packets that were never sent: the connection has ended.
+  /// Handles an ACK. Returns false if it acknowledges packets that were never sent; the connection has then ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
-  /// Takes the marks that an acknowledgement reports.
+  /// Adds the congestion marks that an acknowledgement reports to `sample`.
   void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
                    cc::AckSample& sample);
-  /// A packet has arrived for a connection that is half open.
+  /// Handles the arrival of a packet for a half-open connection.
   [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
-  /// Completes the oldest messages that are acknowledged and whole.
+  /// Completes the oldest messages that are acknowledged and, if the peer sends such reports, reported as whole.
   void complete_sends(Nanos now);
-  /// Completes the oldest messages that the peer has reported as whole, even if not acknowledged, because the peer
-  /// closes.
+  /// Completes the oldest messages that the peer has reported as whole, whether or not they are acknowledged. Called
+  /// when the peer closes.
   void complete_whole();
   [[gnu::cold]] void check_front(Nanos now);
   [[gnu::cold]] void on_accepted(const wire::ConnectFrame& peer);
-  /// False if the packet must be ignored.
+  /// Handles a CLOSE. Returns false if the packet must be ignored.
   [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
-  /// After this many probe timeouts in a row the peer may be refusing the contents of the probes.
+  /// After this many consecutive probe timeouts the peer may be refusing the contents of the probes.
   static constexpr std::uint32_t kProbesInVain = 8;
-  static constexpr std::int64_t kDrainTimeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
-  static constexpr Nanos kRoomForClose{1'000'000};   ///< maximum wait of a half-open connection's CLOSE for room
-  /// How long an accepted connection may be half open, however often its peer asks: several round trips of nearly any
-  /// path; longer if initial_rtt is long.
+  /// Drain time after closing, in probe timeouts; see SentPackets::bounded() for its limit.
+  static constexpr std::int64_t kDrainTimeouts = 8;
+  /// Maximum time that a half-open connection's CLOSE waits for room in the datapath.
+  static constexpr Nanos kRoomForClose{1'000'000};
+  /// Maximum time for which an accepted connection may be half open, however often its peer repeats CONNECT. This is
+  /// several round trips of nearly any path. half_open_time() is longer if initial_rtt is long.
   static constexpr Nanos kHalfOpenLimit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
-  /// Whether the end of the connection is postponed, because packets wait that may come from the peer. Then sets `end`;
-  /// at most `limit` in total.
+  /// Postpones the end of the connection if received packets wait to be processed, because some may come from the peer.
+  /// Returns whether the end is postponed, and then sets `end`. Postpones the end by at most `limit` in total.
   bool puts_off(Nanos limit, Nanos& end, Nanos now);
-  static constexpr std::uint32_t kBytesPerUnprovenByte = 3;  ///< RFC 9000 section 8.1
-  static constexpr std::uint8_t kMaxRetries = 4;             ///< RETRYs per connection answered at once
+  /// Bytes sent per byte received before the peer's address is proven (RFC 9000 section 8.1).
+  static constexpr std::uint32_t kBytesPerUnprovenByte = 3;
+  /// Maximum number of RETRYs per connection that are answered at once.
+  static constexpr std::uint8_t kMaxRetries = 4;
   [[gnu::cold]] void drain(Nanos now);
   void raise_credit(std::uint32_t messages);
-  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. They also
-  /// do if only the peer is flushing and one of them has begun, because the peer will refuse all of its data.
+  /// Completes sends beyond the credit as closed if no more buffers will be posted, because both ends are flushing.
+  /// Also completes them if only the peer is flushing and bytes of such a message have been sent, because the peer will
+  /// refuse all data of that message.
   void drop_unsendable();
 
   // Deadlines and idle detection.
   void need_deadlines();
   [[gnu::cold]] void expire_operations(Nanos now);
   [[gnu::cold]] void look_for_peer(Nanos now);
-  /// After RESET of a sealed connection: asks the peer again, or ends the connection if the time for that is over.
+  /// Handles an unconfirmed RESET of a sealed connection: sends the peer another PING, or ends the connection if the
+  /// time for an answer is over.
   void look_into_reset(Nanos now);
   void refute_reset();
   void end(Status status, wire::CloseReason reason, Nanos now);
 
-  // The size of packets.
+  // Packet size.
   void agree_on_max_packet(std::uint32_t peers);
-  static constexpr std::uint32_t kSuspiciousTimeouts = 3;  ///< probe timeouts in a row
-  static constexpr std::uint8_t kSuspiciousLosses = 10;    ///< losses of long packets while none arrives
+  /// Consecutive probe timeouts before the packet size is suspected.
+  static constexpr std::uint32_t kSuspiciousTimeouts = 3;
+  /// Lost long packets before the packet size is suspected, while no long packet arrives.
+  static constexpr std::uint8_t kSuspiciousLosses = 10;
   static constexpr Nanos kSuspiciousSilence{500'000'000};
-  /// At a probe timeout: whether the packet size may be the reason that nothing arrives. If so, starts to test the
-  /// size.
+  /// Returns whether the packet size may be the reason for a probe timeout. If so, starts to test the size.
   bool suspects_size(Nanos now);
-  /// Call after losses.
+  /// Starts to test the packet size if many long packets have been lost. Call this function after losses.
   [[gnu::cold]] void check_size(Nanos now);
   [[nodiscard]] Nanos patience_with_size() const;
-  /// False if packets already have the smallest size.
+  /// Starts to test the packet size. Returns false if packets already have the smallest size.
   bool suspect_size();
   [[gnu::cold]] void on_size_verdict(PathMtu::Verdict verdict);
-  /// Continues with packets of PathMtu::size(). Returns whether they are shorter; the losses found are then handled.
+  /// Changes the size of packets to PathMtu::size(). Returns whether packets become shorter, and handles `losses` if
+  /// they do.
   [[gnu::cold]] bool change_size(const SentPackets::Losses& losses);
   [[nodiscard]] bool may_probe_size() const {
     return may_send_messages() && is_proven_ && !due_.connect && !due_.accept;
   }
-  /// False if no size probe is needed any more.
+  /// Builds a size probe. Returns false if none is needed any more.
   [[gnu::cold]] bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
 
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
-  /// Returns whether there is persistent congestion. `ce_packets`: marked packets acknowledged in the same batch.
+  /// Detects losses and responds to them. Returns whether there is persistent congestion. `ce_packets` is the number of
+  /// marked packets that were acknowledged in the same batch.
   bool detect_losses(Nanos now, std::uint32_t ce_packets);
   void requeue(const Chunk& chunk);
-  /// A chunk of a lost packet.
+  /// Handles a chunk of a lost packet.
   [[gnu::cold]] void on_lost_chunk(const Chunk& chunk, Nanos now);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
@@ -284,6 +303,7 @@ class alignas(64) Connection {
   void update_pacing();
 
   // Sending.
+
   /// Whether there is data to retransmit, or new data that neither credit nor the phase gate blocks.
   [[nodiscard]] bool has_data() const { return may_send_messages() && (sends_.has_lost() || has_new_data()); }
   [[nodiscard]] bool has_new_data() const {
@@ -296,22 +316,24 @@ class alignas(64) Connection {
       return receives_.credit_urgent();
     return state_ == State::flushing && (needs_final_credit() || receives_.credit_urgent());
   }
-  /// The final credit lets the peer end messages for which no buffer will come.
+  /// Returns whether the final credit must be sent now. It lets the peer end messages for which this end will post no
+  /// buffer.
   [[nodiscard]] bool needs_final_credit() const { return !receives_.final_told() && sends_.waits_for_credit(); }
-  /// Whether the next packet has CONNECT or ACCEPT in it.
+  /// Returns whether the next packet contains CONNECT or ACCEPT.
   [[nodiscard]] bool greets_next() const { return due_.connect || (due_.accept && state_ != State::draining); }
-  [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT while draining
+  [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT, which is not sent while draining
     return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
   }
-  /// Whether CONNECT must wait because of a violation from the peer's address; sets the time for the next check.
+  /// Returns whether CONNECT must wait because of a violation from the peer's address. If so, sets the time of the next
+  /// check.
   [[gnu::cold]] bool is_held_off(Nanos now);
-  /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
+  /// Returns what prevents data from being sent, and sets the time of the next check.
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
   Blocked window_blocked(Nanos now);
-  /// Whether to wait: the window has room for a packet, but not for a batch that is worth sending.
+  /// Returns whether to wait because the window has room for a packet, but not yet for a batch that is worth sending.
   bool gathers(Bytes room);
-  /// The header of the next packet, except the fields that depend on its contents.
+  /// Returns the header of the next packet without the fields that depend on its contents.
   [[nodiscard]] wire::Header next_header() const {
     wire::Header header;
     if (config_->full_integrity && !is_sealed_) header.flags |= wire::full_integrity;
@@ -320,7 +342,8 @@ class alignas(64) Connection {
     header.packet_number = sent_.next_number();
     return header;
   }
-  /// Writes the header, and seals the packet. `greets`: it has CONNECT or ACCEPT in it.
+  /// Writes the header, and seals the packet if the connection is sealed. `greets`: whether the packet contains CONNECT
+  /// or ACCEPT.
   void finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets) {
     if (!is_sealed_) [[likely]]
       packet.header = draft.writer.finish(header, packet.payload);
@@ -328,32 +351,35 @@ class alignas(64) Connection {
       seal(draft, header, buffer, packet, greets);
   }
   void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
-  /// Maximum bytes of the next packet; 0: none may be sent, because the peer's address is not proven.
+  /// Returns the maximum size of the next packet in bytes. Returns 0 if no packet may be sent because the peer's
+  /// address is not proven.
   [[nodiscard]] std::size_t room() const { return is_proven_ ? max_packet_ : room_unproven(); }
   [[gnu::cold]] [[nodiscard]] std::size_t room_unproven() const;
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
   }
-  /// Leaves `room_behind` bytes for later frames. `withheld`: the packet is not sent, so the next one carries the ACK,
-  /// too.
+  /// Writes an ACK that leaves `room_behind` bytes of the packet for later frames. `withheld`: the packet will not be
+  /// sent, so the next packet repeats the ACK.
   void write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now);
   void write_control(Draft& draft, bool with_data);
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   [[nodiscard]] bool has_room_for_data(std::size_t room) const;
-  /// Whether the next packet with data must ask for an acknowledgement at once.
+  /// Returns whether the next packet with data must request an acknowledgement at once.
   [[nodiscard]] bool needs_ack_now() const;
-  /// When a number is due to be skipped: whether the next packet with data is withheld, see SentPackets::on_withheld().
+  /// Returns whether the next packet with data is withheld, which replaces skipping a packet number. See
+  /// SentPackets::on_withheld().
   [[nodiscard, gnu::cold]] bool may_withhold() const;
-  /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
+  /// Writes the job tag into the header of a packet with data, and charges the packet's `bytes` to the pacers.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
-  /// After abort(): sends a few copies of CLOSE.
+  /// Sends the copies of CLOSE that follow abort().
   [[gnu::cold]] void repeat_close(Nanos now);
 
   // Completions.
-  /// After close(): sends CLOSE once the last message has completed.
+
+  /// Sends CLOSE if close() was called and the last message has completed.
   void maybe_close() {
     if (state_ != State::flushing || !sends_.empty()) return;
     state_ = State::closing;
@@ -380,13 +406,14 @@ class alignas(64) Connection {
       links_->holds->complete(completion, message.hold, *links_->completions);
   }
 
-  // Ordered by use, in whole cache lines, as with many connections each line is a cache miss. A receiver uses the first
-  // six lines and the first one of sent_; a sender the first eight and the first four of sent_ (SentPackets::prefetch).
+  // Members are ordered by use, in whole cache lines, because with many connections each line is a cache miss. A
+  // receiver uses the first six lines and the first line of sent_. A sender uses the first eight lines and the first
+  // four lines of sent_ (SentPackets::prefetch).
   static constexpr std::size_t kLine = 64;
   static constexpr std::size_t kReceiverLines = 6;
   static constexpr std::size_t kSenderLines = 8;
 
-  // Line 0: identity and state.
+  // Cache line 0: identity and state.
   alignas(kLine) const ShardLinks* links_;
   std::shared_ptr<const ConnectionConfig> config_;
   ConnectionId id_;
@@ -399,21 +426,22 @@ class alignas(64) Connection {
   bool in_batch_ = false;          ///< a batch is being sent, until the window is full
 
  public:
-  // Flags of the shard's work lists.
+  // Flags for each of the shard's work lists: whether this connection is in the list.
   bool touched = false;
   bool active = false;
   bool waits_for_job = false;
 
  private:
-  // Line 1: counters, and control frames to be sent.
+  // Cache line 1: counters, and control frames to be sent.
   alignas(kLine) std::uint64_t packets_received_ = 0;
   Bytes bytes_sent_ = 0;
-  AckBatch* batch_ = nullptr;          ///< acknowledgements of the current burst, lent by the shard; null: none
-  Nanos held_until_ = Nanos::never();  ///< blocked by pacing, or by the job's phase gate
+  /// Acknowledgements of the current burst, lent by the shard; null if there are none.
+  AckBatch* batch_ = nullptr;
+  Nanos held_until_ = Nanos::never();  ///< when sending is no longer blocked by pacing, the phase gate or a violation
   Nanos credit_probe_ = Nanos::never();
   std::uint64_t peer_tag_ = 0;        ///< tag of sent packets
   std::uint32_t paced_overhead_ = 0;  ///< bytes of lower-layer headers per packet that the pacer counts
-  /// Frames that go with the next packet. Usually there are none, so all flags are tested together.
+  /// Control frames that the next packet must contain. Usually there are none, so all flags are tested together.
   struct Due {
     bool connect = false;
     bool accept = false;
@@ -424,78 +452,84 @@ class alignas(64) Connection {
   Due due_;
   bool needs_timer_;                  ///< the congestion controller needs on_timer()
   std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
-  bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample
-  bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be notified
-  bool end_told_ : 1 = false;         ///< aborted: CLOSE has been built
-  bool has_deadlines_ : 1 = false;    ///< some operation had one
-  bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
-  bool is_proven_ : 1 = true;         ///< the peer receives at its address
+  bool app_limited_ : 1 = false;      ///< whether the application limited the delivery_rate_ sample
+  bool aborted_ : 1 = false;          ///< this end has ended the connection, so the peer must be notified
+  bool end_told_ : 1 = false;         ///< CLOSE has been built; only used if aborted_
+  bool has_deadlines_ : 1 = false;    ///< deadlines_ is not null
+  bool was_accepted_ : 1 = false;     ///< the peer has opened the connection, not this end
+  bool is_proven_ : 1 = true;         ///< the peer has shown that it receives packets at its address
   bool is_half_open_ : 1 = false;     ///< see is_half_open()
-  bool has_cookie_ : 1 = false;       ///< to be sent with CONNECT
-  bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe()
-  bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
-  bool may_raise_size_ : 1 = false;   ///< PathMtu::waits_to_raise()
+  bool has_cookie_ : 1 = false;       ///< cookie_ must be sent with CONNECT
+  bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe() is not 0
+  bool size_changed_ : 1 = false;     ///< max_packet_ must be changed to PathMtu::size()
+  bool may_raise_size_ : 1 = false;   ///< result of PathMtu::waits_to_raise()
   bool is_sealed_ : 1 = false;        ///< sealing_ is not null
-  bool begins_least_ : 1 = false;     ///< see begin_with_least()
+  bool begins_least_ : 1 = false;     ///< begin_with_least() has been called
 
-  // Line 2.
+  // Cache line 2.
   alignas(kLine) ReceivedPackets received_;
 
-  // Line 3.
+  // Cache line 3.
   alignas(kLine) MessageReceiver receives_;
 
-  // Lines 4 and 5; line 5 ends with the first word of the pacer.
+  // Cache lines 4 and 5. Line 5 ends with the first word of the pacer.
   alignas(kLine) MessageSender sends_;
 
-  // Line 6.
+  // Cache line 6.
   Pacer pacer_;
 
-  // Lines 7 to 10: output and state of the congestion controller. Reno's state ends within line 7.
+  // Cache lines 7 to 10: output and state of the congestion controller. Reno's state ends within line 7.
   alignas(kLine) cc::Controller controller_;
 
-  // Rarely used; fills up the controller's last line.
+  // Rarely used members, which fill up the controller's last cache line.
   std::uint64_t tag_ = 0;  ///< sent in CONNECT or ACCEPT; the peer must put it into its packets
-  /// Draining: the end of the drain time. Half open: when the connection is given up. Else never.
+  /// While draining, the end of the drain time. While half open, the time when the connection is given up. While
+  /// connecting, the time when Sealing::refused_as takes effect. Never in other states.
   Nanos ends_at_ = Nanos::never();
-  Nanos abort_copy_at_ = Nanos::never();           ///< never unless aborted_
-  std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
+  Nanos abort_copy_at_ = Nanos::never();           ///< time of the next copy of CLOSE; never if there is none
+  std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until first needed
 
-  // Lines 11 to 14, and the rest of sent_.
+  // Cache lines 11 to 14, and the rest of sent_.
   alignas(kLine) SentPackets sent_;
 
-  // Rarely used, too.
-  Nanos heard_;  ///< time of creation, or of the last packet that was not the highest; see received_.highest_time()
-  Nanos look_at_ = Nanos::never();  ///< when to check next whether the peer is still alive
+  // Rarely used members.
+
+  /// Arrival time of the latest packet without a new highest number, or the time of creation. See
+  /// received_.highest_time() for other packets.
+  Nanos heard_;
+  Nanos look_at_ = Nanos::never();  ///< time of the next check whether the peer is still alive
   EcnFeedback ecn_;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = kMaxRetries;
-  std::uint8_t looks_put_off_ = 0;  ///< postponements in a row, see puts_off()
-  std::uint16_t acks_ahead_ = 0;    ///< see SentPackets::is_lie()
-  std::uint32_t allowance_ = 0;     ///< not proven: bytes that may be sent
-  std::uint64_t hole_bytes_ = 0;    ///< bytes used of the shard's budget (HoleLedger)
+  std::uint8_t looks_put_off_ = 0;  ///< consecutive postponements, see puts_off()
+  std::uint16_t acks_ahead_ = 0;    ///< acknowledgements of future packets, see SentPackets::is_lie()
+  std::uint32_t allowance_ = 0;     ///< bytes that may still be sent before the peer's address is proven
+  std::uint64_t hole_bytes_ = 0;    ///< bytes of the shard's memory for holes that this connection uses (HoleLedger)
   std::uint64_t cookie_ = 0;        ///< cookie of the latest RETRY, if has_cookie_
   Rate delivery_rate_;              ///< rate of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};  ///< tag of the packet sent last
-    ReplayWindow window;     ///< packets that were opened
-    /// Somebody with the key has reported that the peer does not have the connection. The report is accepted at this
-    /// time unless a packet from the peer arrives before. Else never.
+    ReplayWindow window;     ///< numbers of the packets that were opened
+    /// When to accept a report that the peer does not have the connection. Somebody with the key has sent this report.
+    /// Any packet from the peer that arrives earlier refutes it. Never if there is no report.
     Nanos reset_believed_at = Nanos::never();
-    Nanos ask_at = Nanos::never();  ///< when to ask the peer again before reset_believed_at
-    /// Budget for ACCEPTs that the key does not open. Each connection has its own, so that ACCEPTs forged for one
-    /// connection do not delay others.
+    Nanos ask_at = Nanos::never();  ///< when to send the peer another PING before reset_believed_at
+    /// Budget for attempts to open ACCEPTs that the key does not open. Each connection has its own budget, so that
+    /// ACCEPTs forged for one connection do not delay others.
     WorkBudget failed_accepts{Nanos(500'000)};
-    Status refused_as = Status::ok;  ///< connecting: the refusal in an unauthenticated CLOSE; accepted at ends_at_
+    /// While connecting, the refusal from an unauthenticated CLOSE, which takes effect at ends_at_. Status::ok if there
+    /// is none.
+    Status refused_as = Status::ok;
   };
-  std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed
+  std::unique_ptr<Sealing> sealing_;  ///< null if packets are not sealed
   ConnectionCounters stats_;
   PathMtu mtu_;
-  Nanos long_lost_since_;  ///< SentPackets::long_lost_noted()
+  Nanos long_lost_since_;  ///< time of the latest SentPackets::note_long_lost()
 };
 
-// Guards the layout above: every part begins at a cache line, and one member too many adds a line.
+// Guards the layout above. Every part begins at a cache line, so one member too many adds a line.
 static_assert(sizeof(Connection) == 1280);
 
 }  // namespace mltcp::transport

@@ -12,26 +12,29 @@
 namespace mltcp::transport {
 namespace {
 
-// MLTCP's shares only settle with even spacing. In examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
-// starts), the jobs interleaved by iteration 8 at the latest with bursts of 1 packet, 11 with 4 and 20 with 10.
-// Practically without pacing (twice the window per round trip) it was after 60, or never.
+// MLTCP's shares of bandwidth settle fast only if packets are evenly spaced. This was measured in
+// examples/two-vgg19.toml with a second job that starts 2 to 4.1 ms later, in 20 runs. The jobs interleaved by
+// iteration 8 at the latest with bursts of 1 packet, by iteration 11 with bursts of 4, and by iteration 20 with bursts
+// of 10. With practically no pacing (twice the window per round trip) they interleaved after 60 iterations, or never.
 constexpr std::uint32_t kPacingBurstPackets = 1;
 
-// If batches make packets cheaper (PacketIo::Limits::batch), packets are gathered for their transmission time at the
-// pacing rate, up to this. This is a whole batch of 64 kB at 20 Gbit/s. Up to 500 Mbit/s per connection, packets are
-// sent singly, evenly spaced.
+// If batches make packets cheaper (PacketIo::Limits::batch), packets are gathered until their transmission time at the
+// pacing rate reaches this value. At 20 Gbit/s this is a whole batch of 64 kB. Up to 500 Mbit/s per connection, packets
+// are sent one by one, evenly spaced.
 constexpr Nanos kBatchTime{25'000};
-// After abort(), so that all copies of CLOSE are sent before the slot is free.
+// Maximum time between copies of CLOSE after abort(), so that all copies are sent before the slot is free.
 constexpr Nanos kLongestBetweenCopies = SentPackets::kMaxPatience / 3;
 
-// This share of the window stays in flight while a batch is gathered, so that acknowledgements keep arriving.
+// Maximum size of a batch as a share of the window. The rest stays in flight while a batch is gathered, so that
+// acknowledgements keep arriving.
 constexpr double kBatchShare = 0.25;
 
-// If the path reportedly carries no marks, a round trip longer than this multiple of the minimum counts as marked.
+// If ECN seems not to work, packets count as marked when the average round trip exceeds both this multiple of the
+// minimum round trip and the minimum plus kWokenUp.
 constexpr std::int64_t kRoundTripsOfQueue = 3;
-constexpr Nanos kWokenUp{100'000};  // and longer than the minimum plus this: a sleeping thread takes as long to wake up
+constexpr Nanos kWokenUp{100'000};  // time that a sleeping thread may take to wake up
 
-/// The meaning for the client of a CLOSE in place of ACCEPT.
+/// Returns the status that a client reports if CLOSE arrives in place of ACCEPT.
 Status refusal_of(wire::CloseReason reason) {
   switch (reason) {
     case wire::CloseReason::full:
@@ -49,7 +52,7 @@ Status refusal_of(wire::CloseReason reason) {
   }
 }
 
-/// Whether a packet has ACCEPT, which is always its first frame. Such a packet is not encrypted.
+/// Returns whether a packet contains ACCEPT, which is always the first frame. A packet with ACCEPT is not encrypted.
 bool is_accept(wire::Reader look) {
   wire::Frame frame;
   return look.next(frame) && frame.type == wire::FrameType::accept;
@@ -60,7 +63,7 @@ bool is_accept(wire::Reader look) {
 // ---- receiving ------------------------------------------------------------------------------------------------------
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
-  // Checked first: the tag of a sealed connection is not secret and proves nothing.
+  // Check this first, because the tag of a sealed connection is not secret and proves nothing.
   if (is_sealed_ && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
     ++links_->stats->forged_packets;
     return;
@@ -77,9 +80,9 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     if (!sealing_->ask_at.is_never()) [[unlikely]]
       refute_reset();
   }
-  // The earlier packet with this number may have been forged, or sent in an earlier connection, so this one is still
-  // processed. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
-  // state.
+  // The earlier packet with this number may have been forged, or sent in an earlier connection. So this packet is
+  // processed as well. A true duplicate changes nothing, because its data is written to the same position and its
+  // control frames repeat the current state.
   const bool known = received_.contains(number);
   if (known) [[unlikely]]
     ++stats_.duplicate_packets;
@@ -125,7 +128,7 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
     if (frame.type == wire::FrameType::data) {
       on_data(frame.data, header, arrival);
     } else if (frame.type == wire::FrameType::ack) {
-      // An honest peer sends one ACK per packet, and processing each takes time.
+      // An honest peer puts at most one ACK into a packet. Processing many would take too much time.
       if (std::exchange(arrival.acknowledges, true)) [[unlikely]] {
         ++links_->stats->malformed_packets;
         return false;
@@ -150,9 +153,9 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   const std::span<const std::byte> body = packet.bytes.subspan(wire::kHeaderBytes);
   reader.begin_opened(body, packet.tail, packet.virtual_bytes);
   if (state_ == State::connecting) {
-    // The keys depend on the server's random bytes in ACCEPT; whether the server sent them is only known when the
-    // packet opens. Trying costs time, so a budget bounds the time for forged ACCEPTs; the server repeats the genuine
-    // one.
+    // The keys depend on the server's random bytes in ACCEPT. Whether the server sent these bytes is only known when
+    // the packet opens. Each attempt takes time, so a budget limits attempts with forged ACCEPTs. The server repeats
+    // the genuine ACCEPT.
     wire::Reader look = reader;
     wire::Frame frame;
     if (!clear || !look.next(frame) || frame.type != wire::FrameType::accept || !look.next(frame) ||
@@ -196,11 +199,11 @@ bool Connection::is_replay(const wire::Header& header) {
 
 bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nanos now) {
   if (frame.type == wire::FrameType::close && is_sealed_ && (header.flags & wire::sealed) == 0) {
-    // Anybody on the path can send this CLOSE. It takes effect at ends_at_, unless a packet sealed with the key arrives
-    // before.
+    // Anybody on the path can send this CLOSE. It takes effect at ends_at_, unless a packet that is sealed with the key
+    // arrives before that time.
     if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
       sealing_->refused_as = refusal_of(frame.close);
-      // Also before the connection is given up for lack of answers.
+      // The refusal must take effect before the connection is given up for lack of answers.
       ends_at_ = now + std::min(kHalfOpenLimit, config_->give_up_after / 2);
     }
     return false;
@@ -228,7 +231,7 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
 }
 
 void Connection::on_half_open(const wire::Header& header, const RxPacket& packet) {
-  if (header.connection != 0) {  // it has the tag from ACCEPT, or is sealed with keys derived from ACCEPT
+  if (header.connection != 0) {  // the packet has the tag from ACCEPT, or is sealed with keys derived from ACCEPT
     is_half_open_ = false;
     if (!is_proven_) --links_->stats->half_open;
     is_proven_ = true;
@@ -240,8 +243,8 @@ void Connection::on_half_open(const wire::Header& header, const RxPacket& packet
   allowance_ = std::min(allowance_ + kBytesPerUnprovenByte * static_cast<std::uint32_t>(bytes), most);
 }
 
-// The peer has received the CONNECT but kept nothing of it: sends CONNECT again, with the cookie. Packets sent before
-// are no longer tracked, and do not count as lost.
+// RETRY shows that the peer has received CONNECT but stored nothing about it. So CONNECT is sent again, with the
+// cookie. Packets sent so far are no longer tracked, and do not count as lost.
 void Connection::on_retry(std::uint64_t cookie, Nanos now) {
   if (has_cookie_ && cookie == cookie_) return;
   cookie_ = cookie;
@@ -259,7 +262,7 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
   switch (frame.type) {
     case wire::FrameType::data:
     case wire::FrameType::ack:
-      break;  // handled elsewhere
+      break;  // handled by take_frames()
     case wire::FrameType::credit:
       if (!frame.credit.final)
         raise_credit(frame.credit.messages);
@@ -271,7 +274,7 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
     case wire::FrameType::ping:
       arrival.question = true;
       break;
-    case wire::FrameType::connect:  // a repeated CONNECT reaches its existing connection, with newer credit
+    case wire::FrameType::connect:  // the peer has repeated its CONNECT, perhaps with more credit
     case wire::FrameType::token:    // follows CONNECT; the shard has checked the cookie
       if (header.connection != 0) {
         ++links_->stats->malformed_packets;
@@ -284,12 +287,12 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
     case wire::FrameType::accept:
       on_accepted(frame.connect);
       break;
-    case wire::FrameType::key:      // open() has processed it
-    case wire::FrameType::padding:  // nothing to do
+    case wire::FrameType::key:  // open() has processed this frame
+    case wire::FrameType::padding:
       break;
-    case wire::FrameType::retry:  // late: there is an ACCEPT already
+    case wire::FrameType::retry:  // a late RETRY: ACCEPT has already arrived
       return false;
-    case wire::FrameType::reset:  // never within a connection
+    case wire::FrameType::reset:  // never valid in a packet to a connection
       ++links_->stats->malformed_packets;
       return false;
     case wire::FrameType::close:
@@ -328,8 +331,8 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
                                               : Status::violation);
     return false;
   }
-  // The peer has sent its last acknowledgement, with its CLOSE or before: messages that it reported as whole are
-  // complete.
+  // The peer has sent its last acknowledgement, with this CLOSE or before it. So messages that the peer reported as
+  // whole are complete.
   complete_whole();
   complete_all(Status::closed);
   // Simultaneous close by both ends is a normal close.
@@ -365,8 +368,8 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
 void Connection::count_refused(MessageReceiver::Taken why) {
   if (why == MessageReceiver::Taken::beyond_credit) {
     ++links_->stats->beyond_credit;
-    // A buffer that was announced to the peer has been withdrawn. No other will replace it, so send the final credit
-    // again.
+    // A buffer that was announced to the peer has been withdrawn, and no other buffer will replace it. So send the
+    // final credit again.
     if (state_ == State::flushing && !receives_.credit_in_flight()) receives_.on_credit_lost();
   }
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
@@ -410,14 +413,14 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (state_ == State::dead) return true;
   if (sample.acked_packets > packets_before) {
     batch_->has_acks = true;
-    if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
+    if (sample.acked_bytes > bytes_before) [[likely]]  // an acknowledged size probe is not progress
       sent_.on_progress(now);
     sample.hops = frame.hops;
     if (config_->check_peer) sample.endpoint_delay = Nanos(0);
     if (config_->ecn)
       count_marks(frame, sample.acked_packets - packets_before, sample.acked_bytes - bytes_before, sample);
   }
-  complete_sends(now);  // in order, after all ranges have been processed in descending order
+  complete_sends(now);  // messages complete in order, although an ACK's ranges are processed in descending order
   return true;
 }
 
@@ -427,15 +430,15 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   if (ecn_.awaits_test()) [[unlikely]]
     ecn_.on_acks(sent_, largest);
   // If a newer acknowledgement has already arrived, the counts of this one are outdated. `largest` is above
-  // largest_acked() if it belongs to a packet that asks for no acknowledgement.
+  // largest_acked() if it is the number of a packet that requests no acknowledgement.
   const EcnFeedback::Acknowledged acked{newly_acked, newly_acked_bytes, largest, sent_.next_number()};
   if (largest == sent_.largest_acked() || (config_->check_peer && largest > sent_.largest_acked()))
     stats_.ce_packets += ecn_.on_counts(frame.ecn, acked, config_->check_peer, sample);
   else if (config_->check_peer)
     stats_.ce_packets += ecn_.on_older(acked, sample);
-  // A peer may hide marks, or pretend that the path carries none. Then only losses would show its queue, much later
-  // than marks show it to others. So a long round trip, which the peer cannot hide, counts as a mark instead. The time
-  // to wake up a sleeping thread is not a queue.
+  // A peer may hide marks, or pretend that the path carries none. Then only losses would show the queue of this
+  // connection, much later than marks show queues to other connections. So a long round trip, which the peer cannot
+  // hide, counts as a mark instead. The time to wake up a sleeping thread is not time in a queue.
   if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
     return;
   const Nanos least = sent_.rtt().minimum();
@@ -445,10 +448,10 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   }
 }
 
-// An honest peer never acknowledges a packet that it cannot have received. A peer that does would get more and more, at
-// the expense of all others on its path.
+// An honest peer never acknowledges a packet that it cannot have received. A peer that does so would get more and more
+// bandwidth, at the expense of all other connections on its path.
 void Connection::on_violation(Nanos now) {
-  if (state_ == State::draining) return;  // it is already ending
+  if (state_ == State::draining) return;  // the connection is already ending
   ++links_->stats->violations;
   if (links_->violators != nullptr) links_->violators->add(remote_, now);
   end(Status::violation, wire::CloseReason::violation, now);
@@ -516,7 +519,8 @@ void Connection::end_of_batch(Nanos now) {
   // Spurious losses are undone before new ones are detected.
   if (sent_.undo_losses()) controller_.on_spurious_congestion(now);
   const bool persistent = detect_losses(now, sample.ce_packets);
-  // CE marks that come with persistent congestion belong to the same episode: the window is at its minimum already.
+  // CE marks that arrive together with persistent congestion belong to the same event, which has already reduced the
+  // window to its minimum.
   if (sample.ce_packets > 0 && sent_.responds_to(batch->largest_acked) && !persistent) {
     sent_.begin_recovery();
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
@@ -565,7 +569,8 @@ void Connection::update_pacing() {
                                            static_cast<double>(std::max<std::int64_t>(rtt.smoothed().count, 1))));
   const bool at_most = !config_->max_rate.is_zero() && (rate.is_zero() || config_->max_rate < rate);
   if (at_most) rate = config_->max_rate;
-  // The window counts UDP payload bytes; max_rate, and the rate of a rate-based algorithm, count bytes on the wire.
+  // A rate computed from the window counts UDP payload bytes. max_rate, and the rate of a rate-based algorithm, count
+  // bytes on the wire.
   const bool of_wire = at_most || controller_.algorithm().capabilities.rate_based;
   paced_overhead_ = of_wire ? links_->limits.overhead_bytes : 0;
   const Nanos quantum =
@@ -669,8 +674,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 
   Draft draft{.writer = wire::Writer(buffer.first(most))};
   wire::Header header = next_header();
-  // ACCEPT comes first, because a client ignores everything before it. CLOSE comes after an ACK with everything
-  // received so far: later data is refused.
+  // ACCEPT comes first, because a client ignores everything before it. CLOSE comes after an ACK that covers all packets
+  // received so far, because data that arrives later is refused.
   const bool closes = due_.close;
   write_control(draft, with_data);
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
@@ -683,8 +688,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
   if (eliciting) {
     const bool more = has_data();
-    // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent. Nor can a
-    // peer wait that must prove its address first, see room().
+    // With a window below two packets, the peer would delay its acknowledgement to wait for a packet that cannot be
+    // sent. The same can happen before the peer's address is proven, see room().
     if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_ || needs_ack_now())
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
@@ -707,14 +712,15 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (draft.retransmission) ++stats_.retransmitted_packets;
   finish(draft, header, buffer, packet, greets);
   packet.ecn = config_->ecn && ecn_.is_used() && eliciting ? Ecn::ect0 : Ecn::not_ect;
-  // The ECN field is not sealed: an attacker on the path could make the owner of a key look like a violator.
+  // Sealed connections are not tested, because the ECN field is not sealed. An attacker on the path could change it and
+  // so make an honest peer with the key look like a violator.
   if (packet.ecn != Ecn::not_ect && config_->check_peer && !is_sealed_ && with_data && links_->random != nullptr &&
       ecn_.is_test(header.packet_number, sent_, *links_->random))
     packet.ecn = Ecn::ce;
   return Blocked::no;
 }
 
-// The acknowledgement delay that a checked peer reports is not used, so an acknowledgement must not wait for the next
+// The acknowledgement delay that a checked peer reports is not used. So an acknowledgement must not wait for the next
 // packets of a slow flow.
 bool Connection::needs_ack_now() const {
   return config_->check_peer && controller_.algorithm().capabilities.by_delay &&
@@ -722,7 +728,7 @@ bool Connection::needs_ack_now() const {
              controller_.output().cwnd_bytes * (config_->max_ack_delay / 4).seconds();
 }
 
-// Only in the middle of a flight and of a message, so that later packets reveal the loss at once.
+// A packet is only withheld in the middle of a flight and of a message, so that later packets reveal the loss at once.
 bool Connection::may_withhold() const {
   constexpr Bytes packets_behind = 4;
   return config_->check_peer && state_ == State::open && is_proven_ && sent_.in_flight_packets() > 0 &&
@@ -738,7 +744,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   PacketSeal::Epoch epoch;
   if (!greeting)
     epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
-  // An end that only sends acknowledgements is not acknowledged unless it asks.
+  // A new epoch requires an acknowledgement. The peer does not acknowledge pure acknowledgements, so send a PING.
   if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
     due_.ping = true;
   header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
@@ -759,7 +765,8 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
 }
 
 std::size_t Connection::room_unproven() const {
-  // Control frames are written without checking the room; ACK and DATA check it themselves.
+  // Control frames are written without a check for room, so the packet must have room for all of them. ACK and DATA
+  // check for room themselves.
   constexpr std::size_t control =
       wire::kHeaderBytes + wire::kCreditFrameBytes + wire::kPingFrameBytes + wire::kCloseFrameBytes;
   const std::size_t accept = wire::kAcceptFrameBytes + (!is_sealed_ ? 0 : wire::kKeyFrameBytes);
@@ -801,8 +808,8 @@ Connection::Blocked Connection::gate_blocked(Nanos now) {
 Connection::Blocked Connection::window_blocked(Nanos now) {
   const Bytes in_flight = sent_.in_flight();
   double window = controller_.output().cwnd_bytes;
-  // The window of a rate-based algorithm is an upper bound of several round trips; late packets are in flight in
-  // addition.
+  // The window of a rate-based algorithm is only an upper bound of several round trips of data. Packets that are late
+  // because of reordering are in flight in addition.
   if (sent_.reordering_window() > Nanos(0) && controller_.algorithm().capabilities.rate_based) [[unlikely]]
     window += static_cast<double>(controller_.output().pacing_rate.bytes_in(sent_.reordering_window()));
   const bool full = static_cast<double>(in_flight + max_packet_) > window;
@@ -822,8 +829,8 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
   return Blocked::no;
 }
 
-// As TCP defers data that segmentation offload could send at once. Acknowledgements then arrive in larger steps, too,
-// because a receiver acknowledges a received batch at once.
+// TCP similarly defers data that segmentation offload could send at once. Acknowledgements then also arrive in larger
+// steps, because the receiver acknowledges a received batch at once.
 bool Connection::gathers(Bytes room) {
   if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= room) return false;
   const double paced = pacer_.rate().is_zero() ? 0
@@ -843,7 +850,7 @@ void Connection::repeat_close(Nanos now) {
 }
 
 void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now) {
-  // Before the peer's address is proven, a packet may be short.
+  // Before the peer's address is proven, the packet may be too short for an ACK.
   constexpr std::size_t least = wire::kAckFrameBytes + wire::kAckCreditBytes;
   if (writer.room() < least + room_behind) return;
   wire::AckFrame frame;
@@ -852,15 +859,16 @@ void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool w
   frame.range_count = static_cast<std::uint32_t>(std::min<std::size_t>(frame.range_count, ranges));
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
-  // Credit in an ACK is sent unreliably, but a loss never leaves the sender waiting for ever:
-  // - An ACK is written only if eliciting packets have arrived since the last one. They stay in flight at the sender
-  //   until it receives this ACK or a later one, which has at least as much credit. If it receives neither, its probe
-  //   timeout sends a packet that elicits another ACK.
-  // - Credit for buffers posted after the last ACK is sent in a CREDIT frame, which is repeated until acknowledged, as
-  //   soon as the earlier credit is used up or half of the buffers are new.
-  // - Lastly, a sender with a message, no credit and nothing in flight sends a PING every second.
+  // Credit in an ACK is sent unreliably, but a lost ACK never leaves the sender waiting for ever:
+  // - An ACK is written only if eliciting packets have arrived since the last ACK. These packets stay in flight at the
+  //   sender until it receives this ACK or a later one, which has at least as much credit. If it receives neither, its
+  //   probe timeout sends a packet that elicits another ACK.
+  // - Credit for buffers posted after the last ACK is sent in a CREDIT frame as soon as the earlier credit is used up
+  //   or half of the buffers are new. The CREDIT frame is repeated until acknowledged.
+  // - A sender that has a message, no credit and nothing in flight sends a PING every second.
   //
-  // Credit is left out if the peer certainly knows it, as in the middle of a long message; an earlier ACK is no proof.
+  // The ACK contains no credit if the peer certainly knows the current credit, for example in the middle of a long
+  // message. An earlier ACK with this credit is no proof, because it may be lost.
   if (acks_carry_credit()) {
     frame.has_credit = !receives_.credit_known();
     frame.credit = static_cast<std::uint32_t>(receives_.posted());
@@ -893,8 +901,8 @@ void Connection::write_control(Draft& draft, bool with_data) {
     due_.accept = false;
     receives_.on_told_in_greeting();
   }
-  // Credit that is not urgent waits for a packet with data, because it would need an acknowledgement of its own. An ACK
-  // carries it for free, see write_ack().
+  // Credit that is not urgent waits for a packet with data, because a packet with credit alone would need its own
+  // acknowledgement. If an ACK is due, it carries the credit instead, see write_ack().
   const bool ack_takes_it = received_.owes_ack() && acks_carry_credit();
   if (may_send_messages() && !ack_takes_it && (credit_urgent() || (receives_.credit_due() && with_data))) {
     const bool final = state_ == State::flushing;
@@ -914,14 +922,14 @@ void Connection::write_close(Draft& draft) {
   carry(draft, {.kind = ChunkKind::close});
   due_.close = false;
   end_told_ = aborted_;
-  if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // its slot is free once this packet has been sent
+  if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // the slot is free once this packet has been sent
 }
 
 void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (sent_.end_idle(*config_, now)) [[unlikely]] {
     controller_.on_idle_restart(now);
     update_pacing();
-    ack_ratio_flags_ = 0;  // because the window is smaller now
+    ack_ratio_flags_ = 0;  // the restart after an idle period has reduced the window
   }
   fill_data(draft, packet);
   const std::uint32_t kept_from = links_->limits.keeps_payload_from;
@@ -934,7 +942,8 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (job_ != kNoJob) links_->jobs[job_].on_send(now);
 }
 
-// A message is not cut into pieces shorter than this, but a whole message (or rest) that short may fill up the packet.
+// A message is not cut into pieces shorter than smallest_piece. But a shorter message, or the rest of a message, may
+// fill up the packet.
 bool Connection::has_room_for_data(std::size_t room) const {
   constexpr std::size_t smallest_piece = 64;
   if (room >= wire::kDataFrameBytes + smallest_piece) return true;
@@ -974,16 +983,16 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     else
       writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
-    // After many unanswered probes a packet carries only one of the pieces that seem lost: the peer may refuse one of
-    // them, and with it the whole packet.
+    // After many unanswered probes a packet contains only one of the pieces that seem lost. The peer may refuse one of
+    // the pieces, and with it the whole packet.
     if (draft.retransmission && sends_.has_lost() && sent_.probe_timeouts() >= kProbesInVain) return;
   }
 }
 
 void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now) {
   header.flags |= ack_ratio_flags_;
-  // A late poll may make up for the pacing delay that it caused, at most one round trip. Otherwise a window whose
-  // pacing rate is below window / RTT would never be filled, and so would not grow at any gain.
+  // A late poll may make up for the pacing delay that it caused, by at most one round trip. Without this, a window
+  // whose pacing rate falls below window / RTT would never be filled, and would not grow at any gain.
   pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
   if (job_ == kNoJob) return;
   JobState& job = links_->jobs[job_];

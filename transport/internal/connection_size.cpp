@@ -1,12 +1,13 @@
-// The packet size of connections (see path_mtu.h): when a path is suspected of dropping long packets, how it is tested,
-// and how a connection continues with another size.
+// The packet size of connections (see path_mtu.h): when a path is suspected of dropping long packets, how the path is
+// tested, and how a connection continues with another packet size.
 #include <algorithm>
 
 #include "mltcp/transport/internal/connection.h"
 
 namespace mltcp::transport {
 
-// Consecutive timeouts also come from outages, and from many senders that share a short queue, so they must last.
+// Outages, and many senders that share a short queue, cause consecutive timeouts as well. So the size is suspected only
+// if the timeouts last for some time.
 bool Connection::suspects_size(Nanos now) {
   if (!may_send_messages() || !is_proven_) return false;
   if (!mtu_.is_suspect()) {
@@ -16,8 +17,8 @@ bool Connection::suspects_size(Nanos now) {
   return suspect_size();
 }
 
-// Many long packets have been lost in a row while short ones arrive. A full queue with room for short packets only has
-// the same effect, but not for long.
+// Many long packets have been lost in a row while short packets arrive. A full queue that has room only for short
+// packets has the same effect, but not for long.
 void Connection::check_size(Nanos now) {
   if (mtu_.is_suspect() || !may_send_messages() || !is_proven_) return;
   if (!sent_.long_lost_noted()) {
@@ -31,7 +32,7 @@ void Connection::check_size(Nanos now) {
 Nanos Connection::patience_with_size() const { return std::min(kSuspiciousSilence, config_->give_up_after / 4); }
 
 bool Connection::suspect_size() {
-  // Packets that arrived before say nothing about the path now.
+  // Packets that arrived before the suspicion do not show what the path carries now.
   if (!mtu_.is_suspect()) sent_.set_longest_acked(0);
   const bool suspects = mtu_.suspect();
   on_size_verdict(PathMtu::Verdict::nothing);
@@ -52,7 +53,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
   if (shorter) {
     ++links_->stats->black_holes;
     sent_.forgive_losses(max_packet_, losses, [this](const Chunk& chunk) { requeue(chunk); });
-    // The controller's state belongs to another path, or to a window of which nothing arrived.
+    // The controller's state is that of another path, or of a window of packets that were all lost.
     controller_ = cc::Controller(controller_.algorithm(), path());
     ack_ratio_flags_ = 0;
     if (begins_least_) begin_with_least(heard_);
@@ -66,7 +67,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
 bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (sent_.full(*config_)) sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
   const std::uint32_t size = mtu_.next_probe();
-  if (size == 0) return false;  // the packet removed to make room was the last probe needed
+  if (size == 0) return false;  // the record that make_room() removed was the last probe needed
   if (sent_.skip_is_due()) sent_.skip_number(*links_->random);
   Draft draft{.writer = wire::Writer(buffer.first(size))};
   draft.writer.padding(static_cast<std::uint16_t>(draft.writer.room() - wire::kPaddingFrameBytes));
@@ -76,7 +77,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   ++links_->stats->size_probes_sent;
   wire::Header header = next_header();
   header.flags |= wire::ack_now;
-  // It replaces a packet that a probe timeout asks for.
+  // The size probe counts as one of the packets that a probe timeout requires.
   if (sent_.probing()) sent_.on_probe_sent();
   sent_.on_sent(0, draft.chunks, now);
   header.span = sent_.span();

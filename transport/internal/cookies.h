@@ -1,8 +1,10 @@
-// Cookies: a shard that stores nothing about a CONNECT sends one in RETRY. A peer that returns it has received it at
-// the address from which it connects (like SYN cookies, RFC 4987 section 3.6, and the Retry of RFC 9000 section 8.1.2).
-// A cookie is a keyed hash of the peer's address, id and further fields. Each time slot has a random key of its own;
-// cookies of the previous slot are accepted, too. Each cookie is valid for one connection: a peer that returns a used
-// cookie, or has lost the connection opened with it, gets another one.
+// Cookies prove that a peer receives packets at its address. Instead of storing a CONNECT, a shard may answer with
+// RETRY, which contains a cookie. A peer that returns the cookie has received it at the address from which it connects.
+// SYN cookies (RFC 4987 section 3.6) and the Retry packet of QUIC (RFC 9000 section 8.1.2) work in the same way.
+//
+// A cookie is a keyed hash of the peer's address, the peer's connection id and further fields. Each time slot has its
+// own random key. Cookies of the previous slot are also accepted. Each cookie is valid for one connection: a peer that
+// returns a used cookie gets a new one.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +23,7 @@
 
 namespace mltcp::transport {
 
-/// A connection of a peer: the peer's address, and the peer's id of the connection.
+/// Identifies a connection by the peer's address and the peer's id of the connection.
 struct PeerKey {
   Address remote;
   std::uint32_t connection = 0;
@@ -36,7 +38,7 @@ struct PeerKey {
   }
 };
 
-/// Keyed, because peers choose their ids: they cannot choose ids that share a bucket.
+/// A keyed hash. Peers choose their ids, but cannot choose ids that share a bucket.
 struct PeerKeyHash {
   SipKey key{};
   std::size_t operator()(const PeerKey& peer) const noexcept { return siphash(key, peer.bytes()); }
@@ -46,7 +48,8 @@ class Cookies {
  public:
   static constexpr Nanos kSlotLength{10'000'000'000};
 
-  /// `used`: about how many used cookies are remembered. The memory is allocated at the first use.
+  /// `used` is the approximate number of used cookies that are remembered. The first call of use() allocates their
+  /// memory.
   explicit Cookies(std::uint32_t used) : used_count_(used) {}
 
   [[nodiscard]] std::uint64_t make(const PeerKey& peer, std::uint64_t tag, ShardRandom& random, Nanos now) {
@@ -57,7 +60,7 @@ class Cookies {
     return cookie;
   }
   enum class Worth : std::uint8_t {
-    nothing,  ///< not made for this peer, or too long ago
+    nothing,  ///< not made for this peer, or expired
     used,
     proof,
   };
@@ -68,7 +71,7 @@ class Cookies {
       for (std::int64_t which = 0; which < kOfEach; ++which) {
         const std::uint64_t made = hash(peer, tag, slot, which);
         if (cookie == made) return is_used(made) ? Worth::used : Worth::proof;
-        if (!is_used(made)) break;  // no later cookie was given out
+        if (!is_used(made)) break;  // later cookies of this slot have not been given out
       }
     return Worth::nothing;
   }
@@ -80,14 +83,14 @@ class Cookies {
   }
 
  private:
-  static constexpr std::int64_t kOfEach = 4;  ///< cookies of a peer's connection in a slot
-  /// The cookies used last come first. Nobody can choose a cookie's bucket. 0 is no cookie.
+  static constexpr std::int64_t kOfEach = 4;  ///< maximum number of cookies for a peer's connection in one slot
+  /// The latest used cookies, newest first. 0 marks an empty entry. No peer can choose its cookie's bucket.
   using Bucket = std::array<std::uint64_t, 8>;
 
   [[nodiscard]] bool is_used(std::uint64_t cookie) const {
     return !used_.empty() && std::ranges::count(used_[cookie & (used_.size() - 1)], cookie) > 0;
   }
-  /// Draws the keys of the slots that have begun. Keys of slots without a request are never drawn.
+  /// Draws the keys for the current and the previous slot. A slot without any request gets no key.
   void turn(ShardRandom& random, Nanos now) {
     const std::int64_t slot = now.count / kSlotLength.count;
     if (slot == slot_) return;
@@ -107,7 +110,7 @@ class Cookies {
   }
 
   std::array<SipKey, 2> keys_{};
-  std::int64_t slot_ = -1;  ///< slot of the keys; -1: no keys yet
+  std::int64_t slot_ = -1;  ///< number of the current slot; -1 if no keys have been drawn
   std::uint32_t used_count_;
   std::vector<Bucket> used_;
 };

@@ -1,17 +1,23 @@
-// Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
-// (RFC 9000 section 13.4.2). If the counts show that the field is rewritten, ECN is not used for a while and then tried
-// again, after a longer pause each time. So a single packet changed on its way does not turn ECN off for good.
+// Validates ECN on the path, and finds how many sent packets arrived marked from the counts that the peer sends back
+// (RFC 9000 section 13.4.2). If the counts show that the path rewrites the ECN field, ECN is not used for a while and
+// then tried again. Each pause is longer than the previous one. So a single packet changed on its way does not turn ECN
+// off for good.
 //
-// On request it also detects hidden marks: a peer may hide them to be sent more, or a path may clear them. ECN then
-// counts as not working. The test: once in some hundred packets, at random, this end sends a run of packets already
-// marked, as if a congested link had marked them; the peer cannot tell them from others. (RFC 3168 section 18.1 relies
-// on the network for this; draft-moncaster-tcpm-rcv-cheat tests whether losses are reported.) A peer has counted the
-// packets that it acknowledges. So from the last acknowledgement before the run on, the count of marks must grow by at
-// least the number of packets of the run that have been acknowledged. Most tests have one or two packets, and some have
-// as many as a queue may mark in a round trip. So a peer fails some of the tests if it hides a share of the marks, all
-// but the first mark of an acknowledgement, or marks that follow many others. It also fails if it reports marked
-// packets as lost: then too many of the tests' first packets are lost. Congestion control does not see the marks made
-// by this end. It computes marked bytes from the counts of packets, because only these are tested.
+// On request this class also detects hidden marks. A peer may hide marks to receive data faster, or a path may clear
+// them. ECN then counts as not working. For a test, this end sends a run of packets that are already marked, as if a
+// congested link had marked them. A run begins at random, once in some hundred packets. The peer cannot distinguish
+// these packets from others. By the time the peer acknowledges a packet, it has counted the packet's mark. So after the
+// last acknowledgement before the run, the count of marks must grow by at least the number of packets of the run that
+// have been acknowledged.
+//
+// Most tests have one or two packets, and some have as many as a queue may mark in a round trip. So a peer fails some
+// of the tests if it hides a share of the marks, all marks of an acknowledgement except the first, or marks that follow
+// many others. It also fails if it reports marked packets as lost, because too many of the tests' first packets are
+// then lost. Congestion control does not see the marks made by this end. Marked bytes are computed from the counts of
+// packets, because only these counts are tested.
+//
+// RFC 3168 section 18.1 leaves such tests to the network. draft-moncaster-tcpm-rcv-cheat tests whether losses are
+// reported.
 #pragma once
 
 #include <algorithm>
@@ -28,24 +34,25 @@ namespace mltcp::transport {
 
 class EcnFeedback {
  public:
-  static constexpr std::uint32_t kFirstPause = 1024;  ///< packets acknowledged until ECN is tried again
-  static constexpr std::uint8_t kMaxDoublings = 6;    ///< of kFirstPause
+  /// Acknowledged packets until ECN is tried again for the first time.
+  static constexpr std::uint32_t kFirstPause = 1024;
+  static constexpr std::uint8_t kMaxDoublings = 6;  ///< maximum number of times that kFirstPause is doubled
 
-  /// Whether ECN works, as far as known.
+  /// Returns whether ECN works, as far as known.
   [[nodiscard]] bool works() const { return state_ == State::works; }
-  /// Whether packets must be sent ECN-capable: ECN works, or is being tried again.
+  /// Returns whether packets must be sent ECN-capable, because ECN works or is being tried again.
   [[nodiscard]] bool is_used() const { return state_ != State::off; }
 
   /// The packets that an acknowledgement newly acknowledges.
   struct Acknowledged {
     std::uint32_t packets = 0;
     Bytes bytes = 0;
-    std::uint64_t largest = 0;      ///< number that it acknowledges
+    std::uint64_t largest = 0;      ///< highest packet number in the acknowledgement
     std::uint64_t next_number = 0;  ///< number of the next packet to be sent
   };
 
-  /// Takes the counts of an acknowledgement. Adds the marks to `sample` and returns the number of marked packets.
-  /// `checked`: the peer's count of marked bytes is not used.
+  /// Processes the counts of an acknowledgement. Adds the marks to `sample` and returns the number of marked packets.
+  /// If `checked`, does not use the peer's count of marked bytes.
   std::uint32_t on_counts(const wire::EcnCounts& counts, const Acknowledged& acked, bool checked,
                           cc::AckSample& sample) {
     const std::uint32_t ect0 = counts.ect0_packets - std::exchange(ect0_packets_, counts.ect0_packets);
@@ -71,11 +78,13 @@ class EcnFeedback {
     sample.ce_bytes = std::min(sample.ce_bytes + (ce == 0 ? 0 : ce_bytes), sample.acked_bytes);
     return ce;
   }
-  /// The same for an acknowledgement of a checked peer whose counts are too old to be used: adds the marks that other
-  /// acknowledgements counted early, for packets that this one acknowledges.
+  /// Like on_counts(), for an acknowledgement of a checked peer whose counts are too old to be used. Some marks may
+  /// have been counted before their packets were acknowledged. Adds these marks if this acknowledgement covers the
+  /// packets.
   std::uint32_t on_older(const Acknowledged& acked, cc::AckSample& sample) { return add_marks(0, acked, sample); }
 
-  /// While ECN does not work: the average round-trip time, including the peer's own delay, which it may overstate.
+  /// Adds the round-trip time `latest` to the average and returns the average. Used while ECN does not work. Includes
+  /// the peer's own delay, because the peer may overstate that delay.
   Nanos average_round_trip(Nanos latest) {
     const Nanos before(round_trip_ == 0 ? latest.count : round_trip_);
     round_trip_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>((7 * before.count + latest.count) / 8, 1, ~0U));
@@ -85,14 +94,16 @@ class EcnFeedback {
   // Tests of the peer.
 
   static constexpr std::uint32_t kMinBetweenTests = 128;
-  static constexpr std::uint32_t kBetweenTests = 512;  ///< plus 0 up to this many packets, evenly distributed
-  static constexpr int kMaxTestedLog2 = 8;             ///< log2 of the longest test; each step is half as likely
-  static constexpr std::uint8_t kMaxMissed = 2;        ///< failed tests; a single one may be an unforeseen accident
-  static constexpr std::uint8_t kTestsJudged = 15;     ///< tests over which lost first packets are counted
-  static constexpr std::uint8_t kMaxLost = 4;          ///< maximum lost first packets in kTestsJudged tests
+  static constexpr std::uint32_t kBetweenTests = 512;  ///< a random number below this is added to kMinBetweenTests
+  /// Log2 of the longest test; each power of two is half as likely as the previous one.
+  static constexpr int kMaxTestedLog2 = 8;
+  /// Failed tests after which ECN counts as not working; a single failure may be an accident.
+  static constexpr std::uint8_t kMaxMissed = 2;
+  static constexpr std::uint8_t kTestsJudged = 15;  ///< number of tests over which lost first packets are counted
+  static constexpr std::uint8_t kMaxLost = 4;       ///< maximum number of lost first packets in kTestsJudged tests
 
-  /// Whether the packet is sent marked. Call for each packet that may be marked. `sent` has records of all packets
-  /// before.
+  /// Returns whether the packet must be sent marked. Call this function for each packet that may be marked. `sent` has
+  /// the records of all earlier packets.
   template <typename Sent>
   bool is_test(std::uint64_t number, const Sent& sent, ShardRandom& random) {
     if (run_left_ == 0) {
@@ -107,7 +118,7 @@ class EcnFeedback {
       is_acked_ = false;
       is_first_settled_ = false;
     }
-    // Packets in between that ask for no acknowledgement do no harm.
+    // A run may be interrupted by a few packets that request no acknowledgement, but not by other unmarked packets.
     for (std::uint64_t end = oldest_ + length_; end < number; ++end) {
       if (number - end <= kMinBetweenTests && !sent.is_in_flight(end) && !sent.is_acked(end)) continue;
       run_left_ = 0;
@@ -118,9 +129,9 @@ class EcnFeedback {
     return true;
   }
   [[nodiscard]] bool awaits_test() const { return length_ > 0 || owed_ > 0 || run_left_ > 0; }
-  /// An acknowledgement has arrived. Call before on_counts(), which is not called for older acknowledgements. `sent`
-  /// has the state of each packet. Because an acknowledgement has limited room, marks may be counted before their
-  /// packets are acknowledged, but not before `largest` is at least as high.
+  /// Processes the arrival of an acknowledgement. Call this function before on_counts(), which is not called for older
+  /// acknowledgements. `sent` has the state of each packet. An acknowledgement has limited room, so the peer may count
+  /// marks before it acknowledges their packets. These packets have numbers up to `largest`.
   template <typename Sent>
   void on_acks(const Sent& sent, std::uint64_t largest) {
     if (!is_acked_) {
@@ -146,12 +157,14 @@ class EcnFeedback {
  private:
   enum class State : std::uint8_t {
     works,
-    off,     ///< not used for left_ more packets
-    begins,  ///< packets from oldest_ on are ECN-capable; none of them has been acknowledged
-    tried,   ///< some are acknowledged; works once one from the new oldest_ on is, and all are counted
+    off,     ///< not used until left_ more packets are acknowledged
+    begins,  ///< packets from oldest_ on are ECN-capable; none of them has been acknowledged yet
+    /// Some ECN-capable packets are acknowledged; ECN works once a packet from the new oldest_ on is acknowledged.
+    tried,
   };
 
-  /// At most as many bytes as are acknowledged count as marked; excess marks count for the bytes acknowledged next.
+  /// Adds `ce` marks to `sample`. The number of bytes that count as marked is at most the number of acknowledged bytes.
+  /// Excess marks count for the bytes that are acknowledged next.
   std::uint32_t add_marks(std::uint32_t ce, const Acknowledged& acked, cc::AckSample& sample) {
     if (ce == 0 && early_marks_ == 0) [[likely]]
       return 0;
@@ -173,7 +186,8 @@ class EcnFeedback {
     left_ = pause();
     if (failures_ < kMaxDoublings) ++failures_;
   }
-  /// ECN has worked for `packets` more packets. After as many as a pause would last, one failure is forgotten.
+  /// Counts `packets` more packets for which ECN has worked. Forgets one failure after as many packets as a pause
+  /// lasts.
   void recover(std::uint32_t packets) {
     left_ -= std::min(left_, packets);
     if (left_ > 0) return;
@@ -183,7 +197,7 @@ class EcnFeedback {
     }
     left_ = pause();
   }
-  /// Whether the counts of this acknowledgement are used.
+  /// Returns whether to use the counts of an acknowledgement that arrives while ECN is off or is being tried again.
   bool goes_on_trying(const Acknowledged& acked) {
     if (state_ == State::off) {
       left_ -= std::min(left_, acked.packets);
@@ -193,7 +207,7 @@ class EcnFeedback {
       return false;
     }
     if (acked.largest < oldest_) return true;
-    // Packets sent before may still arrive late, but by less than a round trip.
+    // Packets sent before ECN was tried again may still arrive late, but by less than a round trip.
     if (state_ == State::begins) {
       state_ = State::tried;
       oldest_ = acked.next_number;
@@ -203,7 +217,7 @@ class EcnFeedback {
     }
     return true;
   }
-  /// Whether too many of the latest tests' first packets were lost, compared with all packets.
+  /// Returns whether too many first packets of the latest tests were lost, compared with the loss of all packets.
   template <typename Sent>
   bool are_marked_lost(bool is_lost, const Sent& sent) {
     if (is_lost && lost_ < kTestsJudged) ++lost_;
@@ -211,12 +225,12 @@ class EcnFeedback {
     const bool too_many =
         is_lost && lost_ > kMaxLost && lost_ * sent.packets_sent() > 2U * tests_ * sent.lost_packets();
     if (too_many || tests_ == kTestsJudged) {
-      lost_ = too_many ? kMaxLost : 0;  // after a failure, one more is one too many
+      lost_ = too_many ? kMaxLost : 0;  // after a failure, the next lost first packet is one too many again
       tests_ = 0;
     }
     return too_many;
   }
-  /// Subtracts the marks made by this end from `ce`. False if ECN no longer counts as working.
+  /// Subtracts the marks made by this end from `ce`. Returns false if ECN no longer counts as working.
   bool judge_test(std::uint32_t& ce) {
     const auto own = static_cast<std::uint16_t>(std::min<std::uint32_t>(ce, own_));
     own_ = static_cast<std::uint16_t>(own_ - own);
@@ -233,19 +247,21 @@ class EcnFeedback {
   std::uint32_t ect0_packets_ = 0;
   std::uint32_t ce_packets_ = 0;
   std::uint32_t ce_bytes_ = 0;
-  std::uint32_t left_ = 0;        ///< packets to be acknowledged until ECN is tried again, or a failure is forgotten
-  std::uint64_t oldest_ = 0;      ///< the oldest packet of the test that is in flight; if not works(): see State
-  std::uint32_t round_trip_ = 0;  ///< see average_round_trip(); 0: none yet
-  std::uint32_t base_ = 0;        ///< marks counted by the last acknowledgement before that of a packet of the test
-  std::uint16_t until_test_ = 0;  ///< packets until the next test; 0: not drawn yet
-  std::uint16_t run_left_ = 0;    ///< packets of the test to be sent
-  std::uint16_t length_ = 0;      ///< packet numbers from oldest_ to the last one sent
+  /// Packets to be acknowledged until ECN is tried again, or until a failure is forgotten.
+  std::uint32_t left_ = 0;
+  std::uint64_t oldest_ = 0;      ///< oldest packet of the test that is in flight; see State if ECN does not work
+  std::uint32_t round_trip_ = 0;  ///< see average_round_trip(), nanoseconds; 0 if there is no sample
+  std::uint32_t base_ = 0;        ///< the peer's count of marks before it acknowledged any packet of the test
+  std::uint16_t until_test_ = 0;  ///< packets until the next test; 0 if not drawn yet
+  std::uint16_t run_left_ = 0;    ///< packets of the test that are still to be sent
+  std::uint16_t length_ = 0;      ///< number of packet numbers from oldest_ to the last sent packet of the test
   std::uint16_t settled_ = 0;     ///< packets of the test before oldest_ that have been acknowledged
-  std::uint16_t owed_ = 0;        ///< acknowledged packets of the test in all: the peer must count as many marks
-  std::uint16_t own_ = 0;         ///< of those, how many must still be subtracted from the peer's count
+  std::uint16_t owed_ = 0;        ///< all acknowledged packets of the test; the peer must have counted as many marks
+  /// Marks of acknowledged test packets that must still be subtracted from the peer's count.
+  std::uint16_t own_ = 0;
   std::uint8_t early_marks_ = 0;  ///< marks counted by a checked peer for packets not acknowledged yet
   std::uint8_t tests_ : 4 = 0;    ///< tests judged since the last reset, up to kTestsJudged
-  std::uint8_t lost_ : 4 = 0;     ///< of those, tests whose first packet was lost
+  std::uint8_t lost_ : 4 = 0;     ///< number of tests whose first packet was lost
   State state_ : 2 = State::works;
   bool is_first_settled_ : 1 = false;  ///< the first packet of the test is acknowledged, or lost
   std::uint8_t missed_ : 2 = 0;

@@ -1,4 +1,4 @@
-// Rare paths of the message receiver (see message_receiver.h).
+// Rarely used functions of MessageReceiver (see message_receiver.h).
 #include "mltcp/transport/internal/message_receiver.h"
 
 namespace mltcp::transport {

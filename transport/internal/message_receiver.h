@@ -1,8 +1,8 @@
-// The receive side of a connection's messages: the buffers posted by the program, what has arrived in each, and the
-// credit granted to the peer for them. The n-th message is written to the n-th buffer.
+// The receive side of a connection's messages: the buffers that the program has posted, what has arrived in each
+// buffer, and the credit granted to the peer. The n-th message is written to the n-th buffer.
 //
-// Credit is the number of buffers posted since the connection began. It is sent in acknowledgements where possible,
-// otherwise in CREDIT frames, which are repeated until acknowledged.
+// Credit is the number of buffers posted since the connection began. It is sent in acknowledgements where possible. If
+// not, it is sent in CREDIT frames, which are repeated until acknowledged.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace mltcp::transport {
 
-/// Memory for the holes of all messages of a shard; see ShardConfig::reassembly_bytes.
+/// The memory used for the holes in all messages of a shard, in bytes; see ShardConfig::reassembly_bytes.
 struct HoleLedger {
   std::uint64_t& used;
   Bytes limit;
@@ -27,44 +27,44 @@ struct HoleLedger {
 
 class MessageReceiver {
  public:
-  /// Holes of each message that the shard's ledger does not count.
+  /// Number of holes per message that the shard's ledger does not count.
   static constexpr std::size_t kOwnHoles = RangeSet::kFirstHoles;
-  /// Maximum number of ranges of a partly received message; data that would make more is refused.
+  /// Maximum number of ranges of a partly received message. Data that would create more ranges is refused.
   static constexpr std::size_t kMaxReassemblyRanges = 1024;
-  /// A peer that has been sending PINGs for this long is waiting for something.
+  /// A peer that has sent PINGs for this long is waiting for something.
   static constexpr Nanos kPatience{500'000'000};
 
-  // One cache line each, because there may be many.
+  // Each message occupies one cache line, because there may be many messages.
   struct alignas(64) Message {
-    std::byte* buffer = nullptr;  ///< null: the bytes are discarded
+    std::byte* buffer = nullptr;  ///< null if the bytes are discarded
     Bytes capacity = 0;
-    Bytes total = 0;  ///< its length in bytes, if total_known
+    Bytes total = 0;  ///< length of the message in bytes, if total_known
     std::uint64_t tag = 0;
     RangeSet received;
     bool total_known = false;
-    bool done = false;  ///< completed, whether whole or not
+    bool done = false;  ///< completed, with or without all of its bytes
   };
   static_assert(sizeof(Message) == 64);
 
-  /// Result of a DATA frame. Refused data must not be acknowledged: to the sender it is lost.
+  /// Result of a DATA frame. Refused data must not be acknowledged, so that the sender regards it as lost.
   enum class Taken : std::uint8_t {
     malformed,      ///< refused: invalid, or contradicts an earlier frame of the message
     beyond_credit,  ///< refused: no buffer is posted for it
-    no_room,        ///< refused: too many holes, in this message or in all of the shard
+    no_room,        ///< refused: too many holes in this message, or in all messages of the shard
     nothing_new,
     news,
-    oldest_whole,  ///< new data; the oldest message, and perhaps later ones, have completed
+    oldest_whole,  ///< new data; the oldest message, and perhaps later messages, have completed
   };
   [[nodiscard]] static bool refused(Taken taken) { return taken < Taken::nothing_new; }
 
   // Posted buffers.
 
-  /// Number of buffers posted and not completed, or completed out of order.
+  /// Returns the number of buffers that are not completed, or that completed out of order.
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
   [[nodiscard]] bool empty() const { return messages_.empty(); }
-  /// All messages with lower numbers are complete; the number of the oldest that is not.
+  /// Returns the number of the oldest message that is not complete. All messages with lower numbers are complete.
   [[nodiscard]] std::uint64_t whole() const { return messages_.begin(); }
-  /// The credit: number of buffers posted since the connection began.
+  /// Returns the credit, which is the number of buffers posted since the connection began.
   [[nodiscard]] std::uint64_t posted() const { return messages_.end(); }
   void post(std::byte* buffer, Bytes capacity, std::uint64_t tag) {
     Message& message = messages_.push_reused();
@@ -81,12 +81,12 @@ class MessageReceiver {
 
   // Received data.
 
-  /// Calls `completed(const Message&)` if the frame has completed its message.
+  /// Processes a DATA frame. Calls `completed(const Message&)` if the frame has completed its message.
   template <typename Completed>
   Taken on_data(const wire::DataFrame& frame, HoleLedger& holes, Completed completed) {
     const std::uint64_t number = wire::widen(frame.message, messages_.begin());
     if (number < messages_.begin())
-      return Taken::nothing_new;  // completed earlier; the peer has missed the acknowledgement
+      return Taken::nothing_new;  // completed earlier; the peer has not received the acknowledgement
     if (number >= messages_.end()) return Taken::beyond_credit;
     if (number + 1 == messages_.end()) credit_known_ = true;  // the peer has used the last buffer
     Message& message = messages_[number];
@@ -122,25 +122,25 @@ class MessageReceiver {
     credit_due_ = credit_due_ || advertised_ != messages_.end();
     return messages_.begin() != whole_before ? Taken::oldest_whole : Taken::news;
   }
-  /// The peer keeps sending PINGs, but no message although it has a buffer: its view of the credit may be out of date,
-  /// so send it again.
+  /// Processes a PING. If the peer has sent PINGs for kPatience but no message although it has a buffer, its view of
+  /// the credit may be out of date. The credit is then sent again.
   void on_question(Nanos now);
 
   // Credit.
 
   [[nodiscard]] bool credit_due() const { return credit_due_; }
-  /// Whether the peer certainly knows the current credit: it was sent reliably, or the peer has used it.
+  /// Returns whether the peer certainly knows the current credit: it was sent reliably, or the peer has used it.
   [[nodiscard]] bool credit_known() const { return credit_known_; }
-  /// Whether the final credit has been or is being sent.
+  /// Returns whether the final credit has been sent or is being sent.
   [[nodiscard]] bool final_told() const { return final_told_; }
-  /// Whether credit must not wait for a packet that can carry it: the peer has none left, or half of the buffers are
-  /// new.
+  /// Returns whether credit must be sent without waiting for a packet that can carry it. It is urgent if it was lost,
+  /// if the peer has no credit left, or if half of the buffers are new.
   [[nodiscard]] bool credit_urgent() const {
     if (!credit_due_) return false;
     const std::uint64_t news = messages_.end() - std::min(advertised_, messages_.end());
     return credit_lost_ || advertised_ <= messages_.begin() || news * 2 >= messages_.size();
   }
-  /// Credit was sent: in CONNECT or ACCEPT, in an ACK (unreliable), or in a CREDIT frame (reliable).
+  /// Records that credit was sent: in CONNECT or ACCEPT, in an ACK (unreliable), or in a CREDIT frame (reliable).
   void on_told_in_greeting() { advertised_ = messages_.end(); }
   void on_told_in_ack() {
     advertised_ = messages_.end();
@@ -153,9 +153,10 @@ class MessageReceiver {
     credit_in_flight_ = true;
   }
   void on_credit_acked() { credit_in_flight_ = false; }
-  /// Whether a CREDIT frame has been sent that is neither acknowledged nor lost.
+  /// Returns whether a CREDIT frame has been sent that is neither acknowledged nor lost.
   [[nodiscard]] bool credit_in_flight() const { return credit_in_flight_; }
-  /// A CREDIT frame was lost, or the peer shows that it knows nothing of it: what it knows is uncertain.
+  /// Makes the credit due again. Call this function if a CREDIT frame was lost, or if the peer shows that it does not
+  /// know the contents of the frame.
   void on_credit_lost() {
     credit_due_ = credit_lost_ = true;
     credit_known_ = false;
@@ -163,18 +164,19 @@ class MessageReceiver {
     credit_in_flight_ = false;
   }
 
-  // Local ends: deadlines and closed connections.
+  // Messages that this end finishes early, because of a deadline or a closed connection.
 
   [[nodiscard]] bool outstanding(std::uint64_t number) const {
     return number >= messages_.begin() && number < messages_.end() && !messages_[number].done;
   }
   [[nodiscard]] std::uint64_t tag(std::uint64_t number) const { return messages_[number].tag; }
-  /// Ends an outstanding message, but keeps its place in the ring, if it ends out of order.
+  /// Marks an outstanding message as ended. The message keeps its position in the ring if it ends out of order.
   const Message& finish(std::uint64_t number) {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Takes the buffer of an outstanding message of which nothing has arrived. False if something has arrived.
+  /// Removes the buffer of an outstanding message of which nothing has arrived, so that its data is discarded. Returns
+  /// false if something has arrived.
   bool discard(std::uint64_t number, std::uint64_t new_tag) {
     Message& message = messages_[number];
     if (!message.received.empty()) return false;
@@ -182,20 +184,20 @@ class MessageReceiver {
     message.tag = new_tag;
     return true;
   }
-  /// The end of the received bytes of the oldest message that is not whole.
+  /// Returns the offset after the last received byte of the oldest incomplete message; 0 if there is no such message.
   [[nodiscard]] Bytes end_of_oldest() const {
     return messages_.empty() ? 0 : messages_[messages_.begin()].received.back().end;
   }
-  /// The lowest number from which on no data has arrived for any message.
+  /// Returns the lowest message number such that no data has arrived for this message or any later one.
   [[nodiscard]] std::uint64_t untouched_from() const;
-  /// Removes the ended messages from `from` on, as if never posted; later ones move up, with their entries in
-  /// `deadlines`.
+  /// Removes the ended messages from `from` on, as if they had never been posted. Later messages move up, together with
+  /// their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     transport::close_up(messages_, from, deadlines.heap,
                         [&](std::uint64_t number) { return deadlines.of_receive(number); });
   }
-  /// Ends all messages as if never posted: late data for them is refused. Calls `ended(const Message&)` for each one
-  /// that was outstanding.
+  /// Ends all messages as if they had never been posted, so late data for them is refused. Calls `ended(const
+  /// Message&)` for each message that was outstanding.
   template <typename Ended>
   void end_all(HoleLedger holes, Ended ended) {
     for (std::uint64_t number = messages_.begin(); number != messages_.end(); ++number) {
@@ -209,20 +211,21 @@ class MessageReceiver {
   void prefetch() const { messages_.prefetch(); }
 
  private:
-  // Two contradicting ends of one message: either may be forged, so neither is used, and the message is received anew.
-  // The sender retransmits what is not acknowledged, and finally the whole message if the receiver does not report it.
+  // Forgets the received bytes of a message whose frames contradict each other about its end. Each frame may be forged,
+  // so the message is received again. The sender retransmits data that is not acknowledged. It finally retransmits the
+  // whole message if the receiver does not report the message as whole.
   static void forget(Message& message, HoleLedger& holes) {
     release(message, holes);
     message.total_known = false;
   }
-  /// Forgets the received bytes of a message. It only keeps the memory for kOwnHoles holes.
+  /// Forgets the received bytes of a message. Keeps memory for at most kOwnHoles holes.
   static void release(Message& message, HoleLedger& holes) {
     const std::size_t freed = message.received.bytes_beyond(kOwnHoles);
     holes.used -= freed;
     holes.own -= freed;
     message.received.clear_to(kOwnHoles);
   }
-  /// Adds a range to a message that has memory for holes. The memory may grow.
+  /// Adds a range to a message that has memory for holes, and counts the memory by which the message grows.
   static Bytes add_counted(Message& message, Bytes begin, Bytes end, HoleLedger& holes) {
     const std::size_t before = message.received.bytes_beyond(kOwnHoles);
     const Bytes added = message.received.add(begin, end);
@@ -231,8 +234,8 @@ class MessageReceiver {
     holes.own += grown;
     return added;
   }
-  /// Whether a message with more than kOwnHoles holes may get another one. A connection may use half of the memory that
-  /// the others have left, so that none takes all.
+  /// Returns whether a message with more than kOwnHoles holes may get another hole. A connection may use half of the
+  /// memory that the others have left, so that no connection uses all of it.
   static bool make_room(const Message& message, const HoleLedger& holes) {
     if (message.received.size() >= kMaxReassemblyRanges) return false;
     if (!message.received.is_full()) return true;
@@ -249,7 +252,7 @@ class MessageReceiver {
   bool credit_lost_ = false;
   bool final_told_ : 1 = false;
   bool credit_in_flight_ : 1 = false;
-  std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< whole() when the first of several PINGs arrived
+  std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< value of whole() when the first of several PINGs arrived
   Nanos asked_since_;
 };
 

@@ -33,7 +33,8 @@ bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
   const std::uint32_t whole_end = whole.offset + whole.length;
   chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, room));
   const std::uint32_t sent_end = chunk.offset + chunk.length;
-  // Offsets wrap only in the last chunk of a 4 GiB message, at both ends in the same way.
+  // whole_end and sent_end are modulo 2^32. They wrap only in the last chunk of a 4 GiB message, and their difference
+  // is correct.
   const std::uint32_t rest = whole_end - sent_end;
   if (rest == 0) {
     lost_.pop();
@@ -44,9 +45,10 @@ bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
   return true;
 }
 
-// Every byte of the oldest message has been acknowledged, but the peer lacks some: it must have accepted a forged
-// packet in our name. Which one is unknown. Packets still in flight may carry the missing bytes, so a later packet is
-// sent first; if the message is not whole when that is acknowledged, all of it is retransmitted.
+// Every byte of the oldest message has been acknowledged, but the peer lacks some bytes. So the peer must have accepted
+// a packet that was forged in this end's name. Which packet this was is unknown. Packets still in flight may contain
+// the missing bytes, so another packet is sent first. If the message is not whole when that packet is acknowledged, the
+// whole message is retransmitted.
 MessageSender::FrontStep MessageSender::check_front(std::uint64_t next_packet, std::uint64_t largest_acked) {
   const std::uint64_t number = messages_.begin();
   if (checked_front_ != number) {

@@ -1,8 +1,9 @@
-// The send side of a connection's messages: what the program has posted, how much of each message has been sent and
-// acknowledged, what must be retransmitted, and the credit granted by the peer.
+// The send side of a connection's messages: the posted messages, how much of each has been sent and acknowledged, the
+// data to be retransmitted, and the credit granted by the peer.
 //
-// A message is complete when all of its bytes have been acknowledged and the peer has reported it as whole (if the peer
-// sends such reports at all). Both are required, because the acknowledged packet may have been forged in our name.
+// A message is complete when all of its bytes have been acknowledged and the peer has reported the message as whole.
+// The report is not required from a peer that never sends such reports. It is necessary because an acknowledged packet
+// may have been forged in this end's name.
 #pragma once
 
 #include <algorithm>
@@ -26,17 +27,18 @@ class MessageSender {
   static constexpr std::uint64_t kMaxReceives = 65'536;
   static constexpr std::uint32_t kMaxRepairs = 8;  ///< maximum number of retransmissions of one whole message
 
-  // One cache line each, because there may be many.
+  // Each message occupies one cache line, because there may be many messages.
   struct alignas(64) Message {
-    const std::byte* data = nullptr;  ///< null: a virtual payload
+    const std::byte* data = nullptr;  ///< null for a virtual payload
     Bytes length = 0;
     Bytes next_offset = 0;  ///< bytes from here on have not been sent yet
     std::uint64_t tag = 0;
     RangeSet acked;
-    std::uint32_t round = 0;  ///< round of the job's phase gate in which it was posted
+    std::uint32_t round = 0;  ///< round of the job's phase gate in which the message was posted
     PayloadHolds::Number hold = PayloadHolds::kNone;
-    bool done : 1 = false;       ///< completed, or ended out of order
-    bool all_acked : 1 = false;  ///< completes, in order, once the peer has reported it as whole
+    bool done : 1 = false;  ///< completed, or ended out of order
+    /// All bytes are acknowledged; the message completes, in order, once the peer has reported it as whole.
+    bool all_acked : 1 = false;
     std::uint8_t uncharged = 0;  ///< bytes still to be acknowledged that are not charged to the job
   };
   static_assert(sizeof(Message) == 64);
@@ -47,7 +49,7 @@ class MessageSender {
   [[nodiscard]] bool empty() const { return messages_.empty(); }
   [[nodiscard]] std::uint64_t begin() const { return messages_.begin(); }
   [[nodiscard]] std::uint64_t end() const { return messages_.end(); }
-  /// Number of messages posted and not completed.
+  /// Returns the number of messages posted and not completed.
   [[nodiscard]] std::int64_t open() const { return open_; }
   [[nodiscard]] bool outstanding(std::uint64_t number) const {
     return number >= messages_.begin() && number < messages_.end() && !messages_[number].done;
@@ -68,29 +70,30 @@ class MessageSender {
     message.acked.clear_to(RangeSet::kFirstHoles);
     ++open_;
   }
-  /// Call once for each message that completes.
+  /// Counts a completed message. Call this function once for each message that completes.
   void on_completed() { --open_; }
 
   // Credit.
 
-  /// The peer has posted `messages` buffers since the connection began, modulo 2^32. False if that is impossible.
-  /// `may_rise`: accept more credit even after a final report, which must then have been forged.
+  /// Processes the peer's report that it has posted `messages` buffers since the connection began, modulo 2^32. Returns
+  /// false if the number is impossible. `may_rise`: whether more credit is accepted after a final report, which must
+  /// then have been forged.
   bool raise_credit(std::uint32_t messages, bool may_rise) {
     const std::uint64_t said = wire::widen(messages, credit_);
     if (said > max_credit()) return false;
-    // More credit after the final report means that the report was forged. Once it has been acted on it stays final, as
-    // messages beyond the credit may have been ended.
+    // More credit after the final report means that the report was forged. But if messages beyond the credit have been
+    // ended because of the report, the report stays final.
     if (said > credit_ && may_rise && !ended_beyond_) credit_final_ = false;
     if (!credit_final_) credit_ = std::max(credit_, said);
     return true;
   }
-  /// Messages with lower numbers may be sent.
+  /// Returns the credit. Messages with lower numbers may be sent.
   [[nodiscard]] std::uint64_t credit() const { return credit_; }
   /// Sets the initial credit, from CONNECT or ACCEPT.
   void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, max_credit()); }
-  /// The peer has reported that it posted `messages` buffers since the connection began, modulo 2^32, and will post no
-  /// more. The number may be lower than reported before, because the peer may have withdrawn some. False if that is
-  /// impossible.
+  /// Processes the peer's final report: the peer has posted `messages` buffers since the connection began, modulo 2^32,
+  /// and will post no more. The number may be lower than in earlier reports, because the peer may have withdrawn
+  /// buffers. Returns false if the number is impossible.
   bool end_credit(std::uint32_t messages) {
     const std::uint64_t said = wire::widen(messages, credit_);
     if (said > max_credit()) return false;
@@ -99,33 +102,33 @@ class MessageSender {
     return true;
   }
   [[nodiscard]] bool credit_ended() const { return credit_final_; }
-  /// Whether bytes have been sent of a message for which the peer has no buffer any more.
+  /// Returns whether bytes have been sent of a message for which the peer no longer has a buffer.
   [[nodiscard]] bool has_begun_beyond_credit() const { return unsent_from() > credit_; }
 
-  // What is to be sent.
+  // Data to be sent.
 
-  /// Whether there is data to be retransmitted.
+  /// Returns whether there is data to be retransmitted.
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
-  /// Whether there are unsent bytes of a message for which the peer has a buffer.
+  /// Returns whether there are unsent bytes of a message for which the peer has a buffer.
   [[nodiscard]] bool has_credited() const { return next_ < messages_.end() && next_ < credit_; }
-  /// Unsent bytes of the first message that has some; requires that there is one.
+  /// Returns the number of unsent bytes of the first message that has any. Requires that there is such a message.
   [[nodiscard]] Bytes next_unsent() const { return messages_[next_].length - messages_[next_].next_offset; }
-  /// Whether there are unsent bytes, but no credit for them.
+  /// Returns whether there are unsent bytes, but no credit for them.
   [[nodiscard]] bool waits_for_credit() const { return next_ < messages_.end() && next_ >= credit_; }
-  /// The phase gate's round of the first unsent bytes; requires that there are some.
+  /// Returns the phase gate's round of the first unsent bytes. Requires that there are unsent bytes.
   [[nodiscard]] std::uint32_t next_round() const { return messages_[next_].round; }
-  /// Sets the round of all messages from the first unsent byte on.
+  /// Sets the round of all messages with unsent bytes.
   void set_rounds(std::uint32_t round) {
     for (auto number = next_; number < messages_.end(); ++number) messages_[number].round = round;
   }
-  /// Number of the first message of which nothing has been sent.
+  /// Returns the number of the first message of which nothing has been sent.
   [[nodiscard]] std::uint64_t unsent_from() const {
     return next_ + (next_ < messages_.end() && messages_[next_].next_offset > 0 ? 1 : 0);
   }
 
-  /// Takes the next piece to retransmit, at most `room` bytes; false if there is none.
+  /// Takes the next piece to retransmit, at most `room` bytes. Returns false if there is none.
   bool take_lost(std::size_t room, Chunk& chunk) { return !lost_.empty() && take_from_lost(room, chunk); }
-  /// Takes the next unsent piece, at most `room` bytes; requires has_credited().
+  /// Takes the next unsent piece, at most `room` bytes. Requires has_credited().
   Chunk take_new(std::size_t room) {
     Message& message = messages_[next_];
     const Bytes offset = message.next_offset;
@@ -139,8 +142,8 @@ class MessageSender {
 
   // Results of sending.
 
-  /// A piece of an outstanding message was acknowledged. Returns the number of newly acknowledged bytes without the
-  /// uncharged ones. The bytes that are acknowledged first count as the uncharged ones.
+  /// Processes the acknowledgement of a piece of an outstanding message. Returns the number of newly acknowledged bytes
+  /// without the uncharged bytes. The message's bytes that are acknowledged first count as the uncharged bytes.
   Bytes on_acked(const Chunk& chunk) {
     Message& message = messages_[chunk.message];
     const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
@@ -151,25 +154,25 @@ class MessageSender {
     message.uncharged = static_cast<std::uint8_t>(message.uncharged - free);
     return newly - free;
   }
-  /// A piece was lost: it will be retransmitted unless its message has ended.
+  /// Queues a lost piece for retransmission, unless its message has ended.
   void on_lost(const Chunk& chunk) {
     if (outstanding(chunk.message)) lost_.push(chunk);
   }
-  /// The peer reports how many messages are whole, modulo 2^32.
+  /// Processes the peer's report of the number of whole messages, modulo 2^32.
   void on_whole(std::uint32_t messages) {
     tells_whole_ = true;
     const std::uint64_t whole = wire::widen(messages, whole_);
     // A report of more messages than were sent includes messages that somebody else has forged.
     if (whole > whole_ && whole <= std::max(credit_, next_)) whole_ = std::min(whole, next_);
   }
-  /// Whether all of the oldest message has been acknowledged.
+  /// Returns whether all of the oldest message has been acknowledged.
   [[nodiscard]] bool front_acked() const { return !messages_.empty() && messages_.front().all_acked; }
-  /// Whether the peer has reported the oldest message as whole, or never sends such reports.
+  /// Returns whether the peer has reported the oldest message as whole, or never sends such reports.
   [[nodiscard]] bool front_whole() const { return !tells_whole_ || messages_.begin() < whole_; }
-  /// Whether the peer has reported the oldest message as whole.
+  /// Returns whether the peer has reported the oldest message as whole.
   [[nodiscard]] bool front_reported() const { return tells_whole_ && !messages_.empty() && messages_.begin() < whole_; }
   [[nodiscard]] const Message& front() const { return messages_.front(); }
-  /// Removes the oldest message and those after it that ended out of order.
+  /// Removes the oldest message, and the messages after it that ended out of order.
   void pop_front() {
     messages_.pop();
     pop_done();
@@ -182,24 +185,25 @@ class MessageSender {
     repaired,  ///< the message has been queued for retransmission
     failed,    ///< repeated retransmissions have not helped: fail the connection
   };
-  /// `next_packet`: the number of the next packet to send; `largest_acked`: the highest number acknowledged.
+  /// Returns the next step. `next_packet` is the number of the next packet to send, and `largest_acked` the highest
+  /// acknowledged number.
   FrontStep check_front(std::uint64_t next_packet, std::uint64_t largest_acked);
 
-  // Local ends: deadlines and closed connections.
+  // Messages that this end finishes early, because of a deadline or a closed connection.
 
-  /// Ends an outstanding message, but keeps its place in the ring.
+  /// Marks an outstanding message as ended. The message keeps its position in the ring.
   const Message& finish(std::uint64_t number) {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Removes the ended messages from `from` on, as if never posted; nothing of them has been sent. Later messages move
-  /// up, with their entries in `deadlines`.
+  /// Removes the ended messages from `from` on, as if they had never been posted. Nothing of them has been sent. Later
+  /// messages move up, together with their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     transport::close_up(messages_, from, deadlines.heap,
                         [&](std::uint64_t number) { return deadlines.of_send(number); });
   }
-  /// Ends all messages beyond the credit, when no more credit will come. Calls `ended(std::uint64_t number, const
-  /// Message&)` for each one that was outstanding.
+  /// Ends all messages beyond the credit. Call this function when no more credit will come. Calls `ended(std::uint64_t
+  /// number, const Message&)` for each message that was outstanding.
   template <typename Ended>
   void end_beyond_credit(Ended ended) {
     ended_beyond_ = true;
@@ -207,7 +211,7 @@ class MessageSender {
       if (!messages_[number].done) ended(number, finish(number));
     pop_done();
   }
-  /// Ends all messages. Calls `ended(std::uint64_t number, const Message&)` for each one that was outstanding.
+  /// Ends all messages. Calls `ended(std::uint64_t number, const Message&)` for each message that was outstanding.
   template <typename Ended>
   void end_all(Ended ended) {
     for (; !messages_.empty(); messages_.pop())
@@ -221,7 +225,8 @@ class MessageSender {
  private:
   bool take_from_lost(std::size_t room, Chunk& chunk);
   bool next_lost(Chunk& chunk);
-  /// Upper bound of plausible credit: as many buffers as an end may post, beyond the messages sent.
+  /// Returns the upper bound of plausible credit: the number of messages sent, plus the maximum number of posted
+  /// buffers.
   [[nodiscard]] std::uint64_t max_credit() const { return next_ + kMaxReceives; }
   void pop_done() {
     while (!messages_.empty() && messages_.front().done) messages_.pop();
@@ -236,9 +241,10 @@ class MessageSender {
   std::uint64_t whole_ = 0;         ///< messages with lower numbers are complete, as reported by the peer
   std::int64_t open_ = 0;
   GrowableRing<Chunk> lost_;  ///< pieces to be retransmitted
-  // About the oldest message, while it is acknowledged but not reported as whole.
-  std::uint64_t checked_front_ = kNone;  ///< its number
-  std::uint64_t asked_at_ = kNone;       ///< the packet whose acknowledgement carries a current report
+  // State of the oldest message while it is acknowledged but not reported as whole.
+  std::uint64_t checked_front_ = kNone;  ///< number of the oldest message when it was last checked; kNone if none was
+  /// Number of the packet whose acknowledgement will contain a current report; kNone if there is none.
+  std::uint64_t asked_at_ = kNone;
   std::uint32_t repairs_ = 0;
   bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
   bool ended_beyond_ = false;  ///< messages have ended because of credit_final_, so the credit no longer rises

@@ -1,4 +1,5 @@
-// The deadlines of a connection's sends and receives; allocated on first use, because few connections have any.
+// The deadlines of a connection's sends and receives. Allocated when first needed, because few connections have
+// deadlines.
 #pragma once
 
 #include <bit>
@@ -11,8 +12,8 @@
 
 namespace mltcp::transport {
 
-/// A deadline's slot is the position in the send or receive ring, so that the next operation posted there replaces the
-/// deadline of one that completed in time: completing an operation costs nothing here.
+/// A deadline is stored under its operation's position in the send or receive ring. The next operation at this position
+/// replaces the deadline, so an operation that completes in time need not remove it.
 struct OperationDeadlines {
   OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
       : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
@@ -25,7 +26,7 @@ struct OperationDeadlines {
     return sends + static_cast<std::uint32_t>(number & (receives - 1));
   }
   [[nodiscard]] bool is_send(std::uint32_t slot) const { return slot < sends; }
-  /// The first message from `begin` on with this slot.
+  /// Returns the first message number from `begin` on that has this slot.
   [[nodiscard]] std::uint64_t send_of(std::uint32_t slot, std::uint64_t begin) const {
     return begin + ((slot - begin) & (sends - 1));
   }
@@ -38,8 +39,8 @@ struct OperationDeadlines {
   DeadlineHeap heap;
 };
 
-/// Removes the messages that are done, from `from` on; later ones move up, with their deadlines. `slot` maps a message
-/// number to its deadline's slot.
+/// Removes the messages from `from` on that are done. Later messages move up, together with their deadlines. `slot`
+/// maps a message number to the slot of its deadline.
 template <typename Message, typename Slot>
 void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& heap, Slot slot) {
   std::uint64_t to = from;

@@ -1,9 +1,9 @@
-// Spaces packets in time at a rate (RFC 9002 section 7.7): a virtual clock that advances by each packet's transmission
-// time. It may lag behind real time by a short burst, and by the delay of a late poll, so that late wake-ups cost no
-// rate.
+// Spaces packets in time at a given rate (RFC 9002 section 7.7). A virtual clock advances by the transmission time of
+// each packet. The clock may lag behind real time by a short burst and by the delay of a late poll, so that late
+// wake-ups do not reduce the rate.
 //
-// At high rates the cost of a wake-up exceeds a packet's transmission time. Once the pacer has blocked a sender, it
-// therefore releases it only when a small batch (the quantum) is due, to share that cost.
+// At high rates a wake-up costs more time than the transmission of a packet. So once the pacer has blocked a sender, it
+// releases the sender only when a small batch (the quantum) is due, whose packets share this cost.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,16 @@ namespace mltcp::transport {
 
 class Pacer {
  public:
-  /// Rate 0 means unlimited. `burst_bytes`: bytes that may leave at once after a pause, at least a quantum's worth.
-  /// `quantum`: how long packets may be gathered; a wake-up that is late by another quantum still costs no rate.
+  /// Sets the rate; 0 means unlimited. `burst_bytes` is the number of bytes that may be sent at once after a pause, or
+  /// a quantum's worth if that is more. `quantum` is the time for which packets may be gathered. A wake-up that is late
+  /// by another quantum does not reduce the rate.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     const double before = nanos_per_byte_;
     rate_ = rate;
     burst_bytes_ = burst_bytes;
     nanos_per_byte_ = rate.is_zero() ? 0 : 8e9 / static_cast<double>(rate.bits_per_second);
-    // The part of the virtual clock that lies ahead is rescaled to the new rate.
+    // Rescale the part of the virtual clock that is ahead of the latest packet to the new rate.
     if (before > 0 && next_ > sent_at_)
       next_ =
           sent_at_ +
@@ -33,22 +34,23 @@ class Pacer {
   }
   [[nodiscard]] Rate rate() const { return rate_; }
 
-  /// When the next packet may leave: `now` or later.
+  /// Returns when the next packet may be sent: `now` or later.
   Nanos ready_at(Nanos now) {
     if (rate_.is_zero()) return now;
     if (next_ > now) {
-      // Never delays a packet longer than its own time requires: at low rates every packet leaves on its own.
+      // At low rates every packet is sent on its own, because its transmission time already exceeds the quantum.
       hold_ = next_ + (last_ < gather_ ? gather_ - last_ : Nanos(0));
       return hold_;
     }
     return std::max(now, hold_);
   }
 
-  /// `late`: how late the poll came, or the part of it that may be caught up: a burst may be larger by this time.
+  /// Charges a packet of `bytes` bytes. `late` is how late the poll came, or the part of that delay which may be caught
+  /// up. A burst may be longer by this time.
   void on_sent(Nanos now, Bytes bytes, Nanos late = {}) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
-    // While packets are gathered, the clock already lags by as much when they become due.
+    // When gathered packets become due, the clock already lags by the time for which they were gathered.
     next_ = std::max(next_, now - burst_ - late - (last_ < gather_ ? gather_ - last_ : Nanos(0))) + last_;
     sent_at_ = now;
   }

@@ -1,22 +1,22 @@
 // The maximum size of packets on a connection's path: datagram packetization layer path MTU discovery (RFC 8899),
 // reduced to the parts that are needed if the size on which the ends agree is nearly always right.
 //
-// The size agreed on is used at once and is not probed. If packets longer than the smallest size are lost and none as
-// long arrives (SentPackets counts them), the path is suspected of being a black hole for long packets (section 4.3).
-// It is then tested in rounds: a probe of the size used so far, followed by one of the base size and one of the
-// smallest size that every path must carry. Once a shorter probe has arrived, only one of the longest size that arrived
-// follows. Each probe is a packet of PADDING that carries nothing else. If a probe of the used size arrives, the
-// suspicion was wrong. If kMaxProbes of them are lost (detected by later packets that arrive), the connection continues
-// with the shorter size.
+// The agreed size is used at once and is not probed. If packets longer than the smallest size are lost and no packet as
+// long arrives (counted by SentPackets), the path may be a black hole for long packets (section 4.3). The path is then
+// tested in rounds. A round consists of a probe of the size in use, a probe of the base size, and a probe of the
+// smallest size, which every path must carry. Once a shorter probe has arrived, each round has only one shorter probe,
+// of the longest size that arrived. A probe is a packet that contains only PADDING. If a probe of the size in use
+// arrives, the suspicion was wrong. If kMaxProbes of these probes are lost, which the arrival of later packets shows,
+// the connection continues with the shorter size.
 //
-// Then a binary search finds the longest packet that the path carries, one probe at a time; a size counts as too long
+// Then a binary search finds the longest packet that the path carries, one probe at a time. A size counts as too long
 // when kMaxProbes probes are lost. If the search ends below the agreed size, it starts again with the agreed size after
-// kFirstRaise, at the next acknowledgement: an idle connection sends nothing. The first wait is short because a burst
-// of losses or a short-lived attack may have dropped the packets. Each further wait is twice as long, up to
+// kFirstRaise, at the next acknowledgement, because an idle connection sends nothing. The first wait is short because a
+// burst of losses or a short-lived attack may have dropped the packets. Each further wait is twice as long, up to
 // kRaiseAfter.
 //
-// A probe counts neither as bytes in flight nor, when lost, as a sign of congestion. ICMP messages are not read, so an
-// attacker off the path cannot make packets shorter.
+// A probe does not count as bytes in flight, and a lost probe is not a sign of congestion. ICMP messages are not read,
+// so an attacker off the path cannot make packets shorter.
 #pragma once
 
 #include <algorithm>
@@ -29,34 +29,35 @@ namespace mltcp::transport {
 
 class PathMtu {
  public:
-  static constexpr std::uint32_t kBase = 1200;       ///< BASE_PLPMTU (section 5.1.2)
-  static constexpr std::uint32_t kMaxProbes = 3;     ///< MAX_PROBES (section 5.1.2)
-  static constexpr std::uint32_t kGranularity = 16;  ///< a search ends when its bounds are this close
+  static constexpr std::uint32_t kBase = 1200;    ///< BASE_PLPMTU in bytes (RFC 8899 section 5.1.2)
+  static constexpr std::uint32_t kMaxProbes = 3;  ///< MAX_PROBES (RFC 8899 section 5.1.2)
+  /// A search ends when its bounds differ by at most this many bytes.
+  static constexpr std::uint32_t kGranularity = 16;
   static constexpr Nanos kFirstRaise{1'000'000'000};
-  static constexpr Nanos kRaiseAfter{60'000'000'000};  ///< PMTU_RAISE_TIMER (section 5.1.1)
+  static constexpr Nanos kRaiseAfter{60'000'000'000};  ///< PMTU_RAISE_TIMER (RFC 8899 section 5.1.1)
 
-  /// The meaning of a probe's outcome.
+  /// Consequence of a probe that was acknowledged or lost.
   enum class Verdict : std::uint8_t {
     nothing,
-    healthy,  ///< the path has carried what it was suspected of dropping
+    healthy,  ///< the path carries the size that it was suspected of dropping
     shorter,  ///< size() has become smaller
     longer,   ///< size() has become larger
   };
 
-  /// Both ends accept packets up to this size.
+  /// Sets the maximum packet size that both ends accept.
   void agree(std::uint32_t bytes) {
     agreed_ = size_ = static_cast<std::uint16_t>(bytes);
     too_long_ = bytes + 1;
   }
   [[nodiscard]] std::uint32_t agreed() const { return agreed_; }
-  /// Maximum size of packets other than probes.
+  /// Returns the maximum size of packets other than probes.
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool is_suspect() const { return phase_ == Phase::suspect; }
-  /// Whether packets are shorter than agreed, and the search for longer ones has ended.
+  /// Returns whether packets are shorter than agreed, and the search for a longer size has ended.
   [[nodiscard]] bool waits_to_raise() const { return phase_ == Phase::idle && size_ < agreed_; }
 
-  /// Packets of the used size seem to get lost: begins to test the size, or starts another round because nothing has
-  /// arrived. False if packets already have the smallest size.
+  /// Starts to test the size in use, because packets of this size seem to be lost. Starts another round if the test is
+  /// already running. Returns false if packets already have the smallest size.
   bool suspect() {
     if (size_ <= wire::kSmallestPacket) return false;
     if (phase_ != Phase::suspect) {
@@ -65,15 +66,16 @@ class PathMtu {
       carried_ = 0;
     }
     plan_round();
-    // Unknown: earlier probes were too long, or nothing arrived at that time.
+    // As long as no probe has arrived, losses of earlier rounds do not count: perhaps no packet could arrive at that
+    // time.
     if (carried_ == 0) first_round_ = round_;
     return true;
   }
-  /// A packet of the used size has arrived.
+  /// Processes the arrival of a packet of the size in use.
   void on_carried(Nanos now) {
     if (phase_ == Phase::suspect) go_on(now);
   }
-  /// Call at times while waits_to_raise().
+  /// Starts a new search if it is time. Call this function from time to time while waits_to_raise().
   void look(Nanos now) {
     if (now < raise_at_) return;
     if (raises_ < kMaxDoublings) ++raises_;
@@ -81,7 +83,7 @@ class PathMtu {
     begin_search();
   }
 
-  /// Size of the probe to be sent next; 0: none.
+  /// Returns the size of the next probe in bytes; 0 if no probe is due.
   [[nodiscard]] std::uint32_t next_probe() const {
     if (planned_ == 0) return 0;
     if (phase_ == Phase::search) return candidate_;
@@ -89,14 +91,14 @@ class PathMtu {
     if (carried_ != 0) return carried_;
     return planned_ == 2 ? kBase : static_cast<std::uint32_t>(wire::kSmallestPacket);
   }
-  /// The round of the probes sent now; pass it to on_probe_lost().
+  /// Returns the round of the probes sent now. Pass it to on_probe_lost().
   [[nodiscard]] std::uint8_t round() const { return round_; }
   void on_probe_sent() { --planned_; }
   Verdict on_probe_acked(std::uint32_t bytes, Nanos now) {
     if (phase_ == Phase::suspect) {
       if (bytes < size_) {
         carried_ = static_cast<std::uint16_t>(std::max<std::uint32_t>(carried_, bytes));
-        if (planned_ < in_round()) planned_ = 0;  // drops the rest of a round
+        if (planned_ < in_round()) planned_ = 0;  // cancels the remaining probes of the round
         return lost_ < kMaxProbes ? Verdict::nothing : fall(now);
       }
       go_on(now);
@@ -132,7 +134,7 @@ class PathMtu {
   static constexpr std::uint8_t kMaxDoublings = 6;
   enum class Phase : std::uint8_t {
     idle,
-    suspect,  ///< the used size is tested
+    suspect,  ///< the size in use is tested
     search,   ///< a larger size is tested
   };
 
@@ -149,7 +151,7 @@ class PathMtu {
   }
   void begin_search() {
     phase_ = Phase::search;
-    // Perhaps the agreed size works again, or the path never was a black hole: one probe finds that.
+    // The agreed size may work again, or the path may never have been a black hole. One probe shows this.
     set_candidate(too_long_ > agreed_ ? agreed_ : size_ + (too_long_ - size_) / 2);
   }
   void set_candidate(std::uint32_t bytes) {
@@ -169,16 +171,16 @@ class PathMtu {
   }
 
   Nanos raise_at_;
-  std::uint32_t too_long_ = 0;  ///< the smallest size known to be dropped; above agreed_: none
+  std::uint32_t too_long_ = 0;  ///< the smallest size known to be dropped; above agreed_ if none is known
   std::uint16_t agreed_ = 0;
   std::uint16_t size_ = 0;
-  std::uint16_t candidate_ = 0;   ///< search: the size tested
-  std::uint16_t carried_ = 0;     ///< suspect: the longest probe that has arrived; 0: none yet
-  std::uint8_t lost_ = 0;         ///< lost probes of the size that is tested
-  std::uint8_t planned_ = 0;      ///< probes to be sent now
-  std::uint8_t round_ = 0;        ///< counts rounds, across suspicions
-  std::uint8_t first_round_ = 0;  ///< suspect: the first round with a probe that arrived, else the latest
-  std::uint8_t raises_ = 0;       ///< searches since the agreed size was last used, up to kMaxDoublings
+  std::uint16_t candidate_ = 0;   ///< size tested by a search
+  std::uint16_t carried_ = 0;     ///< longest probe that has arrived during a suspicion; 0 if none has
+  std::uint8_t lost_ = 0;         ///< number of lost probes of the size that is tested
+  std::uint8_t planned_ = 0;      ///< number of probes to be sent now
+  std::uint8_t round_ = 0;        ///< number of rounds of all suspicions, modulo 256
+  std::uint8_t first_round_ = 0;  ///< lost probes of a suspicion count from this round on
+  std::uint8_t raises_ = 0;       ///< number of searches since the agreed size was last used, up to kMaxDoublings
   Phase phase_ = Phase::idle;
 };
 

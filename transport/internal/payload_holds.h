@@ -1,5 +1,5 @@
-// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold). Completions are delayed
-// until the datapath has released the holds: only then does the memory belong to the user again.
+// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold). A completion is delayed
+// until the datapath has released the message's hold, because only then does the memory belong to the user again.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ class PayloadHolds {
   static constexpr Number kNone = 0;
 
   explicit PayloadHolds(std::uint32_t count);
-  /// Holds that the datapath still uses stay alive (deliberately leaked).
+  /// Deliberately leaks the holds that the datapath still uses.
   ~PayloadHolds();
   PayloadHolds(const PayloadHolds&) = delete;
   PayloadHolds& operator=(const PayloadHolds&) = delete;
 
-  /// A free hold, with no packets; `kNone` if all are in use.
+  /// Returns a free hold that counts no packets; `kNone` if all holds are in use.
   Number take() {
     if (free_.empty()) return kNone;
     const Number number = free_.back();
@@ -37,7 +37,8 @@ class PayloadHolds {
     return number != kNone && holds_[number].packets.load(std::memory_order_acquire) != 0;
   }
 
-  /// Passes `completion` to `out` once `hold` counts no packets (perhaps at once), and frees the hold.
+  /// Passes `completion` to `out` and frees `hold` once `hold` counts no packets, possibly at once. A `closed`
+  /// completion also waits until no other completion of its connection is waiting.
   void complete(const Completion& completion, Number hold, GrowableRing<Completion>& out) {
     if (in_use(hold) || (completion.kind == Completion::Kind::closed && waits(completion.connection))) {
       waiting_.push_back({completion, hold});
@@ -47,7 +48,7 @@ class PayloadHolds {
     if (hold != kNone) free_.push_back(hold);
     out.push(completion);
   }
-  /// Passes on the completions whose holds have been released, in order.
+  /// Passes on the waiting completions whose holds have been released, in order.
   void poll(GrowableRing<Completion>& out) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -65,7 +66,7 @@ class PayloadHolds {
     waiting_.resize(kept);
   }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-  /// Number of waiting completions that end a connection.
+  /// Returns the number of waiting completions that end a connection.
   [[nodiscard]] std::uint32_t ends_waiting() const { return ends_waiting_; }
 
  private:
@@ -75,7 +76,8 @@ class PayloadHolds {
   };
 
   [[nodiscard]] bool waits(ConnectionId connection) const { return waits(connection, waiting_.size()); }
-  /// Whether one of the first `count` entries belongs to `connection`; its `closed` must come after all others.
+  /// Returns whether one of the first `count` entries belongs to `connection`. Its `closed` completion must come after
+  /// all others.
   [[nodiscard]] bool waits(ConnectionId connection, std::size_t count) const {
     for (std::size_t i = 0; i < count; ++i)
       if (waiting_[i].completion.connection == connection) return true;

@@ -1,5 +1,5 @@
-// A vector of ranges that takes eight bytes, and whose emptiness is known without reading the memory that it points to.
-// A connection has many range sets, and nearly all have no range below their highest one.
+// A vector of ranges that occupies eight bytes. Whether it is empty is known without reading the memory to which it
+// points. A connection has many range sets (RangeSet), and nearly all of their lists are empty.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace mltcp::transport {
 
 struct PositionRange {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< exclusive
+  std::uint64_t end = 0;  ///< the first position after the range
 };
 
 class RangeList {
  public:
-  static constexpr std::size_t kLeast = 8;  ///< insert() allocates memory for at least this many
+  static constexpr std::size_t kLeast = 8;  ///< minimum number of ranges for which insert() allocates memory
 
   RangeList() = default;
   ~RangeList() { free(); }
@@ -32,7 +32,7 @@ class RangeList {
 
   [[nodiscard]] bool empty() const { return (block_ & kHasRanges) == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : block().size; }
-  /// Number of ranges that the allocated memory has room for.
+  /// Returns the number of ranges for which memory is allocated.
   [[nodiscard]] std::size_t capacity() const { return block_ == 0 ? 0 : block().capacity; }
 
   [[nodiscard]] PositionRange* begin() { return empty() ? nullptr : ranges(); }
@@ -48,7 +48,7 @@ class RangeList {
   void reserve(std::size_t capacity) {
     if (capacity > this->capacity()) reallocate(capacity);
   }
-  /// Inserts before the i-th; i <= size().
+  /// Inserts `range` before the i-th range. Requires i <= size().
   void insert(std::size_t i, PositionRange range) {
     const std::size_t count = size();
     if (count == capacity()) reallocate(std::max<std::size_t>(count * 2, kLeast));
@@ -66,7 +66,7 @@ class RangeList {
     std::memmove(all + first, all + last, (block().size - last) * sizeof(PositionRange));
     set_size(block().size - (last - first));
   }
-  /// Keeps the memory.
+  /// Removes all ranges, but keeps the memory.
   void clear() { block_ &= ~kHasRanges; }
   void free() {
     if (block_ != 0) ::operator delete(&block());
@@ -74,7 +74,7 @@ class RangeList {
   }
 
  private:
-  struct Block {  // followed by `capacity` ranges
+  struct Block {  // a Block is followed by memory for `capacity` ranges
     std::uint32_t size;
     std::uint32_t capacity;
   };
@@ -96,7 +96,7 @@ class RangeList {
     std::swap(block_, bigger.block_);
   }
 
-  std::uintptr_t block_ = 0;  ///< a Block, or 0; its lowest bit: kHasRanges
+  std::uintptr_t block_ = 0;  ///< address of a Block, or 0 if there is none; the lowest bit is kHasRanges
 };
 
 static_assert(sizeof(RangeList) == 8);

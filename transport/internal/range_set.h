@@ -1,6 +1,6 @@
 // A set of 64-bit positions, stored as sorted, disjoint, non-adjacent half-open ranges. Optimised for sets that are
-// nearly always one range growing at its end: then adding is a comparison and an increment within the object's own 24
-// bytes.
+// nearly always a single range that grows at its end. Adding to such a set is a comparison and an increment within the
+// object's own 24 bytes.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class RangeSet {
     highest_ = {};
     lower_.clear();
   }
-  /// Like clear(), and frees the memory allocated for more than `holes` holes.
+  /// Like clear(), but frees the allocated memory if it has room for more than `holes` holes.
   void clear_to(std::size_t holes) {
     if (lower_.capacity() > holes) [[unlikely]]
       lower_.free();
@@ -28,27 +28,28 @@ class RangeSet {
   }
   /// Allocates memory for `holes` holes.
   void reserve(std::size_t holes) { lower_.reserve(holes); }
-  /// Whether there is memory for holes.
+  /// Returns whether memory for holes has been allocated.
   [[nodiscard]] bool has_had_holes() const { return lower_.capacity() > 0; }
-  /// Bytes allocated for holes beyond `holes`.
+  /// Returns the number of bytes allocated for holes beyond the first `holes`.
   [[nodiscard]] std::size_t bytes_beyond(std::size_t holes) const {
     return (std::max(lower_.capacity(), holes) - holes) * sizeof(Range);
   }
-  /// Whether another hole takes more memory than is allocated.
+  /// Returns whether another hole requires more memory than is allocated.
   [[nodiscard]] bool is_full() const { return has_had_holes() && lower_.size() == lower_.capacity(); }
-  /// The value of bytes_beyond() after adding a hole to a set that is_full().
+  /// Returns the value of bytes_beyond() after a hole is added to a set that is_full().
   [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
-  static constexpr std::size_t kFirstHoles = RangeList::kLeast;  ///< memory is allocated for this many at first
+  /// Number of holes for which memory is allocated first.
+  static constexpr std::size_t kFirstHoles = RangeList::kLeast;
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_.size(); }
-  /// The i-th range in ascending order.
+  /// Returns the i-th range in ascending order.
   [[nodiscard]] const Range& operator[](std::size_t i) const { return i < lower_.size() ? lower_[i] : highest_; }
-  /// The highest range; an empty one if the set is empty.
+  /// Returns the highest range, or an empty range if the set is empty.
   [[nodiscard]] const Range& back() const { return highest_; }
-  /// Whether the set is exactly [begin, end), which must not be empty.
+  /// Returns whether the set is exactly [begin, end), which must not be empty.
   [[nodiscard]] bool is(std::uint64_t begin, std::uint64_t end) const {
     return highest_.end == end && highest_.begin == begin && lower_.empty();
   }
@@ -70,7 +71,7 @@ class RangeSet {
     return end >= highest_.begin ? add_below_highest(begin, end) : add_to_lower(begin, end);
   }
 
-  /// Whether adding [begin, end) would increase the number of ranges.
+  /// Returns whether adding [begin, end) would increase the number of ranges.
   [[nodiscard]] bool would_grow(std::uint64_t begin, std::uint64_t end) const {
     const Range* next = first_ending_at_or_after(begin);
     return next == nullptr || next->begin > end;
@@ -124,7 +125,7 @@ class RangeSet {
   }
 
  private:
-  /// Null if there is none.
+  /// Returns the lowest range that ends at or after `position`; null if there is none.
   [[nodiscard]] const Range* first_ending_at_or_after(std::uint64_t position) const {
     if (!lower_.empty()) {
       const Range* const at = lower_bound(position);
@@ -132,7 +133,7 @@ class RangeSet {
     }
     return !empty() && highest_.end >= position ? &highest_ : nullptr;
   }
-  /// The next higher range; null after the highest.
+  /// Returns the next higher range; null after the highest range.
   [[nodiscard]] const Range* above(const Range* range) const {
     if (range == &highest_) return nullptr;
     return range == &lower_.back() ? &highest_ : range + 1;
@@ -142,7 +143,7 @@ class RangeSet {
                             [](const Range& range, std::uint64_t p) { return range.end < p; });
   }
 
-  // Requires that [begin, end) reaches from below the highest range up to or into it.
+  // Requires that [begin, end) begins below the highest range and touches or overlaps it.
   std::uint64_t add_below_highest(std::uint64_t begin, std::uint64_t end) {
     end = std::max(end, highest_.end);
     std::uint64_t covered = highest_.end - highest_.begin;
@@ -173,8 +174,8 @@ class RangeSet {
     return end - begin - covered;
   }
 
-  Range highest_;    // end 0: the set is empty
-  RangeList lower_;  // all lower ranges
+  Range highest_;    // the set is empty if `end` is 0
+  RangeList lower_;  // all ranges below highest_
 };
 
 static_assert(sizeof(RangeSet) == 24);

@@ -1,9 +1,9 @@
-// The packet numbers received from the peer, and the acknowledgements owed for them (RFC 9000 section 13.2, RFC 8257
-// section 3.2). Tracks numbers only; contents are the message receiver's.
+// Tracks the packet numbers received from the peer and the acknowledgements that are due for them (RFC 9000 section
+// 13.2, RFC 8257 section 3.2). MessageReceiver handles the contents of packets.
 //
-// A packet number may be forged, or belong to an earlier connection. Therefore numbers far ahead are rejected, there is
-// no lower bound below which all numbers count as received, and the highest numbers are discarded if the peer continues
-// below them. ReplayWindow ensures that no packet of a sealed connection is accepted twice.
+// A packet number may be forged, or belong to an earlier connection. Therefore numbers far above the highest are
+// rejected, and no lower bound exists below which all numbers count as received. The highest numbers are discarded if
+// the peer continues with lower numbers. ReplayWindow ensures that no packet of a sealed connection is accepted twice.
 #pragma once
 
 #include <algorithm>
@@ -20,35 +20,37 @@ namespace mltcp::transport {
 
 class ReceivedPackets {
  public:
-  /// Maximum distance of a plausible number above the highest received: the number of records that a sender keeps
-  /// (SentPackets) with the maximum of 2^20 packets in flight.
+  /// Maximum distance of a plausible number above the highest received number. This is the number of records that a
+  /// sender stores (SentPackets) with 2^20 packets in flight, which is the maximum.
   static constexpr std::uint64_t kMaxJump = std::uint64_t{4} << 20;
-  /// After this many packets below the highest range while that range does not grow, the range is regarded as forged or
-  /// as part of an earlier connection, and is discarded. No network reorders so deeply; if one did, the data would
-  /// merely be retransmitted.
+  /// If this many packets arrive below the highest range and that range does not grow, the range is regarded as forged
+  /// or as part of an earlier connection, and is discarded. No network reorders packets by so many numbers. If one did,
+  /// the data would merely be retransmitted.
   static constexpr std::uint32_t kMaxBehindTop = 1024;
-  /// Maximum number of ranges tracked; one acknowledgement has room for all.
+  /// Maximum number of ranges tracked. One acknowledgement has room for all of them.
   static constexpr std::size_t kMaxRanges = wire::kMaxAckRanges;
 
   ReceivedPackets() { numbers_.reserve(kSkipsAtOnce); }
 
-  /// Where a packet's number is relative to those received before.
+  /// Position of a packet's number relative to the numbers received so far.
   enum class Place : std::uint8_t {
-    next,    ///< directly above the highest, or the first packet
-    ahead,   ///< above the highest, with a gap between them
-    behind,  ///< below the highest
+    next,    ///< directly above the highest number, or the first packet
+    ahead,   ///< more than one above the highest number
+    behind,  ///< below the highest number
   };
 
-  /// Whether a packet with that number can plausibly come from the peer.
+  /// Returns whether a packet with this number can plausibly come from the peer.
   [[nodiscard]] bool believable(std::uint64_t number) const {
     const std::uint64_t next = numbers_.back().end;
     return number <= next || number - next <= kMaxJump;
   }
-  /// The number after the highest; the 32 bits in a header are widened to the number nearest to it.
+  /// Returns the number after the highest received number. The 32 bits in a header are widened to the number nearest to
+  /// it.
   [[nodiscard]] std::uint64_t next() const { return numbers_.back().end; }
   [[nodiscard]] bool contains(std::uint64_t number) const { return numbers_.contains(number); }
 
-  /// Records a packet that is believable() and not contains(). `span` is from its header, `hops` as in RxPacket.
+  /// Records a packet whose number is believable() and is not contained yet. `span` is a field of the packet's header,
+  /// and `hops` is RxPacket::hops.
   Place add(std::uint64_t number, std::uint32_t span, std::uint8_t hops, Nanos now) {
     const std::uint64_t end = numbers_.back().end;
     const Place place = number == end || numbers_.empty() ? Place::next : number > end ? Place::ahead : Place::behind;
@@ -59,16 +61,16 @@ class ReceivedPackets {
       highest_time_ = now;
       hops_ = hops;
     }
-    // Forgets numbers whose acknowledgement is of no use to the peer. If such a packet arrives late, it is accepted
-    // like any other: a lower bound for accepted numbers could be forged.
+    // Forget numbers whose acknowledgement is of no use to the peer. If a packet with such a number arrives late, it is
+    // accepted like any other packet, because a lower bound for accepted numbers could be forged.
     const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(span, number);
     if (numbers_[0].begin < oldest_kept) numbers_.remove_below(oldest_kept);
-    // Keep the range of this packet whatever is above it: the ranges above may be forged.
+    // Keep the range of this packet, because the ranges above it may be forged.
     if (numbers_.size() > kMaxRanges) numbers_.remove_lowest_range_but(number);
     return place;
   }
-  /// Counts an ECN-capable packet of `bytes`. True if CE marking starts or stops with it, which the sender must learn
-  /// without delay (RFC 8257 section 3.2).
+  /// Counts an ECN-capable packet of `bytes` bytes. Returns whether CE marking starts or stops with this packet, which
+  /// the sender must learn without delay (RFC 8257 section 3.2).
   [[nodiscard]] bool count_ecn(Ecn ecn, std::size_t bytes) {
     const bool marked = ecn == Ecn::ce;
     ect0_packets_ += ecn == Ecn::ect0 ? 1 : 0;
@@ -81,9 +83,10 @@ class ReceivedPackets {
     return true;
   }
 
-  /// Packet `number` asks for an acknowledgement: at once if `at_once`; otherwise when enough packets have asked, by
-  /// the ratio in its header's `flags` (wire::asked_ack_ratio) and `config`, and after `config.max_ack_delay` at the
-  /// latest. `finished`: it completed a message.
+  /// Records that packet `number` requests an acknowledgement. If `at_once`, the acknowledgement is due now. If not, it
+  /// is due when enough packets have requested one, and after `config.max_ack_delay` at the latest. The required number
+  /// of packets depends on `config` and on the ratio in the header's `flags` (wire::asked_ack_ratio). `finished`:
+  /// whether the packet completed a message.
   void owe_ack(std::uint64_t number, std::uint8_t flags, bool at_once, bool finished, const ConnectionConfig& config,
                Nanos now) {
     ++unacknowledged_;
@@ -92,15 +95,15 @@ class ReceivedPackets {
     else if (ack_deadline_.is_never())
       ack_deadline_ = now + config.max_ack_delay;
   }
-  /// An acknowledgement is owed at once, for a packet that was not passed to add().
+  /// Makes an acknowledgement due at once, for a packet that was not passed to add().
   void owe_ack_now() {
     ++unacknowledged_;
     ack_at_once_ = true;
   }
-  /// Whether packets have asked since the last acknowledgement.
+  /// Returns whether a packet has requested an acknowledgement since the last ACK was sent.
   [[nodiscard]] bool owes_ack() const { return unacknowledged_ > 0; }
   [[nodiscard]] bool ack_due(Nanos now) const { return unacknowledged_ > 0 && (ack_at_once_ || now >= ack_deadline_); }
-  /// When a delayed acknowledgement is due; never() if none is pending.
+  /// Returns when a delayed acknowledgement is due; never() if none is pending.
   [[nodiscard]] Nanos ack_deadline() const { return ack_deadline_; }
   /// Fills in the packet-related fields of an acknowledgement: ranges, delay, hops and ECN counts.
   void fill(wire::AckFrame& frame, Nanos now) const {
@@ -119,11 +122,11 @@ class ReceivedPackets {
     ack_deadline_ = Nanos::never();
   }
 
-  /// When the packet with the highest number arrived.
+  /// Returns when the packet with the highest number arrived.
   [[nodiscard]] Nanos highest_time() const { return highest_time_; }
 
  private:
-  /// A number that the sender has skipped leaves a hole. Memory for this many is allocated at the start.
+  /// Number of holes for which memory is allocated at the start. Each number that the sender skips leaves a hole.
   static constexpr std::size_t kSkipsAtOnce = 3;
 
   void count_behind_top(std::uint64_t number);
@@ -132,9 +135,9 @@ class ReceivedPackets {
   RangeSet numbers_;
   Nanos highest_time_;
   Nanos ack_deadline_ = Nanos::never();
-  std::uint32_t unacknowledged_ = 0;  ///< packets that have asked since the last ACK
+  std::uint32_t unacknowledged_ = 0;  ///< packets that have requested an acknowledgement since the last ACK
   std::uint32_t top_ = 0;             ///< low bits of the highest range's end when behind_top_ started to count
-  // As in wire::EcnCounts; ECT(1) is never sent.
+  // Counts for wire::EcnCounts. ECT(1) is never sent, so it is not counted.
   std::uint32_t ect0_packets_ = 0;
   std::uint32_t ce_packets_ = 0;
   std::uint32_t ce_bytes_ = 0;
@@ -150,9 +153,9 @@ inline bool ReceivedPackets::enough(std::uint64_t number, std::uint32_t ratio, b
                                     std::uint32_t ack_every) const {
   if (unacknowledged_ >= std::max(ack_every, ratio)) return true;
   if (ratio == 1) return finished;
-  // A sender that asks for few acknowledgements has much more in flight, so a message's end is not urgent. But packets
-  // right after a gap are, because they let the sender detect the loss.
-  constexpr std::uint64_t packets_that_tell = 3;  // RFC 9002 section 6.1.1
+  // A sender that requests few acknowledgements has much more data in flight, so the end of a message is not urgent.
+  // But packets right after a gap are urgent, because their acknowledgement lets the sender detect the loss.
+  constexpr std::uint64_t packets_that_tell = 3;  // packet threshold of RFC 9002 section 6.1.1
   return numbers_.size() > 1 && number - numbers_.back().begin < packets_that_tell;
 }
 

@@ -1,7 +1,7 @@
-// Which packets of a sealed connection have arrived, so that none is accepted twice: a bitmap of the latest packet
-// numbers that moves with the highest (RFC 6479). Nobody without the key can move it, because only packets that were
-// opened are added. It is separate from the ranges to be acknowledged (ReceivedPackets): those have room for few holes,
-// and reordered packets leave more.
+// Records which packets of a sealed connection have arrived, so that none is accepted twice. Uses a bitmap of the
+// latest packet numbers that moves with the highest number (RFC 6479). Only a sender with the key can move it, because
+// only packets that were opened are added. ReceivedPackets, the ranges to be acknowledged, cannot replace it. Those
+// ranges have room for few holes, and reordered packets leave more.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,13 @@ namespace mltcp::transport {
 
 class ReplayWindow {
  public:
-  /// A packet that arrives for the first time is accepted if its number is at most this far below the highest. This is
-  /// 10 ms of full packets at 4.8 Gbit/s; 10 ms is the longest time that a sender waits for late packets on short paths
+  /// A packet that arrives for the first time is accepted if its number is at most this far below the highest number.
+  /// This is 10 ms of full packets at 4.8 Gbit/s. On short paths a sender waits at most 10 ms for late packets
   /// (Reordering).
   static constexpr std::uint64_t kNumbers = 4096;
 
-  /// Whether a packet with that number has been added, or may have been: its number is too low to tell.
+  /// Returns whether a packet with this number has been added, or may have been added because its number is too low to
+  /// tell.
   [[nodiscard]] bool contains(std::uint64_t number) const {
     const std::uint64_t block = number / kBits;
     if (block > top_) return false;
@@ -39,9 +40,10 @@ class ReplayWindow {
 
  private:
   static constexpr std::uint64_t kBits = 64;
-  static constexpr std::uint64_t kBlocks = kNumbers / kBits + 1;  ///< the highest may be almost empty
+  /// One block more than needed, because the highest block may be almost empty.
+  static constexpr std::uint64_t kBlocks = kNumbers / kBits + 1;
 
-  std::uint64_t top_ = 0;  ///< block of the highest number
+  std::uint64_t top_ = 0;  ///< block that contains the highest number
   std::array<std::uint64_t, kBlocks> seen_{};
 };
 

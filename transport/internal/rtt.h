@@ -11,11 +11,11 @@ class RttEstimator {
  public:
   explicit RttEstimator(Nanos initial) : smoothed_(initial), variation_(initial / 2) {}
 
-  /// Upper bound of samples: longer ones are caused by a clock jump or a stopped program, not by a network.
+  /// Upper bound of samples. A longer sample is caused by a clock jump or a stopped program, not by a network.
   static constexpr Nanos kLongest{10'000'000'000};
 
-  /// Takes a sample: `rtt`, from sending a packet to its acknowledgement (clamped to 0..longest), and the peer's delay
-  /// of that acknowledgement.
+  /// Adds a sample. `rtt` is the time from sending a packet to its acknowledgement, clamped to 0 to kLongest.
+  /// `ack_delay` is the time for which the peer delayed the acknowledgement.
   void add(Nanos rtt, Nanos ack_delay) {
     rtt = std::clamp(rtt, Nanos(0), kLongest);
     latest_ = rtt;
@@ -39,14 +39,15 @@ class RttEstimator {
   [[nodiscard]] Nanos smoothed() const { return smoothed_; }
   [[nodiscard]] Nanos variation() const { return variation_; }
 
-  /// Probe timeout before back-off (RFC 9002 section 6.2.1).
+  /// Returns the probe timeout before back-off (RFC 9002 section 6.2.1).
   [[nodiscard]] Nanos probe_timeout(Nanos granularity, Nanos max_ack_delay) const {
     return smoothed_ + std::max(variation_ * 4, granularity) + max_ack_delay;
   }
-  /// The round trip in which a packet's acknowledgement is expected (RFC 9002 section 6.1.2).
+  /// Returns the time within which the acknowledgement of a packet is expected (RFC 9002 section 6.1.2).
   [[nodiscard]] Nanos longest_lately() const { return std::max(latest_, smoothed_); }
-  /// Once a later packet has been acknowledged, a packet counts as lost this long after it was sent (RFC 9002 section
-  /// 6.1.2): 9/8 RTT, or more if packets are known to be late by up to `reordering`.
+  /// Returns the time after which a packet counts as lost if a later packet has been acknowledged (RFC 9002 section
+  /// 6.1.2). It is measured from when the packet was sent. It is 9/8 of a round trip, or more if packets are known to
+  /// be late by up to `reordering`.
   [[nodiscard]] Nanos loss_delay(Nanos granularity, Nanos reordering = {}) const {
     const Nanos rtt = longest_lately();
     return std::max(rtt + std::max(rtt / 8, reordering), granularity);

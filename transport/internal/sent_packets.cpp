@@ -1,4 +1,4 @@
-// Rare paths of the record of sent packets (see sent_packets.h).
+// Rarely used functions of SentPackets (see sent_packets.h).
 #include "mltcp/transport/internal/sent_packets.h"
 
 #include <limits>
@@ -32,7 +32,7 @@ void SentPackets::draw_skip(ShardRandom& random) {
 
 void SentPackets::on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now) {
   if (const std::uint64_t before = widened(withheld_); withheld_ != 0 && before >= packets_.begin()) {
-    packets_[before].state = State::ignored;  // now a skipped number
+    packets_[before].state = State::ignored;  // from now on a skipped number
     packets_[before].sent = Nanos::never();
   }
   withheld_ = static_cast<std::uint32_t>(packets_.end());
@@ -71,8 +71,8 @@ SentPackets::Verdict SentPackets::judge(const Losses& losses, bool congestion, c
   return verdict;
 }
 
-// Packets lost so long ago that no acknowledgement can still be on its way keep a record, because they may still arrive
-// late. But the peer need not repeat acknowledgements that old.
+// A lost packet keeps its record for a while, because it may still arrive late. But after two round trips no
+// acknowledgement of it can still be on its way, so the peer need not repeat acknowledgements that old.
 void SentPackets::pass_over_lost(const ConnectionConfig& config, Nanos now) {
   const Nanos recent = now - rtt_.smoothed() * 2 - config.timer_granularity;
   oldest_of_use_ = std::max(oldest_of_use_, packets_.begin());

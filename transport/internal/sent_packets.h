@@ -1,14 +1,15 @@
-// The packets that a connection has sent, and the values derived from their acknowledgements: round-trip times,
-// delivery rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one
-// sent sufficiently later, in packets or in time, has been acknowledged (reordering.h); a probe timeout sends probes
-// without declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a
-// window is being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
+// Records the packets that a connection has sent, and derives round-trip times, the delivery rate and losses from their
+// acknowledgements. Loss recovery follows RFC 9002. Packet numbers are never reused. A packet is lost when a packet
+// that was sent sufficiently later, in packets or in time, has been acknowledged (reordering.h). A probe timeout sends
+// probes without declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While
+// a window is being reduced after a loss, packets are sent in proportion to those that arrive (RFC 9937).
 //
-// Probes of the path's packet size (path_mtu.h) have records of 0 bytes: they are not in flight, and their loss is no
-// sign of congestion. This class also counts the long packets that have been lost since one as long arrived.
+// Probes of the path's packet size (path_mtu.h) have records of 0 bytes. They do not count as bytes in flight, and
+// their loss is no sign of congestion. This class also counts the long packets that have been lost since a packet as
+// long arrived.
 //
-// This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
-// also runs the congestion controller.
+// The caller responds to what this class detects. It receives the contents (chunks) of acknowledged and lost packets,
+// and runs the congestion controller.
 #pragma once
 
 #include <algorithm>
@@ -35,49 +36,50 @@ namespace mltcp::transport {
 class SentPackets {
  public:
   static constexpr Nanos kMaxProbeInterval{1'000'000'000};
-  /// Bound of waits that depend on the round-trip time, which the peer can stretch by acknowledging late; see
+  /// Upper bound of waits that depend on the round-trip time, which the peer can increase by acknowledging late. See
   /// bounded().
   static constexpr Nanos kMaxPatience{3'000'000'000};
-  /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
+  /// Number of records per packet in flight. Lost packets and pure acknowledgements also keep a record for a while.
   static constexpr std::size_t kRecordsPerPacketInFlight = 4;
   static constexpr std::uint16_t kMaxAcksAhead = 4096;
-  /// Distance between packet numbers that are skipped on purpose: this minimum plus up to `kBetweenSkips`, evenly at
-  /// random.
+  /// Minimum distance between packet numbers that are skipped on purpose. A random number below `kBetweenSkips` is
+  /// added to it.
   static constexpr std::uint32_t kMinBetweenSkips = 128;
   static constexpr std::uint32_t kBetweenSkips = 512;
-  /// Skipped numbers for which memory is allocated at the start.
+  /// Number of skipped packet numbers for which memory is allocated at the start.
   static constexpr std::size_t kSkipsAtOnce = 3;
-  /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect. As
-  /// many as there can be among the records of the default max_packets_in_flight.
+  /// Maximum number of acknowledged ranges tracked. If there are more ranges, repeated acknowledgements of them are
+  /// processed again, without effect.
   static constexpr std::size_t kMaxAckedRanges = 8192;
 
-  /// `skips`: some packet numbers are not used, see skip_number(). `checks`: the peer is not trusted
+  /// `skips`: whether some packet numbers are skipped, see skip_number(). `checks`: whether the peer is not trusted
   /// (ConnectionConfig::check_peer).
   SentPackets(Nanos initial_rtt, Nanos now, bool skips, bool checks)
       : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now), reordering_(checks) {
     skips_ = skips;
-    if (skips) acked_.reserve(kSkipsAtOnce);  // each is a hole
+    if (skips) acked_.reserve(kSkipsAtOnce);  // each skipped number is a hole
   }
 
   /// Packets that were found to be lost.
   struct Losses {
     std::uint32_t packets = 0;
-    std::uint64_t first = 0;    ///< number of the first one
-    std::uint64_t largest = 0;  ///< number of the last one
-    Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
+    std::uint64_t first = 0;    ///< number of the first lost packet
+    std::uint64_t largest = 0;  ///< number of the last lost packet
+    /// Longest time between the sending of two lost packets with no acknowledged packet in between.
+    Nanos longest_run;
     Bytes in_flight_before = 0;
   };
 
-  // State in flight.
+  // Packets in flight.
 
   [[nodiscard]] std::uint64_t next_number() const { return packets_.end(); }
   [[nodiscard]] std::uint64_t packets_sent() const { return packets_.end() - skipped_in_all_; }
   [[nodiscard]] Bytes in_flight() const { return in_flight_; }
   [[nodiscard]] std::uint32_t in_flight_packets() const { return in_flight_packets_; }
-  /// Whether any packet has been acknowledged.
+  /// Returns whether any packet has been acknowledged.
   [[nodiscard]] bool any_acked() const { return any_acked_; }
   [[nodiscard]] std::uint64_t largest_acked() const { return largest_acked_; }
-  /// For a packet that has been sent and whose record has not been forgotten.
+  /// Returns whether a sent packet has been acknowledged; false if its record has been removed.
   [[nodiscard]] bool is_acked(std::uint64_t number) const {
     return number >= packets_.begin() && packets_[number].state == State::acked;
   }
@@ -88,16 +90,17 @@ class SentPackets {
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
 
-  // Long packets: longer than wire::kSmallestPacket; a path may drop them while it carries short ones.
+  // Long packets are longer than wire::kSmallestPacket. A path may drop them while it carries short packets.
 
-  /// Number of long packets lost since one at least as long as the shortest of them was acknowledged, up to
-  /// kMaxLongLost.
+  /// Returns the number of long packets lost since a packet at least as long as the shortest of them was acknowledged.
+  /// The number is at most kMaxLongLost.
   [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & kMaxLongLost; }
   static constexpr std::uint8_t kMaxLongLost = 127;
-  /// Whether note_long_lost() has been called since that number was 0.
+  /// Returns whether note_long_lost() has been called since long_lost() was 0.
   [[nodiscard]] bool long_lost_noted() const { return long_lost_ > kMaxLongLost; }
   void note_long_lost() { long_lost_ |= kMaxLongLost + 1; }
-  /// Bytes of the longest packet acknowledged, or the value passed to set_longest_acked().
+  /// Returns the last value passed to set_longest_acked(), or the size in bytes of the longest packet acknowledged
+  /// since then if that is larger.
   [[nodiscard]] std::uint32_t longest_acked() const { return longest_acked_; }
   void set_longest_acked(std::uint32_t bytes) {
     longest_acked_ = static_cast<std::uint16_t>(bytes);
@@ -105,17 +108,18 @@ class SentPackets {
     note_size();
   }
   [[nodiscard]] std::uint32_t longest_in_flight() const;
-  /// The path carries packets up to `bytes` only: longer ones in flight are lost. Losses of packets for their length
-  /// are no sign of congestion. `losses`: the result of detect_losses(); call this instead of judge().
+  /// Declares all packets in flight lost that are longer than `bytes`, because the path does not carry them. Such
+  /// losses are no sign of congestion. `losses` is the result of detect_losses(). Call this function instead of
+  /// judge().
   template <typename OnLost>
   void forgive_losses(std::uint32_t bytes, const Losses& losses, OnLost on_lost);
 
   // Sending.
 
-  /// Whether the number of records is at its maximum: call make_room() before the next packet.
+  /// Returns whether the number of records is at its maximum. If so, call make_room() before the next packet.
   [[nodiscard]] bool full(const ConnectionConfig& config) const { return packets_.size() >= max_records(config); }
-  /// Removes the oldest record. If that packet is still in flight, it is declared lost. `on_lost(const Chunk&)`, here
-  /// and below, is called for each chunk of a lost packet.
+  /// Removes the oldest record. If its packet is still in flight, declares the packet lost. This class calls
+  /// `on_lost(const Chunk&)` for each chunk of a lost packet.
   template <typename OnLost>
   void make_room(OnLost on_lost) {
     if (packets_.front().state == State::in_flight) {
@@ -127,11 +131,12 @@ class SentPackets {
   }
   /// Adds a chunk to the packet that is being built.
   void add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
-  /// Records a packet of `bytes` bytes that has been built, with the last `chunk_count` chunks added, at least one.
+  /// Records a packet of `bytes` bytes that has been built. It contains the last `chunk_count` chunks added, at least
+  /// one.
   void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
-      // After a timeout everything may be lost, and only size probes may have arrived.
+      // After a probe timeout, sending is no progress: all packets may be lost, and only size probes may have arrived.
       if (probe_count_ == 0) last_progress_ = now;
     }
     // Written in place: building the record first and copying it would stall on store forwarding.
@@ -153,7 +158,7 @@ class SentPackets {
     last_eliciting_sent_ = now;
     if (until_skip_ > 0) --until_skip_;
   }
-  /// Records a packet without chunks, which is never acknowledged: it needs no record, except to keep the numbering
+  /// Records a packet without chunks, which is never acknowledged. It needs a record only to keep the numbering
   /// contiguous.
   void on_sent_bare(const ConnectionConfig& config, Nanos now) {
     if (until_skip_ > 0) --until_skip_;
@@ -164,36 +169,40 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// For the header of the latest packet: its number minus the oldest number whose acknowledgement is still useful if
-  /// the peer repeats it. A packet that was lost is acknowledged when it arrives late, whatever its number.
+  /// Returns the span for the header of the latest packet: its number minus the oldest number whose acknowledgement is
+  /// still useful if the peer repeats it. The peer acknowledges a late packet once even if its number is lower.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
     const std::uint64_t span = number - std::min(keeps_lost_ ? oldest_of_use_ : packets_.begin(), number);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   }
-  /// Whether skip_number() is to be called before the next packet.
+  /// Returns whether skip_number() must be called before the next packet.
   [[nodiscard]] bool skip_is_due() const { return skips_ && until_skip_ == 0; }
   /// Skips the next packet number, to detect a peer that acknowledges packets that it has not received (RFC 9000
-  /// section 21.4). The first call only draws when to skip. The number gets the record of a packet that needs no
-  /// acknowledgement, and the receiver forgets the gap as soon as the sender has forgotten the packets before it. But a
-  /// peer can tell a gap in the numbers alone from a loss, which also leaves a gap in the bytes: see on_withheld().
+  /// section 21.4). The first call only draws at random when to skip. The skipped number gets the record of a packet
+  /// that needs no acknowledgement. The receiver forgets the gap as soon as the sender has forgotten the packets before
+  /// it. A peer can distinguish a skipped number from a loss, because a loss also leaves a gap in the bytes.
+  /// on_withheld() does not have this weakness.
   void skip_number(ShardRandom& random);
-  /// Whether to call on_withheld() instead, if a packet with data is available: true for the first skip, then for one
-  /// in four.
+  /// Returns whether to call on_withheld() instead of skip_number(), if a packet with data is available. This is true
+  /// for the first skip, and at random for one in four later skips.
   [[nodiscard]] bool may_withhold(ShardRandom& random) const {
     return withheld_ == 0 || (!is_in_flight(widened(withheld_)) && random.next() >> 62 == 0);
   }
-  /// As on_sent(), for a packet that is not sent. It is detected as lost like any other lost packet, and its contents
-  /// are sent then; only congestion control does not see the loss. An acknowledgement of it is a violation.
+  /// Like on_sent(), for a packet that is deliberately not sent. It is detected as lost like any other packet, and its
+  /// contents are sent then. Only congestion control does not see the loss. An acknowledgement of the packet is a
+  /// violation.
   void on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now);
-  /// The application has no more data to send, so it limits the delivery rates that the packets in flight will show.
+  /// Records that the application has no more data to send, so it limits the delivery rates that the packets in flight
+  /// will show.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
     was_idle_ = true;
   }
-  /// The next packet is blocked by the window, not by the application or pacing.
+  /// Records that the next packet is blocked by the window, and not by the application or pacing.
   void on_window_limited() { window_limited_until_ = packets_.end(); }
-  /// Call before data is sent. True if, for lack of data, nothing was in flight for longer than a probe timeout.
+  /// Returns whether, for lack of data, nothing was in flight for longer than a probe timeout. Call this function
+  /// before data is sent.
   [[nodiscard]] bool end_idle(const ConnectionConfig& config, Nanos now) {
     if (in_flight_packets_ != 0 || !was_idle_) return false;
     was_idle_ = false;
@@ -202,16 +211,18 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// From now on the peer accepts no packets forged in this end's name, so an acknowledgement of a packet that was
-  /// never sent is a violation.
+  /// From now on treats an acknowledgement of a packet that was never sent as a violation. Call this function if the
+  /// peer accepts no packets that are forged in this end's name.
   void trust_numbers() { are_own_ = true; }
-  /// Whether `frame` acknowledges a packet that was never sent, and its sender must know that: a future number, the
-  /// withheld packet, or the latest skipped number that no longer has a record. on_ack() finds skipped numbers that
-  /// have records. Without trust_numbers(), somebody may have sent a forged packet with that number to the peer, which
-  /// acknowledges it in good faith. Future numbers are then ignored, except those too high for any receiver to accept,
-  /// and one skipped number is forgiven. An honest receiver drops such a number soon (ReceivedPackets::kMaxBehindTop);
-  /// one that continues to acknowledge it keeps the sender from measuring round trips and marks. `acks_ahead` counts
-  /// acknowledgements of future numbers. `on_lost(const Chunk&)` is called for the contents of a withheld packet.
+  /// Returns whether `frame` acknowledges a packet that was never sent, and its sender must know that. The number is a
+  /// future number, the number of the withheld packet, or the latest skipped number without a record. on_ack() finds
+  /// skipped numbers that have records.
+  ///
+  /// Without trust_numbers(), somebody may have sent a forged packet with such a number to the peer, which acknowledges
+  /// it in good faith. So one skipped number is forgiven, and future numbers are ignored unless they are too high for
+  /// any receiver to accept. An honest receiver drops a future number soon (ReceivedPackets::kMaxBehindTop). A receiver
+  /// that continues to acknowledge future numbers keeps the sender from measuring round trips and marks, so
+  /// `acks_ahead` counts such acknowledgements. Calls `on_lost(const Chunk&)` for the contents of a withheld packet.
   template <typename OnLost>
   [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
@@ -222,31 +233,31 @@ class SentPackets {
       take_back_withheld(on_lost);
       if (!forgives_skip()) return true;
     }
-    // Ranges are in descending order: only the last one can contain numbers without a record.
+    // Ranges are in descending order, so only the last one can contain numbers without a record.
     if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers(frame, forgotten_skip_)) return false;
     forgotten_skip_ = 0;
     return !forgives_skip();
   }
-  /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
-  /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a skipped number is
-  /// among them.
+  /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet. Calls
+  /// `stop()` after each such packet, and ends the processing if it returns true. `news` is scratch space. Returns
+  /// false if the frame acknowledges a skipped number and that is not forgiven.
   template <typename OnAcked, typename Stop>
   bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
               OnAcked on_acked, Stop stop);
-  /// An ACK frame has newly acknowledged packets.
+  /// Records that an ACK frame has newly acknowledged packets.
   void on_progress(Nanos now) {
     probe_count_ = 0;
     probes_due_ = 0;
     last_progress_ = now;
   }
-  /// Whether all losses since the last congestion response were spurious, so that the response must be undone.
+  /// Returns whether all losses since the last congestion response were spurious, so that the response must be undone.
   [[nodiscard]] bool undo_losses() {
     if (!has_losses_ || episode_lost_ == 0 || episode_spurious_ < episode_lost_) return false;
     episode_lost_ = episode_spurious_ = 0;
     recovery_until_ = 0;
     return true;
   }
-  /// Fills in the rest of the sample: what has accumulated since the last one.
+  /// Fills in the rest of the sample: the values accumulated since the previous sample.
   void complete(cc::AckSample& sample, std::uint64_t largest_acked) {
     if (largest_acked >= round_end_) {
       ++rounds_;
@@ -273,32 +284,35 @@ class SentPackets {
 
   // Loss detection.
 
-  /// How much later than a round trip acknowledgements may arrive, as far as known; 0: no later.
+  /// Returns how much later than a round trip acknowledgements are known to arrive; 0 if they are not late.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
-  /// Detects lost packets, and sets loss_time(). If there are any, judge() must follow.
+  /// Detects lost packets, and sets loss_time(). If packets were lost, call judge() or forgive_losses() next.
   template <typename OnLost>
   Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
   struct Verdict {
     bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
     bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   };
-  /// Judges `losses`. `congestion`: whether the congestion controller regards them as a sign of congestion.
+  /// Decides how to respond to `losses`. `congestion`: whether the congestion controller regards them as a sign of
+  /// congestion.
   Verdict judge(const Losses& losses, bool congestion, const ConnectionConfig& config);
-  /// When the next packet will be declared lost by time unless acknowledged before; never() if there is no such packet.
+  /// Returns when the next packet will be declared lost unless it is acknowledged before; never() if there is no such
+  /// packet.
   [[nodiscard]] Nanos loss_time() const { return loss_time_; }
-  /// Whether a sign of congestion in packet `number` is the first in its round trip.
+  /// Returns whether a sign of congestion in packet `number` is the first in its round trip, so that it needs a
+  /// response.
   [[nodiscard]] bool responds_to(std::uint64_t number) const { return number >= recovery_until_; }
-  /// The congestion controller is responding to marks: signs of congestion in packets sent so far belong to this event.
-  /// Only a response to losses can be undone.
+  /// Records that the congestion controller responds to marks. Signs of congestion in packets sent so far belong to
+  /// this event. Unlike a response to losses, this response cannot be undone.
   void begin_recovery() {
     recovery_until_ = packets_.end();
     episode_lost_ = 0;
     reduced_from_ = 0;
   }
-  /// Whether the window is being reduced after a loss and a packet of `bytes` may leave although the window is full.
-  /// One packet may leave at once, with the lost data. Then bytes may leave in proportion to delivered bytes: by the
-  /// ratio of the new `window` to the bytes that were in flight (RFC 9937 section 6.2). Below the window only the pacer
-  /// bounds bursts, instead of that RFC's reduction bound.
+  /// Returns whether a packet of `bytes` may be sent although the window is full, because the window is being reduced
+  /// after a loss. One packet with the lost data may be sent at once. After that, bytes may be sent in proportion to
+  /// delivered bytes: by the ratio of the new `window` to the bytes that were in flight (RFC 9937 section 6.2). The
+  /// reduction bound of that RFC is not used. Below the window, only the pacer limits bursts.
   [[nodiscard]] bool reduction_allows(Bytes bytes, double window) const {
     if (largest_acked_ >= recovery_until_ || reduced_from_ == 0) return false;
     const std::uint32_t delivered = static_cast<std::uint32_t>(delivered_) - reduced_delivered_;
@@ -306,7 +320,8 @@ class SentPackets {
     return sent == 0 || static_cast<double>(sent + bytes) * static_cast<double>(reduced_from_) <=
                             static_cast<double>(delivered) * window;
   }
-  /// Removes the oldest records that are acknowledged, or were lost so long ago that no acknowledgement can follow.
+  /// Removes the oldest records of packets that are acknowledged, or were lost so long ago that no acknowledgement can
+  /// follow.
   void forget_finished(const ConnectionConfig& config, Nanos now) {
     while (!packets_.empty()) {
       const Packet& packet = packets_.front();
@@ -320,18 +335,18 @@ class SentPackets {
     else
       acked_.remove_below(packets_.begin());
   }
-  /// Stops tracking everything in flight.
+  /// Stops tracking all packets in flight. They count neither as acknowledged nor as lost.
   void give_up(const ConnectionConfig& config, Nanos now);
 
   // Probe timeouts (RFC 9002 section 6.2).
 
-  /// Consecutive probe timeouts.
+  /// Returns the number of consecutive probe timeouts.
   [[nodiscard]] std::uint32_t probe_timeouts() const { return probe_count_; }
-  /// How long packets have been in flight without any acknowledgement.
+  /// Returns how long packets have been in flight without any acknowledgement.
   [[nodiscard]] Nanos silence(Nanos now) const { return now - last_progress_; }
 
-  /// `wait`, at most kMaxPatience, or the probe timeout for `config.initial_rtt` if that is longer. The peer can
-  /// influence the measured round-trip time; this bounds its influence on waits.
+  /// Returns `wait`, limited to kMaxPatience, or to the probe timeout for `config.initial_rtt` if that is longer. The
+  /// peer can influence the measured round-trip time. This limits its influence on waits.
   [[nodiscard]] static Nanos bounded(Nanos wait, const ConnectionConfig& config) {
     if (wait <= kMaxPatience) [[likely]]
       return wait;
@@ -340,7 +355,7 @@ class SentPackets {
   [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
     return bounded(rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay), config);
   }
-  /// When to send a probe; never() while the loss timer is running or nothing is in flight.
+  /// Returns when to send a probe; never() while the loss timer is running or nothing is in flight.
   [[nodiscard]] Nanos probe_deadline(const ConnectionConfig& config) const {
     if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
     const Nanos timeout = probe_timeout(config);
@@ -349,10 +364,10 @@ class SentPackets {
     return last_eliciting_sent_ +
            (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
   }
-  /// The probe timeout has expired: two probes are due. False if the connection must be given up instead, because
-  /// nothing was received for ConnectionConfig::give_up_after.
+  /// Makes two probes due, because the probe timeout has expired. Returns false if the connection must be given up
+  /// because nothing was received for ConnectionConfig::give_up_after.
   [[nodiscard]] bool on_probe_timeout(const ConnectionConfig& config, Nanos now);
-  /// Whether probes are due, which may be sent regardless of the window.
+  /// Returns whether probes are due. Probes may be sent regardless of the window.
   [[nodiscard]] bool probing() const { return probes_due_ > 0; }
   void on_probe_sent() { --probes_due_; }
   /// Calls `visit(const Chunk&)` for the contents of the oldest packet in flight.
@@ -365,8 +380,8 @@ class SentPackets {
     }
   }
 
-  /// Prefetches the cache lines used to send a packet without chunks; for a `sender` also those used for each packet
-  /// with chunks.
+  /// Prefetches the cache lines that are used to send a packet without chunks. If `sender`, also prefetches the lines
+  /// used for each packet with chunks.
   void prefetch(bool sender) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = sender ? 4 : 1;
@@ -381,8 +396,8 @@ class SentPackets {
   enum class State : std::uint8_t {
     in_flight,
     acked,
-    lost,     ///< kept for a while, as a late acknowledgement shows that the loss was spurious
-    ignored,  ///< a pure acknowledgement, given up, or skipped (then `sent` is never())
+    lost,     ///< kept for a while, because a late acknowledgement shows that the loss was spurious
+    ignored,  ///< a pure acknowledgement, a packet given up, or a skipped number (then `sent` is never())
   };
   struct Packet {
     Nanos sent;
@@ -390,8 +405,8 @@ class SentPackets {
     Nanos delivered_time;  ///< for the delivery rate: when `delivered` was reached
     Bytes delivered = 0;
     std::uint32_t first_chunk = 0;  ///< low bits of the first chunk's position; see for_chunks()
-    std::uint32_t in_flight = 0;    ///< bytes in flight after it was sent, saturated at 4 GiB - 1
-    std::uint32_t lost = 0;         ///< lost_total_ when it was sent
+    std::uint32_t in_flight = 0;    ///< bytes in flight after this packet was sent, saturated at 4 GiB - 1
+    std::uint32_t lost = 0;         ///< lost_total_ when this packet was sent
     std::uint16_t bytes = 0;
     std::uint16_t chunk_count : 13 = 0;  ///< wide enough for a packet full of the shortest data frames
     State state : 2 = State::ignored;
@@ -400,7 +415,7 @@ class SentPackets {
   static_assert(sizeof(Packet) == 48);
   static_assert(wire::kDataFrameBytes << 13U > 65'535);
 
-  /// Bytes sent since the connection began, modulo 2^32.
+  /// Returns the bytes sent since the connection began, modulo 2^32.
   [[nodiscard]] std::uint32_t sent_total() const {
     return static_cast<std::uint32_t>(in_flight_ + delivered_) + lost_total_;
   }
@@ -410,7 +425,7 @@ class SentPackets {
   }
   template <typename Visit>
   void for_chunks(const Packet& packet, Visit& visit) const {
-    // Unambiguous, because there are fewer than 2^32 chunks at a time.
+    // Low bits are enough, because there are fewer than 2^32 chunks at a time.
     const std::uint64_t begin = chunks_.begin();
     const std::uint64_t first = begin + (packet.first_chunk - static_cast<std::uint32_t>(begin));
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) visit(chunks_[first + i]);
@@ -419,11 +434,11 @@ class SentPackets {
   void on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked);
   template <typename OnAcked>
   void on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked);
-  /// Maximum time from sending a packet to its late acknowledgement.
+  /// Returns the maximum time from sending a packet to its late acknowledgement.
   [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
     return rtt_.smoothed() + reordering_.longest(rtt_.smoothed()) + config.timer_granularity;
   }
-  /// Learns from packet `number`, acknowledged after packets with higher numbers.
+  /// Learns from packet `number`, which was acknowledged after packets with higher numbers.
   void learn_reordering(std::uint64_t number, std::uint64_t largest, Nanos now) {
     reordering_.on_late(largest - number, now - packets_[number].sent - rtt_.longest_lately(), rounds_,
                         rtt_.smoothed());
@@ -449,7 +464,7 @@ class SentPackets {
     if (long_lost() < kMaxLongLost) ++long_lost_;
     note_size();
   }
-  /// A packet of `bytes`, notable_bytes_ at least, was acknowledged.
+  /// Processes the acknowledgement of a packet of at least notable_bytes_.
   void on_long_acked(std::uint16_t bytes) {
     if (bytes >= min_long_lost_) long_lost_ = 0;
     longest_acked_ = std::max(longest_acked_, bytes);
@@ -459,11 +474,12 @@ class SentPackets {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
     notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, min_long_lost_);
   }
-  /// The packet number with these low bits.
+  /// Returns the latest packet number with these low 32 bits.
   [[nodiscard]] std::uint64_t widened(std::uint32_t number) const {
     return packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - number);
   }
-  /// Whether `frame` acknowledges the packet with these low bits; 0: no packet.
+  /// Returns whether `frame` acknowledges the packet with these low bits; false if the low bits are 0, which means no
+  /// packet.
   [[nodiscard]] bool covers(const wire::AckFrame& frame, std::uint32_t low_bits) const {
     if (low_bits == 0) return false;
     const std::uint64_t number = widened(low_bits);
@@ -471,7 +487,7 @@ class SentPackets {
     while (i < frame.range_count && frame.ranges[i].first > number) ++i;
     return i < frame.range_count && frame.ranges[i].last >= number;
   }
-  /// The withheld packet was acknowledged, although nobody can have received it: its contents count as lost.
+  /// Handles an acknowledgement of the withheld packet, which nobody can have received. Its contents count as lost.
   template <typename OnLost>
   void take_back_withheld(OnLost& on_lost) {
     const std::uint64_t number = widened(std::exchange(withheld_, 0));
@@ -483,7 +499,8 @@ class SentPackets {
     }
     packet.state = State::ignored;
   }
-  /// A skipped number was acknowledged. Whether that is forgiven. The next number is then skipped soon.
+  /// Handles an acknowledgement of a skipped number, after which the next number is skipped soon. Returns whether the
+  /// acknowledgement is forgiven.
   [[nodiscard]] bool forgives_skip() {
     constexpr std::uint16_t soon = 32;
     until_skip_ %= soon;
@@ -500,7 +517,7 @@ class SentPackets {
     packets_.pop();
   }
 
-  // Laid out by cache line. A connection that only receives uses the first one only.
+  // Members are ordered by cache line. A connection that only receives uses only the first line.
   GrowableRing<Packet> packets_;  ///< index = packet number; its end is the next packet's number
   Bytes in_flight_ = 0;
   Nanos loss_time_ = Nanos::never();
@@ -509,23 +526,24 @@ class SentPackets {
   std::uint8_t probe_count_ = 0;  ///< consecutive probe timeouts, saturated
   std::uint8_t probes_due_ = 0;
   bool any_acked_ : 1 = false;
-  bool skips_ : 1 = false;  ///< some packet numbers are not used
+  bool skips_ : 1 = false;  ///< some packet numbers are skipped, see skip_number()
   bool was_idle_ : 1 = true;
-  bool reorders_ : 1 = false;        ///< reordering_.seen()
-  bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, so oldest_of_use_ applies
-  bool has_losses_ : 1 = false;      ///< there are losses not yet reported in a sample, or that may still be undone
-  bool are_own_ : 1 = false;         ///< see trust_numbers()
-  bool has_forgiven_ : 1 = false;    ///< a skipped number was forgiven
-  std::uint8_t long_lost_ = 0;       ///< see long_lost(); highest bit: long_lost_noted()
+  bool reorders_ : 1 = false;    ///< value of reordering_.seen()
+  bool keeps_lost_ : 1 = false;  ///< the oldest record is of a lost packet, so oldest_of_use_ applies
+  /// There are losses that are not yet reported in a sample, or that may still be undone.
+  bool has_losses_ : 1 = false;
+  bool are_own_ : 1 = false;         ///< trust_numbers() has been called
+  bool has_forgiven_ : 1 = false;    ///< an acknowledgement of a skipped number was forgiven
+  std::uint8_t long_lost_ = 0;       ///< see long_lost(); the highest bit is long_lost_noted()
   std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is called for acknowledged packets at least this long
-  std::uint16_t until_skip_ = 0;     ///< packet numbers to be used before the next is skipped
+  std::uint16_t until_skip_ = 0;     ///< packet numbers to be used before one is skipped
 
   // Second cache line.
   GrowableRing<Chunk> chunks_;
   Bytes delivered_ = 0;
   Nanos delivered_time_;
   Nanos first_sent_;
-  Bytes app_limited_until_ = 0;  ///< a value of delivered_: samples up to it are limited by the application
+  Bytes app_limited_until_ = 0;  ///< samples are limited by the application until delivered_ reaches this value
 
   // Third cache line.
   RttEstimator rtt_;
@@ -541,24 +559,24 @@ class SentPackets {
   std::uint64_t round_end_ = 0;
   std::uint64_t window_limited_until_ = 0;
 
-  // Rarely used.
+  // Rarely used members.
   Bytes lost_bytes_ = 0;            ///< bytes lost since the last sample
   std::uint32_t lost_packets_ = 0;  ///< packets lost since the last sample
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
-  std::uint32_t forgotten_skip_ = 0;     ///< the latest skipped number that has no record; modulo 2^32; 0: none
-  std::uint32_t withheld_ = 0;           ///< the latest packet that was not sent on purpose; modulo 2^32; 0: none
-  std::uint64_t episode_begin_ = 0;      ///< the first packet that was lost in the episode
+  std::uint32_t forgotten_skip_ = 0;     ///< latest skipped number without a record, modulo 2^32; 0 if there is none
+  std::uint32_t withheld_ = 0;           ///< latest packet that was withheld, modulo 2^32; 0 if there is none
+  std::uint64_t episode_begin_ = 0;      ///< number of the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;
-  // When the latest reduction of the window after a loss began, see reduction_allows(); modulo 2^32.
-  std::uint32_t reduced_from_ = 0;       ///< bytes in flight before the loss was found; 0: there was none
-  std::uint32_t reduced_delivered_ = 0;  ///< delivered_
-  std::uint32_t reduced_sent_ = 0;       ///< sent_total()
+  // Values at the beginning of the latest reduction of the window after a loss, modulo 2^32. See reduction_allows().
+  std::uint32_t reduced_from_ = 0;       ///< bytes in flight before the loss was found; 0 if there is no reduction
+  std::uint32_t reduced_delivered_ = 0;  ///< delivered_ when the reduction began
+  std::uint32_t reduced_sent_ = 0;       ///< sent_total() when the reduction began
   std::uint16_t longest_acked_ = 0;
-  std::uint16_t min_long_lost_ = 0;  ///< the shortest of those that long_lost() counts
+  std::uint16_t min_long_lost_ = 0;  ///< size in bytes of the shortest packet that long_lost() counts
   std::uint64_t oldest_of_use_ = 0;  ///< packets with lower numbers have been acknowledged, or were lost long ago
   Reordering reordering_;
 };
@@ -577,7 +595,7 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
     const wire::PacketRange& range = frame.ranges[i];
     if (range.last < packets_.begin()) break;
     if (range.first >= end) continue;
-    // ACK frames repeat ranges: only numbers not acknowledged before are processed.
+    // ACK frames repeat ranges, so only numbers that were not acknowledged before are processed.
     news.clear();
     acked_.for_gaps(std::max(range.first, packets_.begin()), std::min(range.last, end - 1) + 1,
                     [&](std::uint64_t from, std::uint64_t to) {
@@ -597,8 +615,9 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
         if (number >= largest_acked_ || !any_acked_) {
           largest_acked_ = number;
           any_acked_ = true;
-          // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1). A peer
-          // could always acknowledge a later packet, too, that needs no acknowledgement, and so hide its queue.
+          // An RTT sample requires that the largest packet of the frame is newly acknowledged (RFC 9002 section 5.1).
+          // An untrusted peer could prevent samples, and so hide its queue, by always acknowledging a later packet that
+          // needs no acknowledgement. So this rule does not apply to it.
           if (number == largest || reordering_.is_checked()) {
             if (!rtt_.has_sample()) first_sample_ = now;
             const Nanos delay(number == largest ? frame.delay_ns : 0);
@@ -635,8 +654,8 @@ void SentPackets::on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos n
     on_long_acked(packet.bytes);
   delivered_ += packet.bytes;
   delivered_time_ = now;
-  // Delivery rate over the longer of the sending and the acknowledging interval, so that neither a burst of packets nor
-  // one of acknowledgements inflates it.
+  // The delivery rate is over the longer of the sending and the acknowledging interval, so that neither a burst of
+  // packets nor a burst of acknowledgements inflates it.
   const Nanos interval = std::max(packet.sent - packet.first_sent, now - packet.delivered_time);
   if (interval.count > 0) {
     const double rate = static_cast<double>(delivered_ - packet.delivered) * 8e9 / static_cast<double>(interval.count);
@@ -657,7 +676,7 @@ void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked
   }
   if (packet.bytes >= notable_bytes_) on_long_acked(packet.bytes);
   ++spurious_in_all_;
-  // A late packet of another episode, or of losses without a response, says nothing about this episode.
+  // A late packet of another episode, or of losses without a response, is no evidence about this episode.
   if (number >= episode_begin_ && number < recovery_until_) ++episode_spurious_;
   for_chunks(packet, on_acked);
   if (largest_acked_ > number) learn_reordering(number, largest_acked_, now);
@@ -672,14 +691,14 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   const Nanos delay = bounded(rtt_.loss_delay(config.timer_granularity, reordering_window()), config);
   const Nanos late = now - delay;
   const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::kFirstThreshold;
-  Nanos run_begin = Nanos::never();  // of lost packets with no acknowledged packet in between
+  Nanos run_begin = Nanos::never();  // start of a run of lost packets without an acknowledged packet in between
   std::uint64_t number = std::max(loss_cursor_, packets_.begin());
   for (; number < largest_acked_; ++number) {
     Packet& packet = packets_[number];
     if (packet.state == State::acked) run_begin = Nanos::never();
     if (packet.state != State::in_flight) continue;
     if (largest_acked_ - number < packet_threshold && packet.sent > late) {
-      // In order of sending: all further packets are younger.
+      // Packets are in order of sending, so all further packets are younger.
       loss_time_ = packet.sent + delay;
       break;
     }
@@ -687,7 +706,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
       mark_lost(packet, on_lost);
       continue;
     }
-    // Before the first RTT sample a silence does not count (RFC 9002 section 7.6.2): the peer may not have been
+    // Before the first RTT sample a silence does not count (RFC 9002 section 7.6.2), because the peer may not have been
     // running.
     if (packet.sent >= first_sample_) {
       if (run_begin.is_never()) run_begin = packet.sent;

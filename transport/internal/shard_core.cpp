@@ -15,31 +15,32 @@
 namespace mltcp::transport {
 namespace {
 
-// Work limits of one poll, so that receiving and sending alternate.
+// Limits of the work in one poll, so that receiving and sending alternate.
 constexpr std::size_t kRxBurstsPerPoll = 8;
-constexpr std::size_t kPacketsPerTurn = 8;      // per connection, before the next connection's turn
-constexpr std::size_t kTxPacketsPerPoll = 256;  // or fewer, to be a multiple of a burst
+constexpr std::size_t kPacketsPerTurn = 8;      // packets that a connection may send before the next connection's turn
+constexpr std::size_t kTxPacketsPerPoll = 256;  // rounded to a multiple of a burst
 
 constexpr std::uint32_t kMaxConnections = (1U << 20) - 1;
 constexpr std::uint32_t kMaxZeroCopySends = 65'535;
 
-// Bounds the CONNECTs and RESETs that no key opens, each of which costs the time of some packets: 2000 per second of
-// each. Those from proven addresses share another 2000 per second, divided into kProvenBudgets parts by address: a peer
-// with one address can only use up one part.
+// Limits for CONNECTs and RESETs that no key opens, because each costs the time of some packets. 2000 per second of
+// each are allowed. CONNECTs from proven addresses have another 2000 per second, divided into kProvenBudgets parts by
+// address. So a peer with one address can only use up one part.
 constexpr Nanos kEachFailed{500'000};
 constexpr std::int64_t kProvenBudgets = 16;
-// A new client may take the slot of one that has not answered: of the same address, if one is among the first 64.
+// If no slot is free, a new client may get the slot of a client that has not answered. Prefers a client with the same
+// address if one is among this many candidates.
 constexpr int kSlotsLookedAt = 64;
 constexpr Nanos kLookAtHoldsAfter{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
 constexpr Nanos kLatestTime = Nanos::never() / 4;
-// Likewise for durations of which multiples are computed.
+// Upper bound of durations that are multiplied, so that the products do not overflow.
 constexpr Nanos kLongestRoundTrip{3'600'000'000'000};
 
-// In a shard with a seed, the id of a slot's first connection has 12 bits of the seed as its highest bits. They do not
-// depend on the number of slots, so that networks that hash ids onto paths (wire::peek_connection) do so alike in all
-// simulations with one seed.
+// Returns the id of a slot's first connection in a shard with a seed. The highest 12 bits are drawn from the seed, and
+// do not depend on the number of slots. Networks that hash ids onto paths (wire::peek_connection) therefore choose the
+// same paths in all simulations with one seed.
 ConnectionId seeded_id(Random& random, std::uint32_t index) {
   constexpr std::uint32_t bits = 12;
   const auto drawn = static_cast<std::uint32_t>(random.below(1U << bits) + 1) << (32 - bits);
@@ -97,8 +98,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       cookies_(config.max_connections * 4),
       failed_unproven_(kEachFailed),
       failed_proven_(kProvenBudgets, WorkBudget(kEachFailed * kProvenBudgets)),
-      budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),  // drawing it from the seeded numbers would
-                                                                           // change packets
+      // With a seed, the key is not drawn from the seeded numbers, because that would change the packets.
+      budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),
       failed_resets_(kEachFailed),
       resets_(Nanos(std::max<std::int64_t>(1'000'000'000 / std::max<std::uint32_t>(config.resets_per_second, 1), 1))),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, kMaxZeroCopySends)) {
@@ -155,7 +156,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
 
 std::vector<ConnectionId> ShardCore::first_connections(const ShardConfig& config) {
   if (!config.seed) throw InputError("the connection ids of a shard without a seed are not known; set seed");
-  // Draws in the same order as the constructor and make_connection().
+  // Draw in the same order as the constructor and make_connection().
   Random random(*config.seed);
   std::vector<ConnectionId> ids(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;) ids[i] = seeded_id(random, i);
@@ -193,7 +194,7 @@ ShardCore::Slot* ShardCore::take_slot(Nanos now) {
   Slot& slot = slots_[free_slots_.front()];
   free_slots_.pop();
   ++stats_.connections;
-  // The time makes the tag differ when a program restarts with the same seed.
+  // The time makes the tag differ after the program restarts with the same seed.
   slot.tag = random_.fresh() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL;
   return &slot;
 }
@@ -247,7 +248,7 @@ std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
   std::uint32_t index = queue(kept).first;
   for (int i = 0; i < kSlotsLookedAt && index != kNoSlot; ++i, index = slots_[index].after) {
     const Connection& connection = *slots_[index].connection;
-    if (connection.active || connection.touched) continue;  // lists of this poll refer to it
+    if (connection.active || connection.touched) continue;  // lists of this poll contain this slot
     if (like == nullptr || AddressCounts::network_of(connection.remote()) == AddressCounts::network_of(*like))
       return index;
     if (first == kNoSlot) first = index;
@@ -255,7 +256,8 @@ std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
   return first;
 }
 
-// No peer that has answered is displaced. A peer that floods a shard from its own address displaces itself.
+// No peer that has answered is displaced. A peer that floods a shard from its own address displaces its own
+// connections.
 bool ShardCore::make_room(const Address& remote, bool is_proven) {
   if (free_slots_.size() > config_.kept_for_connect) return true;
   std::uint32_t index = first_of(Kept::ended);
@@ -278,7 +280,7 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
       throw InputError(fmt::format("keys: connect() takes one and {} are given", config.keys.size()));
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
-  // Before a slot is taken, because creating the seal may throw.
+  // The seal is created before a slot is taken, because creating it may throw.
   std::unique_ptr<PacketSeal> seal;
   if (!config.keys.empty()) {
     const PacketKey& key = *config.keys.front();
@@ -414,7 +416,7 @@ bool ShardCore::learn_iterations(JobId job) {
   if (state == nullptr) return false;
   if (!state->augmentation.tracker.exact()) return true;
   state->augmentation.tracker.learn_again();
-  // It saw no traffic while sizes were stated, and its knowledge from before is outdated.
+  // The learner saw no traffic while sizes were stated, and what it had learned before is outdated.
   if (state->learner != nullptr) *state->learner = {};
   state->in_burst = false;
   return true;
@@ -449,7 +451,7 @@ bool ShardCore::set_job_rate(JobId job, Rate rate) {
   JobState* state = find_job(job);
   if (state == nullptr) return false;
   pace(*state, rate);
-  // Connections that wait at the old rate check again.
+  // Connections that wait at the old rate must check again.
   if (!state->waiting.empty()) deadlines_.set(job_deadline(job), Nanos(0));
   return true;
 }
@@ -473,7 +475,7 @@ Nanos ShardCore::poll(Nanos at) {
   links_.late = std::max(now - due_, Nanos());
   due_ = work(now);
   const Nanos due = std::min(due_, io_.deadline());
-  return due <= now ? at : due;  // "now" on the caller's clock
+  return due <= now ? at : due;  // `at` is the current time on the caller's clock
 }
 
 Nanos ShardCore::work(Nanos now) {
@@ -486,8 +488,8 @@ Nanos ShardCore::work(Nanos now) {
   for (const std::uint32_t index : answers_)
     if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
   answers_.clear();
-  // Send answers first: receiving costs as much time as sending them. Timers wait, too, because a packet that they wait
-  // for may not have been received yet.
+  // Send answers before receiving, because receiving costs as much time as sending them. Timers wait as well, because a
+  // packet that prevents a timeout may not have been received yet.
   if (answers && limits_.batch > 1) {
     more = true;
   } else {
@@ -498,7 +500,7 @@ Nanos ShardCore::work(Nanos now) {
   transmit(now, more);
   stats_.ends_held = holds_.ends_waiting();
   if (more || !answers_.empty()) return now;
-  // Holds must be polled, because nothing signals that the datapath has released bytes.
+  // Poll the holds again soon, because nothing signals that the datapath has released bytes.
   return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + kLookAtHoldsAfter) : deadlines_.next();
 }
 
@@ -529,9 +531,9 @@ void ShardCore::receive_bursts(Nanos now, bool& more) {
   more = true;
 }
 
-// A packet's state is a pointer chain: slot, connection, its rings. Prefetching one link for the whole burst costs
-// about one memory latency per link instead of one per packet (as in batched hash table look-ups; eRPC, NSDI 2019,
-// section 4.4, likewise works on bursts).
+// The state for a packet is a pointer chain: slot, connection, rings of the connection. If one link of all chains in a
+// burst is prefetched at a time, the burst costs about one memory latency per link instead of one per packet. Batched
+// hash table look-ups use the same method, and eRPC (NSDI 2019, section 4.4) likewise works on bursts.
 void ShardCore::prefetch_burst(std::span<const RxPacket> packets) {
   std::size_t count = 0;
   std::uint32_t latest = ~std::uint32_t{0};
@@ -598,7 +600,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   if (slots_[index].tag != header.tag) {
-    // Forged, or sent in a connection from before a restart, whose id now belongs to another one.
+    // The packet was forged, or was sent before a restart to a connection whose id now belongs to another connection.
     ++stats_.forged_packets;
     tell_unknown(packet, header, now);
     return;
@@ -661,15 +663,15 @@ SealEngine& ShardCore::engine(const PacketKey& key) {
   return *engine_;
 }
 
-// From the system even for a shard with a seed: these bytes do not influence which packets are sent.
+// These bytes come from the system even if the shard has a seed, because they do not influence which packets are sent.
 EndRandom ShardCore::draw_random() {
   EndRandom random;
   draw_system_random(random);
   return random;
 }
 
-// Any further packet, even a notification, might reuse a packet number that a copy of this process uses with the same
-// key.
+// Ends sealed connections without sending anything. Any further packet, even a notification, might reuse a packet
+// number that a copy of this process uses with the same key.
 void ShardCore::give_up_copied_keys(Nanos now) {
   if (!engine_->was_copied(now)) return;
   for (const Slot& slot : slots_) {
@@ -708,7 +710,7 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
   if (!is_settled) [[unlikely]] {
     if (!connection.is_half_open() && slots_[index].kept > Kept::ended_own) keep(index, Kept::taken);
     if (!was_proven && connection.is_proven()) {
-      // Several connections may have been waiting for proof.
+      // Several connections from this address may have been waiting for proof.
       if (accepted_from_.has_share(connection.remote())) {
         connection.abort(now);
         activate(connection);
@@ -716,14 +718,15 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
       accepted_from_.add(connection.remote());
     }
     if (connection.peer_connection() != 0) enter_peer(connection);
-    watch(connection);  // it may no longer wait for proof of the address
+    watch(connection);  // the time limits of a connection change when its handshake ends
   }
   if (connection.touched) return;
   connection.touched = true;
   touched_.push_back(index);
 }
 
-// A peer has one connection at a time under an id: an older connection with it is from before the peer's restart.
+// A peer has at most one connection with a given id. An older connection with this id is from before the peer's
+// restart.
 void ShardCore::enter_peer(Connection& connection) {
   const std::uint32_t index = index_of(connection.id());
   const auto [known, is_new] = by_peer_.try_emplace({connection.remote(), connection.peer_connection()}, index);
@@ -749,9 +752,9 @@ void ShardCore::on_foreign(const RxPacket& packet) {
   stats_.packets_sent += io_.send({&told, 1});
 }
 
-// A packet of a connection that this program does not know, for example after a restart: RESET informs the peer, so
-// that it need not wait. The answer is not longer than the packet, and repeats the tag, which only the packet's sender
-// and its intended receiver know.
+// Answers a packet of a connection that this program does not know, for example after a restart. RESET informs the
+// peer, so that it need not wait. The answer is not longer than the packet. It repeats the tag, which only the packet's
+// sender and its intended receiver know.
 void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   tell_unknown(packet, header, now);
@@ -774,8 +777,9 @@ bool ShardCore::may_reset(Nanos now) {
   return true;
 }
 
-// The same for a sealed packet. Its key is not known, so one answer is sent for each key of this shard, as many as are
-// together not longer than the packet. The next such packet is answered with the keys that follow.
+// Answers a sealed packet of an unknown connection. Its key is not known, so one RESET is sent for each key of this
+// shard, as many as are together not longer than the packet. The next such packet is answered with the keys that
+// follow.
 void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
@@ -799,7 +803,7 @@ void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& he
 
 void ShardCore::on_unknown_connection(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                                       Nanos now) {
-  // Peeks without consuming: the connection reads the packet from its first frame.
+  // Peek without consuming, because the connection reads the packet from its first frame.
   wire::Reader look = reader;
   wire::Frame frame;
   if (!look.next(frame)) {
@@ -866,7 +870,7 @@ wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) cons
 }
 
 // An attacker on the path can send packets back to their sender. This end's own CONNECT, sealed with the right key,
-// would then connect it to itself instead of its peer.
+// would then connect this end to itself instead of its peer.
 bool ShardCore::is_turned_back(const RxPacket& packet, const Greeting& greeting) const {
   if (!greeting.has_key) return false;
   const Connection* const own = find(greeting.connect.source_connection);
@@ -883,7 +887,8 @@ bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packe
          connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
 }
 
-// A cookie or an ACCEPT proves that a peer receives at an address, not that it has the key.
+// Only the key counts. A cookie or an ACCEPT proves that a peer receives packets at an address, not that it has the
+// key.
 bool ShardCore::may_replace(const Connection& old, std::optional<std::uint64_t> key) {
   return !old.is_sealed() || key == old.key_id();
 }
@@ -900,7 +905,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
-      if (connection.is_replay(header)) return;  // before any cryptography
+      if (connection.is_replay(header)) return;  // check this before any cryptography
       if (connection.is_sealed() && !is_of_client(connection, packet, header, greeting))
         ++stats_.forged_packets;
       else if (!connection.is_over())
@@ -908,7 +913,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
       return;
     }
   }
-  // No answer: an honest peer that shares the address repeats its CONNECT, and is only late.
+  // Send no answer. An honest peer that shares the address repeats its CONNECT, and is only delayed.
   if (violators_.holds_off(packet.source, now)) {
     ++stats_.held_off;
     return;
@@ -918,17 +923,17 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(reason); });
   };
   if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) return refuse(refusal);
-  // A peer that claims to have restarted, under the id of a live connection, must prove its address, too.
+  // A peer that connects with the id of a live connection claims to have restarted, and must prove its address as well.
   const Cookies::Worth cookie =
       greeting.has_cookie ? cookies_.worth(greeting.cookie, key, peer.tag, random_, now) : Cookies::Worth::nothing;
   const bool is_proven = cookie == Cookies::Worth::proof;
   // After many CONNECTs with a wrong seal, no key is tried before the address is proven. After many from proven
-  // addresses, further ones are ignored until the budget allows one again.
+  // addresses, no key is tried until the budget allows another attempt. The peer gets a RETRY in both cases.
   WorkBudget& failed =
       is_proven ? failed_proven_[siphash(budget_key_, AddressCounts::network_of(packet.source)) % kProvenBudgets]
                 : failed_unproven_;
   const bool is_costly = greeting.has_key && failed.is_spent(now);
-  // A counted connection may be replaced by a new one of its restarted peer.
+  // A restarted peer may replace its counted connection by a new one.
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
   const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
@@ -949,7 +954,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     ++stats_.forged_packets;
     return;
   }
-  if (!make_room(packet.source, is_proven)) return;  // its next CONNECT may find room
+  if (!make_room(packet.source, is_proven)) return;  // the peer repeats its CONNECT, and may then find room
   std::unique_ptr<PacketSeal> seal;
   if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
   if (const auto still = by_peer_.find(key); still != by_peer_.end()) {
@@ -1017,7 +1022,7 @@ void ShardCore::activate_waiting(JobState& job, Nanos now) {
     if (connection == nullptr || !connection->waits_for_job || &jobs_[connection->job()] != &job) continue;
     connection->waits_for_job = false;
     activate(*connection);
-    return;  // one at a time: the next connection continues when this one has sent
+    return;  // activate one connection at a time: the next one continues when this one has sent
   }
   if (!job.waiting.empty()) {
     const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
@@ -1034,7 +1039,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
     }
     const std::uint32_t index = active_.front();
     Connection& connection = *slots_[index].connection;
-    // If polls are on time, pacing interleaves the packets of a job's flows. Late packets are interleaved as well,
+    // If polls are on time, pacing interleaves the packets of a job's flows. Late packets must be interleaved here,
     // because consecutive bursts of single flows would share a full queue unevenly.
     const bool in_turn = links_.late > Nanos() && connection.job() != Connection::kNoJob;
     const std::size_t turns = in_turn ? 1 : kPacketsPerTurn;
@@ -1055,7 +1060,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
       ++stats_.packets_sent;
       --budget;
     }
-    if (datapath_full) break;  // stays first; the datapath calls again when it has room
+    if (datapath_full) break;  // the connection stays first until the datapath has room
     active_.pop();
     connection.active = false;
     const std::uint32_t job = connection.job();
@@ -1080,7 +1085,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
 
 bool ShardCore::flush() {
   while (tx_.begin < tx_.end) {
-    if (tx_.packets[tx_.begin].destination == nullptr) {  // dropped while it was queued
+    if (tx_.packets[tx_.begin].destination == nullptr) {  // this packet was dropped while it was queued
       ++tx_.begin;
       continue;
     }

@@ -58,7 +58,7 @@ class ShardCore {
   [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
   [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
   bool clear_plan(JobId job, Nanos now);
-  /// Null for an unknown job.
+  /// Returns a job; null if the job is unknown.
   [[nodiscard]] const JobState* find_job(JobId id) const {
     return id < jobs_.size() && jobs_[id].used ? &jobs_[id] : nullptr;
   }
@@ -66,33 +66,34 @@ class ShardCore {
   Nanos poll(Nanos at);
   std::size_t take_completions(std::span<Completion> out);
 
-  /// Null for an unknown connection.
+  /// Returns a connection; null if the connection is unknown.
   [[nodiscard]] Connection* find(ConnectionId id) const;
-  /// Null also for one that has ended and still notifies its peer.
+  /// Like find(), but also returns null for a connection that has ended and still notifies its peer.
   [[nodiscard]] Connection* find_alive(ConnectionId id) const {
     Connection* const connection = find(id);
     return connection == nullptr || connection->state() == Connection::State::draining ? nullptr : connection;
   }
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
-  /// Null if they are not counted.
+  /// Returns the claims of jobs; null if they are not counted.
   [[nodiscard]] const JobClaims* job_claims() const { return claims_ ? &*claims_ : nullptr; }
 
  private:
-  /// Slots that can be freed for a new peer when no slot is free.
+  /// The queue of a slot. Slots in queues can be freed for a new peer when no slot is free.
   enum class Kept : std::uint8_t {
-    taken,       ///< in use or free; in no queue
-    ended,       ///< an accepted connection that has ended and still notifies its peer
-    ended_own,   ///< the same for a connection made by connect(): its slot is not given to a connecting peer
+    taken,  ///< the slot is in use or free, and is in no queue
+    ended,  ///< an accepted connection that has ended and still notifies its peer
+    /// A connection made by connect() that has ended and still notifies its peer; only connect() may free its slot.
+    ended_own,
     unproven,    ///< half open, and the peer has not proven that it receives at its address
-    unanswered,  ///< half open, accepted with a cookie
+    unanswered,  ///< half open, and accepted with a cookie, which proves the peer's address
   };
   static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-  /// The fields that decide whether a packet is for a connection are stored beside it, so that other packets do not
-  /// touch the connection.
-  struct alignas(32) Slot {  // never in two cache lines
+  /// The fields that decide whether a packet belongs to a connection are stored beside the connection, so that other
+  /// packets do not touch the connection.
+  struct alignas(32) Slot {  // aligned so that no slot is in two cache lines
     std::unique_ptr<Connection> connection;
     std::uint64_t tag = 0;           ///< the peer must put it into its packets
-    ConnectionId id = 0;             ///< id of its connection, or of its next one
+    ConnectionId id = 0;             ///< id of this slot's connection, or of its next connection
     std::uint32_t before = kNoSlot;  ///< previous slot in its queue
     std::uint32_t after = kNoSlot;
     Kept kept = Kept::taken;
@@ -102,7 +103,7 @@ class ShardCore {
     std::uint32_t first = kNoSlot;
     std::uint32_t last = kNoSlot;
   };
-  /// A CONNECT, and the frames that may follow it.
+  /// A CONNECT, and the contents of frames that may follow it.
   struct Greeting {
     wire::ConnectFrame connect;
     bool has_key = false;
@@ -119,12 +120,13 @@ class ShardCore {
   void keep(std::uint32_t index, Kept kept);
   [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
   [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != kNoSlot; }
-  /// The first slot of a queue that can be freed now, preferably one whose peer's address is `like`; kNoSlot: none.
+  /// Returns the first slot of a queue that can be freed now, preferably one whose peer has the address `like`. Returns
+  /// kNoSlot if there is none.
   [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
-  /// Frees a slot for a peer that connects from `remote`. If the peer has proven its address, connections that have not
-  /// answered may be ended for it.
+  /// Frees a slot for a peer that connects from `remote`, unless enough slots are free. May end connections whose peers
+  /// have not answered if the new peer has proven its address. Returns false if no slot can be freed.
   [[nodiscard]] bool make_room(const Address& remote, bool is_proven);
-  /// Sends a packet of no connection, once, unreliably. `frames(writer)` writes its frames.
+  /// Sends a packet that belongs to no connection, once and unreliably. `frames(writer)` writes its frames.
   template <typename Frames>
   void answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames);
   [[nodiscard]] bool completions_full() const {
@@ -136,57 +138,60 @@ class ShardCore {
   Nanos work(Nanos now);
   void activate(Connection& connection);
   void activate_waiting(JobState& job, Nanos now);
-  /// All connections of the job check again whether they may send.
+  /// Makes all connections of the job check again whether they may send.
   void activate_all(JobId job);
   void receive_bursts(Nanos now, bool& more);
   void prefetch_burst(std::span<const RxPacket> packets);
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
-  /// The peer's id of a connection is known from a packet with its tag or key.
+  /// Enters a connection into by_peer_. The peer's id is known from a packet with the connection's tag or key.
   void enter_peer(Connection& connection);
   void on_sealed(const RxPacket& packet, Nanos now);
   void count(wire::ParseError error);
-  /// The engine for keys of this kind, created at the first use.
+  /// Returns the engine for keys of this kind, which is created at the first use.
   SealEngine& engine(const PacketKey& key);
-  /// The key with which the connecting peer has sealed the packet; null: not sealed, or with an unknown key.
+  /// Returns the key with which the connecting peer has sealed the packet. Returns null if the packet is not sealed, or
+  /// is sealed with an unknown key.
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
                                         WorkBudget& failed, Nanos now);
   [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
-  /// Whether this shard has sent the CONNECT to another address, and it was sent back.
+  /// Returns whether this shard has sent the CONNECT to another address and the packet was sent back.
   [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
-  /// Sealed connection: whether a CONNECT comes from its client.
+  /// Returns whether a CONNECT comes from the client of a sealed connection.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
-  /// Whether a peer with the key `key` (or none) may replace the connection by a new one under the same peer id.
+  /// Returns whether a peer with the key `key`, or without a key, may replace the connection by a new one with the same
+  /// peer id.
   [[nodiscard]] static bool may_replace(const Connection& old, std::optional<std::uint64_t> key);
   [[nodiscard]] static EndRandom draw_random();
-  /// There is an engine.
+  /// Ends all sealed connections if this process was copied. Requires an engine.
   void give_up_copied_keys(Nanos now);
-  /// Whether a packet of an unknown connection may be answered now.
+  /// Returns whether a packet of an unknown connection may be answered with RESET now. If so, counts the RESET.
   [[nodiscard]] bool may_reset(Nanos now);
-  /// A packet to connection 0.
+  /// Processes a packet that is addressed to connection 0.
   void on_unknown_connection(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
   void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, const Greeting& greeting,
                   Nanos now);
-  /// The reason for answering a CONNECT with CLOSE; CloseReason::done: the connection may be accepted.
+  /// Returns the reason for answering a CONNECT with CLOSE; CloseReason::done if the connection may be accepted.
   [[nodiscard]] wire::CloseReason why_refused(const wire::ConnectFrame& connect) const;
   void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now);
   void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
   void tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
-  /// A packet of another version. A peer that connects with version 2 gets an answer that says so.
+  /// Processes a packet of another protocol version. A peer that connects with version 2 gets a CLOSE of that version.
   void on_foreign(const RxPacket& packet);
   void fire_timers(Nanos now);
   void transmit(Nanos now, bool& more);
-  /// True if everything built so far has been accepted by the datapath.
+  /// Sends the queued packets. Returns true if the datapath has accepted all packets built so far.
   bool flush();
-  /// Makes time monotonic: the time to use for `now`; see shard.h.
+  /// Returns the time to use for `now`, so that time never goes back; see shard.h.
   Nanos advance(Nanos now);
-  /// A random id for the slot's next connection, different from `last`.
+  /// Returns a random id for the slot's next connection, different from `last`.
   ConnectionId draw_id(std::uint32_t index, ConnectionId last);
   [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
-  // Ids in deadlines_ of jobs and of connections' watch deadlines; connections' timers use their index.
+  // The ids in deadlines_ of jobs and of connections' watch deadlines. The timer of a connection has the index of its
+  // slot.
   [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
   [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
     return config_.max_connections + config_.max_jobs + index;
@@ -204,24 +209,25 @@ class ShardCore {
   Cookies cookies_;
   std::uint32_t max_half_open_ = 0;
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
-  std::vector<std::byte> opened_;       ///< the current packet, decrypted; empty until a key is used
-  /// Budgets for CONNECTs that no key has opened: without a cookie, and with one.
+  std::vector<std::byte> opened_;       ///< body of the current packet after decryption; empty until a key is used
+  /// Budgets for CONNECTs that no key opens. All unproven addresses share one budget. A proven address uses the budget
+  /// whose index is a hash of the address.
   WorkBudget failed_unproven_;
-  std::vector<WorkBudget> failed_proven_;  ///< indexed by a hash of the address
+  std::vector<WorkBudget> failed_proven_;
   SipKey budget_key_;
   WorkBudget failed_resets_;
   std::size_t next_reset_key_ = 0;
   WorkBudget resets_;
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
-  std::shared_ptr<const ConnectionConfig>
-      latest_config_;  ///< settings of the last connect(), to be shared with the next one if that has the same settings
+  /// Settings of the last connect(). The next connection shares them if it has the same settings.
+  std::shared_ptr<const ConnectionConfig> latest_config_;
 
   std::vector<Slot> slots_;
-  std::array<Queue, 5> queues_;  ///< indexed by Kept; the one of `taken` is not used
+  std::array<Queue, 5> queues_;  ///< indexed by Kept; the entry of Kept::taken is not used
   GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> by_peer_;  ///< slots of connections whose peer's id is known
-  AddressCounts accepted_from_;  ///< connections with a proven address, if their number is bounded
+  AddressCounts accepted_from_;  ///< number of connections with a proven address, counted per address if it is limited
   Violators violators_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
@@ -229,7 +235,7 @@ class ShardCore {
   GrowableRing<std::uint32_t> active_;  ///< connections that may have packets to send
   std::vector<std::uint32_t> touched_;  ///< connections that received a packet in this burst
   std::vector<std::uint32_t> answers_;  ///< connections that send at the next poll, see Connection::awaits_answer()
-  DeadlineHeap deadlines_;              ///< ids: connections, then jobs, then connections' watch deadlines
+  DeadlineHeap deadlines_;              ///< ids of connections, then of jobs, then of connections' watch deadlines
 
   struct Fetch {
     const Connection* connection = nullptr;

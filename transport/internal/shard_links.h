@@ -33,15 +33,16 @@ struct JobState {
   bool used = false;
   std::uint32_t number = 0;
   cc::Augmentation augmentation;
-  Nanos pacing_quantum;  ///< as in JobConfig
-  Nanos catch_up;        ///< as in JobConfig
+  Nanos pacing_quantum;  ///< JobConfig::pacing_quantum, at most 1 s
+  Nanos catch_up;        ///< JobConfig::catch_up, at most 1 s
   Pacer pacer;
   PhaseGate gate;
   /// Connections blocked by the job's pacer, in FIFO order.
   GrowableRing<std::uint32_t> waiting;
-  std::unique_ptr<cc::IterationLearner> learner;  ///< null: iteration boundaries come from the application only
-  std::uint64_t open_messages = 0;                ///< posted on the job's connections and not completed
-  bool in_burst = false;  ///< some of the open messages, or of earlier ones in this burst, have been sent
+  std::unique_ptr<cc::IterationLearner> learner;  ///< null if iteration boundaries come only from the application
+  /// Number of messages posted on the job's connections and not completed.
+  std::uint64_t open_messages = 0;
+  bool in_burst = false;  ///< some of the open messages, or of completed messages in this burst, have been sent
 
   void on_messages(std::int64_t more) {
     open_messages += static_cast<std::uint64_t>(more);
@@ -59,17 +60,18 @@ struct JobState {
 };
 
 /// Packets that have been built and not yet accepted by the datapath. They point to headers, which follow each other in
-/// the shard's buffer, and to the user's payload. The buffer is reused only after all of them have been accepted.
+/// the shard's buffer, and to the user's payload. The buffer is reused only after the datapath has accepted all
+/// packets.
 struct TxQueue {
-  std::vector<TxPacket> packets;        ///< at most one burst; destination null: dropped
+  std::vector<TxPacket> packets;        ///< at most one burst; a null destination marks a dropped packet
   std::vector<std::uint64_t> messages;  ///< for each packet, the number of the message that its payload belongs to
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::size_t used = 0;  ///< bytes of the buffer
+  std::size_t used = 0;  ///< bytes of the buffer that are in use
 
   [[nodiscard]] bool empty() const { return begin == end; }
-  /// Drops the queued packets to `destination` with payload of a message that has completed, because its memory belongs
-  /// to the user again. Such packets are late retransmissions, so no data is lost.
+  /// Drops the queued packets to `destination` that have payload of a completed message, because the payload's memory
+  /// belongs to the user again. Such packets are late retransmissions, so no data is lost.
   void drop_message(const Address* destination, std::uint64_t message) {
     for (std::size_t i = begin; i < end; ++i)
       if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
@@ -85,7 +87,7 @@ struct TxQueue {
   }
 };
 
-/// The parts of its shard that a connection uses.
+/// The parts of a shard that its connections use.
 struct ShardLinks {
   GrowableRing<Completion>* completions = nullptr;
   TxQueue* tx = nullptr;
@@ -93,16 +95,17 @@ struct ShardLinks {
   AckBatches* acks = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
-  wire::Frame* frame = nullptr;  ///< a frame of the packet that is being read; the reader sets the fields of its type
+  /// Scratch space for reading a frame; the reader sets only the fields of the frame's type.
+  wire::Frame* frame = nullptr;
   PacketIo::Limits limits;
-  /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
-  /// delays are modelled there.
+  /// Delay of this poll() after the time that the shard had requested. 0 in virtual time, unless the delays of hosts
+  /// are modelled.
   Nanos late{};
-  bool packets_wait = false;           ///< more packets than this poll() has taken
-  ShardRandom* random = nullptr;       ///< null: no packet number is skipped
-  Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
-  JobClaims* claims = nullptr;         ///< null: not counted
-  Violators* violators = nullptr;      ///< null: not remembered
+  bool packets_wait = false;           ///< more packets may be waiting than this poll() has received
+  ShardRandom* random = nullptr;       ///< null if no packet numbers are skipped
+  Bytes reassembly_bytes = ~Bytes{0};  ///< value of ShardConfig::reassembly_bytes
+  JobClaims* claims = nullptr;         ///< null if claims are not counted
+  Violators* violators = nullptr;      ///< null if violations are not remembered
 };
 
 }  // namespace mltcp::transport

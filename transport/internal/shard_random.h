@@ -13,13 +13,14 @@ namespace mltcp::transport {
 
 class ShardRandom {
  public:
-  /// Without a seed: numbers that nobody can guess.
+  /// Without a seed, nobody can guess the numbers.
   explicit ShardRandom(std::optional<std::uint64_t> seed) {
     if (seed) seeded_.emplace(*seed);
   }
-  /// May throw in the first call only, see SystemRandom.
+  /// Returns a random number. May throw in the first call only, see SystemRandom.
   std::uint64_t next() { return seeded_ ? seeded_->next() : system_.next(); }
-  /// For secrets: drawn from the system now, so that an unnoticed copy of the process draws another number.
+  /// Returns a random number for a secret. Without a seed it is drawn from the system now, so that an unnoticed copy of
+  /// the process draws another number.
   std::uint64_t fresh() {
     if (seeded_) return seeded_->next();
     std::uint64_t drawn = 0;
@@ -27,7 +28,7 @@ class ShardRandom {
     return drawn;
   }
   [[nodiscard]] SipKey key() { return {fresh(), fresh()}; }
-  /// Null without a seed.
+  /// Returns the seeded generator; null without a seed.
   [[nodiscard]] Random* seeded() { return seeded_ ? &*seeded_ : nullptr; }
 
  private:

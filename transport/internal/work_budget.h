@@ -1,4 +1,5 @@
-// Bounds work that anybody can cause by sending packets: a fixed rate, and the work of a tenth of a second at once.
+// Limits work that anybody can cause by sending packets. Allows a fixed rate, and the work of a tenth of a second at
+// once.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,10 @@ namespace mltcp::transport {
 
 class WorkBudget {
  public:
-  /// `each`: one piece of work is allowed per this time, above 0.
+  /// `each` is the time per allowed piece of work, above 0.
   explicit WorkBudget(Nanos each) : each_(each) {}
 
-  /// Whether another piece must wait.
+  /// Returns whether another piece of work must wait.
   [[nodiscard]] bool is_spent(Nanos now) const { return paid_until_ > now + std::max(kSavedUp, each_) - each_; }
   void pay(Nanos now) { paid_until_ = std::max(paid_until_, now) + each_; }
 

@@ -77,7 +77,7 @@ Aead::~Aead() = default;
 
 namespace {
 
-/// The context with its key, ready for packet `number`.
+/// Returns the context, prepared with the key of `use` for packet `number`. Increments `made` if the key had to be set.
 template <typename Kept>
 EVP_CIPHER_CTX* begin(Kept& kept, const EVP_CIPHER* cipher, const Aead::KeyUse& use, std::uint64_t number, bool seals,
                       std::uint64_t& made) {
@@ -129,7 +129,7 @@ bool Aead::open(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pi
     update(context, out, piece);
     out += piece.size();
   }
-  Tag expected = tag;  // OpenSSL takes a pointer to non-const
+  Tag expected = tag;  // a copy, because OpenSSL takes a pointer to non-const
   must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()));
   unsigned char none = 0;
   int written = 0;

@@ -1,4 +1,4 @@
-// The kernel's events by netlink(7) (see copy_watch.h).
+// Reads the kernel's events by netlink(7) (see copy_watch.h).
 #include "mltcp/transport/security/copy_watch.h"
 
 #include <linux/filter.h>
@@ -20,13 +20,15 @@
 namespace mltcp::security {
 namespace {
 
-constexpr std::uint32_t kKernelsEvents = 1;  // multicast group of the kernel; udev's is 2
+constexpr std::uint32_t kKernelsEvents = 1;  // multicast group of the kernel's own events; udev sends to group 2
 
-// An event that is read twice, before and after a fork, counts once.
+// Sequence number of the latest event. It ensures that an event that is read twice, before and after a fork, counts
+// once.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 constinit std::atomic<std::uint64_t> latest_resumption{0};
-constinit int events =
-    -1;  // the socket; changed before a second thread can see it, and by a fork's child, which has one
+// The netlink socket; -1 if it is not open. It is set before a second thread can use it. After a fork only the child
+// changes it, and the child has only one thread.
+constinit int events = -1;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 void note(std::uint64_t resumption) noexcept {
@@ -41,7 +43,7 @@ void note(std::uint64_t resumption) noexcept {
 int open_events() noexcept {
   const int opened = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
   if (opened < 0) return -1;
-  // Drops events of devices that come and go: only events that begin with "chan" are kept.
+  // Keeps only events that begin with "chan", and drops those of devices that come and go.
   std::array<sock_filter, 4> keep{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6368616E, 0, 1),
                                    BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF), BPF_STMT(BPF_RET | BPF_K, 0)}};
@@ -55,7 +57,7 @@ int open_events() noexcept {
   return -1;
 }
 
-// After a fork the child shares the socket and its events with the parent, so it opens a socket of its own.
+// After a fork the child shares the socket and its events with the parent, so the child opens its own socket.
 void open_own_events() noexcept {
   if (events >= 0) close(events);
   events = open_events();

@@ -1,5 +1,5 @@
-// Detects that this process has become a copy, which shares the keys in its memory with another process. These keys
-// must then seal nothing more, because the same numbers would be used twice under a key.
+// Detects that this process was copied, so that another process has the same keys in its memory. This process must then
+// seal nothing more with these keys, because packet numbers would be used twice under a key.
 //
 // base/system_random.h reports copies by fork() and by callers of note_process_copy(). A virtual machine that is
 // resumed from a snapshot has a new VM generation id. Linux then reseeds its random numbers and sends an event to all
@@ -12,19 +12,20 @@
 
 namespace mltcp::security {
 
-/// The sequence number of a kernel event (uevent), if it reports that the machine has been resumed.
+/// Returns the sequence number of `event`, a uevent of the kernel. Empty unless the event reports that the machine was
+/// resumed from a snapshot.
 std::optional<std::uint64_t> resumption_in(std::string_view event);
 
-/// For one thread at a time. All watches of a process share one socket for the kernel's events.
+/// Only one thread at a time may use a CopyWatch. All watches of a process share one socket for the kernel's events.
 class CopyWatch {
  public:
-  /// If the kernel's events are not available, only the other copies are detected.
+  /// If the kernel's events are not available, resumption from a snapshot is not detected.
   CopyWatch() noexcept;
 
-  /// Reads the pending events: a system call that does not wait. If too many come at once, for example in a rescan of
-  /// all devices, the kernel drops some; that is no sign of a copy.
+  /// Reads the pending events without blocking. If too many events arrive at once, for example when all devices are
+  /// rescanned, the kernel drops some. Dropped events do not count as a copy.
   static void look() noexcept;
-  /// Whether the process has become a copy since the last call, or since this CopyWatch was created.
+  /// Returns whether the process was copied since the last call, or since this CopyWatch was created.
   [[nodiscard]] bool was_copied() noexcept;
 
  private:

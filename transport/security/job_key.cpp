@@ -51,12 +51,12 @@ class SecretText {
   SecretText(const SecretText&) = delete;
   SecretText& operator=(const SecretText&) = delete;
 
-  /// False: longer than the maximum of a key file.
+  /// Reads to the end of the file. Returns false if the text is longer than a key file may be.
   bool read(int descriptor, bool is_regular, std::string_view name) {
     for (;;) {
       char* const at = text_.data() + used_;
       const std::size_t room = text_.size() - used_;
-      // Processes that have inherited a file share its position.
+      // Uses pread(), because processes that have inherited a file also share its position.
       const ssize_t got =
           is_regular ? ::pread(descriptor, at, room, static_cast<off_t>(used_)) : ::read(descriptor, at, room);
       if (got < 0 && errno == EINTR) continue;
@@ -102,7 +102,7 @@ int digit(char c) {
   return -1;
 }
 
-/// Whether the text may be a key, written in place of the name of its file.
+/// Returns whether `text` may be a key that was given by mistake instead of the name of its file.
 bool looks_like_key(std::string_view text) {
   if (text.starts_with(kLabel) && text.find(' ') != std::string_view::npos) return true;
   std::size_t run = 0;
@@ -113,7 +113,7 @@ bool looks_like_key(std::string_view text) {
   return false;
 }
 
-/// Empty: not exactly the right number of hexadecimal digits.
+/// Returns the key. Empty unless `digits` has exactly the right number of hexadecimal digits.
 std::optional<Secret<JobKey::kSize>> parse(std::string_view digits) {
   Secret<JobKey::kSize> secret;
   if (digits.size() != 2 * JobKey::kSize) return std::nullopt;
@@ -143,7 +143,7 @@ JobKey JobKey::generate() {
 
 JobKey JobKey::from_file(const std::filesystem::path& path) {
   const std::string name = one_line(path.string());
-  // Not blocking: a pipe without a writer must not block the program.
+  // Opened with O_NONBLOCK, because opening a pipe without a writer would block the program.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number() < 0)
     throw InputError(fmt::format("{}: the key file cannot be opened: {}{}", name, why(errno),
@@ -164,8 +164,8 @@ JobKey JobKey::from_source(std::string_view source) {
   if (source.empty()) throw InputError("no key is named; give a key file, or fd:N for descriptor N");
   if (source == "-") throw InputError("\"-\" is no key file; give its name, or fd:0 for standard input");
   if (!source.starts_with(prefix)) {
-    // A path that looks like a key is read. If there is no such file, the text may be a secret, so the message does not
-    // repeat it.
+    // A file is read even if its path looks like a key. If there is no such file, the text may be a secret, so the
+    // message does not repeat it.
     std::error_code ignored;
     if (looks_like_key(source) && !std::filesystem::exists(source, ignored))
       throw InputError(
@@ -209,7 +209,7 @@ std::string JobKey::to_text() const {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text = fmt::format(
       "# MLTCP key {:016x}: anyone who reads this can join the job and read its traffic.\n{} ", id_, kLabel);
-  text.reserve(text.size() + 2 * kSize + 1);  // so that growing leaves no copy in freed memory
+  text.reserve(text.size() + 2 * kSize + 1);  // so that growing the string leaves no copy of the key in freed memory
   for (const std::byte byte : secret_.bytes()) {
     text += digits[std::to_integer<std::size_t>(byte >> 4)];
     text += digits[std::to_integer<std::size_t>(byte & std::byte{15})];

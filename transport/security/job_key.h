@@ -2,7 +2,8 @@
 // only its owner may read, from a file descriptor, or from the program. Never put it on a command line or in the
 // environment, where others can see it.
 //
-// The file is text: lines that begin with '#' are comments, one line is "mltcp-key-1 " and 64 hexadecimal digits.
+// The file is text. Lines that begin with '#' are comments. One line consists of "mltcp-key-1 " and 64 hexadecimal
+// digits.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class JobKey {
  public:
   static constexpr std::size_t kSize = 32;
 
-  /// A new key, from the system's random numbers.
+  /// Returns a new key, drawn from the system's random number generator.
   static JobKey generate();
   /// Throws InputError if all bits are 0.
   explicit JobKey(const Secret<kSize>& secret);
@@ -27,26 +28,27 @@ class JobKey {
   /// Reads a key file. Throws InputError if it is not a regular file, if users other than its owner may access it, if
   /// the owner is neither this user nor root, or if it contains no key.
   static JobKey from_file(const std::filesystem::path& path);
-  /// Reads the text of a key file from a descriptor, for example from a secret manager or a shell's redirection, and
-  /// blocks until its end. A regular file is read from its beginning, can be read again, and must have the permissions
-  /// that from_file() requires; a pipe or a socket is read once, without a check of permissions. The descriptor stays
-  /// open. Throws InputError like from_file().
+  /// Reads the text of a key file from a descriptor until its end, for example from a secret manager or a shell's
+  /// redirection. Blocks until then. A regular file is read from its beginning, can be read again, and must have the
+  /// permissions that from_file() requires. A pipe or a socket is read once, without a check of permissions. The
+  /// descriptor stays open. Throws InputError like from_file().
   static JobKey from_descriptor(int descriptor);
-  /// Reads the key that an option or environment variable names: the path of a key file, or "fd:N" for a descriptor. (A
-  /// file of that name is "./fd:N".) Throws InputError like from_file(), also if `source` looks like a key instead of a
-  /// file name; the message does not quote it.
+  /// Reads the key that an option or environment variable names: the path of a key file, or "fd:N" for descriptor N.
+  /// (For a file of that name write "./fd:N".) Throws InputError like from_file(), and also if `source` looks like a
+  /// key instead of a file name. The message does not quote `source` in that case.
   static JobKey from_source(std::string_view source);
-  /// Parses the text of a key file; `name` is for messages. Throws InputError. Messages never quote a possible key.
+  /// Parses the text of a key file. Error messages contain `name`, and never quote a possible key. Throws InputError if
+  /// the text is invalid.
   static JobKey from_text(std::string_view text, std::string_view name);
 
-  /// The text of a key file.
+  /// Returns the text of a key file with this key.
   [[nodiscard]] std::string to_text() const;
-  /// Writes a new key file that only its owner can read. Throws InputError if `path` exists, so that no key is replaced
-  /// by mistake.
+  /// Writes a new key file that only its owner can read. Throws InputError if the file cannot be written, or if `path`
+  /// exists, so that no key is replaced by mistake.
   void write_file(const std::filesystem::path& path) const;
 
-  /// Identifies the key without revealing it: derived from the key by HKDF. It is sent over the network and may be
-  /// printed.
+  /// Returns a number that identifies the key without revealing it, derived from the key by HKDF. It is sent over the
+  /// network and may be printed.
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Secret<kSize>& secret() const { return secret_; }
 

@@ -1,4 +1,4 @@
-// Keys from keys (see key_schedule.h).
+// Derivation of keys (see key_schedule.h).
 #include "mltcp/transport/security/key_schedule.h"
 
 #include <openssl/core_names.h>
@@ -32,7 +32,7 @@ OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
 
 void hkdf(int mode, std::span<const std::byte> key, const char* other_name, std::span<const std::byte> other,
           std::span<std::byte> out) {
-  // Fetched once: looking it up costs more than deriving a key.
+  // Fetched once, because fetching HKDF takes longer than deriving a key.
   static EVP_KDF* const kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
   if (kdf == nullptr)
     throw RunError(
@@ -48,8 +48,8 @@ void hkdf(int mode, std::span<const std::byte> key, const char* other_name, std:
     throw RunError("OpenSSL derives no key by HKDF with SHA-256 (see openssl list -kdf-algorithms)");
 }
 
-/// `info`: the label, then the random bytes in order. Labels have different lengths or first letters, and the rest has
-/// a fixed length, so that no two derivations have the same `info`.
+/// Derives a secret with an `info` that consists of `label`, `first` and `second`. Labels have different lengths or
+/// first letters, and the other parts have fixed lengths, so that no two derivations have the same `info`.
 template <std::size_t Size>
 Secret<Size> expand(const Secret<32>& secret, std::string_view label, std::span<const std::byte> first = {},
                     std::span<const std::byte> second = {}) {

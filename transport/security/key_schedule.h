@@ -1,12 +1,12 @@
 // Derivation of keys from a job's key, by HKDF with SHA-256 (RFC 5869). It follows QUIC and TLS 1.3 (RFC 9001,
 // RFC 8446), without certificates. The job's key and random bytes of both ends give a secret for each connection and
 // direction. Each secret gives the traffic keys of its epochs. A NIC with a connection's secrets, or with the job's key
-// and both ends' random bytes as in PSP, can derive the rest itself.
+// and both ends' random bytes as in PSP, can derive all keys of the connection itself.
 //
 //   extracted = HKDF-Extract(salt "mltcp 3", job key)                              encrypted packets
-//               HKDF-Extract(salt "mltcp 3 authenticate", job key)                 authenticated packets; the salt
-//                                                                                  differs, so that ends of which only
-//                                                                                  one encrypts have no key in common
+//               HKDF-Extract(salt "mltcp 3 authenticate", job key)                 authenticated packets. The salts
+//                                                                                  differ, so that an end that encrypts
+//                                                                                  and one that does not share no key
 //   key id    = HKDF-Expand(extracted, "id")                                       8 bytes
 //   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
@@ -39,15 +39,15 @@ enum class Protection : unsigned char {
   authenticate,  ///< without the key, packets cannot be changed or added, but they can be read
 };
 
-/// The key from which all packet keys are derived. It is kept, because extracting it takes as long as deriving one of
-/// them.
+/// The key from which all packet keys are derived. It is stored, because extracting it takes as long as deriving a
+/// packet key.
 struct ExtractedKey {
   Secret<32> secret;
 };
 
 struct ConnectionSecrets {
-  TrafficSecret client;  ///< for packets from the client
-  TrafficSecret server;  ///< for packets from the server
+  TrafficSecret client;  ///< secret of the packets that the client sends
+  TrafficSecret server;  ///< secret of the packets that the server sends
 };
 
 // These functions throw std::bad_alloc if memory is exhausted, and RunError if OpenSSL has no HKDF with SHA-256.
@@ -56,11 +56,11 @@ ExtractedKey extracted_key(const JobSecret& job_key, Protection protection = Pro
 std::uint64_t key_id(const ExtractedKey& key);
 TrafficSecret greeting_secret(const ExtractedKey& key, const EndRandom& client);
 ConnectionSecrets connection_secrets(const ExtractedKey& key, const EndRandom& client, const EndRandom& server);
-/// The secrets of a stream of messages between processes (sealed_messages.h). They differ from those of connections, so
-/// that no part of the stream is valid as a packet.
+/// Returns the secrets of a stream of messages between processes (sealed_messages.h). They differ from the secrets of
+/// connections, so that no part of the stream is valid as a packet.
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
-/// The tag that proves, to the sender of a packet with tag `answered`, that the receiver has the key and does not know
-/// `connection`.
+/// Returns the tag of the answer to a packet with tag `answered`. It proves to the packet's sender that the receiver
+/// has the key and does not know `connection`.
 PacketSeal::Tag restarted_answer(const ExtractedKey& key, const PacketSeal::Tag& answered, std::uint32_t connection);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);

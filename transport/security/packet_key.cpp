@@ -44,7 +44,7 @@ struct Shared {
 /// A traffic key, and the serial number by which its context is found.
 struct NumberedKey {
   TrafficKey key;
-  std::uint64_t serial = 0;  ///< 0: none yet
+  std::uint64_t serial = 0;  ///< 0 if there is no key yet
 
   static NumberedKey of(const TrafficSecret& secret, Shared& shared) {
     return {traffic_key(secret), ++shared.keys_made};
@@ -108,7 +108,7 @@ class JobSeal final : public PacketSeal {
     if (packet.epoch == ((received_epoch_ & 1) != 0)) [[likely]] {
       return open_with(receiving_, packet, tag, out);
     }
-    // The packet is of the next epoch, or a late one of the previous epoch.
+    // The packet belongs to the next epoch, or is a late packet of the previous epoch.
     if (packet.number < received_epoch_began_) return before_.serial != 0 && open_with(before_, packet, tag, out);
     if (next_.serial == 0) {
       next_secret_ = security::next_epoch(receiving_secret_);
@@ -165,11 +165,11 @@ class JobSeal final : public PacketSeal {
   NumberedKey receiving_;
   NumberedKey before_;
   TrafficSecret next_secret_;
-  NumberedKey next_;  ///< derived when a packet claims to be of the next epoch
+  NumberedKey next_;  ///< key of the next epoch, derived when a packet with its epoch bit arrives
   std::uint64_t received_epoch_ = 0;
   std::uint64_t received_epoch_began_ = 0;
 
-  NumberedKey greeting_;  ///< derived at its first use
+  NumberedKey greeting_;  ///< key of CONNECT packets, derived at its first use
 };
 
 class JobSealEngine final : public SealEngine {
@@ -201,7 +201,7 @@ class JobSealEngine final : public SealEngine {
   }
 
  private:
-  // Safe: all keys of a shard are JobPacketKeys, because packet_key() makes no others.
+  // The cast is safe: all keys of a shard come from packet_key(), which makes only JobPacketKeys.
   static const JobPacketKey& of(const PacketKey& key) { return static_cast<const JobPacketKey&>(key); }
 
   static constexpr Nanos kBetweenLooks{1'000'000};

@@ -18,7 +18,7 @@ constexpr std::string_view kLabel = "mltcp-sealed/1 ";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kRandomDigits = 2 * std::tuple_size_v<EndRandom>;
 
-constexpr std::uint64_t kSending = 1;  // contexts of a stream's Aead
+constexpr std::uint64_t kSending = 1;  // serial numbers of the two keys of a stream
 constexpr std::uint64_t kReceiving = 2;
 
 EndRandom draw() {
@@ -27,7 +27,7 @@ EndRandom draw() {
   return drawn;
 }
 
-/// False: not exactly the digits of a `Number`, in lower case.
+/// Reads a hexadecimal number. Returns false unless it takes up all of `digits` and fits `Number`.
 template <typename Number>
 bool read_hex(std::string_view digits, Number& number) {
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
@@ -63,7 +63,7 @@ void SealedMessages::meet(std::string_view greeting) {
   if (id != key_.id())
     throw GreetingError(
         fmt::format("has another key, {:016x}, than this end, {:016x}: give both the same", id, key_.id()));
-  // If this end's own greeting were sent back, both directions would have the same key.
+  // If an attacker sent this end's own greeting back, both directions would have the same key.
   if (peer == own_) throw GreetingError("sends this end's own greeting back");
   const ConnectionSecrets secrets =
       is_client_ ? control_secrets(key_.secret(), own_, peer) : control_secrets(key_.secret(), peer, own_);

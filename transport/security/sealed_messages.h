@@ -3,8 +3,8 @@
 //
 // Each end first sends a greeting in the clear, a line of text: "mltcp-sealed/1 ID RANDOM" with the key's id (16
 // hexadecimal digits) and 16 random bytes (32 digits). The keys of both directions are derived from both ends' random
-// bytes and the key (key_schedule.h, "control"). If an end's first message opens, that end has the key. A sealed
-// message is a tag of 12 bytes and the ciphertext; messages are numbered from 0.
+// bytes and the key (key_schedule.h, "control"). If the first sealed message of an end can be opened, that end has the
+// key. A sealed message consists of a tag of 12 bytes and the ciphertext. Messages are numbered from 0.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,38 @@
 
 namespace mltcp::security {
 
-/// An invalid greeting, or one of another key; what() completes a sentence about the peer: "has another key, ...".
+/// Thrown for a greeting that is invalid or belongs to another key. what() completes a sentence about the peer, such as
+/// "has another key, ...".
 struct GreetingError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One end of a stream. For one thread at a time.
+/// One end of a stream. Only one thread at a time may use it.
 class SealedMessages {
  public:
   /// Bytes that sealing adds to a message.
   static constexpr std::size_t kOverhead = Aead::kTagBytes;
-  /// Maximum length of a greeting.
+  /// Maximum length of a greeting, in bytes.
   static constexpr std::size_t kLongestGreeting = 80;
 
-  /// Whether a first message is a greeting, so that an end without a key can report that the peer requires one.
+  /// Returns whether `message` is a greeting, so that an end without a key can report that the peer requires one.
   static bool is_greeting(std::string_view message);
 
-  /// The client is the end that connected.
+  /// `is_client` is true at the end that connected.
   SealedMessages(const JobKey& key, bool is_client);
 
-  /// Send this first, in the clear.
+  /// Returns the greeting. Send it before all other messages, in the clear.
   [[nodiscard]] std::string greeting() const;
-  /// Processes the peer's first message. Throws GreetingError.
+  /// Processes the peer's greeting, its first message. Throws GreetingError if it is invalid or belongs to another key.
   void meet(std::string_view greeting);
   [[nodiscard]] bool has_met() const { return has_met_; }
 
-  // After meet().
+  // Call the following functions only after meet().
 
-  /// Throws RunError once this process has become a copy (copy_watch.h), because the other one has the same keys.
+  /// Returns the sealed message. Throws RunError if this process was copied (copy_watch.h), because two processes then
+  /// have the same keys.
   std::string seal(std::string_view message);
-  /// Empty: not sealed by the peer as its next message. No later message will open, either.
+  /// Returns the opened message. Empty if `sealed` is not the peer's next message; close the stream in that case.
   std::optional<std::string> open(std::string_view sealed);
 
  private:

@@ -1,4 +1,5 @@
-// Memory for secrets: of fixed size, wiped when it is destroyed, compared in constant time, never printed.
+// Memory for secrets. It has a fixed size, is wiped when it is destroyed, is compared in constant time, and is never
+// printed.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ class Secret {
   [[nodiscard]] std::span<const std::byte, Size> bytes() const { return bytes_; }
   [[nodiscard]] std::span<std::byte, Size> bytes() { return bytes_; }
 
-  /// Takes the same time whichever bytes differ.
+  /// The comparison takes the same time whichever bytes differ.
   bool operator==(const Secret& other) const {
     std::byte differs{};
     for (std::size_t i = 0; i < Size; ++i) differs |= bytes_[i] ^ other.bytes_[i];

@@ -1,9 +1,9 @@
-// The module for metrics: snapshots as families of Prometheus, made for each request, written by prometheus-cpp,
-// served by GNU libmicrohttpd on one thread. Names follow prometheus.io/docs/practices/naming.
+// Module that serves metrics. It converts each snapshot to metric families of Prometheus. prometheus-cpp writes them as
+// text, and GNU libmicrohttpd serves the text on one thread. Names follow prometheus.io/docs/practices/naming.
 //
-// Any client that reaches the port is served, so everything is bounded. A connection carries one request without a
-// body, of at most 16 kB, and lasts at most 5 s from the request's first byte to the answer's last. There are at most 4
-// connections per address and 32 in all; a new one closes the oldest. Snapshots are taken at most every 100 ms.
+// Any client that can reach the port is served, so all resources are bounded. A connection carries one request without
+// a body, of at most 16 kB, and lasts at most 5 s. There are at most 4 connections per address and 32 in total; a new
+// connection closes the oldest one. Snapshots are taken at most every 100 ms.
 #include "mltcp/endpoint/live/internal/metrics_module.h"
 
 #include <microhttpd.h>
@@ -57,7 +57,7 @@ std::string label(const std::string& text) {
   return text.substr(0, size);
 }
 
-/// Collects the rows of each family together, whatever they belong to.
+/// Collects rows by metric family, whether they describe a job, a port or anything else.
 class Families {
  public:
   void add(const std::string& name, const char* help, Labels labels, double value) {
@@ -73,7 +73,7 @@ class Families {
     metric.counter.value = value;
     metric.gauge.value = value;
   }
-  /// Adds the members of the row that its list of fields marks as metrics.
+  /// Adds those members of the row that its list of fields marks as metrics.
   template <mltcp::HasFields Row>
   void add_row(const std::string& family, const Row& row, const Labels& labels) {
     mltcp::for_each_field<Row>([&](const auto& entry) {
@@ -88,7 +88,7 @@ class Families {
   std::vector<MetricFamily> take() { return std::move(families_); }
 
  private:
-  /// In Prometheus' base units.
+  /// Converts to the base units of Prometheus: seconds and bytes per second.
   static double number_of(Nanos time) { return time.seconds(); }
   static double number_of(mltcp::Rate rate) { return static_cast<double>(rate.bits_per_second) / 8; }
   template <typename Number>
@@ -110,7 +110,7 @@ class Collector final : public prometheus::Collectable {
     if (text != nullptr) {
       try {
         add(families, snapshot_from(text.get()));
-      } catch (const mltcp::InputError&) {  // of another version: skipped
+      } catch (const mltcp::InputError&) {  // a snapshot of another version is skipped
       }
     }
     families.add("mltcp_answers", "1 if the process has shown its counters in time.", {}, text != nullptr ? 1 : 0);
@@ -141,7 +141,7 @@ class Collector final : public prometheus::Collectable {
   void* const context_;
 };
 
-/// A listening socket. Throws std::runtime_error.
+/// Returns the descriptor of a listening socket. Throws std::runtime_error on failure.
 int listen_at(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -165,9 +165,9 @@ struct ResponseDeleter {
 };
 using Response = std::unique_ptr<MHD_Response, ResponseDeleter>;
 
-/// The connection is closed after it.
+/// Returns a response after which the server closes the connection.
 Response response_of(std::string_view text, const char* header = nullptr, const char* value = nullptr) {
-  // The library copies the text and does not change it.
+  // The const_cast is safe, because the library copies the text and does not change it.
   Response response(
       MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
   if (response == nullptr) throw std::bad_alloc();
@@ -176,12 +176,13 @@ Response response_of(std::string_view text, const char* header = nullptr, const 
   return response;
 }
 
-/// libmicrohttpd limits only silence, and refuses connections above its limits. A client that sends a byte now and then
-/// would stay, and keep others of its address out. So this thread drives the library and shuts down sockets itself.
+/// HTTP server on one thread, which drives libmicrohttpd and shuts down sockets itself. libmicrohttpd limits only the
+/// time without traffic, and refuses connections above its limits. So a client that sends a byte now and then could
+/// stay, and keep out other clients at its address.
 class Server {
  public:
   Server(const std::string& host, int port, MltcpMetricsLook look, void* context) : collector_(look, context) {
-    const int file = listen_at(host, port);  // the library owns it from now on
+    const int file = listen_at(host, port);  // the library owns the socket from now on
     daemon_ =
         MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &Server::on_request, this, MHD_OPTION_LISTEN_SOCKET, file,
                          MHD_OPTION_NOTIFY_CONNECTION, &Server::on_connection, this, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -196,7 +197,7 @@ class Server {
       MHD_stop_daemon(daemon_);
       throw std::runtime_error(std::strerror(errno));
     }
-    // Signals are for the program's threads; SIGPIPE is blocked.
+    // Block all signals in the server's thread, because they are for the program's own threads. This includes SIGPIPE.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -214,7 +215,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
  private:
-  static constexpr std::size_t kRequestBytes = 16'384;  ///< request line and headers
+  static constexpr std::size_t kRequestBytes = 16'384;  ///< memory for a request line and its headers
   static constexpr unsigned kMaxConnections = 32;
   static constexpr unsigned kMaxOfAddress = 4;
   static constexpr unsigned kGivingWay = 32;  ///< maximum sockets that are shut down but not closed yet
@@ -235,7 +236,7 @@ class Server {
       for (Visitor& visitor : visitors_) {
         if (visitor.is_shut) continue;
         wait = visitor.until - monotonic_now();
-        if (wait > Nanos()) break;  // they are ordered by time
+        if (wait > Nanos()) break;  // `visitors_` is ordered by time
         shut(visitor);
       }
       MHD_UNSIGNED_LONG_LONG library_ms = 0;
@@ -251,10 +252,11 @@ class Server {
 
   static void shut(Visitor& visitor) {
     visitor.is_shut = true;
-    shutdown(visitor.file, SHUT_RDWR);  // the library notices this and closes it
+    shutdown(visitor.file, SHUT_RDWR);  // the library notices the shutdown and closes the socket
   }
 
-  /// Closes the oldest connection of the address if it has the maximum, else the oldest of all.
+  /// Closes the oldest connection of the address if the address has kMaxOfAddress connections. Closes the oldest of all
+  /// if there are kMaxConnections in total.
   void make_room(const mltcp::IpBytes& address) {
     const auto give_way = [&](unsigned max, auto&& is_one) {
       const auto is_open = [&](const Visitor& visitor) { return !visitor.is_shut && is_one(visitor); };
@@ -291,7 +293,7 @@ class Server {
       return MHD_queue_response(connection, status, response.get());
     };
     try {
-      // An answer before the request's body arrives stops the library from reading it.
+      // A response that is queued before the request's body arrives stops the library from reading the body.
       if (std::string_view(method) != MHD_HTTP_METHOD_GET)
         return answer(MHD_HTTP_METHOD_NOT_ALLOWED, response_of("", MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET));
       if (header(MHD_HTTP_HEADER_CONTENT_LENGTH) != nullptr || header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr)
@@ -307,7 +309,8 @@ class Server {
     if (metrics_ == nullptr || monotonic_now() >= fresh_until_) {
       metrics_ = response_of(prometheus::TextSerializer().Serialize(collector_.Collect()), MHD_HTTP_HEADER_CONTENT_TYPE,
                              "text/plain; version=0.0.4; charset=utf-8");
-      fresh_until_ = monotonic_now() + kFresh;  // measured after the snapshot, which may take longer than kFresh
+      // counted from here, because taking the snapshot may last longer than kFresh
+      fresh_until_ = monotonic_now() + kFresh;
     }
     return metrics_;
   }
@@ -315,7 +318,7 @@ class Server {
   const Collector collector_;
   MHD_Daemon* daemon_ = nullptr;
   int stop_ = -1;
-  std::list<Visitor> visitors_;  ///< in order of arrival
+  std::list<Visitor> visitors_;  ///< in the order in which they connected
   Response metrics_;
   Nanos fresh_until_;
   std::thread thread_;

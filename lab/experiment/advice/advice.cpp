@@ -23,31 +23,34 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kAlone = 1.02;       // maximum slow-down of an undisturbed job
-constexpr double kAsGood = 0.02;      // a simpler policy may be slower by this than the best one
-constexpr double kWorthIt = 0.01;     // a policy must be faster by this than fair sharing
-constexpr std::uint32_t kFewest = 8;  // minimum for the job with the longest iterations
-constexpr double kLucky = 0.1;        // the worst start is mentioned if it is worse than the mean by this
+constexpr double kAlone = 1.02;   // a job with at most this slow-down counts as undisturbed
+constexpr double kAsGood = 0.02;  // a simpler policy is preferred if its slow-down exceeds the best one by at most this
+// A policy helps if its slow-down is lower than that of fair sharing by at least this.
+constexpr double kWorthIt = 0.01;
+constexpr std::uint32_t kFewest = 8;  // minimum number of iterations of the job with the longest iterations
+constexpr double kLucky = 0.1;  // the worst start is mentioned if its slow-down exceeds the mean by more than this
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
-constexpr std::size_t kFewestPhases = 100;               // minimum per job, for any number of jobs
-constexpr std::size_t kMaxCrossedBursts = 48;            // sum over more than two jobs, one iteration of each
+constexpr std::size_t kFewestPhases = 100;  // every job may have this number of phases, for any number of jobs
+// Maximum total number of bursts in one iteration of each job, for more than two jobs.
+constexpr std::size_t kMaxCrossedBursts = 48;
 constexpr Nanos kLongestIteration{100'000'000'000'000};  // about a day
-constexpr std::uint32_t kFewestStarts = 2;               // a limit on work does not lower starts further
+constexpr std::uint32_t kFewestStarts = 2;               // the limit on work does not reduce the starts further
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
   const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
   return workload::ideal_iteration(job, link);
 }
 
-/// The generalised golden ratio: the root above 1 of x^(dimensions + 1) = x + 1.
+/// Returns the generalised golden ratio: the root above 1 of x^(dimensions + 1) = x + 1.
 double golden_ratio(std::size_t dimensions) {
   double x = 2;
   for (int i = 0; i < 64; ++i) x = std::pow(1 + x, 1.0 / static_cast<double>(dimensions + 1));
   return x;
 }
 
-/// Constellation `number` of `count`: the start of each job as a share of its period, 0 to 1. The first job's is 0.
+/// Returns constellation `number` of `count`: the start of each job as a share of its period, 0 to 1. The first job
+/// starts at 0.
 std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::size_t jobs) {
   std::vector<double> phases(jobs, 0);
   if (jobs == 2) {
@@ -62,8 +65,8 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
-/// At most `most` phases. Each pair of them replaces several consecutive phases: first their total computation, then
-/// all of their bytes.
+/// Combines phases so that at most `most` remain. A computation and a communication replace several consecutive phases.
+/// The computation lasts as long as all of their computations, and the communication sends all of their bytes.
 std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t most) {
   using Kind = workload::Phase::Kind;
   const std::size_t each = (2 * phases.size() + most - 1) / most;
@@ -87,7 +90,7 @@ std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phase
   return result;
 }
 
-/// The experiment with the number of phases reduced to the limit; adds a warning if it was reduced.
+/// Returns the experiment with the number of phases reduced to the limit. Adds a warning if the number is reduced.
 Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::string>& warnings) {
   Experiment result = experiment;
   const std::size_t most = std::max(kFewestPhases, kMaxAdvicePhases / std::max<std::size_t>(1, result.jobs.size()));
@@ -107,9 +110,9 @@ Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::stri
   return result;
 }
 
-/// The number of iterations of each job. All jobs run for the same time: long enough for `iterations` of the job with
-/// the shortest iterations, and for min(iterations, kFewest) of the job with the longest ones. Otherwise a job could
-/// end before another one has sent anything.
+/// Returns the number of iterations of each job. All jobs run for the same time. It is long enough for `iterations`
+/// iterations of the job with the shortest iterations, and for min(iterations, kFewest) of the job with the longest
+/// ones. In a shorter time, a job could end before another job has sent anything.
 std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
   std::vector<double> periods;
   for (const workload::Job& job : experiment.jobs)
@@ -122,7 +125,7 @@ std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint
   return result;
 }
 
-/// The experiment to run for a prediction, with the starts of constellation `number`.
+/// Returns the experiment to run for a prediction, with the starts of constellation `number`.
 Experiment started(const Experiment& experiment, const AdviceOptions& options, std::uint32_t number,
                    const std::vector<std::string>& policies) {
   Experiment result = experiment;
@@ -143,7 +146,7 @@ Experiment started(const Experiment& experiment, const AdviceOptions& options, s
   return result;
 }
 
-/// The experiment with only the jobs in `numbers`.
+/// Returns the experiment with only the jobs in `numbers`.
 Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t>& numbers) {
   Experiment part = experiment;
   part.jobs.clear();
@@ -155,7 +158,7 @@ Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t
   return part;
 }
 
-/// A task: run an experiment under some policies from one constellation.
+/// A task: to run an experiment under some policies from one constellation.
 struct Work {
   const Experiment* experiment = nullptr;
   std::vector<std::string> policies;
@@ -167,7 +170,7 @@ struct Work {
 void run_all(std::vector<Work>& work, const AdviceOptions& options) {
   std::mutex mutex;
   std::vector<double> done(work.size());
-  // The measurements of isolated jobs do not depend on the starts, at least by flows.
+  // All tasks share the measurements of isolated jobs, which do not depend on the starts, at least by flows.
   std::map<std::string, PlanMemo> memos;
   for (const std::string& policy : kPlanned) memos[policy];
   const auto interrupted = [&]() -> std::string {
@@ -184,7 +187,7 @@ void run_all(std::vector<Work>& work, const AdviceOptions& options) {
     const auto progress = [&](double fraction, const std::string& /*what*/) {
       if (!options.progress) return;
       const std::lock_guard lock(mutex);
-      // Runs by packets take nearly all of the time.
+      // Weights tasks by their time: runs by packets take nearly all of the time.
       double all = 0;
       double sum = 0;
       done[i] = fraction;
@@ -207,7 +210,7 @@ double over_isolated(Nanos time, const JobResult& job) {
   return job.isolated.count > 0 ? static_cast<double>(time.count) / static_cast<double>(job.isolated.count) : 1;
 }
 
-/// The prediction for job number `job` under policy number `policy` of the tasks in `work`.
+/// Returns the prediction for job number `job` under policy number `policy` of the tasks in `work`.
 Advice::Prediction prediction_of(const std::vector<const Work*>& work, std::size_t policy, std::size_t job) {
   Advice::Prediction sum{0, 0, 0, 0};
   for (const Work* task : work) {
@@ -260,7 +263,7 @@ Fit fit_of(const Experiment& experiment, std::size_t max_bursts, std::vector<std
   return fit;
 }
 
-/// The total number of bursts in one iteration of each job.
+/// Returns the total number of bursts in one iteration of each job.
 std::size_t bursts_of(const Experiment& experiment) {
   std::size_t sum = 0;
   for (const workload::Job& job : experiment.jobs)
@@ -268,8 +271,8 @@ std::size_t bursts_of(const Experiment& experiment) {
   return sum;
 }
 
-/// Whether the placement of jobs does not change if some are left out. On a topology, jobs without hosts of their own
-/// are placed by their position in the list.
+/// Returns whether the placement of jobs stays the same if some jobs are left out. On a topology, jobs without their
+/// own hosts are placed by their position in the list.
 bool can_be_parted(const Experiment& experiment) {
   return !experiment.topology ||
          std::ranges::none_of(experiment.jobs, [](const workload::Job& job) { return job.hosts.empty(); });
@@ -281,7 +284,7 @@ const Advice::Policy& policy_of(const Advice& advice, std::string_view name) {
   return *std::ranges::find_if(advice.policies, [&](const auto& policy) { return policy.name == name; });
 }
 
-/// The job to move elsewhere: the one whose pairs slow down most, if there are pairs.
+/// Returns the job to move elsewhere. If there are pairs, it is the job whose pairs slow down most.
 std::string whom_to_move(const Advice& advice) {
   if (advice.pairs.empty()) return advice.jobs.size() == 2 ? "one of them" : "jobs";
   std::vector<double> harm(advice.jobs.size());
@@ -293,7 +296,7 @@ std::string whom_to_move(const Advice& advice) {
   return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
 }
 
-/// Names of jobs without computation, such as those of traces without times.
+/// Returns the names of jobs without computation, e.g. jobs of traces without times.
 std::vector<std::string> without_computation(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs)
@@ -341,7 +344,7 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
   double best = fair;
   for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
-  // Simplest policy first: MLTCP needs no knowledge of the jobs, a schedule does.
+  // Tries the simplest policy first. MLTCP needs no knowledge of the jobs, but a schedule needs it.
   for (const std::string_view name : {"mltcp", "schedule", "mltcp+schedule"}) {
     const double mean = mean_of(advice.policies, name);
     if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
@@ -364,14 +367,16 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
       fmt::format("{}, and under the best policy {}; move {} elsewhere.", trouble, times(best), whom_to_move(advice));
 }
 
-/// The work of an experiment and its parts, from one constellation.
+/// Returns the work of running an experiment and its parts from one constellation.
 double work_of_all(const Experiment& experiment, const std::vector<Experiment>& parts, std::uint32_t iterations) {
-  double work = 2 * flow_work_of(experiment, iterations);  // for policies with and without a schedule
+  // Once for policies without a schedule, once for those with one.
+  double work = 2 * flow_work_of(experiment, iterations);
   for (const Experiment& part : parts) work += flow_work_of(part, iterations);
   return work;
 }
 
-/// The options with starts and iterations: those asked for, else as many as max_work allows. May drop the parts.
+/// Returns the options with starts and iterations set. Those that were not given are as high as max_work allows. May
+/// remove the parts.
 AdviceOptions bounded(const Experiment& experiment, const AdviceOptions& asked, std::vector<Experiment>& parts,
                       std::vector<std::string>& warnings) {
   AdviceOptions options = asked;
@@ -425,7 +430,7 @@ double Advice::Policy::mean() const {
 }
 
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations) {
-  constexpr Bytes headers = 80;  // about: IP, UDP and transport headers
+  constexpr Bytes headers = 80;  // approximate size of IP, UDP and transport headers
   long double packets = 0;
   const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
   for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
@@ -455,7 +460,7 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
     loads.push_back({std::max(1.0, (alone.length - alone.sending).seconds() * 1e9), alone.sending.seconds() * 1e9,
                      static_cast<double>(std::max<std::size_t>(1, job.hosts.size()))});
   }
-  // The mean number of jobs that send at once, by which each send takes longer; found by fixed-point iteration.
+  // Mean number of jobs that send at once. Each send takes longer by this factor. Found by fixed-point iteration.
   auto together = static_cast<double>(loads.size());
   const auto takes = [&](const Load& load) { return load.computes + load.sends * together; };
   for (int i = 0; i < 64; ++i) {
@@ -477,7 +482,7 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
         static_cast<double>(std::ranges::count_if(experiment.jobs[i].phases, [](const workload::Phase& phase) {
           return phase.kind == workload::Phase::Kind::communicate;
         }));
-    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // begins and ends, under two policies
+    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // flows begin and end, under two policies
   }
   return events * (fixed + together * flows);
 }

@@ -1,10 +1,12 @@
-// Predicts how much each job of an experiment is slowed down by the others, compared to running alone, under fair
-// sharing, MLTCP, a schedule and both, averaged over the jobs' start times. Recommends a policy in one sentence.
+// Predicts how much the other jobs of an experiment slow down each job, compared to the job alone. Makes predictions
+// for fair sharing, for MLTCP, for a schedule, and for both together, averaged over the jobs' start times. Recommends a
+// policy in one sentence.
 //
-// A prediction is the mean over constellations of starts, which are spread evenly over the jobs' periods (the additive
-// recurrence of Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018, with the generalised golden
-// ratio of Hensley and Su). For the same number of runs, their mean varies much less than over random starts. Each
-// constellation is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by packets.
+// A prediction is the mean over constellations of starts, which are spread evenly over the jobs' periods. The method is
+// the additive recurrence of Roberts ("The unreasonable effectiveness of quasirandom sequences", 2018), with the
+// generalised golden ratio of Hensley and Su. For the same number of runs, this mean varies much less than a mean over
+// random starts. Each constellation is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by
+// packets.
 #pragma once
 
 #include <cstdint>
@@ -21,47 +23,49 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
 
-inline constexpr double kMaxAdviceWork = 7e7;  ///< some seconds of runs by flows; unit: see flow_work_of()
+inline constexpr double kMaxAdviceWork = 7e7;  ///< limit in the unit of flow_work_of(); some seconds of runs by flows
 
 struct AdviceOptions {
   enum class Level {
-    /// Policies without a schedule run by packets if these are at most kMaxAdvicePackets, as the result of fair sharing
-    /// depends on losses and marks; else by flows. Policies with a schedule run by flows: packets would give the same.
+    /// Policies without a schedule run by packets if there are at most kMaxAdvicePackets, because the result of fair
+    /// sharing depends on losses and marks. If there are more packets, they run by flows. Policies with a schedule run
+    /// by flows, because packets would give the same result.
     automatic,
-    flow,    ///< flows that share links as a fluid
-    packet,  ///< every packet through the real transport
+    flow,    ///< by flows, which share links as a fluid
+    packet,  ///< by packets, each of which passes through the real transport
   };
   Level level = Level::automatic;
-  /// Number of constellations; 1 to 1000. Empty: kAdviceStarts, or fewer, with a warning, if work would exceed
-  /// max_work; 1 for a single job, which competes with no other.
+  /// Number of constellations, 1 to 1000. If empty, it is kAdviceStarts, or fewer if the work would exceed max_work;
+  /// then there is a warning. A single job competes with no other job, so its default is 1.
   std::optional<std::uint32_t> starts;
-  /// Iterations in each constellation of the job with the shortest iterations; 2 to 1000000. All jobs run for the same
-  /// time, in which the job with the longest iterations has at least 8 of them, or `iterations` if that is fewer.
-  /// Empty: kAdviceIterations, or fewer, with a warning, if work would exceed max_work.
+  /// Iterations in each constellation of the job with the shortest iterations, 2 to 1000000. All jobs run for the same
+  /// time. In this time the job with the longest iterations has at least 8 of them, or `iterations` if that is fewer.
+  /// If empty, it is kAdviceIterations, or fewer if the work would exceed max_work; then there is a warning.
   std::optional<std::uint32_t> iterations;
-  /// Standard deviation of compute times, as a share of them, for jobs whose compute times do not vary: without
-  /// variation, jobs at flow level would repeat the same pattern for ever. 0 to 0.5.
+  /// Standard deviation of compute times, as a share of these times, 0 to 0.5. Applies to jobs whose compute times do
+  /// not vary. Without variation, jobs at flow level would repeat the same pattern for ever.
   double jitter = 0.005;
-  /// Limit of the work of runs by flows, see flow_work_of(); beyond it, starts and iterations are reduced.
+  /// Limit of the work of runs by flows, in the unit of flow_work_of(). If it is exceeded, starts and iterations are
+  /// reduced.
   double max_work = kMaxAdviceWork;
-  std::uint32_t threads = 0;  ///< number of parallel runs; 0: one per core. Does not affect the result
-  /// Called with the fraction done, from any thread but one at a time. May be empty.
+  std::uint32_t threads = 0;  ///< number of parallel runs; 0: one per core; does not affect the result
+  /// Called with the fraction of work done. Any thread may call it, but only one at a time. May be empty.
   std::function<void(double)> progress;
-  std::function<bool()> stop;  ///< polled; when it returns true, advise() throws RunError. May be empty
+  std::function<bool()> stop;  ///< polled; if it returns true, advise() throws RunError; may be empty
 };
 
 inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
 
-/// Level automatic simulates at most this number of data packets, in all runs together.
+/// Maximum number of data packets that Level::automatic simulates, in all runs together.
 inline constexpr std::uint64_t kMaxAdvicePackets = 8'000'000;
 
-/// Maximum number of phases of all jobs together, but at least 100 per job. Beyond it, each phase that is run replaces
-/// several consecutive ones, as each costs an event in every iteration.
+/// Maximum number of phases of all jobs together, but at least 100 per job. If there are more, each simulated phase
+/// replaces several consecutive ones, because each phase costs an event in every iteration.
 inline constexpr std::size_t kMaxAdvicePhases = 6'000;
 
 struct Advice {
-  /// Iteration time / time in isolation, of one job under one policy, over all constellations.
+  /// Slow-down of one job under one policy over all constellations: iteration time divided by the time in isolation.
   struct Prediction {
     double mean = 1;
     double later = 1;  ///< mean of the second half of the iterations
@@ -70,29 +74,30 @@ struct Advice {
   };
   struct Policy {
     std::string name;
-    bool packets = false;               ///< run by packets; else by flows
-    std::vector<Prediction> jobs;       ///< by job
-    [[nodiscard]] double mean() const;  ///< over jobs
+    bool packets = false;               ///< true if run by packets, false if run by flows
+    std::vector<Prediction> jobs;       ///< one element per job
+    [[nodiscard]] double mean() const;  ///< mean over all jobs
   };
   struct Pair {
     std::uint32_t a = 0;
     std::uint32_t b = 0;
-    double score = 1;        ///< of the link on which they are least compatible (fit/compatibility.h); 1: compatible
-    double upper_bound = 1;  ///< no time shifts have a higher score
-    double fair = 1;         ///< mean slow-down of both alone together, by flows
+    /// Score of the link on which the jobs are least compatible (fit/compatibility.h); 1: compatible.
+    double score = 1;
+    double upper_bound = 1;  ///< no time shifts reach a higher score
+    double fair = 1;         ///< mean slow-down under fair sharing of the two jobs without any others, by flows
     double mltcp = 1;
   };
-  /// The iteration that was taken from a job's trace.
+  /// The iteration that was found in a job's trace.
   struct Period {
-    Nanos length;           ///< as in the trace, or as laid out
-    std::string found;      ///< "marked", "repeated" or "single"
-    double confidence = 0;  ///< 0 to 1
+    Nanos length;           ///< as recorded in the trace, or as its nodes are laid out (see graph_phases.h)
+    std::string found;      ///< how the iteration was found: "marked", "repeated" or "single"
+    double confidence = 0;  ///< from 0 to 1
   };
   struct AdvisedJob {
     std::string name;
-    Nanos isolated;                               ///< iteration time in isolation
-    double busy = 0;                              ///< share of that time in which it sends, at the rate of its link
-    std::optional<Period> period = std::nullopt;  ///< advise() leaves it empty
+    Nanos isolated;   ///< iteration time in isolation
+    double busy = 0;  ///< share of the isolated iteration time in which the job sends, at the rate of its link
+    std::optional<Period> period = std::nullopt;  ///< not set by advise()
   };
 
   std::string experiment;
@@ -100,33 +105,35 @@ struct Advice {
   std::uint32_t starts = 0;
   std::uint32_t iterations = 0;
   std::vector<AdvisedJob> jobs;
-  std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; the last two only if a schedule exists
-  std::vector<Pair> pairs;       ///< only for more than two jobs with at most kMaxAdvicePairs pairs
-  double score = 1;              ///< of the link on which the jobs are least compatible
+  std::vector<Policy> policies;  ///< fair, mltcp and, if a schedule exists, schedule and mltcp+schedule
+  std::vector<Pair> pairs;       ///< empty for at most two jobs, or for more than kMaxAdvicePairs pairs
+  double score = 1;              ///< score of the link on which the jobs are least compatible
   double upper_bound = 1;
   bool proven = true;
-  std::string recommended;  ///< a policy; empty: none helps, or no prediction is possible
-  std::string sentence;     ///< for people
+  std::string recommended;  ///< recommended policy; empty if none helps, or if no prediction is possible
+  std::string sentence;     ///< the recommendation for people
   std::vector<std::string> warnings;
-  std::optional<Provenance> provenance;  ///< written if set
+  std::optional<Provenance> provenance;  ///< included in the JSON if set
 };
 
 inline constexpr std::size_t kMaxAdvicePairs = 66;
 
-/// `experiment`'s policies, iterations, starts and datapath are not used. Throws InputError for options out of range,
-/// an experiment that the level can't run, or one that exceeds AdviceOptions::max_work even with the fewest starts and
-/// iterations, unless both are given. Throws RunError if it is stopped, or if a job makes no progress.
+/// Predicts the slow-downs and recommends a policy. Does not use the policies, iterations, starts and datapath of
+/// `experiment`. Throws InputError for options out of range, and for an experiment that the level cannot run. Also
+/// throws it if the experiment exceeds AdviceOptions::max_work even with the fewest starts and iterations, unless both
+/// are given. Throws RunError if it is stopped, or if a job makes no progress.
 Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
 
-/// Number of data packets in a run from one constellation, with AdviceOptions::iterations = `iterations`. A message
-/// counts as at least four, its minimum cost.
+/// Returns the number of data packets in a run from one constellation. `iterations` is that of AdviceOptions. A message
+/// counts as at least four packets, its minimum cost.
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
 
-/// Approximate cost of running fair and mltcp by flows from one constellation: the number of flow rates computed. The
-/// rates of all sending flows are computed whenever one begins, ends, or changes its share under MLTCP.
+/// Returns the approximate cost of running fair and mltcp by flows from one constellation: the number of flow rates
+/// computed. The rates of all sending flows are computed whenever a flow begins, ends, or changes its share under
+/// MLTCP.
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations);
 
-/// "mltcp.advice/1" (docs/how-to/advise.md).
+/// Returns the advice as "mltcp.advice/1" (docs/how-to/advise.md).
 std::string to_json(const Advice& advice);
 
 }  // namespace mltcp::experiment

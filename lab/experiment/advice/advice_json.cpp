@@ -1,4 +1,4 @@
-// The file "mltcp.advice/1" (see advice.h).
+// Converts advice to JSON, "mltcp.advice/1" (see advice.h).
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>

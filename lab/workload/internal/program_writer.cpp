@@ -15,15 +15,17 @@ namespace {
 
 constexpr Bytes kChunk = Bytes{256} * 1024;
 constexpr Bytes kMaxDefaultChunks = 1024;
-constexpr std::uint64_t kFirstBarrierStep = 4000;  // of tags; rings of kMaxRanks have fewer
+// First step number of barriers in tags; rings of kMaxRanks use lower numbers.
+constexpr std::uint64_t kFirstBarrierStep = 4000;
 constexpr std::uint64_t kBarrierSteps = 16;
 
-/// A binary tree over 0..n-1 in which odd numbers are leaves, and 0 is the root. In the second tree, mirrored (n even)
-/// or shifted by one (n odd), even numbers are leaves.
+/// A binary tree over 0 to n-1. In the first tree, odd numbers are leaves and 0 is the root. The second tree is
+/// mirrored if n is even, and shifted by one if n is odd. In it, even numbers are leaves.
 class Tree {
  public:
   Tree(std::uint32_t n, bool second) : parents_(n), depths_(n), heights_(n), root_(place(0, n, second)) {
-    // The lowest set bit decreases with the distance from the root, so parents come before their children.
+    // The lowest set bit decreases with the distance from the root. So in descending order of this bit, parents come
+    // before their children.
     std::vector<std::uint32_t> order(n);
     for (std::uint32_t v = 0; v < n; ++v) order[v] = v;
     std::sort(order.begin() + 1, order.end(),
@@ -119,7 +121,7 @@ Waits ProgramWriter::all_gather(Group& group, Bytes size, const Waits& waits) {
 
 Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
   const std::uint32_t n = group.size();
-  const Bytes mine = block({0, size}, n, group.me).bytes;  // size of this rank's block in every buffer
+  const Bytes mine = block({0, size}, n, group.me).bytes;  // size of this rank's block in the buffer of every rank
   Waits at = begin(group, waits);
   Waits received = at;
   for (std::uint32_t k = 1; k < n; ++k) {
@@ -128,14 +130,14 @@ Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
     const std::uint32_t from = exchange ? group.me ^ k : (group.me + n - k) % n;
     const Waits sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), at);
     received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, at);
-    // The next step waits for this one. Operations that are not empty already wait for `at`.
+    // The next step waits for this step. Operations that are not empty already wait for `at`.
     at = sent == at ? received : received == at ? sent : both(sent, received);
   }
   return end(group, received);
 }
 
 Waits ProgramWriter::broadcast(Group& given, Bytes size, const Waits& waits, std::uint32_t root) {
-  Group group = given;  // the root has index 0
+  Group group = given;  // renumbered: the root has index 0
   group.first = root;
   group.me = (group.me + group.size() - root) % group.size();
   Waits at = begin(group, waits);
@@ -166,7 +168,8 @@ Waits ProgramWriter::whole_ring(Group& group, bool reduce, bool gather, Bytes si
   const std::uint32_t n = group.size();
   if (n == 1) return waits;
   const Slice all{0, size};
-  // Bytes sent by the rank of that index: reducing, all blocks but its own; gathering, all but the next rank's.
+  // Returns the bytes that the rank with this index sends: all blocks except its own if `reduce`, plus all blocks
+  // except the next rank's block if `gather`.
   const auto sent_by = [&](std::uint32_t index) {
     Bytes bytes = 0;
     if (reduce) bytes += size - block(all, n, index).bytes;
@@ -225,7 +228,7 @@ Waits ProgramWriter::transfer(Operation::Kind kind, std::uint32_t peer, Slice sl
   return add(operation, waits);
 }
 
-// In the end, rank r has the sum of block r.
+// After these steps, rank r holds the sum of block r.
 Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits received) {
   const std::uint32_t n = group.size();
   const std::uint32_t me = group.me;
@@ -250,11 +253,11 @@ Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits r
   return received;
 }
 
-// In the beginning, rank r has block r.
+// Before these steps, rank r holds block r.
 Waits ProgramWriter::all_gather_steps(const Group& group, Slice all, Waits received) {
   const std::uint32_t n = group.size();
   const std::uint32_t me = group.me;
-  std::uint32_t step = n;  // tags differ from those of a reduce-scatter before
+  std::uint32_t step = n;  // so that tags differ from those of a preceding reduce-scatter
   if (algorithm_ == Algorithm::halving_doubling) {
     for (std::uint32_t half = 1; half < n; half *= 2, ++step) {
       const std::uint32_t mine = me & ~(half - 1);
@@ -281,9 +284,9 @@ std::uint64_t ProgramWriter::chunks(Bytes size) const {
   return count;
 }
 
-// Slice t goes over tree t: up to its root if `reduce`, then down to all ranks. Two ranks may be neighbours in both
-// trees, and messages of one tree must not delay those of the other. So operations are written in the order of time,
-// with one unit of time for each hop of a chunk.
+// Sends slice t over tree t: if `reduce`, up to its root; then down to all ranks. Two ranks may be neighbours in both
+// trees, and messages of one tree must not delay those of the other tree. So operations are written in order of time,
+// where each hop of a chunk takes one unit of time.
 Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices, bool reduce, const Waits& waits) {
   struct Step {
     std::uint64_t time;
@@ -316,9 +319,10 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     }
   }
   std::sort(steps.begin(), steps.end());
-  // By tree and chunk: operations that this rank's next send waits for: the receives from below, then those from above.
+  // By tree and chunk: operations that this rank's next send of the chunk waits for. These are the receives from below
+  // and, after them, the receives from above.
   std::vector<Waits> have(slices.size() * count, waits);
-  std::map<std::tuple<std::uint32_t, bool, std::uint32_t>, Waits> last;  // received, by tree, direction and peer
+  std::map<std::tuple<std::uint32_t, bool, std::uint32_t>, Waits> last;  // last receive, by tree, direction and peer
   for (const Step& step : steps) {
     const Slice slice = block(slices[step.tree], count, step.chunk);
     const std::uint64_t tag = tag_of(group.sequence, 2 * step.tree + (step.down ? 1 : 0), step.chunk);
@@ -331,7 +335,7 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     before = receive(group.rank(step.peer), slice, tag, !step.down, before);
     chunk = chunk == waits || step.down ? before : both(chunk, before);
   }
-  // A tree ends with the last chunk from above; at its root, with the last chunk from all ranks below.
+  // A tree ends with the last chunk from above or, at its root, with the last chunk from all ranks below.
   Waits done;
   for (std::uint32_t t = 0; t < slices.size(); ++t) done = both(std::move(done), have[t * count + count - 1]);
   return done;

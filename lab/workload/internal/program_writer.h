@@ -1,5 +1,5 @@
-// Writes the program of a rank, operation by operation; collectives use the algorithms described in rank_program.h.
-// Used for patterns and for recorded graphs. Not installed.
+// Writes the program of a rank, operation by operation. Collectives use the algorithms described in rank_program.h.
+// Used for patterns and for recorded graphs. This header is not installed.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace mltcp::workload::internal {
 
-/// Operations that must end first.
+/// Indices of operations that must end first.
 using Waits = std::vector<std::uint32_t>;
 
-/// The union, sorted, so that repeated joins of the same operations do not grow.
+/// Returns the sorted union, so that repeated joins of the same operations do not grow.
 Waits both(Waits a, const Waits& b);
 
 struct Slice {
@@ -23,7 +23,8 @@ struct Slice {
   Bytes bytes = 0;
 };
 
-/// Blocks `from` (inclusive) to `to` (exclusive) of `whole`, divided into `count` blocks as evenly as possible.
+/// Divides `whole` into `count` blocks as evenly as possible. Returns the blocks from number `from` (inclusive) to
+/// number `to` (exclusive).
 inline Slice blocks(Slice whole, std::uint64_t count, std::uint64_t from, std::uint64_t to) {
   const auto edge = [&](std::uint64_t block) { return static_cast<Bytes>(Uint128{whole.bytes} * block / count); };
   return {whole.offset + edge(from), edge(to) - edge(from)};
@@ -32,12 +33,12 @@ inline Slice block(Slice whole, std::uint64_t count, std::uint64_t number) {
   return blocks(whole, count, number, number + 1);
 }
 
-/// The number-th of `count` parts of `time`.
+/// Divides `time` into `count` parts. Returns part `number`, counted from 0.
 inline Nanos part(Nanos time, std::uint64_t count, std::uint64_t number) {
   return Nanos(static_cast<std::int64_t>(block({0, static_cast<Bytes>(time.count)}, count, number).bytes));
 }
 
-inline constexpr unsigned kStepBits = 12;  // 2 (n-1) steps of a ring of kMaxRanks
+inline constexpr unsigned kStepBits = 12;  // enough for the 2 (n-1) steps of a ring of kMaxRanks
 inline constexpr unsigned kChunkBits = 20;
 
 inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uint64_t chunk = 0) {
@@ -47,40 +48,42 @@ inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uin
 /// A list of ranks, shared by the groups that use it.
 using Members = std::shared_ptr<const std::vector<std::uint32_t>>;
 
-/// Ranks that run collectives together, one after the other.
+/// Ranks that run collectives together, one collective at a time.
 struct Group {
   Members members;
-  std::uint32_t me = 0;        ///< index of the program's rank
-  std::uint64_t sequence = 0;  ///< of the next collective
-  Waits last{};                ///< operations that ended the previous collective
-  std::uint32_t first = 0;     ///< place in `members` of index 0; indices wrap around
+  std::uint32_t me = 0;        ///< index of the program's rank in the group
+  std::uint64_t sequence = 0;  ///< number of the group's next collective
+  Waits last{};                ///< operations that ended the group's previous collective
+  std::uint32_t first = 0;     ///< position in `members` of the rank with index 0; indices wrap around
 
   [[nodiscard]] std::uint32_t size() const { return members ? static_cast<std::uint32_t>(members->size()) : 0; }
   [[nodiscard]] std::uint32_t rank(std::uint32_t index) const {
-    const std::uint32_t place = first + index;  // below twice the size
+    const std::uint32_t place = first + index;  // less than twice the group's size
     return (*members)[place < size() ? place : place - size()];
   }
 };
 
-/// Empty operations are left out. Operations that would wait for one wait for its predecessors instead.
+/// Operations without bytes or time are left out. Operations that would wait for such an operation wait for its
+/// predecessors instead.
 class ProgramWriter {
  public:
-  /// `chunk`: see Pattern::chunk.
+  /// `chunk` is the size of chunks in bytes (see Pattern::chunk).
   ProgramWriter(Algorithm algorithm, Bytes chunk, std::uint32_t rank, std::uint32_t ranks)
       : algorithm_(algorithm), chunk_(chunk) {
     program_.rank = rank;
     program_.ranks = ranks;
   }
-  /// Sets the algorithm of later collectives.
+  /// Sets the algorithm for all following collectives.
   void use(Algorithm algorithm) { algorithm_ = algorithm; }
   [[nodiscard]] Algorithm algorithm() const { return algorithm_; }
   RankProgram take() { return std::move(program_); }
   [[nodiscard]] std::uint32_t operations() const { return static_cast<std::uint32_t>(program_.operations.size()); }
 
   Waits compute(Nanos time, const Waits& waits);
-  /// Takes time in parallel with computations.
+  /// Adds an operation that takes `time`, in parallel with computations.
   Waits delay(Nanos time, const Waits& waits);
-  /// The same waits without duplicates. If there are more than 8, an operation of length 0 that waits for all of them.
+  /// Returns `waits` without duplicates. If more than 8 remain, adds an operation of length 0 that waits for all of
+  /// them, and returns this operation.
   Waits joined(Waits waits);
   Waits send(std::uint32_t peer, Slice slice, std::uint64_t tag, const Waits& waits) {
     return transfer(Operation::Kind::send, peer, slice, tag, false, waits);
@@ -88,23 +91,24 @@ class ProgramWriter {
   Waits receive(std::uint32_t peer, Slice slice, std::uint64_t tag, bool reduce, const Waits& waits) {
     return transfer(Operation::Kind::receive, peer, slice, tag, reduce, waits);
   }
-  /// A message of one byte that carries none of the job's bytes.
+  /// Sends a message of one byte that does not count as the job's bytes. await_signal() receives such a message.
   Waits signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
   Waits await_signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
 
-  // Each collective begins after `waits` and returns the operations that end it on this rank.
+  // Each function adds a collective that begins after `waits`. It returns the operations that end the collective on
+  // this rank.
 
   Waits all_reduce(Group& group, Bytes size, const Waits& waits);
   Waits reduce_scatter(Group& group, Bytes size, const Waits& waits);
   Waits all_gather(Group& group, Bytes size, const Waits& waits);
   Waits all_to_all(Group& group, Bytes size, const Waits& waits);
-  /// Broadcasts from the group's rank of index `root`.
+  /// Broadcasts from the rank that has index `root` in the group.
   Waits broadcast(Group& group, Bytes size, const Waits& waits, std::uint32_t root = 0);
-  /// A dissemination barrier (phase_program.h). `number` identifies the barrier within its collective, 0 to 3.
+  /// Adds a dissemination barrier (phase_program.h). `number`, 0 to 3, distinguishes barriers within one collective.
   Waits barrier(const Group& group, const Waits& waits, std::uint32_t number = 0);
 
-  /// After a barrier, each rank of a ring sends the bytes of all steps to the next one in one message (all-reduce,
-  /// reduce-scatter, all-gather): few operations for many ranks.
+  /// Adds an all-reduce, reduce-scatter or all-gather with few operations, for many ranks. After a barrier, each rank
+  /// of a ring sends the bytes of all steps to the next rank in one message.
   Waits whole_ring(Group& group, bool reduce, bool gather, Bytes size, const Waits& waits);
 
   static Waits begin(const Group& group, const Waits& waits) { return both(waits, group.last); }

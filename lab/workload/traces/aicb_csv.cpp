@@ -1,5 +1,5 @@
-// Reader of AICB's communications in CSV ("physical" workloads, and its logs of runs): a line for each call of a rank;
-// all ranks make the same calls.
+// Reader of AICB's communications in CSV ("physical" workloads, and logs of its runs). Each line is a call of a rank.
+// All ranks make the same calls.
 //
 //   [rank0 ~ rank127]                                                           which ranks; may be missing
 //   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count
@@ -7,11 +7,11 @@
 //   CommType.epoch_end,None,None,0,,None,None,,None,None,None,1                 ends an iteration
 //
 // Columns are found by their names. Groups are those of Megatron-LM: tensor-parallel ranks are next to each other, then
-// data-parallel ones, then pipeline stages; experts' groups divide the data-parallel ones. Calls before the first
-// iteration (stages "init...") are left out. Calls run one after the other. Computations have times if these were given
-// to AICB (in nanoseconds), or measured by it (in milliseconds, in logs, where communications have times, too). Sizes
-// of all-gathers and reduce-scatters are totals. Messages between pipeline stages are left out: the file does not say
-// between which ranks.
+// data-parallel ranks, then pipeline stages. Groups of experts divide the data-parallel ranks. Calls before the first
+// iteration (stages "init...") are left out. All other calls run one after the other. In a workload, computations have
+// the times that were given to AICB, in nanoseconds. In a log of a run, computations and communications have measured
+// times, in milliseconds. Sizes of all-gathers and reduce-scatters are totals. Messages between pipeline stages are
+// left out, because the file does not name their ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,15 +32,15 @@ constexpr std::uint64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMaxNodes = 16'000'000;
 constexpr auto kMaxTime = static_cast<double>(kLongestTrace.count);
 
-constexpr std::uint64_t kMaxOfOne = 2'000'000;  // of one rank, if only one is read
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // maximum number of nodes if only one rank is read
 
 enum class GroupKind : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
 
 struct Row {
-  Collective collective = Collective::none;  ///< none: a computation
+  Collective collective = Collective::none;  ///< kind of the collective; none for a computation
   GroupKind group = GroupKind::all;
   Bytes bytes = 0;
-  double time = 0;  ///< as in the file
+  double time = 0;  ///< time as in the file: nanoseconds in a workload, milliseconds in a log
   bool timed = false;
   std::uint32_t step = 0;
   std::uint32_t name = 0;
@@ -86,7 +86,7 @@ class AicbCsvReader {
 
  private:
   std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
-    // Python writes whole numbers as "4" or as "4.0".
+    // Python writes a whole number as "4" or as "4.0".
     if (text.ends_with(".0")) text.remove_suffix(2);
     const auto value = number_from<std::uint64_t>(text, least, most);
     if (!value)
@@ -95,7 +95,7 @@ class AicbCsvReader {
     return *value;
   }
 
-  /// "[rank0 ~ rank127]"
+  /// Reads the line that states the ranks, e.g. "[rank0 ~ rank127]".
   void read_ranks(std::string_view line) {
     std::vector<std::uint64_t> found;
     for (std::size_t at = 0; (at = line.find("rank", at)) != std::string_view::npos;) {
@@ -269,7 +269,8 @@ class AicbCsvReader {
     return all;
   }
 
-  /// The group of a rank. Lists of members are long, so each is made once, by its first member.
+  /// Returns the group of a rank. Lists of members are long, so a group's list is made only once. The first member
+  /// identifies the group.
   std::uint32_t group_of(GroupKind group, std::uint32_t rank) {
     const std::uint32_t one = tensor_ * data_;
     const std::uint32_t tensor = rank % tensor_;
@@ -315,7 +316,7 @@ class AicbCsvReader {
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
     for (std::uint32_t rank = from; rank <= to; ++rank) {
       const std::uint32_t position = builder_.rank(rank);
-      std::map<GroupKind, std::uint32_t> groups;  // of this rank
+      std::map<GroupKind, std::uint32_t> groups;  // numbers of the current rank's groups, by kind
       std::optional<std::uint32_t> last;
       for (const Row& row : rows_) {
         GraphNode node;
@@ -366,8 +367,9 @@ class AicbCsvReader {
   std::optional<std::uint32_t> last_;
   std::vector<Row> rows_;
   std::map<GroupKind, std::uint32_t> sizes_;
-  std::map<std::pair<GroupKind, std::uint32_t>, std::uint32_t> groups_;  ///< by their first member
-  std::uint32_t steps_ = 0;                                              ///< iterations that have ended
+  /// Number of each group in the graph, by kind and first member.
+  std::map<std::pair<GroupKind, std::uint32_t>, std::uint32_t> groups_;
+  std::uint32_t steps_ = 0;  ///< number of iterations that have ended
   bool in_step_ = false;
   bool computations_ = false;
   bool times_of_communication_ = false;

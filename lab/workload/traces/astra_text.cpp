@@ -1,10 +1,10 @@
-// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph: one iteration of its
-// training loop (training_loop.h), all ranks alike.
+// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph. The graph is one iteration of
+// the training loop (training_loop.h), with all ranks alike.
 //
 // Ranks that share a layer (tensor parallel) are adjacent. Ranks that hold the same part of the model are apart by the
-// size of that group; experts are spread over adjacent ones among the latter. Sizes of groups are from the header;
-// without it, from LIBRA's communicator file (libra.h), or TraceOptions::ranks reduce gradients. A job of too many
-// ranks is reduced to one group that reduces gradients.
+// size of a tensor-parallel group. Experts are spread over neighbours among these ranks. The header states the sizes of
+// groups. If it does not, they are from LIBRA's communicator file (libra.h), or follow from TraceOptions::ranks. If a
+// job has too many ranks, only one group of ranks that reduce gradients together is kept.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,11 +27,12 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 28;
-constexpr std::uint64_t kMaxNodes = 2'000'000;      // of all ranks, before the job is reduced; within the budget
-constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // after the job was reduced
+// Maximum number of nodes before a job is reduced; fits into the memory budget.
+constexpr std::uint64_t kMaxNodes = 2'000'000;
+constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // maximum number of nodes after a job is reduced
 
 std::string all_of(TraceInput& input, GraphBuilder& builder) {
-  constexpr std::size_t times = 20;  // the text: lines, layers and their steps
+  constexpr std::size_t times = 20;  // memory for the lines, layers and steps of the text, as a multiple of its size
   std::string text;
   while (true) {
     const std::size_t before = text.size();
@@ -57,7 +58,7 @@ class AstraTextReader {
     find_sizes();
     run();
     const std::uint64_t all = std::uint64_t{model_} * data_;
-    const bool one = options_.as_recorded;  // whether only one rank is made
+    const bool one = options_.as_recorded;  // whether to make only one rank
     if (((one ? 1 : all) * steps_.size() > kMaxNodes || all > options_.max_ranks) && model_ > 1 && data_ > 1) {
       builder_.warn(
           fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
@@ -68,7 +69,7 @@ class AstraTextReader {
     const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
     if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMaxCutNodes)
       builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
-    builder_.step("iteration", Nanos(0));  // with a name, so that no period is searched for in it
+    builder_.step("iteration", Nanos(0));  // the name prevents a search for a period in the step
     const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
     for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
     PartialGraph part = builder_.take();
@@ -80,7 +81,7 @@ class AstraTextReader {
   }
 
  private:
-  /// Runs the loop with the selected collectives.
+  /// Runs the training loop with the selected collectives.
   void run() {
     const Trace trace = sized();
     LoopOptions loop{.workers = options_.one_worker ? options_.data_ranks : data_};
@@ -108,8 +109,9 @@ class AstraTextReader {
     return sum;
   }
 
-  /// Under MODEL and DISTRIBUTED_INFERENCE all ranks share all layers: collectives of the forward pass and of input
-  /// gradients are of all dimensions of the network (decode_involved_dimensions() of ASTRA-sim 1.0).
+  /// Returns whether all ranks share all layers, as under MODEL and DISTRIBUTED_INFERENCE. Collectives of the forward
+  /// pass and of input gradients then span all dimensions of the network (decode_involved_dimensions() of ASTRA-sim
+  /// 1.0).
   [[nodiscard]] bool all_share_layers() const {
     return options_.model_ranks == 0 && trace_.model_group == 0 &&
            (trace_.parallelism == Parallelism::model || trace_.parallelism == Parallelism::distributed_inference);
@@ -117,7 +119,7 @@ class AstraTextReader {
 
   void find_sizes() {
     if (options_.one_worker) {
-      // Only sizes of groups matter, and these are lists of the first ranks.
+      // Only the sizes of groups matter, so each group is a list of the first ranks.
       if (options_.model_ranks > 0) trace_.model_group = options_.model_ranks;
       for (const Group group : {Group::model, Group::data, Group::expert, Group::expert_data})
         data_ = std::max(data_, group_size(trace_, group, {.workers = options_.data_ranks}));
@@ -171,7 +173,7 @@ class AstraTextReader {
     }
   }
 
-  /// The trace with the sizes found.
+  /// Returns the trace with the sizes of groups that find_sizes() has found.
   Trace sized() const {
     Trace trace = trace_;
     if (options_.one_worker) return trace;
@@ -182,7 +184,7 @@ class AstraTextReader {
 
   std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
     const std::uint32_t stride = cut_ ? 1 : model_;
-    const std::uint32_t first = rank % stride;  // first rank that holds the same part
+    const std::uint32_t first = rank % stride;  // first rank that holds the same part of the model
     const std::uint32_t place = rank / stride;
     std::vector<std::uint32_t> all;
     if (options_.one_worker) {
@@ -207,8 +209,8 @@ class AstraTextReader {
     return all;
   }
 
-  /// The group of a rank; empty if it has no other member. Lists of members are long, so each is made once, by its
-  /// first.
+  /// Returns the group of a rank, or nothing if the group has no other member. Lists of members are long, so a group's
+  /// list is made only once. The first member identifies the group.
   std::optional<std::uint32_t> group_of(Group group, std::uint32_t rank) {
     const std::uint32_t stride = cut_ ? 1 : model_;
     const std::uint32_t place = rank / stride;
@@ -224,11 +226,11 @@ class AstraTextReader {
 
   void write(std::uint32_t rank) {
     const std::uint32_t position = builder_.rank(rank);
-    std::array<std::optional<std::uint32_t>, 4> groups;  // by Group
-    std::array<std::optional<std::uint32_t>, 4> last;    // last collective, by Group
+    std::array<std::optional<std::uint32_t>, 4> groups;  // numbers of the rank's groups, by kind
+    std::array<std::optional<std::uint32_t>, 4> last;    // node of the last collective in each group, by kind
     std::optional<std::uint32_t> computed;
-    std::vector<std::uint32_t> blocking;  // the next computation waits for these
-    Nanos joined;                         // reduced job: computations since the last collective, which become one
+    std::vector<std::uint32_t> blocking;  // collectives that the next computation waits for
+    Nanos joined;                         // in a reduced job: total time of computations since the last collective
     const auto compute = [&](std::uint32_t name, Nanos length, bool join) {
       if (length.count <= 0) return;
       if (join) {
@@ -288,7 +290,8 @@ class AstraTextReader {
   TraceOptions options_;
   std::vector<LoopStep> steps_;
   std::vector<std::array<std::optional<std::uint32_t>, kPasses>> names_;
-  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;  ///< by first member
+  /// Number of each group, by kind and first member; nothing if the group has one member.
+  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;
   std::uint32_t model_ = 1;
   std::uint32_t data_ = 1;
   std::uint32_t expert_ = 1;
@@ -296,7 +299,7 @@ class AstraTextReader {
 };
 
 bool recognise_astra_text(const std::string& name, std::string_view beginning) {
-  // Recognised if the first lines are such a trace, perhaps with a mistake in a layer.
+  // Recognise the format by its first three lines, even if a layer contains a mistake.
   std::size_t columns = 0;
   std::size_t lines = 0;
   while (!beginning.empty() && lines < 3) {

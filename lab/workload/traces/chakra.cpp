@@ -1,24 +1,25 @@
 // Reader of Chakra execution traces, in Protocol Buffers and in JSON.
 //
-// Protocol Buffers (.et): a sequence of messages, each after its length as a varint: GlobalMetadata, then Nodes. A
-// field of value 0 may be left out; lists of numbers are packed or not. JSON: a sequence of the same objects, in
-// protobuf's own conversion, or a list "workload_graph" with other keys.
+// Protocol Buffers (.et): a sequence of messages, each preceded by its length as a varint. The first message is a
+// GlobalMetadata, all others are Nodes. A field of value 0 may be missing. Lists of numbers may be packed or not. JSON:
+// a sequence of the same objects, as protobuf converts them, or a list "workload_graph" with other keys.
 //
-//   nodes            COMP_NODE, MEM_LOAD_NODE, MEM_STORE_NODE and others: computations; COMM_SEND_NODE, COMM_RECV_NODE,
-//                    COMM_COLL_NODE with attributes; without any (the host's part of a collective), a computation
-//   dependencies     data_deps and ctrl_deps; those on nodes that are not in the file are left out, and counted. If all
-//                    together form a circle (a host's operation is the caller of the operation that it waits for),
-//                    ctrl_deps are left out
+//   nodes            COMM_SEND_NODE, COMM_RECV_NODE and COMM_COLL_NODE are communications if they have attributes.
+//                    Without attributes they are the host's part of a communication, and count as computations.
+//                    COMP_NODE, MEM_LOAD_NODE, MEM_STORE_NODE and other nodes are computations.
+//   dependencies     data_deps and ctrl_deps. Dependencies on nodes that are not in the file are left out and counted.
+//                    If all dependencies together form a circle, ctrl_deps are left out. This happens if an operation
+//                    of the host has called the operation that it waits for.
 //   attributes       comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_root, pg_name or comm_group,
-//                    involved_dim, is_cpu_op, of any type of number
-//   sizes            bytes that a rank contributes: the shard of an all-gather
-//   times            microseconds; nanoseconds in files that were converted from ASTRA-sim's text format, which has
-//                    cycles of a GHz: recognised by the text in their metadata, or by the converter's names
+//                    involved_dim and is_cpu_op, as numbers of any type
+//   sizes            bytes that a rank contributes; for an all-gather, its shard
+//   times            microseconds; nanoseconds if the file was converted from ASTRA-sim's text format, which counts
+//                    cycles of 1 GHz. The metadata, or the names that the converter gives, show this.
 //   groups           ranks whose files name the same group; the whole job if there is only one file
-//   ranks            by the file's name: NAME.3.et
+//   ranks            from the file's name, e.g. rank 3 from NAME.3.et
 //
-// If the trace has kernels of a GPU, operations of the host take no time, as they run in parallel. Communication then
-// waits for the kernels before it, as the streams of PyTorch's process groups do.
+// If the trace contains kernels of a GPU, operations of the host take no time, because they run in parallel with the
+// kernels. Communication then waits for the preceding kernels, as the streams of PyTorch's process groups do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
 constexpr auto kMaxTime = static_cast<std::uint64_t>(kLongestTrace.count);
 constexpr std::string_view kRecordAgain = "record or convert it again";
 
-/// Numbers of the schema.
+/// Numbers of node types in the schema.
 enum NodeType : std::int64_t {
   kInvalid = 0,
   kMetadata = 1,
@@ -62,7 +63,7 @@ constexpr std::array<std::string_view, 10> kCollectives{
     "all_reduce", "reduce",         "all_gather",           "gather", "scatter", "broadcast",
     "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
 
-/// A node, from either encoding.
+/// A node, read from Protocol Buffers or from JSON.
 struct Entry {
   std::uint64_t id = 0;
   std::string_view name;
@@ -71,16 +72,16 @@ struct Entry {
   std::vector<std::uint64_t> control;
   std::uint64_t start = 0;
   std::uint64_t duration = 0;
-  std::optional<std::int64_t> communication;  ///< comm_type
-  std::string communication_name;             ///< the same as a text
+  std::optional<std::int64_t> communication;  ///< comm_type as a number
+  std::string communication_name;             ///< comm_type as a text
   std::optional<std::int64_t> size;
   std::optional<std::int64_t> source;
   std::optional<std::int64_t> destination;
   std::optional<std::int64_t> tag;
   std::optional<std::int64_t> root;
   std::string group;
-  bool some_dimensions = false;  ///< involved_dim excludes some
-  bool host = false;             ///< is_cpu_op
+  bool some_dimensions = false;  ///< whether involved_dim excludes some dimensions
+  bool host = false;             ///< whether is_cpu_op is set
 
   void clear() {
     std::vector<std::uint64_t> lists[] = {std::move(dependencies), std::move(control)};
@@ -90,11 +91,11 @@ struct Entry {
     dependencies.clear();
     control.clear();
   }
-  /// An attribute whose value is a number or a text.
+  /// Sets the attribute `key`, whose value is a number or a text.
   void set(std::string_view key, std::optional<std::int64_t> number, std::string_view text) {
     if (key == "comm_type") {
       communication = number;
-      communication_name = number ? std::string_view() : text;  // numbers may be written as texts
+      communication_name = number ? std::string_view() : text;  // a text that contains a number counts as a number
     } else if (key == "comm_size") {
       size = number;
     } else if (key == "comm_src") {
@@ -113,7 +114,7 @@ struct Entry {
   }
 };
 
-/// The rank of a file, from its nodes.
+/// Collects the nodes of a file, which belong to one rank.
 class ChakraReader {
  public:
   ChakraReader(std::string_view format, const TraceInput& input)
@@ -141,7 +142,7 @@ class ChakraReader {
       collective(entry, node, index);
     else if (entry.type < kInvalid || entry.type > kCollective)
       ++unknown_types_;
-    // The host's part of a communication is no computation of the device.
+    // The host's part of a communication does not count as a computation of the device.
     if (node.kind == GraphNode::Kind::compute && !entry.host && node.length.count > 0 && entry.type == kCompute)
       device_ = true;
     hosts_.push_back(entry.host && node.kind == GraphNode::Kind::compute);
@@ -150,7 +151,7 @@ class ChakraReader {
     counts_.emplace_back(entry.dependencies.size(), entry.control.size());
     const std::size_t dependencies = entry.dependencies.size() + entry.control.size();
     builder_.hold(sizeof(places_.front()) + sizeof(counts_.front()) + dependencies * sizeof(dependencies_.front()));
-    builder_.keep(dependencies * sizeof(std::uint32_t));  // the node's waits, filled in by finish()
+    builder_.keep(dependencies * sizeof(std::uint32_t));  // memory of the node's waits, which finish() adds
     builder_.add(rank_, node);
   }
 
@@ -168,7 +169,8 @@ class ChakraReader {
     std::int64_t host_time = 0;
     Nanos all_lengths;
     const std::int64_t unit = nanoseconds ? 1 : 1000;
-    std::vector<std::uint32_t> on_data;  // by node: number of data dependencies, which come first
+    // By node: number of its data dependencies, which precede the control dependencies.
+    std::vector<std::uint32_t> on_data;
     std::size_t at = 0;
     rank.waits.reserve(dependencies_.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -233,7 +235,7 @@ class ChakraReader {
   }
 
  private:
-  /// Sorted, not hashed: a hostile file could choose ids that collide.
+  /// Sorts places_. A hash table would allow a hostile file to choose ids that collide.
   void sort_places() {
     std::ranges::sort(places_);
     const auto none = static_cast<std::uint32_t>(places_.size());
@@ -245,7 +247,7 @@ class ChakraReader {
     builder_.fail(fmt::format("node {}: id {} is given twice", twice + 1, same->first), kRecordAgain);
   }
 
-  /// The source of sends and the destination of receives is the file's rank.
+  /// Sets the file's rank according to its messages: the source of sends, and the destination of receives.
   void take_own_rank() {
     std::uint32_t& rank = builder_.part().rank_of[rank_];
     const auto& [own, index] = *own_rank_;
@@ -266,8 +268,8 @@ class ChakraReader {
                     "give a file for each rank");
   }
 
-  /// A library's stream waits for earlier kernels. In the trace this dependency is only by the host's operations, which
-  /// take no time now.
+  /// Makes communication wait for earlier kernels, as a library's stream does. The trace contains this dependency only
+  /// through operations of the host, which take no time here.
   void wait_for_device() {
     RankGraph& rank = builder_.part().graph.ranks[rank_];
     std::optional<std::uint32_t> computed;
@@ -288,7 +290,7 @@ class ChakraReader {
     }
   }
 
-  /// Whether the converter of the text format made the name: "COMP_NODE_conv1_FWD".
+  /// Returns whether the converter of the text format made the name, e.g. "COMP_NODE_conv1_FWD".
   static bool from_text(std::string_view name) {
     return name.starts_with("COMP_NODE_") &&
            (name.ends_with("_FWD") || name.ends_with("_BWD_WG") || name.ends_with("_BWD_IG"));
@@ -308,7 +310,7 @@ class ChakraReader {
     return static_cast<std::uint32_t>(*rank);
   }
 
-  /// Whether the communication has no size. Then only its time counts.
+  /// Returns whether the communication has no size and is therefore left out. Its node then only takes time.
   bool left_out(const Entry& entry) {
     const bool untold = !entry.size;
     if (untold) ++(entry.host ? untold_of_host_ : untold_);
@@ -359,17 +361,20 @@ class ChakraReader {
   std::uint32_t rank_;
   std::vector<bool> hosts_;
   std::vector<std::uint64_t> dependencies_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;  ///< by node: numbers of data and other dependencies
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; sorted in finish()
+  /// By node: number of data dependencies, and number of control dependencies.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< id and index of each node; sorted in finish()
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
-  std::size_t late_ = 0;            ///< starts beyond kLatestStart
-  std::size_t untold_ = 0;          ///< communications without a size or kind
-  std::size_t untold_of_host_ = 0;  ///< the same on the host, usually with kernels that have it
-  std::size_t empty_ = 0;           ///< communications of 0 bytes that are no barriers
+  std::size_t late_ = 0;    ///< number of starts beyond kLatestStart
+  std::size_t untold_ = 0;  ///< number of communications without a size or kind
+  /// Number of the host's communications without a size or kind. The kernels of these communications usually have both.
+  std::size_t untold_of_host_ = 0;
+  std::size_t empty_ = 0;  ///< number of communications of 0 bytes that are not barriers
   bool communicates_ = false;
   std::size_t dimensions_ = 0;
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< by messages, and the first such node
+  /// Rank of the file according to its messages, and index of the node that states it first.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;
   bool nanoseconds_ = false;
   bool converted_ = false;
   bool device_ = false;
@@ -377,7 +382,7 @@ class ChakraReader {
 
 // ---- Protocol Buffers
 
-/// Reads a varint at the beginning of `bytes`; returns its length, or 0 if it is incomplete or invalid.
+/// Reads a varint at the beginning of `bytes`. Returns its length in bytes, or 0 if it is incomplete or invalid.
 std::size_t varint(std::string_view bytes, std::uint64_t& value) {
   constexpr std::size_t longest = 10;
   value = 0;
@@ -394,7 +399,7 @@ class Messages {
  public:
   explicit Messages(TraceInput& input) : input_(&input) {}
 
-  /// Gets the next message, valid until the next call; false at the end.
+  /// Sets `message` to the next message, which is valid until the next call. Returns false at the end of the input.
   bool next(std::string_view& message) {
     std::uint64_t size = 0;
     std::size_t length = varint(rest(), size);
@@ -423,7 +428,7 @@ class Messages {
 
  private:
   [[nodiscard]] std::string_view rest() const { return std::string_view(buffer_).substr(at_, end_ - at_); }
-  /// Reads at least `count` bytes more; false if there are fewer.
+  /// Reads at least `count` more bytes. Returns false if the input ends first.
   bool more(std::size_t count) {
     constexpr std::size_t part = std::size_t{256} << 10;
     std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(at_), buffer_.begin() + static_cast<std::ptrdiff_t>(end_),
@@ -445,7 +450,7 @@ class Messages {
   std::string buffer_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;
-  std::uint64_t before_ = 0;  ///< bytes before the buffer
+  std::uint64_t before_ = 0;  ///< number of input bytes before the buffer
   std::size_t count_ = 0;
 };
 
@@ -489,7 +494,7 @@ bool is_astra_text(std::string_view text) {
   return false;
 }
 
-/// Whether the bytes are metadata, with no other fields; the parser alone would accept them.
+/// Returns whether `bytes` contain only the fields of metadata. The parser alone would accept other fields.
 bool is_metadata(std::string_view bytes, chakra::GlobalMetadata& metadata) {
   if (!metadata.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
   while (!bytes.empty()) {
@@ -506,8 +511,8 @@ bool is_node(const chakra::Node& node) {
 }
 
 bool recognise_chakra(const std::string&, std::string_view beginning) {
-  // Any bytes may be the length of a message, e.g. the digit and line end at the beginning of a table of numbers. The
-  // tags of a node are control characters.
+  // Reject text, because any byte can be the length of a message, e.g. the first digit of a table of numbers. The tags
+  // of a node are control characters, so text contains no nodes.
   if (is_text(beginning)) return false;
   std::uint64_t size = 0;
   const std::size_t length = varint(beginning, size);
@@ -517,7 +522,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
   chakra::GlobalMetadata metadata;
   chakra::Node node;
   if (!whole(message)) {
-    // Metadata longer than `beginning`: a list of attributes.
+    // The metadata may be longer than `beginning`. Check only that they begin with the version or an attribute.
     std::uint64_t inner = 0;
     return beginning.size() > length && (message.starts_with('\x12') || message.starts_with('\x0a')) &&
            varint(message.substr(1), inner) > 0 && inner < size;
@@ -585,7 +590,7 @@ bool recognise_json(const std::string&, std::string_view beginning) {
          text.find("\"durationMicros\"") != std::string_view::npos;
 }
 
-/// The common form of "ctrlDeps" and "ctrl_deps".
+/// Returns the common form of "ctrlDeps" and "ctrl_deps", which is "ctrldeps".
 std::string plain_key(const rapidjson::Value& name) {
   std::string key(name.GetString(), name.GetStringLength());
   std::erase(key, '_');
@@ -599,7 +604,7 @@ std::optional<std::int64_t> number_of(const rapidjson::Value& value) {
   return json::whole(&value, number) ? std::optional(number) : std::nullopt;
 }
 
-/// The number, rounded; empty if it is no number, or below 0.
+/// Returns the number, rounded. Returns nothing if `value` is not a number, or is below 0.
 std::optional<std::uint64_t> time_of(const rapidjson::Value& value) {
   constexpr double most = 9e18;
   if (value.IsDouble() && value.GetDouble() >= 0 && value.GetDouble() < most)

@@ -1,4 +1,4 @@
-// See comm_groups.h.
+// Reads files of communicator groups (see comm_groups.h).
 #include "mltcp/lab/workload/traces/comm_groups.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,9 @@
-// ASTRA-sim's file of communicator groups. Chakra's traces name groups, and this file lists their ranks:
+// ASTRA-sim's file of communicator groups. Traces in Chakra's format name groups. This file lists the ranks of each
+// group:
 //
 //   { "1": [0, 1, 2, 3], "2": [4, 5, 6, 7] }
 //
-// A group without a name, or named "0", has all ranks (astra-sim/workload/Workload.cc of ASTRA-sim 2).
+// A group without a name, or with the name "0", contains all ranks (astra-sim/workload/Workload.cc of ASTRA-sim 2).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@
 
 namespace mltcp::workload {
 
-/// Whether `beginning` is that of such a file.
+/// Returns whether a file with this beginning is a file of communicator groups.
 bool is_comm_groups(std::string_view beginning);
 
 class CommGroups {
  public:
-  /// Throws InputError "NAME: cause; cure", also if another file lists other ranks for a group.
+  /// Reads a file. Throws InputError "NAME: cause; cure" if the file is invalid, or if an earlier file lists different
+  /// ranks for one of its groups.
   void read(TraceInput& input);
   [[nodiscard]] bool empty() const { return ranks_.empty(); }
-  /// Adds the ranks of groups that have been read to the part's groups of the same names.
+  /// Adds the ranks read from files to the groups of `part` with the same names.
   void apply(PartialGraph& part) const;
 
  private:
-  std::map<std::string, std::vector<std::uint32_t>> ranks_;  ///< by name
+  std::map<std::string, std::vector<std::uint32_t>> ranks_;  ///< ranks of each group, by name
 };
 
 }  // namespace mltcp::workload

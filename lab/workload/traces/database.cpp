@@ -1,4 +1,4 @@
-// See database.h.
+// Reads tables of SQLite files with limits on memory and work (see database.h).
 #include "mltcp/lab/workload/traces/database.h"
 
 #include <fmt/format.h>
@@ -15,12 +15,13 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
-constexpr int kMaxValue = 1 << 24;       // bytes of a text
-constexpr int kMaxDefinition = 1 << 14;  // bytes of a table's definition
-constexpr int kMaxInSchema = 10'000;     // instructions: seven for a table or an index
+constexpr int kMaxValue = 1 << 24;       // maximum bytes of a row
+constexpr int kMaxDefinition = 1 << 14;  // maximum bytes of a table's definition
+constexpr int kMaxInSchema = 10'000;     // maximum instructions to parse the schema; a table or an index takes seven
 constexpr int kAtOnce = 1000;            // instructions
-constexpr std::int64_t kPerByte = 16;    // instructions and bytes of texts; enough for short rows
-constexpr std::int64_t kPerPage = 32;    // instructions that take as long as reading a page
+// Allowed instructions, or bytes of texts, per byte of the file; enough for short rows.
+constexpr std::int64_t kPerByte = 16;
+constexpr std::int64_t kPerPage = 32;  // number of instructions that take as long as reading a page
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -43,8 +44,8 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
     bytes_.resize(size += count);
     if (count == 0) break;
   }
-  // The header has the number of pages. Its versions (bytes 18 and 19) are set to 1, so that a file with a separate log
-  // (WAL) is read without the log.
+  // The header contains the number of pages. Set its versions (bytes 18 and 19) to 1, so that a file with a separate
+  // log (WAL) is read without the log.
   constexpr std::size_t head = 100;
   if (bytes_.size() < head) fail("the file is cut off");
   const auto big = [&](std::size_t at, std::size_t size) {
@@ -79,7 +80,8 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
                                     {SQLITE_LIMIT_WORKER_THREADS, 0}})
     sqlite3_limit(opened, limit, most);
   sqlite3_set_authorizer(opened, only_reads, nullptr);
-  // The first statement parses the definitions, once for each page that refers to them; their rows are counted.
+  // The first statement parses the definitions of tables. It parses a page of definitions again for each page that
+  // refers to it, so count every definition.
   allow(kMaxInSchema, 1);
   query(R"(SELECT 1 FROM "sqlite_master" LIMIT 0)", [](const Row&) {});
   sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMaxValue);
@@ -103,10 +105,10 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
   if (result == SQLITE_OK) {
     const Row row(prepared);
     while ((result = sqlite3_step(prepared)) == SQLITE_ROW) {
-      // Several rows may share the same long texts, so each is counted.
+      // Several rows may share one long text, so count the text for each row.
       for (int column = 0; column < sqlite3_column_count(prepared); ++column)
         left_ -= static_cast<std::int64_t>(row.text(column).size());
-      // Several rows may share the same pages, too.
+      // Several rows may share one page, so count each access to a page.
       for (const int pages : {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS}) {
         int count = 0;
         int unused = 0;
@@ -128,7 +130,7 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
 }
 
 bool Database::has(std::string_view table) {
-  // Views and virtual tables (which have no page) do not count as tables.
+  // Views, and virtual tables, which have no page, do not count as tables.
   bool found = false;
   query("SELECT \"name\", \"type\", \"rootpage\" FROM \"sqlite_master\"", [&](const Row& row) {
     found = found || (row.text(0) == table && row.text(1) == "table" && row.whole(2).value_or(0) > 0);

@@ -1,5 +1,5 @@
-// Reads tables of an untrusted SQLite file in memory, row by row, each from its first row to its last. Views, triggers,
-// virtual tables and computed columns are refused (https://sqlite.org/security.html).
+// Reads tables of an untrusted SQLite file in memory. Each table is read row by row, from its first row to its last.
+// Rejects virtual tables, views, triggers and computed columns (https://sqlite.org/security.html).
 #pragma once
 
 #include <sqlite3.h>
@@ -18,14 +18,15 @@ namespace mltcp::workload {
 
 class Database {
  public:
-  /// Reads all of `input`; calls `hold` with the bytes that it keeps. Throws InputError "FILE: cause; cure".
+  /// Reads all of `input`. Calls `hold` with the numbers of bytes that stay in memory. Throws InputError "FILE: cause;
+  /// cure".
   Database(TraceInput& input, const std::function<void(std::size_t)>& hold);
 
   class Row {
    public:
     explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
     [[nodiscard]] std::optional<std::int64_t> whole(int column) const;
-    /// A text or bytes; empty for other types. Valid as long as the row.
+    /// Returns the bytes of a text or blob, or an empty string for values of other types. Valid as long as the row.
     [[nodiscard]] std::string_view text(int column) const;
 
    private:
@@ -33,7 +34,7 @@ class Database {
   };
 
   [[nodiscard]] bool has(std::string_view table);
-  /// Calls `each` for every row. Missing columns are empty; a missing table has no rows.
+  /// Calls `each` for every row of a table. Missing columns are empty. A missing table has no rows.
   void each(std::string_view table, std::initializer_list<std::string_view> columns,
             const std::function<void(const Row&)>& each);
 
@@ -42,14 +43,14 @@ class Database {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  /// Sets the work that statements may still do, counted every `at_once` instructions.
+  /// Sets how much work statements may still do. The work is counted every `at_once` instructions.
   void allow(std::int64_t instructions, int at_once);
   void query(const std::string& sql, const std::function<void(const Row&)>& each);
   [[noreturn]] void fail(std::string_view cause) const;
 
   std::string name_;
-  std::string bytes_;      ///< outlives the database
-  std::int64_t left_ = 0;  ///< instructions of SQLite's machine, and bytes of texts, still allowed
+  std::string bytes_;      ///< content of the file; must outlive database_
+  std::int64_t left_ = 0;  ///< number of instructions of SQLite's machine, and of bytes of texts, still allowed
   int at_once_ = 1;
   std::unique_ptr<sqlite3, Close> database_;
 };

@@ -1,6 +1,6 @@
-// Reader of dumps of PyTorch's Flight Recorder, the ring buffer of the last operations of a rank's process groups: the
-// pickle that a watchdog or torch._C._distributed_c10d._dump_nccl_trace() writes, or the JSON of
-// _dump_nccl_trace_json() and of the debug server, versions 1 and 2.
+// Reader of dumps of PyTorch's Flight Recorder, a ring buffer of the last operations of a rank's process groups. It
+// reads the pickle that a watchdog or torch._C._distributed_c10d._dump_nccl_trace() writes. It also reads the JSON of
+// _dump_nccl_trace_json() and of the debug server. Both may have version 1 or 2.
 //
 //   {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}, "entries": [
 //     {"record_id": 7, "process_group": ["0", "default_pg"], "collective_seq_id": 8, "p2p_seq_id": 0, "op_id": 8,
@@ -8,13 +8,15 @@
 //      "input_sizes": [[3, 4]], "input_dtypes": ["Float"], "output_sizes": [[3, 4]], "output_dtypes": ["Float"],
 //      "state": "completed", "is_p2p": false}, ...]}
 //
-// An entry is a collective, or "nccl:send 0->1" or "nccl:recv 1<-0" with ranks of the group. "nccl:coalesced" follows
-// entries that were launched together, and is no operation itself.
+// An entry is a collective or a message. A message has a name such as "nccl:send 0->1" or "nccl:recv 1<-0", which
+// contains ranks of the group. An entry "nccl:coalesced" follows entries that were launched together, and is not an
+// operation.
 //
-// Times are of creation on the host, in nanoseconds since 1970. With durations (TORCH_NCCL_ENABLE_TIMING=1), an
-// operation begins when it has been created and the one before in its group has ended; time in which none runs is
-// computation, which waits for earlier operations. Without durations, the time from one creation to the next is
-// computation. An operation then runs in parallel with the next computation; the second one waits for it.
+// Times are those of creation on the host, in nanoseconds since 1970. With durations (TORCH_NCCL_ENABLE_TIMING=1), an
+// operation begins when it has been created and the previous operation of its group has ended. Time in which no
+// operation runs is computation, which waits for earlier operations. Without durations, the time from one creation to
+// the next is computation. An operation then runs in parallel with the next computation, and the computation after that
+// waits for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,9 +43,9 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kDumpAgain = "copy or dump it again";
-constexpr std::int64_t kMinClock = 1'000'000'000'000'000'000;  // ns: in 2001
-constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;        // eleven days
-constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
+constexpr std::int64_t kMinClock = 1'000'000'000'000'000'000;  // minimum creation time in ns, in the year 2001
+constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;        // maximum gap between operations in ns: eleven days
+constexpr std::size_t kMaxMembers = 16'000'000;                // maximum number of ranks in all groups together
 
 using Kind = GraphNode::Kind;
 
@@ -55,36 +57,39 @@ struct Tensors {
 struct FlightEntry {
   Kind kind = Kind::collective;
   NamedCollective what;
-  bool gathers = false;  ///< a gather or scatter, taken as `what`
+  bool gathers = false;  ///< whether the operation is a gather or scatter, which `what` replaces
   std::uint32_t name = 0;
-  std::size_t group = 0;  ///< in groups_
-  std::uint32_t own = 0;  ///< message: ranks in the group
+  std::size_t group = 0;  ///< index in groups_
+  std::uint32_t own = 0;  ///< for a message: number of the own rank in the group
   std::uint32_t other = 0;
   Tensors in;
   Tensors out;
   std::int64_t created = 0;
-  Nanos length;              ///< 0: not known
-  std::uint64_t number = 0;  ///< number among the group's collectives, from 1; 0: none
+  Nanos length;              ///< duration; 0 if unknown
+  std::uint64_t number = 0;  ///< number among the group's collectives, from 1; 0 if it has none
 };
 
 struct ProcessGroup {
   std::string name;
-  std::vector<std::uint32_t> ranks;                   ///< as listed; empty if not listed
-  bool all = false;                                   ///< all ranks of the job, or taken for that
-  bool numbered = true;                               ///< only collectives are counted by their numbers
-  std::optional<std::pair<bool, std::int64_t>> last;  ///< whether the last entry was a message, and its number
-  std::optional<std::size_t> newest;                  ///< the last operation with that number
-  std::size_t open = 0;                               ///< entries with that number that may be parts of a coalesced one
-  std::size_t first_open = 0;                         ///< entry
+  std::vector<std::uint32_t> ranks;                   ///< as listed in the dump; empty if not listed
+  bool all = false;                                   ///< whether the group is the whole job, or is assumed to be
+  bool numbered = true;                               ///< whether sequence numbers count only collectives
+  std::optional<std::pair<bool, std::int64_t>> last;  ///< whether the last entry is a message, and its sequence number
+  /// Index in operations_ of the last operation with the number in `last`.
+  std::optional<std::size_t> newest;
+  /// Number of scheduled entries with the number in `last`. They may be parts of a coalesced operation.
+  std::size_t open = 0;
+  std::size_t first_open = 0;  ///< number of the first entry that `open` counts
   std::string open_shown;
-  // While nodes are written:
+  // The members below are used while nodes are written.
   bool used = false;
-  bool has_own = true;      ///< the dump's rank is a member
-  std::uint32_t root = 0;   ///< its lowest rank
-  std::uint32_t index = 0;  ///< in the graph
+  bool has_own = true;      ///< whether the dump's rank is a member
+  std::uint32_t root = 0;   ///< lowest rank of the group
+  std::uint32_t index = 0;  ///< number of the group in the graph
   std::uint32_t lane = 0;
-  Nanos ended;               ///< the last operation
-  std::uint64_t number = 0;  ///< number of the last collective, and how many of each kind have it
+  Nanos ended;  ///< end of the group's last operation
+  /// Number of the last collective; `equal` counts the collectives with this number, by kind.
+  std::uint64_t number = 0;
   std::map<Collective, std::uint64_t> equal;
 };
 
@@ -98,7 +103,7 @@ class FlightRecorderReader {
     const auto member = [this](std::string_view key, const rapidjson::Value& value) {
       if (key == "pg_config") add_groups(value);
     };
-    // In JSON, large members are not passed on.
+    // JsonElements does not pass members above 16 MiB to `member`.
     const bool pickled = is_pickle(input_.beginning());
     if (pickled) {
       const std::function<void(std::size_t)> hold = [this](std::size_t bytes) { builder_.hold(bytes); };
@@ -155,7 +160,7 @@ class FlightRecorderReader {
     }
   }
 
-  /// "[0, 1]", or a list.
+  /// Reads a list of ranks, or a text such as "[0, 1]".
   std::vector<std::uint32_t> ranks_of(const rapidjson::Value* value) const {
     std::vector<std::uint32_t> ranks;
     const auto take = [&](std::int64_t rank) {
@@ -209,7 +214,8 @@ class FlightRecorderReader {
     FlightEntry one;
     one.group = group_of(entry);
     ProcessGroup& group = groups_[one.group];
-    // Since version 2.0 messages are numbered separately; before, with collectives.
+    // Since version 2.0, messages are numbered separately. In older versions, they are numbered together with
+    // collectives.
     const auto collective = number(entry, "collective_seq_id");
     const auto any = collective ? collective : number(entry, "seq_id");
     const rapidjson::Value* p2p = json::member(entry, "is_p2p");
@@ -222,7 +228,8 @@ class FlightRecorderReader {
     if (before != place) settle(group);
     const std::optional<Nanos> length = length_of(entry);
     const bool coalesced = name == "coalesced";
-    // The parts stay "scheduled" forever; the entry "coalesced", which comes last, says whether they ended.
+    // The parts of a coalesced operation remain "scheduled" for ever. The state of the entry "coalesced", which comes
+    // last, shows whether they have ended.
     if (coalesced) group.open = 0;
     const std::string_view state = json::text(json::member(entry, "state"));
     if (!state.empty() && state != "completed") {
@@ -270,7 +277,7 @@ class FlightRecorderReader {
     one.created = number(entry, "time_created_ns").value_or(0);
     plausible_ = plausible_ && one.created >= kMinClock && one.created <= kLatestStart.count &&
                  (operations_.empty() || one.created - operations_.back().created <= kMaxGap);
-    // If the clock was set back, time stands still.
+    // If the clock was set back, use the time of the previous operation.
     if (!operations_.empty()) one.created = std::max(one.created, operations_.back().created);
     one.length = length.value_or(Nanos(0));
     measured_ = measured_ || length;
@@ -288,7 +295,7 @@ class FlightRecorderReader {
     return std::nullopt;
   }
 
-  /// The last number's entries are complete.
+  /// Completes the group's last sequence number: no more entries with it follow.
   void settle(ProcessGroup& group) {
     scheduled_ += group.open;
     if (group.open > 0) hangs(group.first_open, group.open_shown);
@@ -311,7 +318,7 @@ class FlightRecorderReader {
     ++at->second;
   }
 
-  /// "send 1->2", "recv 3<-0": the own rank first.
+  /// Reads the ranks of a message from its name, e.g. "send 1->2" or "recv 3<-0". The own rank is first.
   static bool ends(std::string_view name, FlightEntry& one) {
     const std::string_view arrow = one.kind == Kind::send ? "->" : "<-";
     const std::size_t middle = name.find(arrow);
@@ -324,7 +331,7 @@ class FlightRecorderReader {
     return own && other;
   }
 
-  /// All tensors of an operation together.
+  /// Returns the size of all tensors of an operation together.
   Tensors tensors(const rapidjson::Value& entry, const char* sizes, const char* types) {
     Tensors all;
     const rapidjson::Value* shapes = json::member(entry, sizes);
@@ -357,7 +364,8 @@ class FlightRecorderReader {
 
   // ---- the graph ----
 
-  /// S of collective.h, from the sizes of a rank's input and output; `ranks` of the group, 0 if unknown.
+  /// Returns S of collective.h, given the sizes of a rank's input and output. `ranks` is the size of the group; 0 if
+  /// unknown.
   static Bytes size_of(const FlightEntry& one, Bytes ranks) {
     const Bytes in = one.in.bytes;
     const Bytes out = one.out.bytes;
@@ -458,7 +466,8 @@ class FlightRecorderReader {
     return true;
   }
 
-  /// Collectives that were launched together have one number; then their place among those of their kind counts, too.
+  /// Returns a tag that identifies the collective, or 0 if it has no number. Collectives that were launched together
+  /// have the same number, so the tag includes the place of the collective among those of its kind.
   static std::uint64_t tag_of(const FlightEntry& one, ProcessGroup& group) {
     constexpr unsigned bits = 12;
     if (one.number == 0 || one.number >> (63U - bits) != 0) return 0;
@@ -537,22 +546,22 @@ class FlightRecorderReader {
   std::vector<FlightEntry> operations_;
   std::uint32_t world_ = 0;
   std::size_t members_ = 0;
-  bool plausible_ = true;  ///< whether all times are
-  bool measured_ = false;  ///< there are durations
-  // While nodes are written:
+  bool plausible_ = true;  ///< whether all times are plausible
+  bool measured_ = false;  ///< whether durations were recorded
+  // The members below are used while nodes are written.
   std::optional<IssueOrder> order_;
   std::uint32_t compute_ = 0;
   std::uint32_t computing_ = 0;
-  std::vector<std::int64_t> since_;   ///< operations since the last computation
+  std::vector<std::int64_t> since_;   ///< operations since the last computation was written
   std::vector<std::int64_t> before_;  ///< operations in parallel with the last computation
-  // For warnings at the end:
+  // The members below are used for warnings at the end.
   std::size_t entries_ = 0;
   std::int64_t first_record_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_record_ = 0;
   std::uint64_t records_ = 0;
   std::size_t started_ = 0;
   std::size_t scheduled_ = 0;
-  std::string hanging_;  ///< first operation that has not ended
+  std::string hanging_;  ///< title of the first operation that had not ended
   std::size_t hanging_at_ = 0;
   std::map<std::string, std::size_t, std::less<>> unsized_;
   std::map<std::string, std::size_t, std::less<>> unknown_;

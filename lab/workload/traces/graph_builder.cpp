@@ -41,7 +41,7 @@ GraphBuilder::GraphBuilder(std::string_view format, const std::string& source, s
 }
 
 std::uint32_t GraphBuilder::number(Texts& texts, std::string_view text) {
-  constexpr std::size_t place = 96;  // bytes of a text in addition to its length
+  constexpr std::size_t place = 96;  // memory per stored text in bytes, beyond its characters
   if (!texts.has(text)) keep(place + text.size());
   return texts.at(text);
 }
@@ -138,7 +138,7 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < count; ++i)
     for (const std::uint32_t wait : waits_of(i)) followers[next[wait]++] = i;
-  // Takes the ready node that comes first in the file.
+  // Among the ready nodes, chooses the one that comes first in the file.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < count; ++i)
     if (blocked[i] == 0) ready.push(i);
@@ -152,14 +152,15 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
       if (--blocked[followers[i]] == 0) ready.push(followers[i]);
   }
   if (order.size() < count) {
-    // Every remaining node waits for another remaining one, so following them from any node finds a circle.
+    // Every remaining node waits for another remaining node. Following these waits from any node therefore leads into a
+    // cycle.
     const auto left_of = [&](std::uint32_t index) {
       const auto waits = waits_of(index);
       return *std::ranges::find_if(waits, [&](std::uint32_t wait) { return blocked[wait] > 0; });
     };
     auto left = static_cast<std::uint32_t>(std::ranges::find_if(blocked, [](std::uint32_t n) { return n > 0; }) -
                                            blocked.begin());
-    std::vector<bool> seen(count, false);  // so that each node's waits are searched once
+    std::vector<bool> seen(count, false);  // marks visited nodes, so that the waits of each node are searched once
     for (; !seen[left]; left = left_of(left)) seen[left] = true;
     return std::pair(left, left_of(left));
   }
@@ -191,7 +192,7 @@ std::vector<std::uint32_t> FlowStarts::at(std::uint32_t position, Nanos start) {
   GraphNode node;
   node.name = builder_.name("start");
   node.lane = builder_.lane("flows");
-  node.start = Nanos::never();  // a timer, which was not recorded
+  node.start = Nanos::never();  // the node represents a planned start, which has no recorded time
   node.length = start - timer.at;
   timer = {start, builder_.add(position, node, waits)};
   return {*timer.node};

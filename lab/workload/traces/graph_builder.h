@@ -1,5 +1,5 @@
-// Builds the graph of one input for a reader: keeps each text once, counts nodes against the budget, and sorts nodes so
-// that each comes after those that it waits for.
+// GraphBuilder builds the graph of one input for a trace reader. It stores equal texts once, charges memory to the
+// job's budget, and sorts the nodes of a rank so that each node comes after the nodes for which it waits.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,29 +25,32 @@ namespace mltcp::workload {
 
 class GraphBuilder {
  public:
-  /// `source` is the input's name; `budget` is shared with the other inputs of the job.
+  /// `source` is the name of the input. All inputs of the job share `budget`.
   GraphBuilder(std::string_view format, const std::string& source,
                std::shared_ptr<TraceBudget> budget = std::make_shared<TraceBudget>());
   GraphBuilder(std::string_view format, const TraceInput& input) : GraphBuilder(format, input.name(), input.budget()) {}
 
-  /// Indices in the graph's lists; equal texts have the same index.
+  /// Returns the index of `text` in the graph's list of names or lanes. Equal texts have the same index.
   std::uint32_t name(std::string_view text) { return number(names_, text); }
   std::uint32_t lane(std::string_view text) { return number(lanes_, text); }
-  /// `ranks` as recorded, in any order; `what` if they are not complete. Without ranks and `what`: the whole job.
+  /// Returns the index of a group in the graph's list of groups. `ranks` are recorded ranks in any order. `what` gives
+  /// the size or the identifier if `ranks` does not list all members. If both arguments are empty, the group is the
+  /// whole job.
   std::uint32_t group(std::vector<std::uint32_t> ranks, PartialGraph::Group what = {});
 
-  /// Returns the position of a rank of the input.
+  /// Adds a rank with the number `recorded`. Returns its position in the graph's list of ranks.
   std::uint32_t rank(std::uint32_t recorded);
-  /// Appends a node to the rank at that position, with the nodes that it waits for. Returns its index. Throws as keep()
-  /// does, and for lengths that are negative or too long.
+  /// Appends `node` to the rank at `position`. `waits` are the indices of the nodes for which it waits. Returns the
+  /// index of the new node. Throws InputError as keep() does, and if the node's length or the sum of the rank's lengths
+  /// is out of range.
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
 
-  /// Counts bytes kept of the input. Throws InputError if all inputs of the job together take more than the budget.
+  /// Charges `bytes` to the job's memory budget. Throws InputError if all inputs of the job together exceed the budget.
   void keep(std::size_t bytes) {
     if (!budget_->take(bytes)) fail_by_budget();
   }
-  /// The same for memory of the reader itself, until take() or let_go().
+  /// Charges memory that only the reader uses, until let_go() or take() returns it.
   void hold(std::size_t bytes) {
     held_ += bytes;
     keep(bytes);
@@ -57,7 +60,7 @@ class GraphBuilder {
     budget_->give_back(bytes);
   }
 
-  /// Adds a warning of one line, after the input's name. After 20 warnings, further ones are only counted.
+  /// Adds a one-line warning that begins with the input's name. Counts warnings after the 20th without storing them.
   void warn(std::string_view text);
   /// Warns "COUNT NOUN WHAT" if `count` is not 0.
   void warn(std::size_t count, std::string_view noun, std::string_view what) {
@@ -66,25 +69,25 @@ class GraphBuilder {
   /// Throws InputError "SOURCE: cause; cure".
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;
 
-  /// Sorts the nodes of a rank if some were added before those that they wait for. Throws InputError that names two
-  /// nodes if they wait in a circle.
+  /// Sorts the nodes of the rank at `position`, if necessary, so that each node comes after the nodes for which it
+  /// waits. Throws InputError with the names of two nodes if nodes wait in a cycle.
   void sort(std::uint32_t position);
-  /// The same, but if nodes wait in a circle it changes nothing and returns false.
+  /// Sorts like sort(), but returns false and changes nothing if nodes wait in a cycle.
   bool try_sort(std::uint32_t position);
 
   [[nodiscard]] const std::string& source() const { return part_.graph.sources.front(); }
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
-  /// Returns the graph; the last call of a reader.
+  /// Returns the graph. Must be the reader's last call to this builder.
   PartialGraph take();
 
  private:
-  /// Sorts the nodes, unless some wait in a circle: then returns the indices of two of them.
+  /// Sorts like sort(). If nodes wait in a cycle, changes nothing and returns the indices of two of them.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> sort_or_circle(std::uint32_t position);
 
   [[noreturn]] void fail_by_budget() const;
 
-  /// Texts, by the order of their first use.
+  /// Distinct texts, numbered in the order of their first use.
   class Texts {
    public:
     [[nodiscard]] bool has(std::string_view text) const { return found_.find(text) != found_.end(); }
@@ -103,24 +106,26 @@ class GraphBuilder {
   std::uint32_t number(Texts& texts, std::string_view text);
 
   std::shared_ptr<TraceBudget> budget_;
-  std::size_t held_ = 0;  ///< bytes kept by the reader itself
+  std::size_t held_ = 0;  ///< bytes charged by hold() and not yet returned
   PartialGraph part_;
   Texts names_;
   Texts lanes_;
   std::map<std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::string>, std::uint32_t> groups_;
-  std::vector<Nanos> lengths_;  ///< sum over the nodes of each rank
+  std::vector<Nanos> lengths_;  ///< by rank: sum of the lengths of its nodes
   std::size_t warnings_ = 0;
 };
 
-/// The starts of flows as computations on the ranks at both ends. Later sends and receives of a rank wait for them.
+/// Represents the start times of flows by computations on the sender and the receiver. The sends and receives of a rank
+/// wait for these computations.
 class FlowStarts {
  public:
-  /// For ranks at positions below `ranks`.
+  /// The ranks are at positions 0 to `ranks` - 1.
   FlowStarts(GraphBuilder& builder, std::size_t ranks) : builder_(builder), timers_(ranks) {}
 
-  /// Nodes for which a node of the rank must wait to begin at `start`. Call in the order of starts.
+  /// Returns the nodes for which a send or receive of the rank must wait so that it begins at `start`. `start` must not
+  /// decrease from one call to the next.
   std::vector<std::uint32_t> at(std::uint32_t position, Nanos start);
-  /// Extends all ranks that have nodes until `start`, the last start.
+  /// Extends every rank that has nodes with a computation that ends at `start`, the last start of all flows.
   void finish(Nanos start);
 
  private:

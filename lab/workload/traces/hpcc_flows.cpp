@@ -1,11 +1,13 @@
-// Reader of the flows of HPCC's simulator (flow.txt; Li et al., SIGCOMM 2019) and of the ns-3 simulators after it:
+// Reader of flow files (flow.txt) of the HPCC simulator (Li et al., SIGCOMM 2019) and of ns-3 simulators that use the
+// same format:
 //
 //   2                                  the number of flows
 //   0 1 3 100 200000000 2.000000000    source, destination, priority group, port, bytes, start in seconds
 //   4 1 3 100 1000 2.000500000
 //
-// A flow is a message at its start; times count from the first start. Nodes are numbered as in the topology's file,
-// from 0 to the highest one with a flow. Priority groups and ports have no effect.
+// Each flow becomes a message that begins at the flow's start. Times count from the earliest start. Nodes have the
+// numbers of the simulator's topology file; ranks go from 0 to the highest node number that has a flow. Priority groups
+// and ports have no effect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +27,10 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::uint64_t kMaxFlows = 10'000'000;
-constexpr double kMaxSeconds = 1e9;  // 31 years
+constexpr double kMaxSeconds = 1e9;  // maximum start in seconds: 31 years
 constexpr std::size_t kColumns = 6;
 
-/// The words of a line; `count` is at most one more than fit.
+/// The words of a line. If the line has more words than fit into `word`, `count` is one more than the size of `word`.
 struct Words {
   std::array<std::string_view, kColumns> word;
   std::size_t count = 0;
@@ -128,7 +130,7 @@ class HpccFlowsReader {
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      node.start = Nanos::never();  // its duration is unknown
+      node.start = Nanos::never();  // the file states planned starts, no recorded times
       builder_.add(flow.source, node, starts.at(flow.source, start));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
@@ -145,7 +147,8 @@ class HpccFlowsReader {
 };
 
 bool recognise_hpcc_flows(const std::string&, std::string_view beginning) {
-  // Recognised by a line of one whole number, and a line of six numbers, with or without a fraction.
+  // The format is recognised by a first line with one whole number, followed by a line of six numbers. The six numbers
+  // may have fractions.
   std::size_t lines = 0;
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());

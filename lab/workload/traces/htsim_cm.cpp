@@ -3,15 +3,16 @@
 //   Nodes 16
 //   Connections 2
 //   Triggers 1
-//   0->13 id 1 start 0 size 2000000 send_done_trigger 1        a flow: its start in picoseconds
-//   13->2 id 2 trigger 1 size 2000000                          starts when the trigger fires
-//   trigger id 1 oneshot                                       or: multishot; barrier count 2
+//   0->13 id 1 start 0 size 2000000 send_done_trigger 1        a flow with its start in picoseconds
+//   13->2 id 2 trigger 1 size 2000000                          a flow that starts when the trigger fires
+//   trigger id 1 oneshot                                       other types: multishot; barrier count 2
 //
-// A flow is a message from its source to its destination. Its start is a computation before it on both (FlowStarts): a
-// node's flows with a start begin in the order of their starts. A trigger fires when a flow that names it has been
-// delivered (send_done_trigger and recv_done_trigger alike). A barrier fires when `count` flows have been delivered; a
-// multishot trigger starts its flows one by one, in the order of the list. If the end of a flow on one node starts a
-// flow on another, that node waits for a message of one byte. Priorities and failures have no effect.
+// Each flow becomes a message from its source to its destination. Computations on both nodes represent its start (see
+// FlowStarts). Flows of a node that have a start begin in the order of their starts. A trigger fires when a flow that
+// names it in send_done_trigger or recv_done_trigger has been delivered. A barrier fires when `count` flows have been
+// delivered. Each delivery starts one flow of a multishot trigger, in the order of the file. If the end of a flow on
+// node A starts a flow on node B, A signals B with a message of one byte. Priorities and switch failures have no
+// effect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ namespace {
 
 constexpr std::uint64_t kMaxNodes = 1'000'000;
 constexpr std::uint64_t kMaxFlows = 10'000'000;
-constexpr std::uint64_t kMaxSignals = 1'000'000;  // messages sent for barriers
+constexpr std::uint64_t kMaxSignals = 1'000'000;  // maximum number of signals that one barrier sends
 constexpr auto kMaxPicos = static_cast<double>(kLongestTrace.count) * 1000;
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // tag of messages that signal a flow's end
 
@@ -41,10 +42,10 @@ struct Flow {
   Nanos start;
   bool has_start = false;
   Bytes bytes = 0;
-  std::uint64_t trigger = 0;  ///< trigger that starts it; 0: none
-  std::uint64_t sent = 0;     ///< trigger that it fires at its source
+  std::uint64_t trigger = 0;  ///< trigger that starts this flow; 0 if none
+  std::uint64_t sent = 0;     ///< trigger that this flow fires at its source; 0 if none
   std::uint64_t received = 0;
-  // Indices of nodes in their ranks:
+  // Indices of the flow's nodes within their ranks.
   std::uint32_t send = 0;
   std::uint32_t receive = 0;
 };
@@ -54,10 +55,10 @@ struct Trigger {
   Type type = Type::unspecified;
   std::uint64_t line = 0;
   std::uint64_t count = 0;
-  std::size_t fired = 0;                               ///< how many of fired_by have been written
-  std::size_t started = 0;                             ///< how many of `flows` have been written
-  std::vector<std::size_t> flows;                      ///< flows that it starts
-  std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flow, and whether its receive fires
+  std::size_t fired = 0;                               ///< number of entries of `fired_by` that have been written
+  std::size_t started = 0;                             ///< number of entries of `flows` that have been written
+  std::vector<std::size_t> flows;                      ///< flows that this trigger starts
+  std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flows that fire this trigger; true if the receive fires it
 };
 
 class HtsimCmReader {
@@ -172,7 +173,7 @@ class HtsimCmReader {
   }
 
   Trigger& trigger_of(std::uint64_t id) {
-    constexpr std::size_t place = 64;  // bytes of a map's entry in addition to its contents
+    constexpr std::size_t place = 64;  // memory of a map entry in bytes, beyond its contents
     const auto [found, is_new] = triggers_.try_emplace(id);
     if (is_new) builder_.hold(sizeof(*found) + place);
     return found->second;
@@ -243,7 +244,7 @@ class HtsimCmReader {
   void write() {
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.rank(rank);
     builder_.step({}, Nanos(0));
-    // FlowStarts requires the order of starts.
+    // FlowStarts requires flows in the order of their starts.
     std::vector<std::size_t> order(flows_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
@@ -258,7 +259,8 @@ class HtsimCmReader {
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      // Flows started by triggers are written after the others, when all nodes that they wait for exist.
+      // write_triggered() later writes the sends of flows started by triggers, when all nodes for which they wait
+      // exist.
       if (flow.trigger == 0) flow.send = builder_.add(flow.source, node, start(flow.source));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
@@ -269,10 +271,10 @@ class HtsimCmReader {
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.sort(rank);
   }
 
-  // Writes the flows started by triggers, each after those that fire its trigger.
+  // Writes the flows started by triggers, each after the flows that fire its trigger.
   void write_triggered() {
     std::vector<bool> there(flows_.size());
-    std::vector<std::size_t> ready;  // written flows whose triggers have not been fired yet
+    std::vector<std::size_t> ready;  // written flows whose triggers fire() has not handled yet
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       there[i] = flows_[i].trigger == 0;
       if (there[i]) ready.push_back(i);

@@ -1,5 +1,6 @@
-// Dependencies for traces without any, from the order in which the program issued operations: a communication is posted
-// when all that the program waited for before has ended, and continues until the program waits for it.
+// Derives dependencies for traces that record none, from the order in which the program issued its operations. A
+// communication begins when everything for which the program has waited so far has ended. Later operations depend on
+// the communication only once the program waits for it.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,22 @@ namespace mltcp::workload {
 
 class IssueOrder {
  public:
-  /// Nodes are added to the rank at that position.
+  /// Adds nodes to the rank at `position` of `builder`.
   IssueOrder(GraphBuilder& builder, std::uint32_t position) : builder_(&builder), position_(position) {}
 
-  /// Everything that follows depends on it.
+  /// Adds a computation. All later operations depend on it.
   void compute(GraphNode node);
-  /// Posts a communication; `request` is the number for wait(), if any.
+  /// Adds a communication. wait() identifies it by `request`, if given.
   void post(GraphNode node, std::optional<std::int64_t> request = std::nullopt);
-  /// Everything that follows depends on the communication of that number. Does nothing if there is none.
+  /// Makes all later operations depend on the communication with the number `request`. Does nothing if there is none.
   void wait(std::int64_t request);
-  /// Everything that follows depends on all communications so far: a step begins with the parameters from the last one.
+  /// Begins a step. All its operations depend on all earlier communications, because a step begins with the parameters
+  /// that the step before it computed.
   void next_step(std::uint32_t step);
 
  private:
-  /// Communications of one stream end in order: collectives of a group, or messages in one direction.
+  /// Identifies communications that end in the order in which they were posted: the collectives of one group, the
+  /// messages sent to one peer, or the messages received from one peer.
   using Stream = std::pair<std::uint32_t, std::uint32_t>;
   struct Posted {
     std::uint32_t node = 0;
@@ -42,7 +45,7 @@ class IssueOrder {
   std::map<Stream, std::uint32_t> required_;
   std::map<Stream, std::uint32_t> last_;
   std::map<std::int64_t, Posted> requests_;
-  /// Bytes of one entry of requests_.
+  /// Memory of one entry of requests_, in bytes.
   static constexpr std::size_t kOfRequest = sizeof(std::pair<std::int64_t, Posted>) + 24;
 };
 

@@ -25,23 +25,24 @@ constexpr std::uint32_t kMaxGpus = 1'000'000;
 constexpr std::size_t kLookedAt = 4096;
 constexpr int kFirstYear = 2000;
 constexpr int kLastYear = 2099;
-constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);  // job or attempt
-constexpr std::size_t kMaxAttempts = 100;                              // per job, so that their sum fits in 64 bits
+// Maximum duration of a job or an attempt: 366 days.
+constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);
+constexpr std::size_t kMaxAttempts = 100;  // maximum number per job; keeps the sum of all durations within 64 bits
 
-/// Whether the text is one of those that tables write for a missing value.
+/// Returns whether tables write `text` for a missing value.
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 9> words{"", "None", "none", "null", "NULL", "nan", "NaN", "NaT", "Unknown"};
   return std::ranges::find(words, text) != words.end();
 }
 
-/// A whole number, also as 4.0; empty for anything else.
+/// Parses a whole number from 0 to kMaxGpus, also if written as 4.0. Returns an empty value for any other text.
 std::optional<std::uint32_t> count_of(std::string_view text) {
   const auto value = number_from<double>(text, 0, kMaxGpus);
   if (!value || *value != std::floor(*value)) return std::nullopt;
   return static_cast<std::uint32_t>(*value);
 }
 
-/// Why a job is left out, in the order in which messages list it.
+/// Reason why a job is left out. Messages list the reasons in this order.
 enum class Reason : std::uint8_t {
   other_vc,
   no_submission,
@@ -71,14 +72,17 @@ constexpr std::array<std::string_view, 13> kReasons{"other virtual cluster",
                                                     "ran for more than a year",
                                                     "more than 100 attempts"};
 
-/// Shared by the readers of both formats: selection, counts and warnings.
+/// Selects and counts rows and collects warnings, for the readers of both formats.
 class Rows {
  public:
-  /// `place` is "line" or "job", the unit of `number` in submission().
+  /// `place` is "line" or "job", whichever `number` in submission() counts. `completed` is the state of successful
+  /// jobs.
   Rows(const std::string& file, const JobTableOptions& options, std::string_view place, std::string_view completed)
       : file_(file), options_(options), place_(place), completed_(completed) {}
 
-  /// The time of submission if the row is selected by its common columns. Call take() or leave_out() next.
+  /// Returns the time of submission if the options select the row by virtual cluster, time of submission and state.
+  /// Returns an empty value and counts the row as left out if they do not. For a selected row, call take() or
+  /// leave_out() next.
   std::optional<Nanos> submission(std::uint64_t number, std::string_view vc, std::string_view submitted,
                                   std::string_view state) {
     ++rows_;
@@ -109,7 +113,7 @@ class Rows {
   }
   void warn(std::string warning) { table_.warnings.push_back(one_line(warning)); }
 
-  /// Reads a period of either format; returns the reason if it is not valid.
+  /// Parses a start and an end. Sets `length`, or returns the reason why the period is not valid.
   static std::optional<Reason> period(std::string_view start, std::string_view end, Nanos& length) {
     if (is_missing(start)) return Reason::not_started;
     if (is_missing(end)) return Reason::not_ended;
@@ -195,7 +199,7 @@ JobTable parse_helios(std::string_view text, const std::string& file, const JobT
   return rows.finished();
 }
 
-/// How many GPUs an attempt had.
+/// Returns the number of GPUs that an attempt had.
 std::uint64_t gpus_of(const rapidjson::Value& attempt) {
   std::uint64_t count = 0;
   const rapidjson::Value* detail = json::member(attempt, "detail");
@@ -209,7 +213,7 @@ std::uint64_t gpus_of(const rapidjson::Value& attempt) {
 JobTable parse_philly(std::string_view text, const std::string& file, const JobTableOptions& options) {
   Rows rows(file, options, "job", "Pass");
   std::uint64_t number = 0;
-  std::size_t without_period = 0;  // attempts, of jobs that are kept
+  std::size_t without_period = 0;  // attempts without a valid start and end, of jobs that are kept
   std::size_t differing = 0;       // jobs whose attempts had different numbers of GPUs
   const std::unique_ptr<TraceInput> input = memory_input(text, file);
   JsonElements elements(*input, "");
@@ -224,7 +228,7 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     if (!submitted) return;
     JobTable::Row job{*submitted, {}, 0};
     Reason why = Reason::not_started;
-    Nanos most;  // longest attempt
+    Nanos most;  // duration of the longest attempt
     std::size_t wrong = 0;
     std::optional<std::uint64_t> first;
     bool differ = false;

@@ -1,9 +1,11 @@
-// Joins the parts of a job to one graph (join() of read_traces.h).
+// Joins the parts of a job into one graph (join() of read_traces.h).
 //
-// Ranks without a trace are copied from a rank with one, if the ranks do the same. With the usual numbering (tensor,
-// data, pipeline ranks are digits of a rank's number: Narayanan et al., SC 2021), the groups of a rank are arithmetic
-// progressions. The corresponding group of another rank has the same step, and the other rank's other digits. Messages
-// are alike if a rank sends to rank + n what it receives from rank - n: a shifted ring.
+// Ranks without a trace are copied from a rank with a trace, if all ranks do the same. Usually the tensor, data and
+// pipeline indices of a rank are the digits of its number (Narayanan et al., SC 2021). One digit varies within a group,
+// so a group is an arithmetic progression. The corresponding group of another rank has the same stride, and the
+// remaining digits of that rank.
+//
+// The messages of a rank can be copied if it sends to rank + n what it receives from rank - n, as in a ring.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,11 +26,12 @@ namespace {
 using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr Bytes kMaxCollectiveBytes = std::uint64_t{1} << 60;  // of a collective
-constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
-constexpr Nanos kMaxApart(86'400'000'000'000);                 // between beginnings of ranks on a common clock: a day
+constexpr Bytes kMaxCollectiveBytes = std::uint64_t{1} << 60;  // maximum bytes of one collective
+constexpr std::size_t kMaxMembers = 16'000'000;                // maximum number of members of all groups together
+// One day; maximum time between the first starts of ranks on a common clock.
+constexpr Nanos kMaxApart(86'400'000'000'000);
 
-/// "rank 3", "ranks 1, 2, 5 and 40 more".
+/// Formats ranks for messages: "rank 3", "ranks 1, 2, 5, 6 and 40 more".
 std::string shown(const Ranks& ranks) {
   constexpr std::size_t most = 4;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -38,10 +41,10 @@ std::string shown(const Ranks& ranks) {
   return text;
 }
 
-/// A group of a part, as far as it is known.
+/// The known members of a group of a part.
 struct Members {
-  Ranks ranks;             ///< recorded, ascending
-  std::uint32_t size = 0;  ///< 0: the whole job
+  Ranks ranks;             ///< known members as recorded ranks, ascending
+  std::uint32_t size = 0;  ///< number of members; 0 if the group is the whole job
 };
 
 class Join {
@@ -72,7 +75,7 @@ class Join {
  private:
   struct From {
     std::uint32_t part = 0;
-    std::uint32_t position = 0;  ///< in the part's ranks
+    std::uint32_t position = 0;  ///< index in the part's list of ranks
   };
 
   [[nodiscard]] const std::string& source(const From& from) const { return parts_[from.part].graph.sources.front(); }
@@ -113,7 +116,8 @@ class Join {
     if (apart)
       warn(fmt::format("its ranks begin {:.0f} days apart, so their clocks differ: each one's times are from its first",
                        days(latest - earliest)));
-    // Inputs with a common clock have one origin; others each have their own.
+    // Times of all inputs with a common clock count from the earliest start of these inputs. Times of any other input
+    // count from the first start of that input.
     for (PartialGraph& part : parts_) {
       const Nanos beginning = part.common_clock && !apart ? earliest : first_start(part);
       if (beginning.is_never()) continue;
@@ -167,7 +171,8 @@ class Join {
     return first;
   }
 
-  // Whether the numbers of ranks matter: for messages, and for groups that list their ranks.
+  // Returns whether the numbers of ranks matter. They matter for messages, broadcasts, and groups that list their
+  // ranks.
   [[nodiscard]] bool depends_on_numbers() const {
     const auto numbered = [](const GraphNode& node) {
       return node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast;
@@ -210,7 +215,8 @@ class Join {
     if (present_.empty()) fail(source(), "it holds no ranks", "give a trace with at least one");
   }
 
-  // Groups of several inputs with one id are one group, of all ranks that run collectives with it.
+  // Finds the members of all groups. Groups with the same identifier in several inputs are one group. Its members are
+  // all ranks that run collectives with this identifier.
   void find_members() {
     std::map<std::string, std::set<std::uint32_t>> by_id;
     std::map<std::string, std::uint32_t> sizes;
@@ -243,7 +249,7 @@ class Join {
         if (by_users && (by_id[what.id].size() > 1 || sizes[what.id] > 0)) {
           members.ranks.assign(by_id[what.id].begin(), by_id[what.id].end());
           members.size = std::max(sizes[what.id], static_cast<std::uint32_t>(members.ranks.size()));
-        } else if (what.size == 0) {  // listed, or the whole job
+        } else if (what.size == 0) {  // all ranks are listed, or the group is the whole job
           members.ranks = part.graph.groups[g];
           members.size = static_cast<std::uint32_t>(members.ranks.size());
         } else {
@@ -312,7 +318,7 @@ class Join {
         Ranks known = std::exchange(members.ranks, {});
         std::uint32_t first = 0;
         if (members.size < world_) {
-          // Adjacent ranks, like tensor-parallel ones.
+          // Assumes adjacent ranks, as in tensor parallelism.
           const std::uint32_t one = known.empty() ? parts_[p].rank_of.front() : known.front();
           first = std::min(one / members.size * members.size, world_ - members.size);
           if (told.insert(parts_[p].groups[g].id + fmt::format(" {}", members.size)).second)
@@ -320,7 +326,7 @@ class Join {
                 fmt::format("{}: the trace does not state which {} ranks are in a group; assuming neighbours",
                             parts_[p].graph.sources.front(), members.size));
         }
-        // Adds the lowest missing ranks from `first` on; both lists ascend.
+        // Adds the lowest missing ranks from `first` on. The lists `known` and `all` are ascending.
         Ranks& all = members.ranks;
         std::size_t lacking = members.size - known.size();
         auto next = known.begin();
@@ -350,7 +356,8 @@ class Join {
     }
   }
 
-  // Steps are identified by their names; without names, by their numbers.
+  // Merges the steps of all parts. Equal names identify a step; if a part has unnamed or duplicate steps, equal indices
+  // do.
   void merge_steps() {
     bool named = true;
     for (const PartialGraph& part : parts_) {
@@ -382,7 +389,7 @@ class Join {
         at[p].push_back(index);
       }
     }
-    // A rank may have begun before the first one; then its steps come earlier.
+    // Sorts by start, because a rank of a later part may have begun before the ranks of the first part.
     std::vector<std::size_t> order(merged.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const bool timed = std::ranges::none_of(merged, [](const Merged& m) { return m.start.is_never(); });
@@ -404,7 +411,8 @@ class Join {
              "give traces of one run");
   }
 
-  // The distance between the ranks of a group of `from`, if other ranks have the same group, shifted; otherwise 0.
+  // Returns the stride of `group`, a group of rank `from`, if the job consists of groups with this stride and size.
+  // Returns 0 if it does not.
   [[nodiscard]] std::uint32_t stride_of(const Ranks& group, std::uint32_t from) const {
     const auto size = static_cast<std::uint32_t>(group.size());
     const std::uint32_t stride = size < 2 ? 1 : group[1] - group[0];
@@ -418,13 +426,14 @@ class Join {
     return rank - rank / stride % size * stride;
   }
 
-  // The first rank of the group of `rank` that corresponds to `group` of the rank with a trace.
+  // Returns the first rank of the group that contains `rank` and corresponds to `group`.
   [[nodiscard]] static std::uint32_t first_of(const Ranks& group, std::uint32_t stride, std::uint32_t rank) {
     if (std::ranges::binary_search(group, rank)) return group.front();
     return first_for(rank, stride, static_cast<std::uint32_t>(group.size()));
   }
 
-  // The bytes of messages in order, by distance of the other rank and by tag.
+  // Bytes of messages in the order of the nodes, by distance to the peer and by tag. messages() returns sent messages
+  // first and received messages second.
   using Messages = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<Bytes>>;
   [[nodiscard]] std::pair<Messages, Messages> messages(std::uint32_t rank, const From& from) const {
     std::pair<Messages, Messages> result;
@@ -436,9 +445,9 @@ class Join {
     return result;
   }
 
-  // Makes missing ranks; false if that is impossible, or if the job would not end with them. A rank that passes
-  // messages on in one direction, e.g. the middle stage of a pipeline, looks like part of a ring, in which each rank
-  // would wait for the one before.
+  // Creates the missing ranks. Returns false if that is impossible, or if the job could not end with the created ranks.
+  // For example, the middle stage of a pipeline passes messages on in one direction. It looks like a rank of a ring,
+  // but in a ring of such ranks each one would wait for its predecessor.
   bool fill_and_check() {
     const std::vector<std::string> warnings = graph_.warnings;
     if (!fill()) return false;
@@ -505,7 +514,7 @@ class Join {
     return true;
   }
   static constexpr std::uint32_t kMaxRanksMade = 65'536;
-  static constexpr std::size_t kMaxMade = 32'000'000;  // nodes and their waits, of all ranks made
+  static constexpr std::size_t kMaxMade = 32'000'000;  // maximum sum of the nodes and their waits, over all ranks made
 
   [[nodiscard]] std::set<std::uint32_t> groups_used(const From& from) const {
     std::set<std::uint32_t> used;
@@ -538,12 +547,13 @@ class Join {
   }
 
   struct CopiedGroup {
-    std::uint32_t index = kUnknownRank;  ///< in graph_.groups; kUnknownRank: fewer than two of its ranks are present
-    bool cut = false;                    ///< some of its ranks are missing
+    /// Index in graph_.groups; kUnknownRank if fewer than two ranks of the group are present.
+    std::uint32_t index = kUnknownRank;
+    bool cut = false;  ///< whether some ranks of the group are missing
   };
 
-  // Copies the nodes of `model` to `rank`. `last`: moves them, since the part, which may take most of the memory, is no
-  // longer needed.
+  // Copies the nodes of rank `model` to rank `rank`. If `last` is true, moves the nodes instead, because the part may
+  // take most of the memory and is not needed afterwards.
   void copy(const From& from, std::uint32_t model, std::uint32_t rank, bool last = false) {
     PartialGraph& part = parts_[from.part];
     const std::set<std::uint32_t> used = groups_used(from);
@@ -552,7 +562,8 @@ class Join {
       to = std::move(part.graph.ranks[from.position]);
     else
       to = rank_at(from);
-    // Only groups in use; there may be many others. Members, to reuse their memory for many ranks.
+    // Handles only the groups in use, because there may be many others. These vectors are data members so that the
+    // copies of many ranks reuse their memory.
     std::vector<CopiedGroup>& groups = copied_of_;
     std::vector<std::int64_t>& moved = moved_;
     groups.resize(std::max(groups.size(), members_[from.part].size()));
@@ -581,7 +592,7 @@ class Join {
       const bool collective = node.kind == Kind::collective;
       const std::uint32_t peer = model == rank ? node.peer : (node.peer + world_ - model + rank) % world_;
       if (collective) {
-        if (options_.as_recorded) node.tag = 0;  // otherwise agree() does it
+        if (options_.as_recorded) node.tag = 0;  // without as_recorded, agree() clears the tag
         const std::uint32_t group = node.group;
         if (groups[group].index == kUnknownRank) {
           leave_out(node);
@@ -590,7 +601,7 @@ class Join {
         node.group = groups[group].index;
         if (groups[group].cut) ++smaller_;
         if (node.collective == Collective::broadcast) {
-          // If the root is missing, the first member sends.
+          // If the root is missing, the first member of the group becomes the root.
           const auto at = place_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
           const Ranks& members = graph_.groups[node.group];
           node.peer =
@@ -610,7 +621,7 @@ class Join {
     }
   }
 
-  // Replaces an impossible communication by an empty computation, which keeps the dependencies.
+  // Replaces a communication that cannot run by an empty computation, which preserves the dependencies.
   void leave_out(GraphNode& node) {
     ++left_out_;
     node.kind = Kind::compute;
@@ -628,18 +639,20 @@ class Join {
     return at->second;
   }
 
-  // Gives communications the largest bytes that any of their ranks has; leaves out those that other ranks lack.
+  // Sets the bytes of each communication to the largest number that any of its ranks states. Leaves out communications
+  // that some of their ranks lack.
   void agree() {
     agree_on_collectives();
     agree_on_messages();
   }
 
   struct Lists {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< by rank, indices of nodes
+    std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< indices of nodes, by rank
   };
 
-  // Leaves out collectives that other ranks lack, by their numbers; otherwise all later ones would be paired wrongly.
-  // If ranks have no consistent numbers, collectives are paired in order.
+  // Leaves out collectives that some ranks of the group lack. Without this, all later collectives would be paired
+  // wrongly. Kind and number (the tag) identify a collective. If the numbers of the ranks are not consistent, leaves
+  // out nothing, so that collectives are paired in order.
   void leave_out_unpaired(const Ranks& group, Lists& lists, std::size_t& lacking) {
     using Key = std::pair<Collective, std::uint64_t>;
     std::map<Key, std::size_t> having;  // ranks
@@ -683,7 +696,7 @@ class Join {
   }
 
   void agree_on_collectives() {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Lists> all;  // by group and step
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Lists> all;  // collectives, by group and step
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
       for (std::uint32_t i = 0; i < graph_.ranks[rank].nodes.size(); ++i) {
         const GraphNode& node = graph_.ranks[rank].nodes[i];
@@ -705,7 +718,7 @@ class Join {
     warn(uneven, "collective", "whose ranks state different bytes: using the largest number");
   }
 
-  // Sets bytes and root of the i-th collective on all ranks. False if the bytes differed.
+  // Sets the bytes and the root of the i-th collective on all ranks. Returns false if ranks stated different bytes.
   bool agree_on(const Lists& lists, std::size_t i) {
     const auto node_of = [&](const auto& entry) -> GraphNode& {
       return graph_.ranks[entry.first].nodes[entry.second[i]];
@@ -734,7 +747,7 @@ class Join {
   }
 
   void agree_on_messages() {
-    using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // from, to, tag
+    using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // sender, receiver, tag
     std::map<Channel, std::pair<Ranks, Ranks>> channels;
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
       for (std::uint32_t i = 0; i < graph_.ranks[rank].nodes.size(); ++i) {
@@ -766,7 +779,7 @@ class Join {
     return graph_.recorded_ranks.empty() ? rank : graph_.recorded_ranks[rank];
   }
 
-  /// Maps indices of the parts' texts to those of the graph.
+  /// Maps the indices of a part's texts to indices of the graph's texts.
   class Texts {
    public:
     std::uint32_t at(std::uint32_t part, std::uint32_t index, const std::vector<std::string>& from,
@@ -790,14 +803,16 @@ class Join {
   std::vector<PartialGraph> parts_;
   TraceOptions options_;
   ExecutionGraph graph_;
-  std::map<std::uint32_t, From> present_;            ///< by recorded rank
-  std::vector<std::vector<Members>> members_;        ///< by part and group
-  std::vector<std::vector<std::uint32_t>> steps_;    ///< by part and step: index in graph_.steps
-  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< by recorded rank: index in graph_.ranks
+  std::map<std::uint32_t, From> present_;            ///< ranks with a trace, by recorded rank
+  std::vector<std::vector<Members>> members_;        ///< members of each group, by part and group
+  std::vector<std::vector<std::uint32_t>> steps_;    ///< index in graph_.steps, by part and step
+  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< index in graph_.ranks, by recorded rank
   std::map<Ranks, std::uint32_t> group_;
-  std::vector<std::uint32_t> strides_;  ///< by group of the part from which missing ranks are copied
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;  ///< by part, group, first
-  std::vector<CopiedGroup> copied_of_;  ///< by group of the copied rank
+  /// Stride of each group of the part from which missing ranks are copied; 0 if the group has no stride.
+  std::vector<std::uint32_t> strides_;
+  /// Copied groups, by part, group and first rank.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;
+  std::vector<CopiedGroup> copied_of_;  ///< copied groups, by group of the rank that copy() copies
   std::vector<std::int64_t> moved_;
   Texts name_;
   Texts lane_;
@@ -805,7 +820,7 @@ class Join {
   std::size_t left_out_ = 0;
   std::size_t messages_out_ = 0;
   std::size_t smaller_ = 0;
-  std::size_t roots_ = 0;  ///< broadcasts whose ranks have different roots
+  std::size_t roots_ = 0;  ///< broadcasts whose ranks state different roots
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// See json_elements.h. The end of an element is found by its brackets and quotation marks; RapidJSON parses it in
-// place.
+// See json_elements.h. The scanner finds the end of an element by brackets and quotation marks. RapidJSON then parses
+// the element in place.
 #include "mltcp/lab/workload/traces/json_elements.h"
 
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ std::size_t JsonElements::skip_value() {
     next = peek();
     if (next == kEnd) fail("the file is cut off");
     if (text) {
-      // Most of a file: skips to the next character with a meaning.
+      // Most bytes of a file are in texts. Skips to the next quotation mark or backslash at once.
       const char* from = buffer_.data() + at_;
       const char* to = buffer_.data() + end_;
       const char* stop = std::find_if(from, to, [](char c) { return c == '"' || c == '\\'; });
@@ -117,7 +117,8 @@ std::size_t JsonElements::skip_value() {
 }
 
 const rapidjson::Value& JsonElements::parse(std::size_t from) {
-  // The parser needs a 0 after the value, where the next one may begin.
+  // The parser needs a 0 byte after the value, where the next value may begin. The overwritten byte is restored
+  // afterwards.
   if (at_ == buffer_.size()) buffer_.push_back('\0');
   const char behind = std::exchange(buffer_[at_], '\0');
   document_.SetNull();

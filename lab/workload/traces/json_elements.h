@@ -1,5 +1,5 @@
-// JSON of any length, element by element: the elements of one array are parsed one at a time, so that memory is bounded
-// by the longest of them. The text around them is skipped.
+// Reads JSON of any length element by element. The elements of one array are parsed one at a time, so that the longest
+// element bounds the memory. The text around the array is skipped.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -17,26 +17,27 @@ namespace mltcp::workload {
 
 class JsonElements {
  public:
-  /// The elements are those of the array `key` in the file's object; or of the file's array; or a sequence of objects.
+  /// If `key` is empty, the file must be an array of elements or a sequence of objects. If `key` is not empty, the file
+  /// must be an object, and the elements are those of its array `key`.
   JsonElements(TraceInput& input, std::string_view key);
 
-  /// Calls `each` with every element, and `member` with other members of the file's object, large ones excepted. Throws
-  /// InputError "FILE: byte N: cause; cure".
+  /// Calls `each` with every element. Calls `member` with each further member of the file's object that is at most 16
+  /// MiB long. Throws InputError "FILE: byte N: cause; cure".
   void read(const std::function<void(const rapidjson::Value&)>& each,
             const std::function<void(std::string_view key, const rapidjson::Value&)>& member = {});
 
-  /// For messages, the place of the current element, from 1: "element 3, byte 190".
+  /// Returns the position of the current element for messages, e.g. "element 3, byte 190". Elements count from 1.
   [[nodiscard]] std::string place() const;
 
  private:
   static constexpr int kEnd = -1;
 
-  int peek();          ///< next byte, kEnd at the end
-  int peek_visible();  ///< the same after white space
+  int peek();          ///< returns the next byte without consuming it; kEnd at the end of the input
+  int peek_visible();  ///< like peek(), but skips white space first
   void take() { ++at_; }
   void expect(char which, std::string_view where);
   bool fill();
-  std::size_t skip_value();  ///< goes to the end of a value; returns its beginning in buffer_
+  std::size_t skip_value();  ///< skips a value; returns the index in buffer_ at which the value begins
   const rapidjson::Value& parse(std::size_t from);
   void elements(const std::function<void(const rapidjson::Value&)>& each);
   [[noreturn]] void fail(std::string_view cause) const;
@@ -44,21 +45,21 @@ class JsonElements {
   TraceInput& input_;
   std::string key_;
   std::vector<char> buffer_;
-  std::size_t at_ = 0;    ///< in buffer_
-  std::size_t end_ = 0;   ///< end of the bytes in buffer_
-  std::size_t keep_ = 0;  ///< if keeping_: beginning of the bytes that must stay in buffer_
+  std::size_t at_ = 0;    ///< index of the next byte in buffer_
+  std::size_t end_ = 0;   ///< number of valid bytes in buffer_
+  std::size_t keep_ = 0;  ///< if keeping_: index of the first byte that must stay in buffer_
   bool keeping_ = false;
-  std::uint64_t before_ = 0;  ///< bytes of the input before buffer_
+  std::uint64_t before_ = 0;  ///< number of input bytes before buffer_
   std::uint64_t element_at_ = 0;
   std::size_t element_ = 0;
   rapidjson::Document document_;
 };
 
-/// Numbers and texts of a JSON object, with a default if there is none.
+/// Access to JSON values that may be missing or of an unexpected type.
 namespace json {
-/// The member, or null.
+/// Returns the member, or nullptr if there is none.
 const rapidjson::Value* member(const rapidjson::Value& object, const char* key);
-/// Reads a whole number, or a text of one. False if there is none.
+/// Sets `result` to the whole number that a JSON number or a JSON text states. Returns false if there is none.
 bool whole(const rapidjson::Value* value, std::int64_t& result);
 std::string_view text(const rapidjson::Value* value);
 }  // namespace json

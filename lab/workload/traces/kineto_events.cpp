@@ -30,16 +30,16 @@ using Kind = KinetoDetails::Kind;
 
 constexpr double kMaxStart = 3e15;  // microseconds since 1970: the year 2065
 constexpr double kMaxLength = 1e15;
-constexpr Nanos kMaxApart = 3600_s;  // between events; longer than any profiler runs
-constexpr Nanos kMaxAlone = 60_s;    // allowed length of an event, even in a short trace
-constexpr Nanos kTolerance = 1_us;   // of times: older profilers write whole microseconds
+constexpr Nanos kMaxApart = 3600_s;  // maximum time between events; no profiler runs that long
+constexpr Nanos kMaxAlone = 60_s;    // length that an event may always have, even in a short trace
+constexpr Nanos kTolerance = 1_us;   // older profilers write times in whole microseconds
 constexpr std::int64_t kMaxWorkers = 10'000'000;
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxValues = 1'000'000;  // per event
+constexpr std::size_t kMaxValues = 1'000'000;  // maximum number of values per event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // bytes in memory
-constexpr std::size_t kMaxElement = 64;                 // characters read of an element of a list
-constexpr std::size_t kMaxQuietChunks = 256;            // 16 MiB without a value; no profiler writes such a long text
+constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // maximum number of bytes kept in memory
+constexpr std::size_t kMaxElement = 64;                 // maximum number of characters read per element of a list
+constexpr std::size_t kMaxQuietChunks = 256;  // limit of 16 MiB without a value; no profiler writes such a long text
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
 constexpr std::string_view kAnew = "export the trace again";
 
@@ -49,7 +49,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Sets the kind of communication that the name says.
+/// Sets the kind of communication that `name` states.
 void name_kind(std::string_view name, KinetoDetails& of) {
   std::string plain = lower(name);
   std::erase_if(plain, [](char c) { return c < 'a' || c > 'z'; });
@@ -64,7 +64,7 @@ void name_kind(std::string_view name, KinetoDetails& of) {
   if (has("allgather")) return collective(Collective::all_gather);
   if (has("alltoall")) return collective(Collective::all_to_all);
   if (has("broadcast") || has("bcast")) return collective(Collective::broadcast);
-  if (has("sendrecv")) return;  // a kernel's name: an all-to-all, a send or a receive
+  if (has("sendrecv")) return;  // a kernel that may run an all-to-all, a send or a receive
   if (has("recv") || has("receive")) {
     of.kind = Kind::receive;
   } else if (has("barrier")) {
@@ -78,21 +78,23 @@ void name_kind(std::string_view name, KinetoDetails& of) {
   }
 }
 
-/// Whether a kernel is one of a communication library: NCCL, RCCL, MSCCL, oneCCL, HCCL and others.
+/// Returns whether a kernel with this name belongs to a communication library: NCCL, RCCL, MSCCL, oneCCL, HCCL and
+/// others.
 bool names_communication(std::string_view name) {
   static constexpr std::string_view kParts[] = {
       "allreduce", "all_reduce", "allgather", "all_gather", "alltoall",       "all_to_all",    "hccl",     "hcom_",
       "nccl",      "oneccl",     "rccl",      "sccl",       "reduce_scatter", "reducescatter", "sendrecv", "xccl"};
-  // For speed, since every kernel is tested: few names contain the first two letters of a part. Capitals have the same
-  // 5 low bits.
+  // Every kernel is tested, so the test must be fast. Few names contain the first two letters of a part, and only these
+  // names are examined further. A capital and its small letter have the same low 5 bits.
   static constexpr auto kPair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
   static constexpr auto kBegins = [] {
     std::array<bool, 1024> all{};
     for (const std::string_view part : kParts) all[kPair(part[0], part[1])] = true;
     return all;
   }();
-  if (name.starts_with("triton_")) return false;  // named after the operations that a compiler fused
-  // Types follow after the name.
+  // Triton kernels are named after the operations that the compiler fused
+  if (name.starts_with("triton_")) return false;
+  // The search stops before the types that follow the name.
   for (std::size_t at = 0; at + 1 < name.size() && name[at] != '<' && name[at] != '('; ++at) {
     if (!kBegins[kPair(name[at], name[at + 1])]) continue;
     const std::string rest = lower(name.substr(at, 14));
@@ -102,7 +104,8 @@ bool names_communication(std::string_view name) {
   return false;
 }
 
-/// The part of an annotation after the name of a communication library: "all_reduce" of "nccl:all_reduce".
+/// Returns the part of an annotation after the name of a communication library: "all_reduce" for "nccl:all_reduce".
+/// Returns an empty text if there is no such name.
 std::string_view annotated(std::string_view name) {
   const std::size_t colon = name.substr(0, 5).find(':');
   if (colon == std::string_view::npos) return {};
@@ -112,7 +115,8 @@ std::string_view annotated(std::string_view name) {
              : name.substr(colon + 1);
 }
 
-/// Converts microseconds to nanoseconds. A double is not precise enough for nanoseconds since 1970.
+/// Converts microseconds to nanoseconds. A double is not precise enough for nanoseconds since 1970. Returns an empty
+/// value if `text` is not a number from 0 to `most`.
 std::optional<Nanos> parse_micros(std::string_view text, double most) {
   const char* const end = text.data() + text.size();
   std::int64_t whole = 0;
@@ -131,12 +135,13 @@ std::optional<Nanos> parse_micros(std::string_view text, double most) {
         unit = -1;
     if (at == end) return Nanos(whole * 1000 + nanos);
   }
-  const double value = std::strtod(std::string(text).c_str(), nullptr);  // with an exponent
+  const double value = std::strtod(std::string(text).c_str(), nullptr);  // the number has an exponent
   if (!(value >= 0) || value > most) return std::nullopt;
   return Nanos(std::llround(value * 1000));
 }
 
-/// The ranks of "[0, 1, 2]"; empty if some are left out ("[0, 1, ..., 7]") or it is no such list.
+/// Returns the ranks of a list such as "[0, 1, 2]". Returns no ranks if some are left out ("[0, 1, ..., 7]"), repeated
+/// or out of range.
 std::vector<std::uint32_t> parse_ranks(std::string_view text) {
   std::vector<std::uint32_t> ranks;
   const char* const end = text.data() + text.size();
@@ -157,19 +162,19 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// The text in pieces, as RapidJSON reads it.
+/// Input stream for RapidJSON that reads the trace in pieces.
 class Stream {
  public:
   using Ch = char;
 
   Stream(const KinetoSource& source, const std::string& file) : source_(source), file_(file) {
     refill();
-    // A byte order mark.
+    // Skips a byte order mark.
     if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with("\xEF\xBB\xBF")) at_ += 3;
     if (at_ == end_) refill();
   }
 
-  /// RapidJSON finds this one in place of its own. Called outside of texts.
+  /// RapidJSON calls this function instead of its own function of the same name, and only outside of texts.
   friend void SkipWhitespace(Stream& stream) { stream.skip(); }
 
   [[nodiscard]] Ch Peek() const { return *at_; }
@@ -180,13 +185,13 @@ class Stream {
   }
   [[nodiscard]] std::size_t Tell() const { return before_ + static_cast<std::size_t>(at_ - buffer_->data()); }
   [[nodiscard]] bool ended() const { return at_ == end_; }
-  /// The current line, from 1.
+  /// Returns the number of the current line, from 1.
   [[nodiscard]] std::size_t line() const {
     return lines_ + static_cast<std::size_t>(std::count(buffer_->data(), at_, '\n')) + 1;
   }
   void value() { quiet_ = 0; }
 
-  // RapidJSON's readers require these and never call them.
+  // RapidJSON requires these functions of a stream and never calls them.
   Ch* PutBegin() { return nullptr; }
   void Put(Ch /*c*/) {}
   void Flush() {}
@@ -220,11 +225,12 @@ class Stream {
     if (kind() == kNumber) respell();
   }
 
-  /// Replaces libkineto's spelling of infinite numbers and NaN by the one that RapidJSON reads: Inf, NaN.
+  /// Replaces libkineto's spelling of infinite numbers and NaN (inf, nan) by the spelling that RapidJSON reads (Inf,
+  /// NaN).
   void respell() {
     constexpr std::ptrdiff_t most = 4;  // characters
     if (end_ - at_ < most) {
-      // The others follow in the next piece.
+      // The remaining characters are in the next piece.
       const auto rest = static_cast<std::size_t>(end_ - at_);
       before_ = Tell();
       lines_ = line() - 1;
@@ -246,12 +252,12 @@ class Stream {
   std::unique_ptr<std::array<char, kChunk + 1>> buffer_ = std::make_unique<std::array<char, kChunk + 1>>();
   char* at_ = nullptr;
   char* end_ = nullptr;
-  std::size_t before_ = 0;  ///< bytes before the buffer
-  std::size_t lines_ = 0;   ///< ends of lines before it
-  std::size_t quiet_ = 0;   ///< pieces since the last value
+  std::size_t before_ = 0;  ///< number of bytes before the buffer
+  std::size_t lines_ = 0;   ///< number of line ends before the buffer
+  std::size_t quiet_ = 0;   ///< number of pieces read since the last value
 };
 
-/// Values kept of an event while it is read.
+/// Fields of an event whose values are stored while the parser reads the event.
 enum Field : std::uint8_t {
   kPhase,
   kCategory,
@@ -322,11 +328,11 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return std::move(events_);
   }
 
-  // Called by RapidJSON; returning false would end the parsing.
+  // RapidJSON calls these functions. A result of false would end the parsing.
   bool Default() { return other(); }
   bool Null() { return other(); }
   bool Bool(bool /*value*/) { return other(); }
-  bool Double(double /*value*/) { return other(); }  // no number: NaN, Infinity
+  bool Double(double /*value*/) { return other(); }  // NaN or Infinity
   bool RawNumber(const char* text, rapidjson::SizeType length, bool /*copy*/) {
     return value({text, length}, Value::Type::number);
   }
@@ -396,7 +402,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     Type type = Type::other;
     std::string text;
   };
-  /// One of "Input Dims".
+  /// One element of "Input Dims": the sizes of a tensor.
   struct Shape {
     enum class State { none, sizes, wrong };
     State state = State::none;
@@ -412,7 +418,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     throw InputError(one_line(fmt::format("{}: {}; {}", events_.file, cause, advice)));
   }
   [[nodiscard]] std::string place() const { return fmt::format("event {} (byte {})", events_.count, stream_.Tell()); }
-  /// Throws for a trace that is cut off, or is no JSON.
+  /// Throws InputError for a trace that is cut off or is not JSON.
   [[noreturn]] void refuse(const rapidjson::ParseResult& result) const {
     if (result.Code() == rapidjson::kParseErrorNumberTooBig)
       fail(fmt::format("line {}, byte {}: a number is out of range", stream_.line(), result.Offset()), kCure);
@@ -427,11 +433,11 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     fail(fmt::format("not JSON: parse error at line {}, byte {}: {}", stream_.line(), result.Offset(), cause), kCure);
   }
 
-  /// An object or an array.
+  /// Called at the beginning of an object or an array.
   void begin() {
     count();
     if (++depth_ > kMaxDepth) fail("it is nested too deeply", kCure);
-    // An argument that is neither a text nor a number.
+    // The argument is an object or an array, so it is neither a text nor a number.
     if (in_args_ && !skipped_ && depth_ == 5) set(field_, {}, Value::Type::other);
   }
   void count() {
@@ -443,7 +449,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
            kCure);
   }
 
-  /// Counts bytes that are kept from now on.
+  /// Charges bytes that stay in memory from now on.
   void keep(std::size_t bytes) {
     if (keep_) return keep_(bytes);
     kept_ += bytes;
@@ -474,7 +480,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       set(field_, text, type);
     } else if (in_args_ && depth_ == 5) {
       if (field_ == kDims) shapes_.emplace_back();
-      // No valid element is that long; a longer one remains unknown, or no rank, when cut.
+      // No valid element is longer than kMaxElement. A longer element is invalid even when cut.
       text = text.substr(0, kMaxElement);
       if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
       if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
@@ -541,7 +547,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const Value& found = values_of_[field];
     return checked(key, found.text, found.type, least, most);
   }
-  /// A number that may be missing.
+  /// Returns the number in a field, or `otherwise` if there is none.
   [[nodiscard]] std::int64_t number(Field field, std::int64_t otherwise) const {
     return has(field) && values_of_[field].type == Value::Type::number
                ? number_from<std::int64_t>(values_of_[field].text).value_or(otherwise)
@@ -583,7 +589,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const std::string_view category = text(kCategory);
     const std::string_view name = text(kName);
     if (category == "cpu_op" || category == "Operator") return name == "record_param_comms" ? Sort::around : Sort::none;
-    // PyTorch up to 1.11 begins them with a capital.
+    // PyTorch up to 1.11 begins these categories with a capital.
     if (category == "kernel" || category == "Kernel" || category == "mtia_ccp_events" || category == "hpu_op")
       return Sort::kernel;
     if (category == "gpu_memcpy" || category == "gpu_memset" || category == "Memcpy" || category == "Memset")
@@ -592,12 +598,13 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       if (name.starts_with("ProfilerStep#")) return Sort::step;
       return annotated(name).empty() ? Sort::none : Sort::around;
     }
-    // From CUDA 11.8 on, NCCL launches its kernels by the driver. Categories of other devices have a prefix.
+    // From CUDA 11.8 on, NCCL launches its kernels through the driver API. A prefix of the category names the kind of
+    // device.
     if (category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime") {
       const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
       if (has("Synchronize")) return Sort::synchronisation;
       if (has("StreamWaitEvent")) return Sort::wait_call;
-      // Most calls launch nothing. Calls for which this CUPTI had no name may launch.
+      // Calls with these words launch nothing. Any other call may launch a kernel, even if CUPTI had no name for it.
       return has("Event") || has("Capturing") || has("Get") || has("Attribute") || has("Occupancy") ? Sort::none
                                                                                                     : Sort::launch;
     }
@@ -605,15 +612,16 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (category == "cuda_sync" && name == "Stream Wait Event") return Sort::wait;
     return Sort::none;
   }
-  /// Whether the arguments may be needed, from the values known so far.
+  /// Returns whether the event's arguments may be needed, given the values read so far.
   [[nodiscard]] bool wanted() const { return !has(kPhase) || !has(kCategory) || !has(kName) || sort() != Sort::none; }
 
-  /// Takes the needed values of an event.
+  /// Stores the needed values of the event that has been read.
   void take() {
     values_ = 0;
     Sort sort = this->sort();
     if (sort == Sort::none) return;
-    // PyTorch launches a check for NaN with a communication. It has the same arguments, and is no communication.
+    // PyTorch launches a check for NaN with a communication. The check has the arguments of the communication, but does
+    // not communicate.
     if (sort == Sort::kernel && (names_communication(text(kName)) ||
                                  (has(kCollective) && text(kName).find("checkForNaN") == std::string_view::npos)))
       sort = Sort::communication;
@@ -622,7 +630,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     keep((detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel)) +
          (sort == Sort::step ? name.size() : 0));
     const Nanos start = time(kStart, "ts", kMaxStart);
-    // A profiler that was stopped during a call may leave the length out.
+    // A profiler that is stopped during a wait may leave the length out.
     const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMaxLength);
     if (start.count == 0 && length.count == 0 && sort != Sort::wait) {
       ++untimed_;
@@ -753,7 +761,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       result.peer = told;
       return;
     }
-    // "send 0->1", "recv 1<-0"
+    // Names such as "send 0->1" and "recv 1<-0" state the peer.
     std::size_t at = name.find("->");
     if (at == std::string_view::npos) at = name.find("<-");
     if (at == std::string_view::npos) return;
@@ -780,7 +788,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return found->second;
   }
 
-  /// Empty if the type is unknown.
+  /// Returns the number of bytes, or an empty value if the element type is unknown.
   std::optional<Bytes> product(Uint128 elements, std::string_view type) {
     const auto each = element_bytes(type);
     if (!each) {
@@ -800,7 +808,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (untimed_ > 0)
       warn(fmt::format("{} at time 0 without a duration left out: they were not timed", plural(untimed_, "event")));
     leave_out_steps();
-    constexpr std::size_t place = 64;  // bytes per entry of the map
+    constexpr std::size_t place = 64;  // memory per map entry, in bytes
     keep(configured_.size() * place);
     std::map<std::string_view, const Configured*> configured;
     for (const Configured& each : configured_) configured.try_emplace(each.name, &each);
@@ -822,7 +830,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     std::ranges::stable_sort(events_.waits, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     auto& launches = events_.launches;
     std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
-    // Of several launches with one correlation, keeps the last.
+    // If several launches have the same correlation, keeps the last one.
     const auto kept = std::unique(launches.rbegin(), launches.rend(),
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
     launches.erase(launches.begin(), kept.base());
@@ -861,9 +869,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     });
   }
 
-  /// If most kernels begin before their launch, or nearly all begin hours after it, the clocks of host and GPU differ.
+  /// Moves the GPU's times if the clocks of host and GPU differ. The clocks differ if most kernels begin before their
+  /// launch, or if nearly all kernels begin more than an hour after their launch.
   void align_clocks() {
-    std::vector<Nanos> late;  // how long after its launch each kernel begins
+    std::vector<Nanos> late;  // time from launch to start of each kernel
     keep((events_.kernels.size() + events_.communications.size()) * sizeof(Nanos));
     std::size_t early = 0;
     each_on_gpu([&](const KinetoEvents::Kernel& kernel) {
@@ -884,7 +893,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                            : std::string()));
   }
 
-  /// Leaves out events an hour or more from the others, or much longer than all others together.
+  /// Leaves out events that begin more than an hour away from the main part of the trace. Also leaves out events that
+  /// are much longer than the whole trace.
   void leave_out_far() {
     const auto each_list = [&](const auto& visit) {
       visit(events_.steps);
@@ -923,7 +933,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                      plural(far, "event")));
   }
 
-  /// The largest set of events of which each begins within an hour of another; of equal sets, the later one.
+  /// Returns the time span of the largest set of events in which successive starts are at most an hour apart. If
+  /// several sets are equally large, returns the last one.
   template <typename EachList>
   KinetoSpan largest_heap(const EachList& each_list, std::size_t count) {
     std::vector<Nanos> starts;
@@ -943,7 +954,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return largest;
   }
 
-  /// If no kernel communicates, as on CPUs, the host's records are the communications.
+  /// If no kernel communicates, as on CPUs, uses the host's records as communications.
   void take_from_host() {
     if (!events_.communications.empty()) return;
     const auto tells = [](const KinetoEvents::Around& around) {
@@ -981,16 +992,16 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   int depth_ = 0;
   bool has_events_ = false;
   const KinetoKeep& keep_;
-  std::size_t kept_ = 0;    ///< bytes, if there is no keep_
-  std::size_t values_ = 0;  ///< values of the current event, or before it
+  std::size_t kept_ = 0;    ///< bytes charged, if there is no keep_
+  std::size_t values_ = 0;  ///< number of values read since the last event ended
   // State of the current event.
   bool skipped_ = false;
   bool in_args_ = false;
   std::uint8_t field_ = kFields;
-  std::uint32_t present_ = 0;  ///< one bit per field
+  std::uint32_t present_ = 0;  ///< one bit per field that the event has
   std::array<Value, kFields> values_of_;
   std::vector<Shape> shapes_;
-  std::vector<std::string> types_;  ///< empty: none
+  std::vector<std::string> types_;  ///< element types; an empty text for an element without a type
   // State of "distributedInfo".
   std::string info_key_;
   std::string config_key_;
@@ -1004,7 +1015,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   std::unordered_map<std::string, std::uint32_t> names_;
   std::unordered_map<std::string, std::int32_t> groups_;
   std::set<std::int64_t> devices_;
-  std::size_t untimed_ = 0;  ///< events
+  std::size_t untimed_ = 0;  ///< number of events left out because they have no time
 };
 
 }  // namespace

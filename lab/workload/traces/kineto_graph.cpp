@@ -20,28 +20,32 @@ namespace {
 using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 
-constexpr Nanos kResume = 25_us;       // from the end of a communication to the beginning of the waiting kernel
-constexpr Nanos kReturn = 50_us;       // the same for a call of the host
-constexpr Nanos kShortestWait = 5_us;  // shorter ones are scatter
-constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
-constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
-constexpr std::size_t kLooked = 64;    // kernels or communications examined for one
+// Maximum time from the end of a communication to the start of a kernel that waited for it.
+constexpr Nanos kResume = 25_us;
+// Maximum time from the end of a communication to the return of a host call that waited for it.
+constexpr Nanos kReturn = 50_us;
+constexpr Nanos kShortestWait = 5_us;  // shorter waits are measurement noise
+// Maximum time from the end of a communication to the start of the next one queued behind it.
+constexpr Nanos kQueued = 30_us;
+constexpr Nanos kTolerance = 1_us;   // older profilers write times in whole microseconds
+constexpr std::size_t kLooked = 64;  // maximum number of kernels or communications that one search examines
 constexpr std::size_t kMaxLanes = 1000;
-constexpr std::size_t kMaxPending = 16;  // communications that others wait for as well
+constexpr std::size_t kMaxPending = 16;  // if more communications are pending, one node waits for all of them
 constexpr Nanos kMaxClock(3'000'000'000'000'000'000);
-constexpr Nanos kMinClock(1'000'000'000'000'000'000);  // in 2001; earlier times have no common origin
+// In the year 2001; clocks with earlier times have no common origin.
+constexpr Nanos kMinClock(1'000'000'000'000'000'000);
 
 /// Work of the GPU other than communication.
 struct Kernel {
   Nanos start;
   Nanos end;
   Nanos launch;
-  Nanos possible;  ///< when it could have begun, given its launch and stream
+  Nanos possible;  ///< earliest possible start, given the launch and the stream
   std::int64_t correlation = -1;
   std::uint32_t stream = 0;
 };
 
-/// A communication that becomes a node.
+/// One operation of a communication. It becomes one node.
 struct Transfer {
   KinetoTransfer what;
   std::uint32_t group = 0;
@@ -53,16 +57,17 @@ struct Communication {
   Nanos start;
   Nanos end;
   Nanos launch;
-  Nanos ready;  ///< it waits for computation up to this time
+  Nanos ready;  ///< the communication waits for computation up to this time
   std::size_t step = 0;
   std::size_t lane = 0;
-  std::size_t in_lane = 0;  ///< its place there
-  std::size_t first = 0;    ///< first of its transfers, which run together
+  std::size_t in_lane = 0;  ///< index among the communications of the lane
+  std::size_t first = 0;    ///< index of the first transfer of this communication; all its transfers run together
   std::size_t count = 0;
-  std::uint32_t node = 0;  ///< node of the first transfer, once it exists; the others follow
+  std::uint32_t node = 0;  ///< node of the first transfer, once it exists; the nodes of the other transfers follow
 };
 
-/// The GPU waits for a communication from `from` to `to`. If they are equal, there is only a dependency.
+/// The GPU waits for a communication from time `from` to time `to`. If the times are equal, the GPU does not wait, but
+/// computation depends on the communication.
 struct Wait {
   Nanos from;
   Nanos to;
@@ -98,7 +103,8 @@ class KinetoReader {
       builder_.warn(fmt::format("kernels of {} GPUs are taken as those of one", events_.devices));
   }
 
-  /// For a trace without the rank: "worker3.json", "dir/rank-12_step.json".
+  /// Returns the rank in a file name such as "worker3.json" or "dir/rank-12_step.json", for traces that do not state
+  /// the rank. Returns kUnknownRank if there is none.
   static std::uint32_t rank_of_name(const std::string& path) {
     std::string name = path.substr(path.find_last_of("/:") + 1);
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -123,7 +129,7 @@ class KinetoReader {
     if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
   }
 
-  /// A time as it is in the graph.
+  /// Converts a time to the clock of the graph.
   [[nodiscard]] Nanos shown(Nanos time) const { return absolute_ ? clock_ + time : time - begin_; }
 
   void find_computation() {
@@ -136,13 +142,13 @@ class KinetoReader {
       if (launched > steps_.launched_until || each.end() <= begin_) continue;
       kernels_.push_back({each.start, each.end(), launched, launched, each.correlation, each.stream});
     }
-    // The time that an unhindered kernel takes to begin: a low percentile.
+    // The latency is the time from launch to start of a kernel that nothing delays: a low percentile over all kernels.
     if (!latencies.empty()) {
       const auto few = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 50);
       std::nth_element(latencies.begin(), few, latencies.end());
       latency_ = *few;
     }
-    std::map<std::uint32_t, Nanos> ended;  // by stream
+    std::map<std::uint32_t, Nanos> ended;  // latest end of a kernel, by stream
     for (Kernel& kernel : kernels_) {
       const auto [last, is_first] = ended.try_emplace(kernel.stream, kernel.launch);
       kernel.possible = std::max(kernel.launch + latency_, last->second);
@@ -157,7 +163,7 @@ class KinetoReader {
     for (std::size_t i = 1; i < ended_.size(); ++i) ended_[i].second = std::max(ended_[i].second, ended_[i - 1].second);
   }
 
-  /// The latest end of kernels launched up to `when`; the beginning of the trace if there are none.
+  /// Returns the latest end of all kernels launched up to `when`, or the beginning of the trace if there are none.
   [[nodiscard]] Nanos end_of_launched(Nanos when) const {
     const auto after = std::ranges::partition_point(ended_, [&](const auto& e) { return e.first <= when; });
     return after == ended_.begin() ? begin_ : std::prev(after)->second;
@@ -201,7 +207,7 @@ class KinetoReader {
       if (last.size() <= one.lane) last.resize(one.lane + 1), count.resize(one.lane + 1);
       one.in_lane = count[one.lane]++;
       const Communication* const before = std::exchange(last[one.lane], &one);
-      const Nanos least = steps_.steps[one.step].start;  // steps of a rank's nodes ascend
+      const Nanos least = steps_.steps[one.step].start;  // the nodes of a rank must be in the order of steps
       one.ready = std::max(one.start, least);
       if (before == nullptr || before->end < one.start - kQueued || before->end > one.start + kTolerance) continue;
       const Nanos launched = std::max(one.launch, end_of_launched(one.launch)) + latency_;
@@ -219,7 +225,7 @@ class KinetoReader {
     const KinetoEvents::Group* const group =
         one.what.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.what.group)] : nullptr;
     if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
-    one.peer = 0;  // the root of a broadcast is unknown: the first rank
+    one.peer = 0;  // the trace does not state the root of a broadcast; the first rank is assumed
     if (group != nullptr && !group->ranks.empty()) {
       if (rank_ == kUnknownRank || std::ranges::binary_search(group->ranks, rank_)) {
         one.group = builder_.group(group->ranks);
@@ -265,12 +271,12 @@ class KinetoReader {
       for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
            ++kernel, ++looked)
         if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
-      // Before the end, the GPU was idle since `idle`.
+      // The GPU was idle from `idle` until the communication ended.
       const auto after =
           std::ranges::partition_point(busy_, [&](const auto& b) { return b.first < one.end - kTolerance; });
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
-      // Nothing follows it, and the host has ended.
+      // Nothing follows the communication, and the host launches nothing more.
       if (since.is_never() && one.end == finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
       if (since.is_never()) continue;
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
@@ -285,12 +291,13 @@ class KinetoReader {
     });
   }
 
-  /// When the host began a call that waits for the GPU and returned at `end`; never() if there is none.
+  /// Returns when the host began a call that waits for the GPU and returns at `end`. Returns never() if there is no
+  /// such call.
   [[nodiscard]] Nanos returned(Nanos end) const {
     Nanos since = Nanos::never();
     const auto& all = events_.synchronisations;
     auto at = std::ranges::partition_point(all, [&](const KinetoSpan& s) { return s.start <= end - kShortestWait; });
-    // Calls of a thread do not overlap, so a few are enough, unless as many threads wait.
+    // Calls of one thread do not overlap. So examining 16 calls is enough unless more than 16 threads wait at once.
     for (int looked = 0; at != all.begin() && looked < 16; ++looked) {
       --at;
       if (at->end() >= end - kTolerance && at->end() <= end + kReturn) since = std::min(since, at->start);
@@ -298,13 +305,14 @@ class KinetoReader {
     return since;
   }
 
-  /// Uses the recorded waits of streams for each other.
+  /// Finds waits for communications from recorded waits of one stream for another ("Stream Wait Event").
   void find_stream_waits() {
-    std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // by stream, by correlation
+    std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // kernels by stream, sorted by correlation
     for (const Kernel& kernel : kernels_) kernels[kernel.stream].push_back(&kernel);
     for (auto& [stream, all] : kernels)
       std::ranges::sort(all, [](const Kernel* a, const Kernel* b) { return a->correlation < b->correlation; });
-    std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::size_t>>> lanes;  // the same of communications
+    // Communications by stream, sorted by correlation.
+    std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::size_t>>> lanes;
     for (std::size_t i = 0; i < communications_.size(); ++i)
       lanes[communications_[i].kernel->stream].emplace_back(communications_[i].kernel->correlation, i);
     for (auto& [stream, all] : lanes) std::ranges::sort(all);
@@ -325,10 +333,11 @@ class KinetoReader {
     }
   }
 
-  /// Matches calls that let an unknown stream wait with communications for which they could wait.
+  /// Matches calls of cudaStreamWaitEvent with the communications for which they may wait. The waiting stream is
+  /// unknown.
   void match_wait_calls() {
     if (events_.wait_calls.empty() || communications_.empty()) return;
-    // By thread: calls that launched communications, and launched kernels.
+    // Annotations and operations that launch communications, by thread.
     std::map<std::uint32_t, std::vector<KinetoSpan>> launching;
     for (const Communication& one : communications_) {
       const auto* const launch = events_.launch(one.kernel->correlation);
@@ -338,14 +347,15 @@ class KinetoReader {
       for (int looked = 0; at != around.begin() && looked < 4; ++looked)
         if ((--at)->end() >= launch->start) launching[launch->thread].push_back({at->start, at->length});
     }
-    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;  // time of launch, and start of the kernel
+    // By thread: launch and start of each kernel.
+    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;
     for (const Kernel& kernel : kernels_)
       if (const auto* const launch = events_.launch(kernel.correlation))
         launched[launch->thread].emplace_back(kernel.launch, kernel.start);
     for (auto& [thread, all] : launched) std::ranges::sort(all);
     for (auto& [thread, all] : launching)
       std::ranges::sort(all, [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::deque<std::size_t> open;  // communications without a wait so far, by launch
+    std::deque<std::size_t> open;  // communications for which no call waits yet, in the order of their launch
     std::size_t next = 0;
     std::size_t last_step = 0;
     for (const auto& call : events_.wait_calls) {
@@ -416,9 +426,9 @@ class KinetoReader {
     compute_until(finish_);
   }
 
-  /// The next computation depends on the communication.
+  /// Makes the next computation depend on the communication.
   void depend(const Communication& one) {
-    if (joined_[one.lane] > one.in_lane) return;  // it already depends on a later one
+    if (joined_[one.lane] > one.in_lane) return;  // computation already depends on a later communication of the lane
     joined_[one.lane] = one.in_lane + 1;
     wait_for(one, pending_);
   }
@@ -429,7 +439,7 @@ class KinetoReader {
   void compute_until(Nanos end) {
     end = std::min(end, finish_);
     while (at_ < end) {
-      // Skips waits that have ended.
+      // Skips idle times that have ended.
       while (idle_at_ < idle_.size() && idle_[idle_at_].second <= at_) ++idle_at_;
       if (idle_at_ < idle_.size() && idle_[idle_at_].first <= at_) {
         at_ = std::min(idle_[idle_at_].second, end);
@@ -455,13 +465,15 @@ class KinetoReader {
   }
 
   void communicate(Communication& one) {
-    // Not each of many communications waits for each of many others: one computation of length 0 waits for all of them.
+    // If many communications are pending, one computation of length 0 waits for all of them. Otherwise each of many new
+    // communications would wait for each pending communication.
     if (pending_.size() > kMaxPending) compute(Nanos(0));
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
     if (before != nullptr && before->count > kMaxPending && one.count > 1) {
-      // As above, one node waits for all of them.
+      // One node waits for all operations of the communication before, so that each new operation waits for only this
+      // node.
       std::vector<std::uint32_t> all;
       wait_for(*before, all);
       GraphNode joint;
@@ -501,36 +513,37 @@ class KinetoReader {
   const KinetoSteps& steps_;
   std::uint32_t rank_ = kUnknownRank;
   std::size_t broadcasts_ = 0;
-  bool foreign_ = false;  ///< a group without its rank has been seen
+  bool foreign_ = false;  ///< whether a group that does not contain this rank has been seen
   Nanos clock_;
   bool absolute_ = false;
   Nanos begin_;
   Nanos finish_;
   Nanos latency_;
   std::vector<Kernel> kernels_;
-  std::vector<std::pair<Nanos, Nanos>> busy_;   ///< start and end of times with running kernels; disjoint, sorted
-  std::vector<std::pair<Nanos, Nanos>> ended_;  ///< by launch: up to it, the latest end
-  std::vector<Communication> communications_;   ///< by launch
+  std::vector<std::pair<Nanos, Nanos>> busy_;  ///< start and end of times in which kernels run; disjoint, sorted
+  /// Launch of a kernel, and latest end of all kernels launched until then; sorted.
+  std::vector<std::pair<Nanos, Nanos>> ended_;
+  std::vector<Communication> communications_;  ///< sorted by launch
   std::vector<Transfer> transfers_;
   std::size_t lanes_ = 0;
-  std::vector<Wait> waits_;  ///< by end
-  // While nodes are written:
-  std::vector<std::pair<Nanos, Nanos>> idle_;  ///< times of waiting, not computation
+  std::vector<Wait> waits_;  ///< sorted by end
+  // State while nodes are written.
+  std::vector<std::pair<Nanos, Nanos>> idle_;  ///< times in which the GPU waits and does not compute
   std::size_t idle_at_ = 0;
-  Nanos at_;  ///< computation is written up to this time
+  Nanos at_;  ///< time up to which computation has been written
   std::size_t step_ = 0;
   std::uint32_t lane_ = 0;
   std::uint32_t compute_ = 0;
   std::optional<std::uint32_t> computed_;
   std::vector<std::uint32_t> pending_;      ///< communications that the next computation waits for
-  std::vector<std::size_t> joined_;         ///< by lane: how many communications the computation depends on
-  std::vector<const Communication*> last_;  ///< by lane
+  std::vector<std::size_t> joined_;         ///< by lane: number of communications on which computation depends
+  std::vector<const Communication*> last_;  ///< by lane: last communication written
 };
 
 bool recognise_kineto(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n");
   const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
-  // In large jobs, long lists of groups precede the events.
+  // In traces of large jobs, long lists of groups precede the events. Other keys identify such a trace.
   return at != std::string_view::npos && beginning[at] == '{' &&
          (has("\"traceEvents\"") || has("\"distributedInfo\"") || has("\"baseTimeNanoseconds\"") ||
           (has("\"schemaVersion\"") && has("\"deviceProperties\"")));

@@ -18,7 +18,7 @@ using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 using KernelCall = KinetoEvents::Kernel::Call;
 
-constexpr int kLooked = 4;  // nested annotations and operations
+constexpr int kLooked = 4;  // maximum depth of nested annotations and operations
 
 bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
@@ -45,21 +45,21 @@ class StepFinder {
  private:
   struct Launched {
     const KinetoEvents::Communication* kernel;
-    const KinetoEvents::Launch* call;  ///< nullptr: not recorded
+    const KinetoEvents::Launch* call;  ///< nullptr if the launch was not recorded
     Nanos at;
   };
-  /// When the GPU runs the kernels launched in a step.
+  /// The time in which the GPU runs the kernels launched in a step.
   struct Run {
     Nanos begin = Nanos::never();
     Nanos end;
-    Nanos communicates;  ///< when the last communication begins
+    Nanos communicates;  ///< start of the last communication
   };
-  /// The position in a thread's records.
+  /// The progress through the records of a thread.
   struct Thread {
-    std::size_t next = 0;                        ///< in KinetoEvents::around: first record without a later launch
-    const KinetoEvents::Around* told = nullptr;  ///< record of the last communication
-    std::size_t last = 0;                        ///< that communication
-    bool group = false;                          ///< it has several operations
+    std::size_t next = 0;  ///< index in KinetoEvents::around of the first record after all launches so far
+    const KinetoEvents::Around* told = nullptr;  ///< record that describes the last communication
+    std::size_t last = 0;                        ///< index of the last communication
+    bool group = false;                          ///< whether the last communication has several operations
   };
 
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const {
@@ -111,10 +111,10 @@ class StepFinder {
     result_.launched_until = result_.steps.back().end();
   }
 
-  /// Extends the run of the kernel's step by the kernel.
+  /// Adds the kernel to the run of the step in which it was launched.
   void run(const KinetoEvents::Kernel& kernel) {
     const auto launch = kernel.launch();
-    std::size_t at = 0;  // before the first step
+    std::size_t at = 0;  // index of the run of kernels launched before the first step
     if (launch && *launch >= result_.steps.front().launched) {
       const auto step = result_.step_of(*launch);
       if (!step) return;
@@ -163,20 +163,21 @@ class StepFinder {
     if (!events_.of_host) warn(without_kernels(), "communication", "of the host without a kernel: left out");
   }
 
-  /// Finds what a kernel communicates, and marks the records as used, even if the kernel is in no step.
+  /// Finds what a kernel communicates, and adds it to `step`. Marks the host's records of the kernel as used, even if
+  /// the kernel is in no step.
   void resolve(const Launched& one, std::optional<std::size_t> step) {
     const std::size_t first = result_.transfers.size();
     std::optional<KinetoTransfer> transfer = complete(*one.kernel, one.kernel->details);
     Thread nobody;
     Thread& thread = one.call != nullptr && one.call->thread < threads_.size() ? threads_[one.call->thread] : nobody;
     const KinetoEvents::Around* told = nullptr;
-    bool goes_on = false;  // a further kernel of the last operation
+    bool goes_on = false;  // true for a further kernel of the last operation
     if (&thread != &nobody) {
       auto& around = events_.around[one.call->thread];
       const auto after = std::upper_bound(around.begin(), around.end(), one.at,
                                           [](Nanos when, const auto& each) { return when < each.start; });
-      // The innermost record around the launch is the last one that began before it; earlier ones may be around it,
-      // too.
+      // Visits the records around the launch from the innermost to the outermost. The innermost record is the last one
+      // that began before the launch.
       auto at = after;
       for (int looked = 0; looked < kLooked && at != around.begin(); ++looked) {
         --at;
@@ -190,7 +191,8 @@ class StepFinder {
       }
       const auto next = around.begin() + static_cast<std::ptrdiff_t>(thread.next);
       if (transfer && told == nullptr) {
-        // The operation has ended before the launch.
+        // No record is around the launch: the operation ended before it. Marks the last operation before the launch as
+        // used.
         at = after;
         for (int looked = 0; looked < kLooked && at > next; ++looked)
           if ((--at)->operation && !std::exchange(at->used, true)) break;
@@ -229,11 +231,13 @@ class StepFinder {
 
   using Place = std::vector<KinetoEvents::Around>::iterator;
 
-  /// Takes the records from `next` to `after` that are launched together. False if there are none.
+  /// Adds the transfers of the records from `next` to `after` that are launched together. Returns false if there are
+  /// none.
   bool take_group(const KinetoEvents::Communication& kernel, Place next, Place after) {
     auto mark = after;
     while (mark != next && !std::prev(mark)->coalesced) --mark;
-    // Without a mark, only messages: PyTorch before 2.0 launches them without.
+    // Without the mark "nccl:coalesced", adds only messages, because PyTorch before 2.0 launches groups of messages
+    // without a mark.
     const bool marked = mark != next;
     if (marked) after = std::prev(mark);
     if (!marked && kernel.details.kind != Kind::unknown) return false;
@@ -250,7 +254,7 @@ class StepFinder {
     return result_.transfers.size() > first;
   }
 
-  /// The transfer of a kernel according to `details`; empty if they are not sufficient.
+  /// Returns the transfer of a kernel according to `details`. Returns an empty value if they are not sufficient.
   [[nodiscard]] std::optional<KinetoTransfer> complete(const KinetoEvents::Communication& kernel,
                                                        const KinetoDetails& details) const {
     const KinetoDetails& kind = details.kind != Kind::unknown ? details : kernel.details;
@@ -265,11 +269,11 @@ class StepFinder {
     if (result.kind == Kind::unknown) return std::nullopt;
     if (result.kind == Kind::barrier) return result;
     if (result.kind == Kind::receive) {
-      // The received bytes count. Without a size, the message is still kept, because its sender may have it.
+      // The size is that of the received data. A message without a size is kept, because its sender may state the size.
       result.size = details.out.value_or(details.in.value_or(0));
       return result;
     }
-    // The size of an all-gather is the total, which is its output.
+    // The size of an all-gather is the total of all ranks, which is the size of its output.
     if (result.collective == Collective::all_gather) {
       if (!details.in && !details.out) return std::nullopt;
       const Uint128 size = details.out ? Uint128{*details.out} : Uint128{*details.in} * result.workers;
@@ -278,12 +282,12 @@ class StepFinder {
     }
     if (!details.in) return std::nullopt;
     result.size = *details.in;
-    // The total of a gather is its output.
+    // For a gather, the output has the total size.
     if (kind.instead != nullptr) result.size = std::max(result.size, details.out.value_or(0));
     return result;
   }
 
-  /// Communications that the host recorded in a step and that no kernel used.
+  /// Returns the number of communications that the host recorded in a step and that no kernel used.
   [[nodiscard]] std::size_t without_kernels() const {
     bool operations = false;
     const KinetoEvents::Communication nothing;
@@ -302,10 +306,10 @@ class StepFinder {
 
   void find_bounds() {
     auto& steps = result_.steps;
-    Nanos ended;         // end of kernels launched before a step
-    Nanos communicates;  // when the last communication of those before begins
+    Nanos ended;         // end of the kernels launched before the step
+    Nanos communicates;  // start of the last communication launched before the step
     Nanos next = Nanos::never();
-    Nanos behind;  // lag of the GPU at the end
+    Nanos behind;  // time by which the GPU ends after the host
     for (std::size_t i = runs_.size(); i-- > 0;) {
       next = runs_[i].begin = std::min(runs_[i].begin, next);
       behind = std::max(behind, runs_[i].end - steps.back().end());
@@ -326,17 +330,17 @@ class StepFinder {
       }
       steps[i].length = std::max(end - start, Nanos(0));
     }
-    // The overlap with a next step continues after the last step.
+    // Assumes that the last step overlaps a next step by as much as the previous step overlaps the last step.
     const Nanos beside = steps.size() > 1 ? std::max(ended - steps.back().start, Nanos(0)) : Nanos(0);
     ended = std::max(ended, runs_.back().end) - beside;
     steps.back().length =
         std::max({steps.back().end(), ended, communicates, runs_.back().communicates}) - steps.back().start;
   }
 
-  /// Leaves out the host's last steps if the GPU has run nothing of them when the recording ends.
+  /// Leaves out the last steps of the host if the GPU ran none of their kernels before the recording ended.
   void leave_out_steps() {
     auto& steps = result_.steps;
-    Nanos launched;  // the last call
+    Nanos launched;  // time of the host's last launch
     for (const auto& launch : events_.launches) launched = std::max(launched, launch.start);
     std::size_t none = 0;
     while (steps.size() > 1 && runs_[steps.size()].end.count == 0 && steps.back().start > steps.back().launched &&
@@ -350,7 +354,7 @@ class StepFinder {
 
   KinetoEvents& events_;
   KinetoSteps result_;
-  std::vector<Run> runs_;  ///< before the first step, then of each step
+  std::vector<Run> runs_;  ///< first for kernels launched before the first step, then for each step
   std::vector<Thread> threads_;
   std::size_t unknown_ = 0;
 };

@@ -1,19 +1,20 @@
-// Assigns the events of a trace of PyTorch's profiler to its steps, and finds when steps run on the GPU and what its
+// Assigns the events of a trace of PyTorch's profiler to its steps. Finds when steps run on the GPU and what its
 // kernels communicate. All readers of such traces begin with this.
 //
 // The host runs ahead of the GPU: when a step of the host ends, the GPU has hardly begun it. So a kernel belongs to the
-// step in which the host launched it, whenever it runs. If its launch was not recorded, it lies between the calls with
-// the next lower and the next higher number (`correlation`); before the first of them, the kernel belongs to no step.
+// step in which the host launched it, whenever the kernel runs. An unrecorded launch is assumed to be between the
+// recorded calls with the next lower and the next higher number (`correlation`). If there is no lower number, the
+// kernel belongs to no step.
 //
 // On the GPU a step begins when all kernels launched before it have ended, or when its first kernel begins, whichever
-// is earlier; but not before the host's step begins, nor before the last communication of the step before begins. It
-// ends when its kernels and the host's step have ended, or when the next step begins. The last step is taken to overlap
-// with a next one by as much as the step before it does. The first step lags the host by at most as much as the last
-// one: otherwise the GPU has caught up, and waits for the host.
+// is earlier. It does not begin before the host's step, or before the last communication of the previous step. It ends
+// when its kernels and the host's step have ended, or when the next step begins. The last step is assumed to overlap a
+// next step by as much as the previous step overlaps the last one. The first step lags behind the host by at most as
+// much as the last step; if it lagged more, the GPU would have caught up and would wait for the host.
 //
-// A kernel's communication is described by its own arguments, or by those of the operation around its launch on its
-// thread. A group of operations (e.g. PyTorch's batch_isend_irecv()) is launched after its description: the kernel
-// after "nccl:coalesced" has the operations recorded before it. Several kernels may carry out one operation.
+// A kernel's communication is described by its own arguments, or by those of the operation around its launch on the
+// same thread. A group of operations (e.g. PyTorch's batch_isend_irecv()) is launched after its description: the kernel
+// after "nccl:coalesced" runs the operations recorded before it. Several kernels may carry out one operation.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ namespace mltcp::workload {
 struct KinetoTransfer {
   KinetoDetails::Kind kind = KinetoDetails::Kind::unknown;
   Collective collective = Collective::none;
-  const char* instead = nullptr;  ///< as in KinetoDetails
-  Bytes size = 0;                 ///< as for bytes_sent() with GatherSize::total
+  const char* instead = nullptr;  ///< see KinetoDetails::instead
+  Bytes size = 0;                 ///< bytes, as bytes_sent() expects them with GatherSize::total
   std::uint32_t workers = 1;
   std::int32_t group = -1;
   std::int64_t peer = -1;
@@ -37,31 +38,32 @@ struct KinetoTransfer {
 };
 
 struct KinetoSteps {
-  /// A step on the GPU.
+  /// A step as the GPU runs it.
   struct Step : KinetoSpan {
-    std::string name;  ///< in one line; empty if the trace marks no steps
-    Nanos launched;    ///< kernels launched from this time on belong to it
+    std::string name;  ///< one line; empty if the trace marks no steps
+    Nanos launched;    ///< kernels that the host launches from this time on belong to the step
   };
   /// One kernel, or several kernels of one operation.
   struct Communication : KinetoSpan {
     const KinetoEvents::Communication* kernel = nullptr;
-    Nanos launch;           ///< in its step
+    Nanos launch;           ///< when the host launched it
     std::size_t step = 0;   ///< index in `steps`
-    std::size_t first = 0;  ///< index in `transfers`
-    std::size_t count = 0;  ///< number of transfers, which run together; at least one
+    std::size_t first = 0;  ///< index in `transfers` of the first transfer
+    std::size_t count = 0;  ///< number of transfers, at least 1; they run together
   };
 
-  std::vector<Step> steps;                    ///< by start; at least one
-  Nanos launched_until;                       ///< kernels launched later belong to no step
-  std::vector<Communication> communications;  ///< by launch
+  std::vector<Step> steps;                    ///< sorted by start; at least one
+  Nanos launched_until;                       ///< kernels launched after this time belong to no step
+  std::vector<Communication> communications;  ///< sorted by launch
   std::vector<KinetoTransfer> transfers;
-  std::vector<std::string> warnings;  ///< on events left out or guessed
+  std::vector<std::string> warnings;  ///< one line each, about events that are left out or guessed
 
-  /// The step of a launch; empty if there is none.
+  /// Returns the index of the step that contains the launch. Returns an empty value if there is none.
   [[nodiscard]] std::optional<std::size_t> step_of(Nanos launch) const;
 };
 
-/// Marks the records that it uses in `events`. The result refers to `events`. Throws InputError "FILE: cause; cure".
+/// Finds the steps and communications of a trace. Marks the records in `events` that it uses. The result refers to
+/// `events`. Throws InputError "FILE: cause; cure".
 KinetoSteps find_kineto_steps(KinetoEvents& events, const KinetoKeep& keep = {});
 
 }  // namespace mltcp::workload

@@ -17,7 +17,7 @@
 namespace mltcp::workload {
 namespace {
 
-// Bounds that no real trace comes near, so that a number beyond them is a mistake and sums stay in range.
+// Limits far above those of any real trace. A larger number is a mistake, and sums within the limits do not overflow.
 constexpr std::uint64_t kMaxNanos = 10'000'000'000'000'000;  // 115 days
 constexpr std::uint64_t kMaxWorkers = 10'000'000;
 constexpr std::size_t kMaxLayers = 1'000'000;
@@ -148,12 +148,12 @@ class Parser {
     if (lines_.empty()) fail(1, "text", "the file is empty", "give a trace with at least one layer");
   }
 
-  // The first line is no known header. If the file has another format, the message is about the file as a whole, not
-  // about columns of a layer.
+  // Called if the first line is no known header. If the file has another format, the message is about the whole file,
+  // not about the columns of a layer.
   void refuse_foreign_format() const {
     const Line& line = lines_[0];
-    // Files next to a trace (networks, cost models, communicators) are YAML, often after comments, whose words would be
-    // counted as columns.
+    // Files next to a trace (networks, cost models, communicators) are YAML, often with comments at the beginning. The
+    // words of comments would be counted as columns.
     const auto is_comment = [](const Line& each) { return each.tokens[0].starts_with('#'); };
     const auto content = std::ranges::find_if_not(lines_, is_comment);
     const auto is_yaml = [](std::string_view token) {
@@ -167,10 +167,10 @@ class Parser {
     if (is_comment(line))
       fail(line.number, "layer", fmt::format("the line begins with {}, and a trace has no comments", in_quotes("#")),
            "remove the comments, or give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
-    if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a mistake
+    if (line.tokens.size() >= kColumns - 2) return;  // the line is a layer, perhaps with a mistake
     const bool count_follows = lines_.size() > 1 && lines_[1].tokens.size() == 1 && all_digits(lines_[1].tokens[0]);
     if (count_follows) {
-      // "DATA_REORDER" is some variant of DATA.
+      // Suggests the longest known name that begins the unknown name, e.g. DATA for "DATA_REORDER".
       std::string_view like;
       for (const auto& entry : kParallelisms)
         if (line.tokens[0].starts_with(entry.first) && entry.first.size() > like.size()) like = entry.first;
@@ -199,7 +199,8 @@ class Parser {
     return *value;
   }
 
-  // Pairs of a key (a colon may end it) and a number; two keys have a list whose length is the number.
+  // Reads pairs of a key, which may end with a colon, and a number. For two keys the number is the length of a list
+  // that follows.
   void read_header(const Line& line) {
     std::size_t at = 1;
     const bool dlrm =
@@ -240,7 +241,8 @@ class Parser {
         trace_.last_bottom_layer = static_cast<std::uint32_t>(number(line, value_at, key, kMaxLayers));
         has_bottom_ = true;
       } else if (key != "vpp" && key != "ga" && key != "pp_comm") {
-        // Virtual stages and gradient accumulation are already unrolled into layers; pp_comm goes with pp.
+        // Ignores vpp and ga, because virtual stages and gradient accumulation are already unrolled into layers.
+        // Ignores pp_comm, because the warning about pp covers it.
         warn(line.number, fmt::format("{} in the header is not known and has no effect", in_quotes(key)));
       }
     }
@@ -315,7 +317,7 @@ class Parser {
     target.group = *group;
   }
 
-  // In every pass, the embeddings of a DLRM are spread over all workers.
+  // The embeddings of a DLRM (layer 0) are spread over all workers in every pass.
   std::optional<Group> default_group(Pass pass) const {
     const bool dlrm =
         trace_.parallelism == Parallelism::hybrid_dlrm || trace_.parallelism == Parallelism::hybrid_dlrm_enhanced;
@@ -352,7 +354,7 @@ class Parser {
     check_recomputation();
   }
 
-  // With too few checkpoints, recomputation grows with the square of the number of layers.
+  // Limits recomputation. With too few checkpoints, it grows with the square of the number of layers.
   void check_recomputation() const {
     std::uint64_t layers = 0;
     const auto& checkpoints = trace_.checkpoints;

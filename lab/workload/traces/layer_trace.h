@@ -1,20 +1,21 @@
-// Reader of the text format in which training iterations are described layer by layer: the workload files of
-// ASTRA-sim 1.0 (Rashidi et al., ISPASS 2020), which LIBRA (Won et al., ISPASS 2024), SimAI (Wang et al., NSDI 2025)
-// and its generator AICB write too.
+// Reader of the text format that describes training iterations layer by layer: the workload files of ASTRA-sim 1.0
+// (Rashidi et al., ISPASS 2020). LIBRA (Won et al., ISPASS 2024), SimAI (Wang et al., NSDI 2025) and its generator AICB
+// also write this format.
 //
 //   HYBRID_TRANSFORMER model_parallel_NPU_group: 8        first line, optional: how the training is parallelised
-//   2                                                     second line, there if the first is: the number of layers
-//   qkv -1 5000 ALLREDUCE 1048576 5000 NONE 0 5000 ALLREDUCE 8388608 10        a line a layer, columns apart by white
-//   mlp -1 9000 ALLREDUCE 1048576 9000 NONE 0 9000 ALLREDUCE 8388608 10        space of any kind and amount
+//   2                                                     number of layers; present if the first line is
+//   qkv -1 5000 ALLREDUCE 1048576 5000 NONE 0 5000 ALLREDUCE 8388608 10        one line per layer; white space of any
+//   mlp -1 9000 ALLREDUCE 1048576 9000 NONE 0 9000 ALLREDUCE 8388608 10        kind and amount separates columns
 //
-// A layer has 12 columns: name, dependency (reserved, not used), then compute time, collective and its size for each of
-// the forward, the input-gradient and the weight-gradient pass, and the delay between the end of a collective of this
-// layer and the use of its result. Times are in cycles of a 1 GHz clock, so in nanoseconds; sizes are in bytes.
-// Under HYBRID_CUSTOMIZED a 13th column names the policy of the layer.
+// A layer has 12 columns. The first two are name and dependency (reserved, not used). Each of the forward, the
+// input-gradient and the weight-gradient pass has three columns: compute time, collective and size of the collective.
+// The last column is the delay from the end of a collective of this layer to the use of its result. Times are in cycles
+// of a 1 GHz clock, so in nanoseconds; sizes are in bytes. Under HYBRID_CUSTOMIZED a 13th column names the
+// parallelism of the layer.
 //
-// The reader rejects ambiguous input (InputError that names file, line and column) and tolerates other deviations:
-// white space, CRLF, blank lines, a missing header, and a layer count that differs from the number of layers, as in
-// files published by AICB. `warnings` lists what it tolerated, if it matters.
+// The reader rejects ambiguous input with an InputError that names file, line and column. It tolerates other
+// deviations: white space, CRLF, blank lines, a missing header, and a stated number of layers that is wrong, as in
+// files published by AICB. `warnings` lists tolerated deviations that matter.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@
 
 namespace mltcp::workload {
 
-/// The training loop named in the first line; determines the order of the passes (see training_loop.h).
+/// The training loop named in the first line of a trace. It determines the order of the passes (see training_loop.h).
 enum class Parallelism {
   unspecified,  ///< the file has no header
   data,
@@ -44,10 +45,11 @@ enum class Parallelism {
   micro,
 };
 
-/// As spelled in the first line of a trace: "HYBRID_TRANSFORMER"; "unspecified" if there is none.
+/// Returns the spelling in the first line of a trace, e.g. "HYBRID_TRANSFORMER". Returns "unspecified" if there is
+/// none.
 std::string_view name(Parallelism parallelism);
 
-/// The participants of a collective.
+/// The workers that take part in a collective.
 enum class Group {
   model,        ///< workers that share a layer (tensor parallel)
   data,         ///< workers that hold the same part of the model
@@ -60,24 +62,24 @@ std::string_view name(Group group);
 enum class Pass : std::uint8_t { forward = 0, input_gradient = 1, weight_gradient = 2 };
 inline constexpr std::size_t kPasses = 3;
 
-/// "forward", "input-gradient", "weight-gradient".
+/// Returns "forward", "input-gradient" or "weight-gradient".
 std::string_view name(Pass pass);
 
-/// One pass through one layer: compute, then a collective (Collective::none: no collective).
+/// One pass through one layer: computation, then a collective. If there is no collective, it is Collective::none.
 struct LayerPass {
   Nanos compute;
   Collective collective = Collective::none;
   Group group = Group::model;
-  Bytes size = 0;  ///< as in the file; see GatherSize for its meaning
+  Bytes size = 0;  ///< bytes as stated in the file; see GatherSize for their meaning
 };
 
 struct Layer {
   std::string name;
   std::array<LayerPass, kPasses> passes;
   Nanos update;  ///< time from the end of a collective of this layer until its result can be used
-  /// Under HYBRID_CUSTOMIZED the layer's own; otherwise the trace's.
+  /// Under HYBRID_CUSTOMIZED the parallelism of the layer. Under any other header that of the trace.
   Parallelism parallelism = Parallelism::unspecified;
-  std::uint32_t line = 0;  ///< in the file, from 1
+  std::uint32_t line = 0;  ///< line in the file, counted from 1
 
   [[nodiscard]] const LayerPass& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
@@ -86,22 +88,24 @@ struct Trace {
   std::string file;
   Parallelism parallelism = Parallelism::unspecified;
   std::vector<Layer> layers;  ///< in forward order; at least one
-  /// From the header; 0 if not stated.
-  std::uint32_t model_group = 0;      ///< workers of a tensor-parallel group
-  std::uint32_t expert_group = 0;     ///< workers of an expert-parallel group
-  std::uint32_t pipeline_stages = 0;  ///< pp
-  std::uint32_t all_workers = 0;      ///< all_gpus
-  /// HYBRID_DLRM: index of the last layer of the bottom MLP, after which the embeddings' all-to-all must be complete.
+  /// Values from the header; 0 if the header does not state them.
+  std::uint32_t model_group = 0;      ///< number of workers in a tensor-parallel group
+  std::uint32_t expert_group = 0;     ///< number of workers in an expert-parallel group
+  std::uint32_t pipeline_stages = 0;  ///< number of pipeline stages (pp)
+  std::uint32_t all_workers = 0;      ///< number of all workers (all_gpus)
+  /// HYBRID_DLRM: index of the last layer of the bottom MLP. The all-to-all of the embeddings must end before the next
+  /// layer.
   std::uint32_t last_bottom_layer = 0;
-  /// HYBRID_TRANSFORMER_FWD_IN_BCKWD: layers whose input is kept, and layers before whose backward pass the forward
-  /// pass is recomputed from the nearest checkpoint. Ascending indices.
+  /// HYBRID_TRANSFORMER_FWD_IN_BCKWD: `checkpoints` are the layers whose inputs are stored. Before the backward pass of
+  /// a layer in `recompute_before`, the forward pass is recomputed from the nearest checkpoint. Both are ascending
+  /// indices.
   std::vector<std::uint32_t> checkpoints;
   std::vector<std::uint32_t> recompute_before;
-  /// Warnings, each one line that begins with file and line.
+  /// Warnings of one line each, which begin with file and line.
   std::vector<std::string> warnings;
 };
 
-/// `file` is used in messages. Throws InputError: "FILE:LINE: COLUMN: cause; cure" in one line.
+/// Parses a trace. `file` is used in messages. Throws InputError "FILE:LINE: COLUMN: cause; cure" in one line.
 Trace parse_trace(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload

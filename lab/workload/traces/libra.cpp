@@ -62,7 +62,7 @@ class LibraReader {
     }
   }
 
-  /// The product over the listed dimensions; -1 counts as one rank.
+  /// Returns the product of the numbers in the list `key`, one number per dimension; -1 counts as one rank.
   std::uint32_t product(const char* key) const {
     const YAML::Node list = root_[key];
     if (!list) fail(1, fmt::format("there is no \"{}\"", key), "give a list with a number for each dimension");
@@ -122,7 +122,7 @@ bool is_libra(std::string_view beginning) {
 LibraFile parse_libra(std::string_view text, const std::string& name) { return LibraReader(text, name).read(); }
 
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload) {
-  constexpr std::size_t most = 1000;  // entries of the folder examined
+  constexpr std::size_t most = 1000;  // maximum number of folder entries to examine
   std::optional<std::string> found;
   std::error_code error;
   std::filesystem::directory_iterator entry(workload.has_parent_path() ? workload.parent_path() : ".", error);
@@ -138,7 +138,7 @@ std::optional<std::string> communicator_beside(const std::filesystem::path& work
           found = path.string();
       });
     } catch (const InputError&) {
-      continue;  // not a communicator file
+      continue;  // the file is not a communicator file
     }
   }
   return found;

@@ -1,15 +1,17 @@
-// LIBRA's YAML files next to a workload (Won et al., ISPASS 2024), which describe its network and communicators.
+// Reads the YAML files of LIBRA (Won et al., ISPASS 2024) next to a workload, which describe its network and its
+// communicators.
 //
-//   communicator    Forward: [ 16, -1, -1 ]       of each pass, how many ranks of each dimension of the network run a
-//                   InputGrad: [ 16, -1, -1 ]     collective together; -1: one of that dimension
-//                   WeightGrad: [ -1, 8, 32 ]
+//   communicator    Forward: [ 16, -1, -1 ]       for each pass, the number of ranks in each dimension of the network
+//                   InputGrad: [ 16, -1, -1 ]     that run a collective together; -1 stands for one rank of that
+//                   WeightGrad: [ -1, 8, 32 ]     dimension
 //   network         Topology: [ Ring, FullyConnected, Switch ]      dimensions, innermost first, and their ranks
 //                   NpusCount: [ 16, 8, 32 ]
 //
-// For a workload in 12 columns, the products of a communicator are the sizes of groups that share layers (Forward) and
-// that reduce gradients (WeightGrad). A network gives only the number of ranks: LIBRA searches for the rates of its
-// dimensions, so there is no topology. Costs ($ per GB/s) are not used. Of ASTRA-sim 2's network files (topology,
-// npus_count, bandwidth in GB/s, latency in ns), too, only the number of ranks is used.
+// For a workload in 12 columns, products of the numbers of a communicator are sizes of groups: of the groups that share
+// layers (Forward), and of those that reduce gradients (WeightGrad). From a network file only the number of ranks is
+// used. LIBRA searches for the rates of the dimensions, so the file defines no topology. Costs ($ per GB/s) are not
+// used. From network files of ASTRA-sim 2 (topology, npus_count, bandwidth in GB/s, latency in ns), only the number of
+// ranks is used as well.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +27,19 @@ namespace mltcp::workload {
 struct LibraFile {
   enum class Kind { communicator, network, costs };
   Kind kind = Kind::communicator;
-  std::uint32_t model = 0;  ///< communicator: ranks that share layers; 1: layers are not shared
-  std::uint32_t data = 0;   ///< communicator: ranks that reduce gradients together
-  std::uint32_t ranks = 0;  ///< network: of all dimensions
+  std::uint32_t model = 0;  ///< communicator: number of ranks that share layers; 1 if layers are not shared
+  std::uint32_t data = 0;   ///< communicator: number of ranks that reduce gradients together
+  std::uint32_t ranks = 0;  ///< network: number of ranks in all dimensions
 };
 
-/// Whether `beginning` is that of such a file.
+/// Returns whether a file that begins with `beginning` is a YAML file of LIBRA or ASTRA-sim.
 bool is_libra(std::string_view beginning);
-/// Throws InputError "NAME:LINE: cause; cure".
+/// Parses a file. `name` is used in messages. Throws InputError "NAME:LINE: cause; cure".
 LibraFile parse_libra(std::string_view text, const std::string& name);
-/// The first communicator file, by name, in the folder of `workload`.
+/// Returns the path of the first communicator file, by name, in the folder of `workload`. Returns an empty value if
+/// there is none.
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload);
-/// Reads an input, and sets the options that it describes.
+/// Reads a file and sets the options that it describes.
 void read_libra(TraceInput& input, TraceOptions& options);
 
 }  // namespace mltcp::workload

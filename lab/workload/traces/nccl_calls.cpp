@@ -11,8 +11,8 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMaxWaits = 8;           // per message, if there are several
-constexpr std::string_view kChild = "split ";  // prefix of identifiers made here
+constexpr std::size_t kMaxWaits = 8;           // if a message has more predecessors, one node waits for all of them
+constexpr std::string_view kChild = "split ";  // prefix of identifiers that this reader makes up
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
     communicators_.back().owner = owner;
   }
   Communicator& one = communicators_[found->second];
-  // A pointer may be reused after its communicator was destroyed.
+  // NCCL may reuse a pointer after the communicator was destroyed. A different number of ranks reveals that.
   if (one.ranks != 0 && ranks != 0 && one.ranks != ranks) {
     builder_.hold(sizeof(Communicator) + kPlace);
     found->second = index;
@@ -79,7 +79,7 @@ void NcclCalls::describe_child(std::uint32_t communicator, std::uint32_t parent,
   Communicator& from = communicators_[parent];
   if (!one.split) one.split = from.children++;
   if (split) one.split = split;
-  // The parent's identifier is unknown if its creation is not in the log.
+  // The parent's identifier is unknown if the creation of the parent is not in the log.
   if (from.id.empty() || !one.rank) return;
   if (!one.id.empty() && !one.id.starts_with(kChild)) return;
   const std::string place = fmt::format("{} {} {}", *one.split, color, from.id);
@@ -111,7 +111,7 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
 void NcclCalls::find_ranks() {
   world_ = 0;
   for (const Communicator& one : communicators_) world_ = std::max(world_, one.ranks);
-  // The rank in each owner's largest communicator.
+  // If the log does not state an owner's rank, uses its rank in its largest communicator.
   std::vector<std::uint32_t> largest(owners_.size(), 0);
   for (const Communicator& one : communicators_) {
     Owner& owner = owners_[one.owner];
@@ -145,7 +145,8 @@ void NcclCalls::find_ranks() {
 }
 
 void NcclCalls::find_groups() {
-  // By identifier and size, since a reused pointer may have another size. Each list is made once.
+  // Matches communicators by identifier and size, because a reused pointer may have another size. Each list of members
+  // is stored once.
   std::map<std::pair<std::string, std::uint32_t>, std::vector<Communicator*>> same;
   for (Communicator& one : communicators_) same[{one.id, one.ranks}].push_back(&one);
   for (const auto& [what, all] : same) {
@@ -197,13 +198,14 @@ void NcclCalls::finish(bool timed) {
 
 void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
   struct Stream {
-    std::vector<std::uint32_t> last;    ///< nodes of the open group, or the last node
-    std::vector<std::uint32_t> before;  ///< nodes for which the open group waits
+    std::vector<std::uint32_t> last;    ///< nodes of the current group of messages, or the last node
+    std::vector<std::uint32_t> before;  ///< nodes for which the current group waits
     std::uint32_t communicator = 0;
     std::uint64_t order = 0;
     bool group = false;
   };
-  // Several calls of a group may have one number; then their place among them counts, too.
+  // Numbers the collectives of a communicator. Several calls of a group may have the same number. Then their order
+  // distinguishes them.
   struct Numbers {
     bool usable = true;
     std::uint64_t order = 0;
@@ -217,8 +219,8 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
       return (number << bits | place) + 1;
     }
   };
-  std::map<std::uint32_t, Numbers> numbers;  // by communicator
-  // Messages are numbered, too, but differently on different ranks.
+  std::map<std::uint32_t, Numbers> numbers;  // by communicator: state of the numbering
+  // Messages have numbers as well, but different ones on different ranks. So numbers are not usable with messages.
   for (const Call& call : owner.calls)
     if (call.operation == Operation::send || call.operation == Operation::receive)
       numbers[call.communicator].usable = false;
@@ -238,7 +240,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     node.group = communicator.group;
     Uint128 bytes = call.bytes;
     const bool message = call.operation == Operation::send || call.operation == Operation::receive;
-    std::uint32_t other = kUnknownRank;  // the root or the other end; a rank of the job
+    std::uint32_t other = kUnknownRank;  // root or peer of the call, as a rank of the job
     if (call.root < communicator.members->size())
       other = (*communicator.members)[call.root];
     else if (communicator.members->empty() && communicator.ranks == world_ && call.root < world_)
@@ -284,7 +286,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
       if (communicator.ranks < 2) continue;
       node.kind = GraphNode::Kind::collective;
       if (numbered_) node.tag = numbers[call.communicator].next(call.operation, call.order);
-      // If the ranks of the group are unknown, the root is taken as its first rank.
+      // If the ranks of the group are unknown, the first rank is assumed to be the root.
       node.peer = other == kUnknownRank ? 0 : other;
     }
     if (timed && !call.start.is_never()) {
@@ -305,7 +307,8 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
         message && stream.group && stream.communicator == call.communicator && stream.order == call.order;
     if (!joins) {
       stream.before = std::exchange(stream.last, {});
-      // Not each of many messages waits for each of many others: one node waits for all of them.
+      // If many nodes precede a group of messages, one node waits for all of them, and each message waits for that
+      // node.
       if (message && stream.before.size() > kMaxWaits) {
         GraphNode joint;
         joint.name = builder_.name("group ends");

@@ -1,9 +1,10 @@
-// Turns the calls in logs of NCCL, which name communicators by pointers or identifiers, into nodes of ranks that run
-// collectives in groups. For the readers of NCCL's debug logs and of its Inspector.
+// Turns calls in logs of NCCL into nodes of ranks that run collectives in groups. The logs name communicators by
+// pointers or identifiers. Used by the readers of NCCL's debug logs and of its Inspector.
 //
-// An owner is a process with its GPU, which makes the calls. Its rank in the job is the one in the log, or else its
-// rank in the largest communicator, or else its place among all owners of the log. An owner's calls on one stream run
-// one after the other; sends and receives of a group run at once.
+// An owner is a process with its GPU, which makes the calls. The owner's rank in the job is the rank in the log. If the
+// log does not state it, it is the rank in the owner's largest communicator. If some ranks remain unknown or two are
+// equal, all owners are numbered by their position among the owners of the log. An owner's calls on one stream run one
+// after the other; sends and receives of a group run at once.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@
 namespace mltcp::workload {
 
 struct NcclCall {
-  std::string_view name;    ///< "AllReduce"
-  Bytes bytes = 0;          ///< of one rank: count * size of the type, as passed to NCCL
-  std::uint32_t root = 0;   ///< rank in the communicator; Send and Recv: the other rank
-  std::uint64_t order = 0;  ///< adjacent sends and receives of equal order run at once
+  std::string_view name;    ///< name of the operation, e.g. "AllReduce"
+  Bytes bytes = 0;          ///< bytes of one rank: count * size of the type, as passed to NCCL
+  std::uint32_t root = 0;   ///< rank of the root in the communicator; rank of the peer for Send and Recv
+  std::uint64_t order = 0;  ///< adjacent sends and receives with equal order run at once
   std::string_view stream;  ///< calls on one stream run one after the other
   Nanos start = Nanos::never();
   Nanos length;
@@ -32,31 +33,32 @@ class NcclCalls {
  public:
   explicit NcclCalls(GraphBuilder& builder) : builder_(builder) {}
 
-  /// The owner of that name. Owners of unknown rank are ordered by `order`.
+  /// Returns the owner with this name. Adds the owner if it is new. Owners of unknown rank are sorted by `order`.
   std::uint32_t owner(std::string_view name, std::uint64_t order);
-  /// The communicator that the owner calls `name`. Details may be added later.
+  /// Returns the communicator that the owner calls `name`. `ranks` is its size; 0 if unknown. Details may be added
+  /// later.
   std::uint32_t communicator(std::uint32_t owner, std::string_view name, std::uint32_t ranks);
-  /// Sets its identifier, which is the same on all ranks, and the owner's rank in it. An empty identifier changes
-  /// nothing.
+  /// Sets the owner's rank in a communicator, and the identifier, which is the same on all ranks. An empty `id` leaves
+  /// the identifier as it is.
   void describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank);
-  /// Describes a communicator made by ncclCommSplit. `split` is the number of the split of `parent`; if it is unknown,
+  /// Describes a communicator made by ncclCommSplit. `split` is the number of the split of `parent`. If it is unknown,
   /// the owner's splits are counted. Ranks with the same `color` are in one communicator.
   void describe_child(std::uint32_t communicator, std::uint32_t parent, std::optional<std::uint64_t> split,
                       std::string_view color);
-  /// From now on the owner uses that name for another communicator.
+  /// Forgets the communicator that the owner calls `name`, because the owner may use the name for another one.
   void forget(std::uint32_t owner, std::string_view name);
-  /// The rank of an owner in the job.
+  /// Sets the rank of an owner in the job.
   void set_rank(std::uint32_t owner, std::uint32_t rank);
 
-  /// Whether NCCL has an operation of that name.
+  /// Returns whether NCCL has an operation with this name.
   static bool known(std::string_view name);
   void call(std::uint32_t communicator, const NcclCall& call);
 
   [[nodiscard]] std::size_t calls() const { return calls_; }
-  /// Calls of a communicator are numbered alike on all ranks by NcclCall::order, so collectives are paired by it. Not
-  /// on communicators that also carry messages.
+  /// Pairs collectives of different ranks by NcclCall::order, because all ranks number the calls of a communicator
+  /// alike. Has no effect on communicators that also carry messages.
   void number_collectives() { numbered_ = true; }
-  /// Makes the nodes. `timed`: the time between calls is computation.
+  /// Adds the nodes to the graph. If `timed` is true, the time between calls becomes computation.
   void finish(bool timed);
   [[nodiscard]] std::uint32_t world() const { return world_; }
 
@@ -66,7 +68,7 @@ class NcclCalls {
     all_gather,
     reduce_scatter,
     all_to_all,
-    exchange,  ///< gather or scatter
+    exchange,  ///< a gather or a scatter
     broadcast,
     reduce,
     send,
@@ -97,10 +99,10 @@ class NcclCalls {
     std::uint32_t ranks = 0;
     std::string id;
     std::optional<std::uint32_t> rank;
-    std::optional<std::uint64_t> split;  ///< of its parent
+    std::optional<std::uint64_t> split;  ///< number of the split of the parent that made this communicator
     std::uint64_t children = 0;
     std::uint32_t group = 0;
-    /// The job's ranks, by rank in the communicator; empty if not all are known.
+    /// The job's ranks, by rank in the communicator. Empty if not all of them are known.
     std::shared_ptr<const std::vector<std::uint32_t>> members;
   };
 
@@ -119,8 +121,8 @@ class NcclCalls {
   std::size_t unknown_ = 0;  ///< calls of an unsupported kind
   std::string first_unknown_;
   std::size_t exchanges_ = 0;
-  std::size_t reduces_ = 0;   ///< taken for broadcasts
-  std::size_t peerless_ = 0;  ///< messages to an unknown rank
+  std::size_t reduces_ = 0;   ///< reductions that are treated as broadcasts
+  std::size_t peerless_ = 0;  ///< messages whose peer is unknown
   bool numbered_ = false;
 };
 

@@ -1,8 +1,9 @@
-// Reader of files of NCCL's Inspector (a profiler plug-in that comes with NCCL): a sequence of JSON objects, one file
-// per process. Read are "coll_perf" or "p2p_perf" (operation, size, sequence number and duration) and "header"
-// (communicator, its size, and the rank in it), which from format 4.3 on is written once before many objects (in
-// "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 there are starts, too, and the time between operations becomes
-// computation. Operations that the Inspector left out or overwrote are counted by the gaps in their numbers.
+// Reader of files of NCCL's Inspector, a profiler plug-in that comes with NCCL. A file is a sequence of JSON objects
+// from one process. The reader uses "coll_perf" or "p2p_perf" (operation, size, sequence number and duration) and
+// "header" (communicator, its size, and the rank in it). From format 4.3 on, the header is written once before many
+// objects (in "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 the file also states when operations start, and the
+// time between operations becomes computation. Gaps in the sequence numbers show how many operations the Inspector left
+// out or overwrote.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,13 +22,13 @@ using Json = nlohmann::json;
 
 constexpr std::uint32_t kMaxRanks = 10'000'000;
 constexpr std::int64_t kLatestMicros = kLatestStart.count / 1000;
-constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // duration of an operation
+constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // maximum duration of an operation
 constexpr JsonLimits kLimits{16, 20'000};
 constexpr std::size_t kMaxObject = std::size_t{1} << 20;
 constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to its end";
 
-/// Replaces "inf" and "nan", which are not JSON, by numbers. C's printf writes them for the bandwidth of operations of
-/// duration 0.
+/// Replaces "inf" and "nan", which are not JSON, by 0.0. C's printf writes them as the bandwidth of operations whose
+/// duration is 0.
 std::string without_infinities(std::string text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -62,7 +63,7 @@ class NcclInspectorReader {
       call.bytes = one.bytes;
       call.root = one.peer;
       call.order = one.number;
-      // Communicators run in parallel; one stream is assumed for each communicator of a process.
+      // Communicators run in parallel, so each communicator of a process has its own stream.
       const std::string stream = std::to_string(one.communicator);
       call.stream = stream;
       call.start = timed ? one.start : Nanos::never();
@@ -95,7 +96,7 @@ class NcclInspectorReader {
     builder_.fail(fmt::format("object {} (byte {}): {}", objects_, begin_, cause), kCure);
   }
 
-  /// Finds the ends of objects, and reads each object.
+  /// Splits the input into objects and reads each object.
   void split() {
     std::array<char, std::size_t{1} << 16> buffer;
     std::string object;
@@ -156,7 +157,7 @@ class NcclInspectorReader {
     std::string id;
     if (const auto told = header.find("id"); told != header.end())
       id = told->is_string() ? told->get<std::string>() : told->dump();
-    // Usually a process has one GPU, and each file is of one process.
+    // A file is from one process, which usually has one GPU.
     std::string owner = "process";
     if (const auto metadata = object.find("metadata"); metadata != object.end() && metadata->is_object()) {
       if (const auto host = metadata->find("hostname"); host != metadata->end())
@@ -168,7 +169,7 @@ class NcclInspectorReader {
     calls_.describe(*communicator_, id, *rank);
   }
 
-  /// A process with several ranks of a communicator has as many GPUs.
+  /// Returns the owner of a rank. A process with several ranks in one communicator has several GPUs, one per rank.
   std::uint32_t owner_of(const std::string& process, const std::string& id, std::uint32_t rank) {
     const auto [found, is_new] = rank_of_.try_emplace({process, id}, rank);
     if (is_new) builder_.hold(sizeof(*found) + kPlace + process.size() + id.size());
@@ -201,7 +202,7 @@ class NcclInspectorReader {
     found_.push_back(std::move(one));
   }
 
-  /// Takes the start of its kernels; earlier work of the host is not of the network.
+  /// Sets the start of the operation to that of its first kernel. Earlier work of the host does not use the network.
   void take_times(const Json& times, const std::string& prefix, Found& one) const {
     auto start = whole<std::int64_t>(times, prefix + "_start_ts", 0, kLatestMicros);
     std::optional<std::int64_t> kernel;
@@ -225,8 +226,8 @@ class NcclInspectorReader {
     return number;
   }
 
-  /// Whether most operations have a start. Then those without, or with one far from all others, begin when the one
-  /// before on their communicator ends.
+  /// Returns whether most operations have a start. If so, gives a start to operations that have none, or whose start is
+  /// far from all others: they begin when the previous operation on their communicator ends.
   bool find_times() {
     std::vector<Nanos> starts;
     for (const Found& one : found_)
@@ -243,7 +244,7 @@ class NcclInspectorReader {
     builder_.warn(fmt::format("{} no start, or one far from all others: placed by number",
                               without == 1 ? "1 operation has" : fmt::format("{} operations have", without)));
     sort_by_number();
-    std::map<std::uint32_t, Nanos> ends;  // by communicator
+    std::map<std::uint32_t, Nanos> ends;  // latest end, by communicator
     for (const Found& one : found_)
       if (is_time(one)) ends.try_emplace(one.communicator, one.start);
     for (Found& one : found_) {
@@ -254,7 +255,7 @@ class NcclInspectorReader {
     return true;
   }
 
-  /// Sorts within each communicator; the order of communicators in the file does not change.
+  /// Sorts the operations of each communicator by number. The order of communicators in the file does not change.
   void sort_by_number() {
     std::map<std::pair<std::uint32_t, bool>, std::vector<std::size_t>> places;
     for (std::size_t i = 0; i < found_.size(); ++i) places[{found_[i].communicator, found_[i].message}].push_back(i);

@@ -1,14 +1,15 @@
-// Reader of NCCL's logs with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL (better INIT,COLL): calls of collectives with
-// their sizes, in order; several ranks in one file, or one file per rank (NCCL_DEBUG_FILE=nccl.%h.%p).
+// Reader of NCCL's logs with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL (better INIT,COLL). They list calls of
+// collectives with their sizes, in order. One file has several ranks, or each rank has its own file
+// (NCCL_DEBUG_FILE=nccl.%h.%p).
 //
 //   host:PID:TID [GPU] NCCL INFO ncclCommInitRank comm 0x55d0 rank 3 nranks 8 cudaDev 3 ... commId 0x7a41
 //                                - Init COMPLETE                                      (one line)
 //   host:PID:TID [GPU] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f00 recvbuff 0x7f00 count 7382228 datatype 7 op 0
 //                                root 0 comm 0x55d0 [nranks=8] stream 0x55e0          (one line)
 //
-// Text of a launcher or a clock before the host is skipped. Newer versions add "task N globalrank N"; older ones have
-// no commId. There are no times: nodes have no length, and there is no computation between them. Adjacent sends and
-// receives with the same opCount form a group and run at once.
+// The reader skips text of a launcher or a clock before the host. Newer versions add "task N globalrank N"; older
+// versions have no commId. The logs have no times, so nodes have no length, and there is no computation between them.
+// Adjacent sends and receives with the same opCount form a group and run at once.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +28,7 @@ namespace {
 constexpr std::string_view kMark = " NCCL INFO ";
 constexpr std::uint32_t kMaxRanks = 10'000'000;
 
-/// Bytes of an element by ncclDataType_t.
+/// Bytes per element, by the value of ncclDataType_t.
 constexpr std::array<Bytes, 12> kElementTypes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
@@ -37,7 +38,7 @@ std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
   return value;
 }
 
-/// The word after the word `key`; empty if there is none.
+/// Returns the word after the word `key`. Returns an empty text if there is none.
 std::string_view after(std::string_view line, std::string_view key) {
   for (std::size_t at = 0; (at = line.find(key, at)) != std::string_view::npos; at += key.size()) {
     if (at > 0 && line[at - 1] != ' ') continue;
@@ -52,7 +53,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
   return number(after(line, key));
 }
 
-/// `text` without a colon and digits at its end; empty if it does not end so.
+/// Returns `text` without a colon and digits at its end. Returns an empty value if `text` does not end like this.
 std::optional<std::string_view> without_number(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || !number(text.substr(colon + 1))) return std::nullopt;
@@ -73,7 +74,7 @@ class NcclLogReader {
       const bool is_init =
           !is_call && said.find("comm 0x") != std::string_view::npos && said.find(" rank ") != std::string_view::npos;
       if (!is_call && !is_init) continue;
-      // The owners of the parts of a torn line are unknown.
+      // A torn line has parts of two lines, whose owners are unknown.
       const bool is_torn = said.find(kMark) != std::string_view::npos;
       const auto owner = is_torn ? std::nullopt : owner_of(line.substr(0, mark));
       if (owner && (is_call ? take_call(*owner, said) : take_communicator(*owner, said))) continue;
@@ -114,19 +115,19 @@ class NcclLogReader {
         fmt::format("{}: it has no times: nothing is computed between collectives", part.graph.sources.front()));
   }
 
-  /// The owner in "... host:PID:TID [GPU]".
+  /// Returns the owner in a prefix such as "host:PID:TID [GPU]". Returns an empty value if there is none.
   std::optional<std::uint32_t> owner_of(std::string_view prefix) {
     if (!prefix.ends_with(']')) return std::nullopt;
     const std::size_t bracket = prefix.rfind('[');
     if (bracket == std::string_view::npos || bracket < 2) return std::nullopt;
     const std::string_view gpu_text = prefix.substr(bracket + 1, prefix.size() - bracket - 2);
-    const auto gpu = gpu_text == "-1" ? 0 : number(gpu_text);  // before the process has chosen one
+    const auto gpu = gpu_text == "-1" ? 0 : number(gpu_text);  // -1: the process has not chosen a GPU yet
     std::string_view who = trimmed(prefix.substr(0, bracket));
-    who = who.substr(who.rfind(' ') + 1);  // of "12: host:1:2"
+    who = who.substr(who.rfind(' ') + 1);  // removes a prefix, as in "12: host:1:2"
     const auto process = without_number(who);
     auto host = process ? without_number(*process) : std::nullopt;
     if (!gpu || *gpu > 0xFFFF || !host) return std::nullopt;
-    host = host->substr(host->rfind(':') + 1);  // of "[1,0]<stdout>:host"
+    host = host->substr(host->rfind(':') + 1);  // removes a prefix, as in "[1,0]<stdout>:host"
     key_.assign(*host).append(process->substr(process->rfind(':'))).append(" ").append(gpu_text);
     if (const auto found = owners_.find(key_); found != owners_.end()) return found->second;
     const std::string name(*host);
@@ -137,8 +138,9 @@ class NcclLogReader {
     return owner;
   }
 
-  /// "ncclCommInitRank comm 0x1 rank 0 nranks 2 ... commId 0x7 - Init COMPLETE", also of ncclCommSplit, which names a
-  /// parent, a color and, from 2.25 on, how often the parent was split; and "... - Destroy COMPLETE".
+  /// Reads a line about a communicator: "ncclCommInitRank comm 0x1 rank 0 nranks 2 ... commId 0x7 - Init COMPLETE", or
+  /// "... - Destroy COMPLETE". A line of ncclCommSplit also names a parent, a color and, from NCCL 2.25 on, how often
+  /// the parent was split. Returns false if the line is damaged.
   bool take_communicator(std::uint32_t owner, std::string_view said) {
     const std::string_view comm = after(said, "comm");
     const auto rank = number_after(said, "rank");
@@ -162,7 +164,7 @@ class NcclLogReader {
   bool take_call(std::uint32_t owner, std::string_view said) {
     NcclCall call;
     call.name = said.substr(0, said.find(": opCount "));
-    call.name = call.name.substr(call.name.rfind(' ') + 1);  // of "[2] AllReduce"
+    call.name = call.name.substr(call.name.rfind(' ') + 1);  // removes a prefix, as in "[2] AllReduce"
     const auto order = number(after(said, "opCount"), 16);
     const auto count = number_after(said, "count");
     const auto type = number_after(said, "datatype");

@@ -1,18 +1,18 @@
 // Reader of SQLite exports of Nsight Systems (nsys export --type sqlite): kernels of a GPU, the calls that launched
 // them, and NVTX ranges of the program and of NCCL. The graph is made as for PyTorch's profiler (kineto_graph.h).
-// Tables and columns are those of NVIDIA's "SQLite Schema Reference"; those missing in a version are left out.
+// Tables and columns are those of NVIDIA's "SQLite Schema Reference"; missing tables and columns are ignored.
 //
-//   steps           NVTX ranges named "iteration 12", "step 3" and so on: of the sets of names that differ only in
-//                   digits, the one that covers most time
-//   communication   kernels of NCCL. NVTX has ranges of the calls: a thread's calls since the kernels before belong to
-//                   the kernels that it launches next, by kind and in order
+//   steps           NVTX ranges named "iteration 12", "step 3" and so on. Among sets of names that differ only in
+//                   digits, the set that covers most time is used
+//   communication   kernels of NCCL. NVTX has ranges of the calls. The calls of a thread since the previous kernels
+//                   belong to the kernels that the thread launches next. They are matched by kind and in order
 //   sizes, groups   the payload of the call's range: "Message size [bytes]", "NCCL communicator ID", "Peer rank", as
-//                   JSON (jsonText) or as bytes (binaryData) with their schema. A communicator's ranks, and the rank
-//                   of the process, are in the payload of ncclCommInitRank
-//   one rank        of several processes or GPUs, the first with most kernels of NCCL
+//                   JSON (jsonText) or as bytes (binaryData) with their schema. The ranks of a communicator, and the
+//                   rank of the process, are in the payload of ncclCommInitRank
+//   one rank        of several processes or GPUs, the first with most kernels of NCCL is used
 //
-// A file is untrusted: it is opened from memory, read-only; views, triggers, virtual tables, computed columns,
-// functions and everything but reading tables are refused, and work is bounded by its size.
+// A file is untrusted. It is opened from memory and read-only. Everything but reading tables is refused, including
+// views, triggers, virtual tables, computed columns and functions. The size of the file bounds the work.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
@@ -41,13 +41,13 @@ namespace {
 
 using Kind = KinetoDetails::Kind;
 
-constexpr std::int64_t kMaxTime = 100'000'000'000'000'000;  // ns: three years
+constexpr std::int64_t kMaxTime = 100'000'000'000'000'000;  // nanoseconds; three years
 constexpr std::int64_t kHighestRank = 10'000'000;
-constexpr std::int64_t kProcessOf = ~std::int64_t{0xFFFFFF};  // the process's part of a thread's number
-constexpr std::size_t kMaxText = 4096;                        // NCCL's are below 1 KiB; each is read several times
-constexpr std::size_t kMaxBeside = 256;                       // messages per kernel, to bound streams
+constexpr std::int64_t kProcessOf = ~std::int64_t{0xFFFFFF};  // bits of a thread's number that identify its process
+constexpr std::size_t kMaxText = 4096;   // texts of NCCL are below 1 KiB; each text is read several times
+constexpr std::size_t kMaxBeside = 256;  // maximum number of streams for the messages of one kernel
 
-/// The payload of a range of NCCL; each value may be missing.
+/// The payload of a range of NCCL. Each value may be missing.
 struct Payload {
   std::optional<std::int64_t> communicator;
   std::optional<std::int64_t> bytes;
@@ -64,7 +64,7 @@ struct Payload {
   }
 };
 
-/// Kinds by which calls and kernels are matched. Kernels of sends and receives also run collectives made of messages.
+/// Kinds by which calls are matched with kernels. Kernels of sends and receives also run collectives made of messages.
 enum class Sort : std::uint8_t { other, all_reduce, all_gather, reduce_scatter, broadcast, reduce, messages };
 
 Sort sort_of(std::string_view name) {
@@ -83,7 +83,7 @@ struct Call {
   std::int64_t start = 0;
   std::int64_t thread = 0;
   Sort sort = Sort::other;
-  std::uint32_t name = 0;  ///< in names_
+  std::uint32_t name = 0;  ///< index in KinetoEvents::names
   Payload payload;
 };
 
@@ -105,7 +105,8 @@ struct Range {
   std::string name;
 };
 
-/// "iteration #" for "Iteration 12"; empty if the name is that of no iteration.
+/// Returns a name in lower case with its digits replaced: "iteration #" for "Iteration 12". Returns an empty text if it
+/// is not the name of an iteration.
 std::string stem_of(std::string_view name) {
   constexpr std::size_t most = 100;
   std::string stem;
@@ -214,9 +215,10 @@ class NsightReader {
     return name.starts_with("nccl") && name.find("Kernel") != std::string_view::npos;
   }
 
-  /// Chooses one process with its GPU: the first with most kernels that communicate.
+  /// Chooses the process and GPU with most kernels that communicate. If several have equally many, chooses the first.
   void choose() {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> all;  // by GPU and process
+    // Number of kernels that communicate, by GPU and process.
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> all;
     for (const Kernel& kernel : kernels_) {
       const auto [at, added] = all.try_emplace({kernel.device, kernel.process});
       if (added) builder_.hold(sizeof(*at) + kPlace);
@@ -280,7 +282,8 @@ class NsightReader {
                      if (name.empty()) name = text_of(row.whole(4));
                      if (name.empty() || !row.whole(1)) return;
                      const std::int64_t id = row.whole(2).value_or(0);
-                     // PyTorch has ranges like nccl:all_reduce around calls.
+                     // NCCL's ranges have names like ncclAllReduce. PyTorch has ranges like nccl:all_reduce around
+                     // calls.
                      const bool calls = name.starts_with("nccl") && name.size() > 4 && name[4] >= 'A' && name[4] <= 'Z';
                      if (!calls && stem_of(name).empty()) return;
                      if (!is_own(id) || !plausible(row.whole(0), row.whole(1))) return;
@@ -342,7 +345,7 @@ class NsightReader {
       std::ranges::stable_sort(entries, {}, &Entry::index);
       std::size_t end = 0;
       for (const Entry& entry : entries) {
-        // The types of NVTX: 5, 6, 15 and 16 are of four bytes, 7 to 10, 17, 18 and 22 of eight.
+        // In NVTX, the types 5, 6, 15 and 16 have four bytes. The types 7 to 10, 17, 18 and 22 have eight bytes.
         constexpr std::uint64_t four = 1U << 5U | 1U << 6U | 1U << 15U | 1U << 16U;
         constexpr std::uint64_t eight = 0xFU << 7U | 1U << 17U | 1U << 18U | 1U << 22U;
         const std::uint64_t bit = entry.type >= 0 && entry.type < 64 ? std::uint64_t{1} << entry.type : 0;
@@ -368,7 +371,7 @@ class NsightReader {
       if (!document.HasParseError() && document.IsObject())
         for (const auto& [key, value] : document.GetObject()) {
           std::int64_t number = 0;
-          // Numbers of communicators use all 64 bits.
+          // Identifiers of communicators use all 64 bits.
           if (value.IsUint64())
             payload.set(json::text(&key), static_cast<std::int64_t>(value.GetUint64()));
           else if (json::whole(&value, number))
@@ -376,7 +379,7 @@ class NsightReader {
         }
       return payload;
     }
-    // A head of 32 bytes: domain, schema and lengths.
+    // A binary payload begins with a head of 32 bytes: domain, schema and lengths.
     const std::string_view bytes = row.text(7);
     constexpr std::size_t head = 32;
     const auto little = [&](std::size_t at, std::size_t size) {
@@ -419,13 +422,13 @@ class NsightReader {
     }
   }
 
-  /// Details of a call from NVTX, or of a kernel without a call.
+  /// Returns the details of a call that NVTX recorded.
   KinetoDetails details_of(const Call& call) {
     KinetoDetails details;
     const std::string& name = events_.names[call.name];
     const Payload& payload = call.payload;
-    // If the communicator was made before the recording, or the call does not name it, it counts as having the job's
-    // ranks.
+    // If the call names no communicator, or if the recording contains no creation of a communicator, assumes that all
+    // ranks of the job take part.
     const auto known = payload.communicator ? ranks_of_.find(*payload.communicator) : ranks_of_.end();
     const std::uint32_t ranks = known != ranks_of_.end()                       ? known->second
                                 : payload.communicator && ranks_of_.size() > 0 ? 0
@@ -438,7 +441,7 @@ class NsightReader {
     if (name == "Send" || name == "Recv") {
       details.kind = name == "Send" ? Kind::send : Kind::receive;
       (name == "Send" ? details.in : details.out) = bytes;
-      // A rank in a smaller group is no rank of the job.
+      // In a smaller group, the peer's number is not a rank of the job.
       if (payload.peer && *payload.peer >= 0 && *payload.peer < kHighestRank && ranks == events_.workers)
         details.peer = *payload.peer;
       return details;
@@ -447,7 +450,7 @@ class NsightReader {
     if (what.instead != nullptr) ++taken_as_[{name, what.instead}];
     details.kind = Kind::collective;
     details.collective = what.collective;
-    // If ranks have parts, the size passed to NCCL is that of one part.
+    // If each rank has a part of the data, the size passed to NCCL is that of one part.
     const bool of_all = what.collective == Collective::all_gather || what.collective == Collective::reduce_scatter ||
                         what.collective == Collective::all_to_all;
     if (ranks == 0) ++rankless_;
@@ -482,7 +485,7 @@ class NsightReader {
       KinetoEvents::Step step;
       step.start = Nanos(range->start);
       step.length = Nanos(range->end - range->start);
-      // Equal names would merge all steps into one.
+      // Steps with equal names get a number, because join() would merge them into one step.
       step.name = best->size() > 1 && best->front()->name == best->back()->name
                       ? fmt::format("{} {}", range->name, events_.steps.size())
                       : range->name;
@@ -531,7 +534,8 @@ class NsightReader {
     for (auto& [number, both] : threads) match_thread(both.first, both.second);
   }
 
-  /// Matches the calls since the kernels before with the kernels launched next.
+  /// Matches a thread's calls with its kernels. The calls since the previous kernels belong to the kernels launched
+  /// next.
   void match_thread(std::vector<std::size_t>& calls, std::vector<Launched>& launches) {
     std::ranges::stable_sort(calls, [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
     std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -550,11 +554,12 @@ class NsightReader {
   }
 
   void match_batch(std::span<const std::size_t> calls, std::span<const Launched> launches) {
-    std::map<Sort, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> all;  // calls and kernels
+    // Calls and kernels of each sort.
+    std::map<Sort, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> all;
     for (const Launched& launched : launches) all[launched.sort].second.push_back(launched.kernel);
     for (const std::size_t call : calls) {
       Sort sort = calls_[call].sort;
-      // Some kernels run any operation.
+      // Kernels of sort `other` may run any operation.
       if (!all.contains(sort) && all.contains(Sort::other)) sort = Sort::other;
       const auto found = all.find(sort);
       if (found == all.end() || found->second.second.empty())
@@ -574,7 +579,8 @@ class NsightReader {
     }
   }
 
-  /// `place`: of the call among those of the kernel. Messages of one kernel run in parallel, as on separate streams.
+  /// Adds a communication. `place` is the index of the call among the calls of the kernel. Messages of one kernel run
+  /// in parallel, so each has its own stream.
   void add(const Kernel& kernel, const Call* call, std::size_t place) {
     builder_.hold(sizeof(KinetoEvents::Communication));
     KinetoEvents::Communication one;
@@ -596,7 +602,7 @@ class NsightReader {
     events_.communications.push_back(one);
   }
 
-  /// Calls before the recording have lower numbers.
+  /// Sets when the kernel was launched. Calls before the recording have lower correlations than the recorded ones.
   void set_launch(KinetoEvents::Kernel& one) const {
     using Known = KinetoEvents::Kernel::Call;
     if (const auto* const launch = events_.launch(one.correlation)) {
@@ -643,15 +649,16 @@ class NsightReader {
   std::function<void(std::size_t)> hold_;
   Database database_;
   KinetoEvents events_;
-  std::map<std::int64_t, std::string> texts_;  ///< only those in use
+  std::map<std::int64_t, std::string> texts_;  ///< only texts that are in use
   std::vector<Kernel> kernels_;
   std::vector<std::int64_t> launched_;  ///< correlations of kernels, ascending
-  std::vector<Range> ranges_;           ///< possible iterations
+  std::vector<Range> ranges_;           ///< ranges that may be iterations
   std::vector<Call> calls_;             ///< calls of NCCL
   std::int64_t device_ = 0;
   std::int64_t process_ = 0;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Field>> schemas_;  ///< by domain and schema
-  std::map<std::int64_t, std::uint32_t> ranks_of_;                               ///< by communicator
+  /// Fields of a payload, by domain and schema.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Field>> schemas_;
+  std::map<std::int64_t, std::uint32_t> ranks_of_;  ///< number of ranks, by communicator
   std::map<std::int64_t, std::int32_t> group_of_;
   std::map<std::int64_t, std::uint32_t> threads_;
   std::map<std::pair<std::int64_t, std::size_t>, std::uint32_t> streams_;

@@ -3,13 +3,14 @@
 //   {"comms": "all_reduce", "in_msg_size": 1000, "out_msg_size": 1000, "dtype": "float", "pg_id": 0, "world_size": 8,
 //    "global_ranks": [...], "root": 0, "req": 5, "startTime_ns": 1000, "markers": ["## step 3 ##"]}
 //
-//   sizes     elements of `dtype`
-//   groups    "init" entries and `global_ranks` by `pg_id`; else `world_size` ranks
+//   sizes     numbers of elements of type `dtype`
+//   groups    "init" entries and `global_ranks`, by `pg_id`; without these, any `world_size` ranks
 //   waiting   "wait" entries: later entries wait for the entry with the same `req`
-//   steps     a new step at each change of a marker with the word step or iteration in it
-//   times     the rank computes between the `startTime_ns` of adjacent entries; after a wait, it waits
-//   compute   entries with "compute" instead of "comms" have no times: left out
-//   rank      by the file's name: rank3.json
+//   steps     a step begins when a marker with the word step or iteration changes
+//   times     the rank computes between the `startTime_ns` of adjacent entries. The time after a "wait" entry counts as
+//             computation as well, because the time of waiting is not recorded
+//   compute   entries with "compute" instead of "comms" have no times and are left out
+//   rank      from the file's name: rank3.json
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kRecordAgain = "record it again";
-constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;  // ns: eleven days
+constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;  // nanoseconds; eleven days
 
 class ParamReader {
  public:
@@ -71,7 +72,8 @@ class ParamReader {
   [[noreturn]] void fail(std::string_view cause) const {
     builder_.fail(fmt::format("{}: {}", elements_.place(), cause), kRecordAgain);
   }
-  /// A number of an entry, up to `most`; empty if it is missing or null.
+  /// Returns a number of an entry. Returns an empty value if it is missing, null or not whole. Throws InputError if it
+  /// exceeds `most`.
   std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key, std::int64_t most) const {
     const rapidjson::Value* value = json::member(entry, key);
     if (value == nullptr || value->IsNull()) return std::nullopt;
@@ -104,7 +106,7 @@ class ParamReader {
     GraphNode node;
     node.name = builder_.name(name);
     node.lane = builder_.lane("communication");
-    node.start = Nanos::never();  // its end is unknown
+    node.start = Nanos::never();  // the end of the operation is unknown, so its time is not used
     const bool send = name == "send" || name == "isend";
     if (send || name == "recv" || name == "irecv") {
       const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMaxRank);
@@ -163,7 +165,7 @@ class ParamReader {
         ranks.push_back(rank.GetUint());
       }
     const std::string name = id ? std::to_string(*id) : "";
-    // The first group has all ranks.
+    // Process group 0 contains all ranks.
     if (id.value_or(0) == 0 && size && *size > 0) world_ = std::max(world_, static_cast<std::uint32_t>(*size));
     if (!ranks.empty()) {
       group_ = builder_.group(std::move(ranks));
@@ -232,7 +234,7 @@ class ParamReader {
   std::size_t computations_ = 0;
   std::size_t untyped_ = 0;
   std::size_t untold_ = 0;    ///< communications without a size
-  std::size_t empty_ = 0;     ///< those of 0 bytes
+  std::size_t empty_ = 0;     ///< communications of 0 bytes
   std::size_t timeless_ = 0;  ///< entries without a valid time
   Nanos behind_waits_;        ///< total time between the beginning of a wait and the next entry
   bool after_wait_ = false;

@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr std::size_t kCounted = std::size_t{64} << 10;
 constexpr std::size_t kMaxDepth = 16;
-constexpr std::uint64_t kMaxOfOne = 2'000'000;  // values per element
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // maximum number of values per element
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
-// Values at fixed indices: None, False, True, and from kSmall on the numbers of one byte.
+// Indices of predefined values: None, False, True, and from kSmall on the numbers 0 to 255.
 constexpr std::uint32_t kNone = 0;
 constexpr std::uint32_t kFalse = 1;
 constexpr std::uint32_t kTrue = 2;
@@ -70,7 +70,8 @@ constexpr std::string_view kRefused = "Rbcio\x81\x82\x83\x84\x92\x93PQ";
 
 bool is_pickle(std::string_view beginning) {
   constexpr char max_protocol = 5;
-  constexpr std::string_view first = "}](c\x95";  // not among the tags in our Protocol Buffers
+  // None of these is a tag in the Protocol Buffers that this project reads.
+  constexpr std::string_view first = "}](c\x95";
   return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= max_protocol &&
          first.find(beginning[2]) != std::string_view::npos;
 }
@@ -108,7 +109,7 @@ std::uint64_t Pickle::number(std::size_t bytes) {
   return value;
 }
 
-/// Two's complement, of any length.
+/// Reads a number of `bytes` bytes in two's complement. Throws InputError if there are more than 8 bytes.
 std::uint64_t Pickle::long_number(std::size_t bytes) {
   if (bytes > 8) fail("a number is out of range");
   const std::uint64_t value = number(bytes);
@@ -196,7 +197,7 @@ void Pickle::collect(std::size_t size) {
 }
 
 void Pickle::remember(std::uint64_t place) {
-  // A valid pickle has no more numbered values than bytes before.
+  // A valid pickle has at most as many numbered values as preceding bytes.
   if (place > before_ + at_) fail("a number of a value is out of range");
   require(1);
   if (place >= memo_.size()) {
@@ -349,7 +350,8 @@ std::string_view Pickle::text_of(Index value) const {
 
 rapidjson::Value Pickle::json(Index index, std::string_view unread, std::size_t depth) {
   const Value& value = values_[index];
-  // Values that occur once are no more than bytes. Texts are stored once but may be used often.
+  // Limits expansion. If each value is used once, there are at most as many values as bytes. A text is stored once but
+  // may be used often, so its length counts as well.
   shown_ += value.kind == Kind::text ? 1 + value.size / 4 : 1;
   if (shown_ > 4 * (before_ + at_) || ++shown_of_one_ > kMaxOfOne)
     fail("it unfolds to more than the file holds", "give one as the recorder writes it");
@@ -416,7 +418,7 @@ void Pickle::read(std::string_view key, std::string_view unread,
   each_item(values_[list], [&](Index item) {
     ++element_;
     if (values_[item].kind != Kind::dict) fail(fmt::format("{} is not a dict", place()));
-    // Later values have higher numbers.
+    // New values get ascending indices, so the elements of a valid list have ascending indices.
     if (item <= last) fail(fmt::format("{} is given twice", place()), "give one as the recorder writes it");
     last = item;
     each(shown(item));

@@ -2,7 +2,7 @@
 // dicts, lists, tuples, texts, numbers, booleans and None. A pickle is a program for a stack machine. Instructions that
 // import or call something are refused, so no code is ever run.
 //
-// Values that are used several times are stored once. They are passed on as JSON, element by element. The total is
+// A value that is used several times is stored once. Values are converted to JSON element by element. Their total is
 // limited to a few times the size of the file, so that a small file cannot expand without bound.
 #pragma once
 
@@ -30,16 +30,16 @@ class CallInPickle : public InputError {
 
 class Pickle {
  public:
-  /// Reads `input` to its end; calls `hold` with the bytes that it keeps. Throws InputError "FILE: byte N: cause;
-  /// cure".
+  /// Reads `input` to its end. Calls `hold` with the number of bytes that stay in memory. Throws InputError "FILE: byte
+  /// N: cause; cure".
   Pickle(TraceInput& input, const std::function<void(std::size_t)>& hold);
 
-  /// Like JsonElements::read(). The pickle must be a dict: calls `member` with all its members except the list `key`,
-  /// then `each` with the elements of that list, which must be dicts and distinct. Members of dicts named `unread` are
-  /// left out.
+  /// Works like JsonElements::read(). The pickle must be a dict. Calls `member` with each member except the list `key`.
+  /// Then calls `each` with the elements of that list, which must be distinct dicts. Leaves out the members named
+  /// `unread` of nested dicts.
   void read(std::string_view key, std::string_view unread, const std::function<void(const rapidjson::Value&)>& each,
             const std::function<void(std::string_view key, const rapidjson::Value&)>& member);
-  /// For messages: "element 3".
+  /// Returns the position of the current element for messages, e.g. "element 3".
   [[nodiscard]] std::string place() const;
 
  private:
@@ -47,9 +47,10 @@ class Pickle {
   using Index = std::uint32_t;
   struct Value {
     Kind kind = Kind::none;
-    std::uint32_t size = 0;  ///< bytes of a text; items of a list, tuple or dict, where keys count as items
-    /// A whole number; the bits of a real one; the beginning of a text in texts_; the first chunk in items_ and, in the
-    /// upper half, the last one.
+    std::uint32_t size = 0;  ///< bytes of a text; number of items of a list, tuple or dict, where keys count as items
+    /// The content, depending on `kind`. A whole number stores its value, and a real number its bits. A text stores its
+    /// beginning in texts_. A list, tuple or dict stores its first chunk in items_ in the lower half, and its last
+    /// chunk in the upper half.
     std::uint64_t bits = 0;
   };
 
@@ -58,10 +59,10 @@ class Pickle {
   void push(Index value);
   Index add(Kind kind, std::uint64_t bits = 0, std::uint32_t size = 0);
   void push_text(std::size_t size);
-  std::size_t above_mark();                  ///< number of values above the mark, which is removed
-  void require(std::size_t size) const;      ///< throws if fewer values can be taken
-  void append(Kind kind, std::size_t size);  ///< appends the topmost values to the one below them
-  void collect(std::size_t size);            ///< makes a tuple of the topmost values
+  std::size_t above_mark();                  ///< removes the last mark; returns the number of values above it
+  void require(std::size_t size) const;      ///< throws if there are fewer values above the last mark
+  void append(Kind kind, std::size_t size);  ///< appends the `size` topmost values to the value below them
+  void collect(std::size_t size);            ///< makes a tuple of the `size` topmost values
   void remember(std::uint64_t place);
   void recall(std::uint64_t place);
 
@@ -81,16 +82,16 @@ class Pickle {
   std::vector<char> buffer_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;
-  std::uint64_t before_ = 0;  ///< bytes of the input before buffer_
-  std::size_t counted_ = 0;   ///< bytes not yet reported to hold_
+  std::uint64_t before_ = 0;  ///< number of input bytes before buffer_
+  std::size_t counted_ = 0;   ///< number of bytes not yet reported to hold_
   std::deque<Value> values_;
   std::string texts_;
-  std::vector<Index> items_;  ///< chunks: number of items, place of the next chunk, items
+  std::vector<Index> items_;  ///< chunks, each with its number of items, the index of the next chunk, and its items
   std::vector<Index> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Index> memo_;
-  std::uint64_t shown_ = 0;         ///< values passed on
-  std::uint64_t shown_of_one_ = 0;  ///< values of the current element
+  std::uint64_t shown_ = 0;         ///< number of values converted to JSON
+  std::uint64_t shown_of_one_ = 0;  ///< number of values converted for the current element
   std::size_t element_ = 0;
   rapidjson::Document document_;
 };

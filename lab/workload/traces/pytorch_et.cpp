@@ -1,14 +1,14 @@
 // Reader of PyTorch's execution traces (ExecutionTraceObserver): JSON of the operators that a rank ran, with their
 // tensors; schemas 1.0.x and 1.1.x.
 //
-//   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`; in
-//                  traces without such nodes, those called nccl:NAME
-//   waiting        record_param_comms of "wait": later nodes wait for its collective
-//   groups         node "## process_group:init ##"; without one, all ranks of the job
-//   steps          nodes ProfilerStep#N; nodes before the first belong to it
-//   rank           as in communications, or by the file's name: trace_3.json
+//   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`. In
+//                  traces without such nodes, the nodes named nccl:NAME are used
+//   waiting        record_param_comms of "wait": later nodes wait for the collective of that request
+//   groups         node "## process_group:init ##"; without it, each group has all ranks of the job
+//   steps          nodes ProfilerStep#N; nodes before the first one belong to its step
+//   rank           as stated in communications, or in the file's name: trace_3.json
 //
-// There are no times in this format, so other operators are left out.
+// This format has no times, so operators other than communications are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,15 +32,15 @@ constexpr std::string_view kRecordAgain = "record it again";
 constexpr std::size_t kMaxGroups = 100'000;
 constexpr int kMaxDepth = 8;
 
-/// A node that is kept; the file has them in the order of their ends.
+/// A node that is kept. The file lists nodes in the order of their ends.
 struct Node {
   std::int64_t id = 0;
   std::string step;       ///< "ProfilerStep#4", if the node begins a step
-  std::string operation;  ///< of record_param_comms: "allreduce", "wait"
-  bool kernel = false;    ///< nccl:NAME; record_param_comms has more details
-  std::string group;      ///< its name in the trace
+  std::string operation;  ///< operation of record_param_comms: "allreduce", "wait"
+  bool kernel = false;    ///< true for nccl:NAME, which has fewer details than record_param_comms
+  std::string group;      ///< name of the group in the trace
   std::uint32_t group_size = 0;
-  std::int64_t who = -1;  ///< rank of the caller in the group, root or peer
+  std::int64_t who = -1;  ///< rank of the caller in the group, or of the root, or of the peer
   std::optional<std::int64_t> request;
   Bytes in = 0;
   Bytes out = 0;
@@ -50,7 +50,8 @@ struct ProcessGroup {
   std::uint32_t size = 0;
 };
 
-/// Bytes of all tensors in a value: [id, storage, offset, elements, bytes of each, device], or lists of them.
+/// Returns the bytes of all tensors in a value. A tensor is [id, storage, offset, elements, bytes per element, device].
+/// A value is a tensor or a list of values.
 Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
   if (!value.IsArray() || depth > kMaxDepth) return 0;
   constexpr rapidjson::SizeType elements = 3;
@@ -106,7 +107,7 @@ class PytorchEtReader {
     kept_.push_back(std::move(node));
   }
 
-  /// inputs, of either schema: {"values": [...]} or [...].
+  /// Returns the list with this key in either schema: {"values": [...]} or [...]. Returns nullptr if there is none.
   static const rapidjson::Value* values(const rapidjson::Value& node, const char* key) {
     const rapidjson::Value* found = json::member(node, key);
     if (found != nullptr && found->IsObject()) found = json::member(*found, "values");
@@ -122,7 +123,7 @@ class PytorchEtReader {
   void communication(const rapidjson::Value& value, Node& node) {
     const auto* inputs = values(value, "inputs");
     if (inputs != nullptr) {
-      // The operation's name follows the rank, the group and the request; a tensor may precede them.
+      // The name of the operation follows the request, the group and the rank. A tensor may precede these.
       for (rapidjson::SizeType i = 3; i < inputs->Size() && i <= 4; ++i) {
         const rapidjson::Value& text = (*inputs)[i];
         if (!text.IsString()) continue;
@@ -166,12 +167,13 @@ class PytorchEtReader {
   }
 
   static std::string group_name(const rapidjson::Value& value) {
-    if (value.IsArray() && !value.Empty()) return std::string(json::text(&value[0]));  // name, description
+    // The list contains name and description.
+    if (value.IsArray() && !value.Empty()) return std::string(json::text(&value[0]));
     std::int64_t number = 0;
     return json::whole(&value, number) ? std::to_string(number) : std::string(json::text(&value));
   }
 
-  /// Reads a text that is JSON itself: a list of groups.
+  /// Reads the list of process groups, which is a text that contains JSON.
   void add_groups(const rapidjson::Value& value) {
     const auto* inputs = values(value, "inputs");
     if (inputs == nullptr || inputs->Empty() || !(*inputs)[0].IsString()) return;
@@ -231,7 +233,8 @@ class PytorchEtReader {
     return part;
   }
 
-  /// The caller's rank in the group of all ranks, if communications have it; else by the file's name.
+  /// Returns the caller's rank in the group of all ranks, if a communication states it. If none does, returns the rank
+  /// in the file's name.
   [[nodiscard]] std::uint32_t own_rank() const {
     for (const Node& node : kept_) {
       const auto what = collective_named(node.operation);

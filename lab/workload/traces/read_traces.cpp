@@ -1,4 +1,4 @@
-// The table of formats, and how the inputs of a job are read (see read_traces.h).
+// Table of all trace formats, and reader of the inputs of a job (see read_traces.h).
 #include "mltcp/lab/workload/traces/read_traces.h"
 #include "mltcp/lab/workload/traces/trace_formats.h"
 
@@ -22,8 +22,8 @@
 namespace mltcp::workload {
 namespace {
 
-/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: other formats of the
-/// caller.
+/// Returns the message about an input of unknown format. It states how the input begins and which formats are known.
+/// `more` names other formats of the caller.
 std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
   constexpr std::size_t shown = 32;
   if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
@@ -37,9 +37,10 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
                      format.cure.empty() ? "" : "; ", format.cure);
 }
 
-/// The same; for a pickle that calls something, says so, wherever the call is.
+/// Returns the message of unknown_format(). For a pickle that calls something, returns a message about the call,
+/// wherever in the file it is.
 std::string unknown_input(TraceInput& input, std::string_view more) {
-  constexpr std::size_t most = std::size_t{16} << 20;  // bytes kept of it
+  constexpr std::size_t most = std::size_t{16} << 20;  // maximum number of bytes of the pickle in memory
   const std::string unknown = unknown_format(input.name(), input.beginning(), more);
   if (!is_pickle(input.beginning())) return unknown;
   std::size_t held = 0;
@@ -55,7 +56,8 @@ std::string unknown_input(TraceInput& input, std::string_view more) {
   return unknown;
 }
 
-/// The budget is smaller for small files, since packed ones may have large contents.
+/// Returns the memory budget for inputs of `bytes` in all. Small files get a smaller budget, because packed ones may
+/// have large contents.
 std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
   constexpr std::uint64_t anyway = std::uint64_t{160} << 20;
   constexpr std::uint64_t times = 8;
@@ -64,7 +66,7 @@ std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
       static_cast<std::size_t>(std::min<std::uint64_t>(TraceBudget::kMost, anyway + times * std::min(bytes, enough))));
 }
 
-/// Size of the files. A pipe, whose size is unknown, counts as a large file.
+/// Returns the total size of the files. A pipe, whose size is unknown, counts as a large file.
 std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
   std::uint64_t bytes = 0;
   const auto add = [&](const std::filesystem::path& file) {
@@ -84,14 +86,14 @@ std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
   return bytes;
 }
 
-/// The parts of a job's inputs, one after the other.
+/// Collects the parts of a job from its inputs, one after the other, and joins them.
 class Parts {
  public:
-  /// `bytes`: size of all inputs as stored.
+  /// `bytes` is the size of all inputs as stored.
   Parts(const TraceOptions& options, std::uint64_t bytes)
       : given_(options), options_(options), budget_(budget_for(bytes)) {}
 
-  /// Reads settings for the other files of the job. Call it first.
+  /// Reads settings that apply to the other files of the job. Must be called before add().
   void add_settings(TraceInput& input) {
     if (!is_libra(input.beginning())) return;
     const TraceOptions before = std::exchange(options_, given_);
@@ -112,7 +114,7 @@ class Parts {
     input.share(budget_);
     const std::string_view beginning = input.beginning();
     if (is_libra(beginning)) {
-      // Such a file alone is no trace.
+      // A file of settings alone is not a trace.
       if (libra_.empty()) libra_ = input.name();
       if (std::ranges::find(settings_, input.name()) == settings_.end())
         unused_.push_back(
@@ -155,7 +157,8 @@ class Parts {
     return join(std::move(parts_), options_);
   }
 
-  /// Throws for inputs of unknown format since the last call, if `alone`: the file was given by itself.
+  /// If `alone` is true, throws InputError for an input of unknown format that was added since the last call. `alone`
+  /// means that the path contains only one input.
   void refuse_unknown(bool alone) {
     if (alone && unknown_.size() > told_) throw InputError(unknown_[told_]);
     told_ = unknown_.size();
@@ -163,10 +166,10 @@ class Parts {
 
  private:
   TraceOptions given_;
-  TraceOptions options_;  ///< with the job's settings
+  TraceOptions options_;  ///< options with the settings of the job
   std::shared_ptr<TraceBudget> budget_;
-  std::vector<std::string> settings_;  ///< inputs
-  std::vector<std::string> unused_;    ///< a warning for each file of settings that was not used
+  std::vector<std::string> settings_;  ///< names of the inputs with settings
+  std::vector<std::string> unused_;    ///< one warning per file of settings that was not used
   std::vector<PartialGraph> parts_;
   std::vector<std::string> unknown_;
   std::size_t told_ = 0;
@@ -176,8 +179,8 @@ class Parts {
   CommGroups groups_;
 };
 
-/// Files that may hold settings: those given, and those of folders. Archives are not searched, since that would need
-/// unpacking all of it first.
+/// Returns the files that may contain settings: given files, and files in given folders. Archives are not searched,
+/// because they would have to be unpacked first.
 std::vector<std::filesystem::path> settings_among(std::span<const std::filesystem::path> paths) {
   const auto may_be = [](const std::filesystem::path& path) {
     return path.extension() == ".yml" || path.extension() == ".yaml";
@@ -189,7 +192,7 @@ std::vector<std::filesystem::path> settings_among(std::span<const std::filesyste
       if (may_be(path)) found.push_back(path);
       continue;
     }
-    // Errors are reported when the traces are read.
+    // Ignores errors here. They are reported when the traces are read.
     const std::size_t first = found.size();
     std::filesystem::directory_iterator entry(path, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -222,7 +225,7 @@ const TraceFormat* format_of(const std::filesystem::path& path) {
   struct Seen {
     const TraceFormat* format;
   };
-  // An exception ends the reading early.
+  // The exception ends the reading after the first input.
   try {
     for_each_input(path, [](TraceInput& input) { throw Seen{format_of(input.name(), input.beginning())}; });
   } catch (const Seen& seen) {

@@ -64,7 +64,7 @@ std::uint32_t rank_in_name(std::string_view name) {
   if (from == stem.size() || from == 0) return kUnknownRank;
   const char before = stem[from - 1];
   if (before != '.' && before != '_' && before != '-') return kUnknownRank;
-  // "0.0.4" is a version.
+  // In a name like "0.0.4", the last number is part of a version.
   if (!chakra && before == '.' && from > 1 && is_digit(stem[from - 2])) return kUnknownRank;
   return number(stem.substr(from));
 }
@@ -72,7 +72,7 @@ std::uint32_t rank_in_name(std::string_view name) {
 std::optional<NamedCollective> collective_named(std::string_view name) {
   static constexpr const char* kBackwards = "a broadcast, backwards";
   static constexpr const char* kAsExchange = "an all-to-all, by the busiest rank";
-  // The first prefix of the name counts, so longer ones come first.
+  // The first prefix in the table that matches counts, so longer prefixes come first.
   static constexpr std::array<std::pair<std::string_view, NamedCollective>, 13> kKnown{{
       {"allreduce", {Collective::all_reduce, false, nullptr}},
       {"allgather", {Collective::all_gather, false, nullptr}},

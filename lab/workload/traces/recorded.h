@@ -1,4 +1,4 @@
-// Interprets names, for readers of several formats: ranks in names of files, collectives in names of operations.
+// Interprets names for the readers of several formats: ranks in file names, and collectives in operation names.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,23 @@
 
 namespace mltcp::workload {
 
-/// The rank in an input's name: "trace.3.et", "rank3.json.gz", "dlrm_eg_3.json"; kUnknownRank if there is none.
+/// Returns the rank in the name of an input, e.g. 3 for "trace.3.et", "rank3.json.gz" and "dlrm_eg_3.json". Returns
+/// kUnknownRank if there is none.
 std::uint32_t rank_in_name(std::string_view name);
 
-/// A collective as libraries spell it ("all_reduce", "allreduce_coalesced", "ALLTOALLV", "_allgather_base").
+/// A collective that libraries spell in different ways: "all_reduce", "allreduce_coalesced", "ALLTOALLV",
+/// "_allgather_base".
 struct NamedCollective {
   Collective collective = Collective::none;
-  bool barrier = false;           ///< an all-reduce of no bytes
-  const char* instead = nullptr;  ///< if the kind is not supported: what it is taken as ("a broadcast, backwards")
+  bool barrier = false;  ///< true for an all-reduce of no bytes
+  /// If the kind is not supported: what replaces it ("a broadcast, backwards"); otherwise nullptr.
+  const char* instead = nullptr;
 };
-/// Empty if the name is that of no collective.
+/// Returns the collective with this name. Returns an empty value if there is none.
 std::optional<NamedCollective> collective_named(std::string_view name);
 
-/// Bytes of an element of a tensor, as PyTorch spells its type: "float", "c10::BFloat16", "long int", "Tensor(half)".
+/// Returns the bytes per element of a tensor, given PyTorch's spelling of its type: "float", "c10::BFloat16", "long
+/// int", "Tensor(half)". Returns an empty value if the type is unknown.
 std::optional<Bytes> element_bytes(std::string_view type);
 
 }  // namespace mltcp::workload

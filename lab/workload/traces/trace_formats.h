@@ -1,4 +1,4 @@
-// Formats that only have a reader; each reader's .cpp describes its format.
+// Trace formats without their own headers. The .cpp file of each reader describes its format.
 #pragma once
 
 #include "mltcp/lab/workload/traces/read_traces.h"

@@ -1,8 +1,8 @@
 // Inputs of traces (see trace_input.h), unpacked by libarchive:
 // https://github.com/libarchive/libarchive/wiki/ManualPages.
 //
-// Packed files, tar archives and their packed members are recognised by their first bytes, not by their names. Nothing
-// deeper is unpacked, and the unpacked size is bounded by the size of the file.
+// Packed files, tar archives and their packed members are recognised by their first bytes, not by their names. Deeper
+// levels are not unpacked. The size of the file bounds the unpacked size.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -29,8 +29,9 @@ namespace {
 
 constexpr std::size_t kBeginning = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{256} << 10;
-constexpr std::size_t kMaxFiles = 100'000;  // in a folder, and members of an archive
-// Maximum unpacked size, relative to the file: traces grow by a factor of 10 to 30.
+constexpr std::size_t kMaxFiles = 100'000;  // maximum number of files in a folder, and of members in an archive
+// Maximum ratio of the unpacked size to the size of the file. Unpacked traces are 10 to 30 times as large as packed
+// ones.
 constexpr std::uint64_t kMaxTimes = 40;
 constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
@@ -38,9 +39,9 @@ constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
   throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
 }
 
-/// The bytes of a file. Throws InputError.
+/// Returns a source of the bytes of a file. Throws InputError.
 TraceSource file_source(const std::filesystem::path& path, const std::string& name) {
-  // Without O_NONBLOCK, opening a pipe would wait until its other end is opened.
+  // Without O_NONBLOCK, opening a pipe would wait until a writer opens it.
   const int number = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (number < 0)
     fail(name, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
@@ -69,7 +70,7 @@ struct CloseArchive {
   void operator()(archive* opened) const { archive_read_free(opened); }
 };
 
-/// libarchive's filter for packed data, by the first bytes.
+/// Returns libarchive's filter for packed data with these first bytes.
 int filter_of(std::string_view beginning) {
   using namespace std::literals;
   for (const auto& [magic, filter] : {std::pair("\x1f\x8b"sv, ARCHIVE_FILTER_GZIP),
@@ -81,10 +82,10 @@ int filter_of(std::string_view beginning) {
 }
 bool is_packed(std::string_view beginning) { return filter_of(beginning) != ARCHIVE_FILTER_NONE; }
 
-/// An archive, or a packed file that is no archive and counts as one member without a name.
+/// An archive or a packed file. A packed file that is not an archive counts as one member without a name.
 class Unpacked {
  public:
-  /// `whole`: the archive that it is a member of, if any.
+  /// `whole` is the archive of which this input is a member; nullptr if there is none.
   Unpacked(TraceSource source, std::string name, Unpacked* whole = nullptr)
       : source_(std::move(source)),
         name_(std::move(name)),
@@ -97,18 +98,18 @@ class Unpacked {
       if (count == 0) break;
       begun_ += count;
     }
-    // Only one filter is enabled: with automatic detection, libarchive would unpack any number of nested levels.
+    // Enables only one filter. With automatic detection, libarchive would unpack any number of nested levels.
     if (const int filter = filter_of({block_.data(), begun_}); filter != ARCHIVE_FILTER_NONE)
       opened(archive_read_append_filter(archive_.get(), filter));
     archive_read_support_format_tar(archive_.get());
     archive_read_support_format_raw(archive_.get());
     archive_read_support_format_empty(archive_.get());
     opened(archive_read_open(archive_.get(), this, nullptr, &Unpacked::more, nullptr));
-    // Data that cannot be unpacked at all look empty.
+    // libarchive treats data that it cannot unpack as empty, but sets an error.
     if (archive_errno(archive_.get()) != 0) damaged();
   }
 
-  /// Goes to the next member that is a file; false after the last one.
+  /// Goes to the next member that is a file. Returns false after the last one.
   bool next() {
     while (true) {
       pass_over_rest();
@@ -135,10 +136,10 @@ class Unpacked {
     }
   }
 
-  /// Name of the current member, for messages.
+  /// Returns the name of the current member, for messages.
   [[nodiscard]] std::string name() const { return is_archive_ ? fmt::format("{}:{}", name_, member_) : name_; }
   [[nodiscard]] bool is_archive() const { return is_archive_; }
-  [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< packed bytes read
+  [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< number of packed bytes read
 
   std::size_t read(char* to, std::size_t most) {
     const la_ssize_t count = archive_read_data(archive_.get(), to, most);
@@ -151,7 +152,7 @@ class Unpacked {
  private:
   static constexpr std::size_t kLongestMagic = 6;
 
-  /// Skips members here: libarchive would have no limit.
+  /// Reads the rest of a member, so that its bytes are charged. libarchive would skip it without a limit.
   void pass_over_rest() {
     while (members_ > 0) {
       const void* block = nullptr;
@@ -165,7 +166,8 @@ class Unpacked {
     rethrow();
   }
 
-  /// Counts the bytes returned (with holes of sparse members) or unpacked for that, whichever are more.
+  /// Charges bytes to the limit of the unpacked size. These are the bytes returned, including holes of sparse members,
+  /// or the bytes unpacked for them, whichever are more.
   void charge(std::size_t given) {
     given_ += given;
     const std::uint64_t now = std::max(given_, static_cast<std::uint64_t>(archive_filter_bytes(archive_.get(), 0)));
@@ -176,7 +178,8 @@ class Unpacked {
            "unpack it, and give its content");
   }
 
-  // An exception must not cross libarchive, which is C: it is stored until libarchive has returned.
+  // An exception must not cross libarchive, which is written in C. So the exception is stored until libarchive has
+  // returned.
   static la_ssize_t more(archive* opened, void* self, const void** block) {
     auto& unpacked = *static_cast<Unpacked*>(self);
     try {
@@ -198,7 +201,7 @@ class Unpacked {
 
   void opened(int result) {
     rethrow();
-    // Warnings are about attributes of a member, which do not matter here.
+    // Warnings concern attributes of a member, which do not matter here.
     if (result < ARCHIVE_WARN) damaged();
   }
 
@@ -213,14 +216,14 @@ class Unpacked {
   std::string member_;
   Unpacked* whole_;
   std::vector<char> block_;
-  std::size_t begun_ = 0;  ///< bytes of the first block
+  std::size_t begun_ = 0;  ///< number of bytes in the first block
   std::unique_ptr<archive, CloseArchive> archive_;
   std::exception_ptr failure_;
   std::size_t members_ = 0;
-  std::uint64_t packed_ = 0;    ///< bytes read
-  std::uint64_t given_ = 0;     ///< bytes of members
-  std::uint64_t counted_ = 0;   ///< charged so far
-  std::uint64_t unpacked_ = 0;  ///< bytes unpacked here and in members
+  std::uint64_t packed_ = 0;    ///< number of packed bytes read
+  std::uint64_t given_ = 0;     ///< number of bytes of members, returned or skipped
+  std::uint64_t counted_ = 0;   ///< number of bytes charged so far
+  std::uint64_t unpacked_ = 0;  ///< number of bytes unpacked, including those of packed members
   bool is_archive_ = false;
 };
 
@@ -228,7 +231,7 @@ class Unpacked {
   fail(name, "its compressed content is compressed again", "unpack it once, and give the result");
 }
 
-/// The bytes of the current member; `unpacked` must outlive it.
+/// Returns a source of the bytes of the current member. `unpacked` must outlive the source.
 TraceSource member_source(Unpacked& unpacked) {
   return [&unpacked](char* to, std::size_t most) { return unpacked.read(to, most); };
 }
@@ -244,7 +247,7 @@ void each_unpacked(TraceSource source, const std::string& name, const std::funct
       continue;
     }
     if (!unpacked.is_archive()) packed_twice(name);
-    // A packed member must not be an archive; its only input is named like the member.
+    // A packed member must not be an archive. Its unpacked content has the name of the member.
     const auto again = [&input](char* to, std::size_t most) { return input.read(to, most); };
     Unpacked inner(again, unpacked.name(), &unpacked);
     if (!inner.next()) continue;
@@ -295,7 +298,7 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    // Throws, with suggestions of similar names.
+    // Throws InputError with suggestions of similar names.
     read_text_file(path, name, TextFile{"a trace", 0});
     fail(name, "there is no such file", "give the path of a trace");
   }

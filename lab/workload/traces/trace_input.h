@@ -1,5 +1,5 @@
-// A recorded trace as a stream of bytes: a plain file, or unpacked on the fly from gzip, zstd or a tar archive's
-// member, so that a trace of many gigabytes is read in bounded memory.
+// Reads a recorded trace as a stream of bytes. The trace is a plain file, or is unpacked on the fly from gzip, zstd or
+// a member of a tar archive. So a trace of many gigabytes is read in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,14 @@
 
 namespace mltcp::workload {
 
-/// The memory for data kept of all inputs of a job together. Without it a small packed file could take any amount.
+/// Memory budget for data kept from all inputs of a job. Without a budget, a small packed file could use any amount of
+/// memory.
 class TraceBudget {
  public:
   explicit TraceBudget(std::size_t most = kMost) : max_(most) {}
   static constexpr std::size_t kMost = std::size_t{1} << 30;
 
-  /// Counts bytes; false if the budget is exceeded.
+  /// Charges bytes to the budget. Returns false if the budget is exceeded.
   [[nodiscard]] bool take(std::size_t bytes) {
     taken_ += bytes;
     return taken_ <= max_;
@@ -31,23 +32,24 @@ class TraceBudget {
   std::size_t taken_ = 0;
 };
 
-/// Reads up to `most` bytes, at least 1; 0 at the end. Throws InputError "NAME: cause; cure" if the packed data are
-/// damaged or cut off, or cannot be read.
+/// Reads up to `most` bytes, which must be at least 1. Returns the number of bytes read, or 0 at the end. Throws
+/// InputError "NAME: cause; cure" if the data are damaged or cut off, or cannot be read.
 using TraceSource = std::function<std::size_t(char* to, std::size_t most)>;
 
 class TraceInput {
  public:
-  /// `name` is for messages: "dir/trace.json.gz", or "dir/traces.tar.gz:rank0.json" for a member of an archive.
+  /// `name` is used in messages: "dir/trace.json.gz", or "dir/traces.tar.gz:rank0.json" for a member of an archive.
   TraceInput(std::string name, TraceSource source) : name_(std::move(name)), source_(std::move(source)) {}
   TraceInput(const TraceInput&) = delete;
   TraceInput& operator=(const TraceInput&) = delete;
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// The first bytes, without consuming them: at least 64 KiB unless the input is shorter. Used to recognise formats.
+  /// Returns the first bytes without consuming them: 64 KiB, or all if the input is shorter. Used to recognise formats.
   std::string_view beginning();
   /// Reads like a TraceSource.
   std::size_t read(char* to, std::size_t most);
-  /// The budget shared with other inputs; one of its own unless share() was called.
+  /// Returns the memory budget: the one given to share(), or a budget for this input only if share() has not been
+  /// called.
   [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }
   void share(std::shared_ptr<TraceBudget> budget) { budget_ = std::move(budget); }
 
@@ -61,13 +63,14 @@ class TraceInput {
 };
 
 /// Calls `each` with every input of a path: a file, the members of an archive in their order, or the files of a folder
-/// (not of folders in it) in the order of their names. Names that begin with a dot are left out. An input is valid only
-/// during the call. Throws InputError.
+/// in the order of their names. Subfolders and names that begin with a dot are left out. An input is valid only during
+/// the call. Throws InputError.
 void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each);
-/// The same for a file in memory, packed or not.
+/// Calls `each` with every input of a file in memory. The file may be packed. Throws InputError.
 void for_each_input_in(std::string_view text, const std::string& name, const std::function<void(TraceInput&)>& each);
 
-/// An input of these bytes without unpacking, for tests and fuzzers; `text` must outlive it.
+/// Returns an input of the bytes of `text`, without unpacking them, for tests and fuzzers. `text` must outlive the
+/// input.
 std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name);
 
 }  // namespace mltcp::workload

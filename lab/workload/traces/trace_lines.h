@@ -14,10 +14,10 @@ class TraceLines {
  public:
   explicit TraceLines(TraceInput& input);
 
-  /// Gets the next line without its end, valid until the next call; false after the last one. Throws InputError
-  /// "NAME:LINE: cause; cure" for a line of more than a megabyte.
+  /// Sets `line` to the next line, without its line end. The line is valid until the next call. Returns false after the
+  /// last line. Throws InputError "NAME:LINE: cause; cure" for a line of more than 1 MiB.
   bool next(std::string_view& line);
-  /// Number of the last line, from 1.
+  /// Returns the number of the last line read, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Throws InputError "NAME:LINE: cause; cure".
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;

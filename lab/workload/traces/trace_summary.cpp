@@ -8,7 +8,7 @@
 namespace mltcp::workload {
 namespace {
 
-/// The rank of the graph to summarise.
+/// Returns the rank of the graph to summarise. Throws InputError if `view` names a rank without a trace.
 std::uint32_t chosen_rank(const ExecutionGraph& graph, const TraceView& view) {
   std::uint32_t first = 0;
   while (first + 1 < graph.ranks.size() && graph.ranks[first].nodes.empty()) ++first;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kDefaultWorkers = 2;
 
-// Whether the training loop runs the collective of this layer and pass.
+// Returns whether the training loop runs the collective of this layer and pass.
 bool issued(const Trace& trace, Parallelism parallelism, std::size_t layer, Pass pass) {
   const bool weight = pass == Pass::weight_gradient;
   switch (parallelism) {
@@ -61,12 +61,13 @@ std::uint32_t data_workers(const Trace& trace, const LoopOptions& options) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(trace.all_workers / copy, 1));
 }
 
-/// Size of the collective of this layer and pass; 0 if there is none: the trace has none, its training loop does not
-/// run it, it does not cross the shared link, or it has a single worker.
+/// Returns the bytes that a worker sends in the collective of this layer and pass. Returns 0 if the trace has no
+/// collective, if the training loop does not run it, if it does not cross the shared link, or if it has a single
+/// worker.
 Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const LoopOptions& options) {
   const LayerPass& what = trace.layers[layer].pass(pass);
   if (!issued(trace, trace.parallelism, layer, pass) || !selected(options.network, pass, what.group)) return 0;
-  // The reader bounds sizes, so this fits.
+  // The reader limits sizes, so the result is in range.
   return bytes_sent(what.collective, what.size, group_size(trace, what.group, options)).value();
 }
 
@@ -116,8 +117,8 @@ class Loop {
     }
   }
 
-  // Loops whose only input-gradient collective, if any, is that of the embeddings, for which nothing waits before the
-  // end of the iteration.
+  // Backward pass of loops that compute weight gradients first. Their only input-gradient collective, if any, is that
+  // of the embeddings. Nothing waits for it before the end of the iteration.
   void backward_weight_first() {
     const bool dlrm = trace_.parallelism != Parallelism::data;
     for (std::size_t layer = trace_.layers.size(); layer-- > 0;) {
@@ -149,7 +150,7 @@ class Loop {
     if (!overlap) steps_.push_back(update());
   }
 
-  // A collective at the end of the iteration delays the next iteration by its update. Updates of other overlapping
+  // If an overlapping collective ends the iteration, its update delays the next iteration. Updates of other overlapping
   // collectives run during later computation or communication.
   void delay_next_iteration() {
     if (!steps_.empty() && steps_.back().kind == LoopStep::Kind::send && steps_.back().overlap)
@@ -188,7 +189,7 @@ std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& opt
     case Group::expert:
       return trace.expert_group > 0 ? trace.expert_group : workers;
     case Group::expert_data:
-      // The header's workers hold each expert once per expert group.
+      // Each expert group has one copy of each expert, so this is the number of expert groups.
       return options.workers > 0 || trace.all_workers == 0 ? workers
                                                            : std::max(workers / std::max(trace.expert_group, 1U), 1U);
   }

@@ -4,17 +4,18 @@
 //
 //   forward       layers in order: compute, then the forward collective, which blocks
 //   backward      layers in reverse order: input-gradient compute and its collective, then weight-gradient compute,
-//                 then the weight-gradient collective, which overlaps with what follows
-//   DATA          no collectives but those of the weight gradients; weight gradient before input gradient, and no
-//                 input gradient for the first layer
-//   MODEL         no weight-gradient collectives; like all HYBRID_* but the transformers' and DLRM's, no
-//                 input-gradient collective for the first layer
-//   HYBRID_TRANSFORMER_FWD_IN_BCKWD   as above, with activations recomputed from checkpoints in the backward pass
-//   HYBRID_DLRM   forward all-to-all of the embeddings (layer 0); weight before input gradient; the gradients'
-//                 all-to-all starts when the top MLP is done and overlaps with the backward pass of the bottom MLP
-//   DISTRIBUTED_INFERENCE             forward only
-//   MICRO         the weight-gradient collective of the first layer and nothing else
-//   no header     as HYBRID_TRANSFORMER: every collective that the file names
+//                 then the weight-gradient collective, which overlaps with later steps
+//   DATA          only the collectives of the weight gradients; weight gradient before input gradient; no input
+//                 gradient for the first layer
+//   MODEL         no weight-gradient collectives; no input-gradient collective for the first layer, as in all HYBRID_*
+//                 loops except those of transformers and DLRM
+//   HYBRID_TRANSFORMER_FWD_IN_BCKWD   like HYBRID_TRANSFORMER, but the backward pass recomputes activations from
+//                                     checkpoints
+//   HYBRID_DLRM   forward all-to-all of the embeddings (layer 0); weight gradient before input gradient; the all-to-all
+//                 of the gradients starts after the top MLP and overlaps with the backward pass of the bottom MLP
+//   DISTRIBUTED_INFERENCE             only the forward pass
+//   MICRO         only the weight-gradient collective of the first layer
+//   no header     like HYBRID_TRANSFORMER: every collective that the file names
 //
 // docs/reference/workload.md describes what the loop leaves out.
 #pragma once
@@ -29,38 +30,38 @@
 
 namespace mltcp::workload {
 
-/// Which collectives cross the shared link. Others are left out: they take no time and send nothing.
+/// Selects the collectives that cross the shared link. All others are left out: they take no time and send nothing.
 enum class Network {
-  weight_gradient,  ///< those of the weight-gradient pass; the others stay within a server
-  inter_server,     ///< all but tensor-parallel ones, including all-to-alls among experts
-  all,              ///< all of them
+  weight_gradient,  ///< collectives of the weight-gradient pass; all others stay within a server
+  inter_server,     ///< all collectives but tensor-parallel ones; includes all-to-alls among experts
+  all,              ///< all collectives
 };
 
-/// "weight-gradient", "inter-server", "all"; empty for any other text.
+/// Converts "weight-gradient", "inter-server" or "all". Returns an empty value for any other text.
 std::optional<Network> network_from(std::string_view text);
 std::string_view name(Network network);
 
 struct LoopOptions {
-  /// Number of workers that reduce weight gradients, data-parallel and experts' alike; 0: by the header of the trace
-  /// (all_gpus / (model group * pp)), or 2 if the header does not have it. Model and expert groups have the header's
-  /// sizes, or else this one.
+  /// Number of workers that reduce weight gradients together (Group::data and Group::expert_data). If 0, it is all_gpus
+  /// / (model group * pp) from the header of the trace, or 2 if the header does not state these. Model and expert
+  /// groups have the sizes stated in the header. If the header states none, they have this number of workers.
   std::uint32_t workers = 0;
   Network network = Network::all;
 };
 
-/// Number of workers in a collective of `group`; at least 1.
+/// Returns the number of workers in a collective of `group`, at least 1.
 std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& options);
 
 struct LoopStep {
-  enum class Kind : std::uint8_t { compute, update, send };  ///< update: a delay, which no phase is named after
+  enum class Kind : std::uint8_t { compute, update, send };  ///< an update is a delay; no phase is named after it
   Kind kind = Kind::compute;
   Pass pass = Pass::forward;
-  bool overlap = false;  ///< later steps do not wait for the bytes
+  bool overlap = false;  ///< true if later steps do not wait for the bytes
   std::uint32_t layer = 0;
   Nanos time;
-  Bytes bytes = 0;  ///< sent by one worker; above 0
+  Bytes bytes = 0;  ///< bytes that one worker sends; above 0 if `kind` is send
 };
-/// One iteration of the loop: computation, and the collectives of several workers that cross the network.
+/// Returns the steps of one iteration: computation, and those collectives of several workers that cross the network.
 std::vector<LoopStep> run_loop(const Trace& trace, const LoopOptions& options);
 
 }  // namespace mltcp::workload

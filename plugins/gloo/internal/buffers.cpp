@@ -10,13 +10,14 @@
 namespace gloo::transport::mltcp {
 namespace {
 
-/// Waits for `ready` for at most `timeout`; kNoTimeout: for ever. Polls for the first `spin`, then sleeps.
+/// Waits until `ready` returns true, at most `timeout`; kNoTimeout means no limit. Polls for the first `spin`, and then
+/// sleeps.
 template <typename Ready>
 bool wait_for(std::condition_variable& changed, Context::Lock& lock, std::chrono::milliseconds timeout,
               std::chrono::nanoseconds spin, const Ready& ready) {
   const bool for_ever = timeout == kNoTimeout;
   const auto begin = std::chrono::steady_clock::now();
-  // Long enough, without overflow of the clock.
+  // 1000 hours are long enough, and the sum does not overflow the clock.
   const auto end = begin + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(1000));
   const auto spins_until = begin + std::min<std::chrono::nanoseconds>(spin, std::chrono::hours(1000));
   while (spin.count() > 0 && !ready()) {
@@ -36,7 +37,7 @@ std::string timed_out(const Context& context, const std::string& what, std::chro
          "; check that the other ranks run and call the same operations, or raise the timeout" + context.noted();
 }
 
-/// Throws EnforceNotMet if a message cannot be this long.
+/// Throws EnforceNotMet if `bytes` exceeds the maximum length of a message.
 void enforce_length(std::size_t bytes) {
   enforce(bytes <= kMaxBytes, std::to_string(bytes) + " bytes exceed the " + std::to_string(kMaxBytes) +
                                   " (4 GiB) that one message can have; send and receive them in parts");

@@ -1,4 +1,4 @@
-// Memory to send from and receive into, bound to a pair or not.
+// Memory from which a program sends and into which it receives, bound to a pair or unbound.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,18 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// Sorts the ends of a buffer's operations in one direction, so that those with one peer on one slot are reported in
-/// posting order. The endpoint reports them as they end, but Gloo's collectives expect the n-th end to be that of the
-/// n-th operation, as on a TCP connection.
+/// Sorts the ends of a buffer's operations in one direction. Operations with the same peer and slot are reported in
+/// posting order. The endpoint reports operations in the order in which they end, but Gloo's collectives expect the
+/// n-th report to belong to the n-th operation, as on a TCP connection.
 class OrderedEnds {
  public:
-  /// Returns the operation's number.
+  /// Registers an operation and returns its number.
   std::uint64_t begin(int rank, std::uint64_t slot) {
     under_way_.push_back({++last_, slot, rank, false});
     return last_;
   }
-  /// Marks an operation as ended and calls `tell()` once for each end that can be reported now: none or several.
+  /// Marks an operation as ended. Calls `tell()` once for each operation that can be reported now, which may be none or
+  /// several.
   template <typename Tell>
   void end(std::uint64_t number, const Tell& tell) {
     const auto ended = std::find_if(under_way_.begin(), under_way_.end(),
@@ -56,11 +57,11 @@ class OrderedEnds {
   std::uint64_t last_ = 0;
 };
 
-/// Counts operations in progress: each wait takes one that has ended, the oldest first.
+/// Counts the operations in progress. Each wait consumes one ended operation, in the order in which they ended.
 class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
  public:
   UnboundBuffer(std::shared_ptr<Context> context, void* memory, std::size_t bytes);
-  /// Withdraws operations that have not ended; a message that then arrives for one of its receives is dropped.
+  /// Withdraws operations that have not ended. If a message arrives later for a withdrawn receive, it is dropped.
   ~UnboundBuffer() override;
 
   bool waitRecv(int* source, std::chrono::milliseconds timeout) override;
@@ -71,7 +72,7 @@ class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
   void recv(int source, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(std::vector<int> sources, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
 
-  // With the context's lock held.
+  // Call the following only with the context's lock held.
   std::uint64_t begin_send(int destination, std::uint64_t slot) { return send_.ends.begin(destination, slot); }
   std::uint64_t begin_receive(int source, std::uint64_t slot) { return receive_.ends.begin(source, slot); }
   void on_sent(int destination, std::uint64_t number) { on_end(send_, destination, number); }
@@ -82,7 +83,7 @@ class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
   struct Side {
     const char* what;
     OrderedEnds ends;
-    std::deque<int> done;  ///< ranks, in the order in which operations ended
+    std::deque<int> done;  ///< ranks of the peers, in the order in which the operations ended
     bool abort = false;
     std::condition_variable changed;
   };
@@ -108,7 +109,7 @@ class Buffer final : public ::gloo::transport::Buffer {
   void waitRecv() override;
   void waitSend() override;
 
-  // With the context's lock held.
+  // Call the following only with the context's lock held.
   std::uint64_t begin_send() { return sends_.begin(0, 0); }
   void on_sent(std::uint64_t number);
   void on_received();

@@ -5,18 +5,19 @@
 namespace gloo::transport::mltcp {
 namespace {
 
-// A slot as gloo/types.h builds it: 8 bits for the kind of collective, 32 for its number in its group, and the rest for
-// the collective's own operations.
+// A slot, as gloo/types.h builds it, has 8 bits for the kind of collective, 32 bits for the number of the collective in
+// its group, and the rest for the collective's own operations.
 constexpr int kKindShift = 56;
 constexpr int kNumberShift = 24;
-constexpr std::uint64_t kSmall = 256;     ///< collectives below this fraction of the largest are ignored
+constexpr std::uint64_t kSmall = 256;     ///< collectives smaller than the largest one divided by this are ignored
 constexpr std::uint32_t kLately = 128;    ///< number of latest symbols whose silences are compared
 constexpr std::int64_t kSilences = 8;     ///< silences between iterations differ by at most this factor
-constexpr std::uint64_t kSizeError = 32;  ///< a size that differs by more than this fraction is another size
-constexpr std::uint32_t kShort = 3;       ///< consecutive iterations after a silence too short to separate them
-constexpr std::uint32_t kRivals = 3;      ///< consecutive iterations with a longer silence at the same place inside
+constexpr std::uint64_t kSizeError = 32;  ///< sizes that differ by more than 1/32 count as different
+constexpr std::uint32_t kShort = 3;  ///< iterations in a row after a silence that is too short to separate iterations
+/// iterations in a row with a longer silence at the same position inside the iteration
+constexpr std::uint32_t kRivals = 3;
 
-/// A finaliser that spreads every bit over all bits (as in SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+/// Hash that spreads every bit over all bits: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -37,21 +38,21 @@ CollectiveIterations::Advice CollectiveIterations::on_send(std::int64_t now, std
                                                            std::uint64_t buffer, std::uint64_t bytes) {
   Advice advice;
   const std::uint64_t kind = slot >> kKindShift;
-  // Wraps around.
+  // The number wraps around.
   const auto number = static_cast<std::uint32_t>(slot >> kNumberShift);
-  // Sends that are not part of a collective have the program's tag, which may be the same each time.
+  // Sends that are not part of a collective use the program's tag, which may be the same each time.
   const bool begins = kind == 0 || is_new(group, slot >> kNumberShift);
   const bool counts = begins && buffer > 0 && buffer >= largest_ / kSmall;
   if (counts) {
     largest_ = std::max(largest_ - largest_ / kSmall, buffer);
     const Seen seen{mixed(buffer) ^ mixed(kind << 32 | group), sent_, std::max<std::int64_t>(0, now - last_)};
     const bool was_sure = sure_;
-    // If two neighbours begin in reverse order, the one with the lower number is compared first.
+    // If two neighbours begin in reverse order, the collective with the lower number is compared first.
     if (held_.there && held_.group == group && kind != 0 && held_.number - number < kLately) {
       commit(seen);
     } else {
       if (held_.there) commit(held_.seen);
-      // A send outside collectives has no number; it is placed before the next one.
+      // A send outside collectives has no number. It is placed before the next collective.
       held_ = {seen, group, kind != 0 ? number : held_.number, true};
       if (!sure_ && period_ > 0) try_to_be_sure();
     }
@@ -64,7 +65,7 @@ CollectiveIterations::Advice CollectiveIterations::on_send(std::int64_t now, std
   return advice;
 }
 
-/// A collective has begun while iterations are known.
+/// Handles the beginning of a collective while the iterations are known.
 void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
   if (!in_iteration_) {
     if (--left_ > 0) return;
@@ -83,13 +84,13 @@ void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
       return;
     }
     size_ = size;
-    // Detects a beginning that now looks like a part of an iteration.
+    // Detects that the assumed beginning now looks like the inside of an iteration.
     short_count_ = seen.silence < separating_silence() / kSilences ? short_count_ + 1 : 0;
     if (short_count_ == kShort) {
       fail();
       return;
     }
-    // The phase may have been chosen wrongly if bursts stalled at that time.
+    // The assumed beginning may be wrong, if bursts stalled when it was chosen.
     if (longest_inside_ <= seen.silence) {
       rival_count_ = 0;
     } else {
@@ -112,7 +113,7 @@ void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
   advice.bytes = size_;
 }
 
-/// Appends the next symbol of the sequence.
+/// Appends a symbol to the sequence.
 void CollectiveIterations::commit(const Seen& seen) {
   const std::uint64_t index = count_++;
   seen_[index % kMemory] = seen;
@@ -126,8 +127,8 @@ void CollectiveIterations::commit(const Seen& seen) {
   look_up();
 }
 
-/// Records the position of the latest symbols. Without a period, takes the distance to their previous position as
-/// period.
+/// Stores the position of the latest kGram symbols. If there is no period yet, the distance to their previous position
+/// becomes the period.
 void CollectiveIterations::look_up() {
   if (count_ < kGram) return;
   std::uint64_t hash = 0;
@@ -146,7 +147,8 @@ void CollectiveIterations::look_up() {
   place = {hash, count_};
 }
 
-/// The fifth longest of the latest silences: a rare pause, e.g. for an evaluation, says nothing about iterations.
+/// Returns the fifth longest of the latest silences. Rare pauses, e.g. for an evaluation, are longer, but they do not
+/// separate iterations.
 std::int64_t CollectiveIterations::separating_silence() const {
   std::array<std::int64_t, 5> longest{};
   const std::uint64_t from = count_ > kLately ? count_ - kLately : 0;
@@ -161,7 +163,7 @@ std::int64_t CollectiveIterations::separating_silence() const {
 void CollectiveIterations::try_to_be_sure() {
   const std::uint64_t periods = period_ == proven_ ? 1 : 2;
   const std::uint64_t needed = std::max<std::uint64_t>(periods * period_, kLeast);
-  // Checked once per period, as it reads that many symbols.
+  // Checked once per period, because the check reads that many symbols.
   if (matched_ < needed || (matched_ - needed) % period_ != 0) return;
   if (count_ < 2 * period_) return;
   std::uint64_t first = count_;
@@ -176,7 +178,7 @@ void CollectiveIterations::try_to_be_sure() {
   const std::uint64_t size = at(first).before - at(first - period_).before;
   if (size == 0) return;
   size_ = size;
-  // Symbol number count_ is the one that begins now.
+  // The symbol with the number count_ is the one that begins now.
   left_ = first + period_ - count_ + 1;
   in_iteration_ = false;
   rival_count_ = 0;

@@ -42,7 +42,7 @@ Context::~Context() {
     for (int peer = 0; peer < size; ++peer)
       if (Pair* const pair = find(peer); pair != nullptr) pair->begin_close();
   }
-  for (auto& pair : pairs_) pair.reset();  // a pair is null during its destruction, since others may look it up
+  for (auto& pair : pairs_) pair.reset();  // each pair is null during its destruction, since other pairs may look it up
 }
 
 std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
@@ -76,7 +76,7 @@ Pair& Context::pair_to(int peer) {
 void Context::receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
                                std::size_t bytes) {
   enforce(!ranks.empty(), who() + ": a receive from any rank names no ranks; name the possible senders");
-  // PyTorch names all ranks of the group, including this one.
+  // PyTorch names all ranks of the group, including this rank.
   if (ranks.size() > 1) std::erase(ranks, rank);
   Pair* first = nullptr;
   bool any_is_usable = false;
@@ -169,7 +169,8 @@ void Context::release(UnboundBuffer& buffer, Lock& lock) {
     each([&](const Pair& pair) { in_use = in_use || pair.refers_to(buffer); });
     return !in_use;
   };
-  // Earlier data of the same peer may take time to arrive; a silent peer fails by itself.
+  // Earlier data of the same peer may take time to arrive. If the peer is silent, the endpoint's idle timeout ends the
+  // wait.
   const std::chrono::nanoseconds grace(device_->endpoint().config().peer_timeout.count);
   if (changed_.wait_for(lock, grace, free)) return;
   each([&](Pair& pair) {

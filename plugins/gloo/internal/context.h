@@ -1,7 +1,7 @@
 // The pairs of one group and their shared state: the lock, receives from any rank, and the rank that failed first.
 //
-// One mutex guards a whole context, including its pairs and buffers: the endpoint calls back from one thread, and
-// programs wait far longer than they post. Lock order: the device's, then the context's.
+// One mutex guards a whole context, including its pairs and buffers. This is enough, because the endpoint calls back
+// from one thread, and programs wait far longer than they post. Lock the device's mutex before a context's.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class OpenDevice;
 class Pair;
 class UnboundBuffer;
 
-/// Throws EnforceNotMet with `text` unless `holds`; for errors of the caller.
+/// Throws EnforceNotMet with `text` unless `holds` is true. Used for errors of the caller.
 void enforce(bool holds, const std::string& text);
 
 class Context final : public ::gloo::transport::Context, public std::enable_shared_from_this<Context> {
@@ -32,25 +32,25 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   using Lock = std::unique_lock<std::mutex>;
 
   Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks);
-  /// Lets posted operations finish, for at most one second, and waits until nothing refers to the context.
+  /// Lets posted operations finish for at most one second. Waits until nothing refers to the context.
   ~Context() override;
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int peer) override;
   std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory, std::size_t bytes) override;
 
   [[nodiscard]] OpenDevice& device() { return *device_; }
-  /// The context's number in the device.
+  /// Returns the context's number in its device.
   [[nodiscard]] std::uint32_t group() const { return group_; }
-  /// How long a wait polls before it sleeps.
+  /// Returns how long a wait polls before it sleeps.
   [[nodiscard]] std::chrono::nanoseconds spin() const;
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// Notified of all changes except those of buffers, which have their own.
+  /// Notified of all changes of the context. Changes of a buffer notify the buffer's own variable.
   [[nodiscard]] std::condition_variable& changed() { return changed_; }
 
-  // With the lock held.
+  // Call the following only with the lock held.
 
-  /// Wakes waiting threads, at once or, while a Wakes object exists, when that is destroyed, just before the lock is
-  /// released. A thread that is woken earlier would sleep again until it gets the lock.
+  /// Wakes threads that wait on `waiting`. While a Wakes object exists, they are woken only when it is destroyed, just
+  /// before the lock is released. If woken earlier, a thread would sleep again until it gets the lock.
   void wake(std::condition_variable& waiting);
   class Wakes {
    public:
@@ -63,27 +63,28 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
     Context& context_;
   };
 
-  /// Throws EnforceNotMet if there is none.
+  /// Returns the pair to rank `peer`. Throws EnforceNotMet if there is none.
   Pair& pair_to(int peer);
   void receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
                         std::size_t bytes);
-  /// A send is available at `pair` on `slot`; a receive from any rank may take it.
+  /// Called when a send is available at `pair` on `slot`. A receive from any rank may take this send.
   void on_available(Pair& pair, std::uint64_t slot);
-  /// Numbers arrivals over all pairs.
+  /// Returns the next number for arrivals, which are counted over all pairs.
   std::uint64_t next_arrival() { return ++arrivals_; }
-  /// Fails the receives that only this pair could serve. `tell_others`: reports the failure to the other ranks.
+  /// Fails the receives that only this pair could serve. If `tell_others` is true, reports the failure to the other
+  /// ranks.
   void on_pair_failed(Pair& pair, bool tell_others);
   /// Records a failure that another rank has reported.
   void note(const std::string& text);
-  /// "; before that ...", or an empty text.
+  /// Returns "; before that ..." with the first known failure, or an empty text.
   [[nodiscard]] std::string noted() const;
-  /// " with rank 1 (10.0.0.1:62400) on slot 7" and so on: the operations of `buffer` in progress.
+  /// Describes the operations of `buffer` in progress, such as " with rank 1 (10.0.0.1:62400) on slot 7".
   [[nodiscard]] std::string awaited_by(const UnboundBuffer& buffer) const;
-  /// After a timeout: fails all pairs, as Gloo's TCP does.
+  /// Fails all pairs after a timeout, as Gloo's TCP transport does.
   void fail_all(const std::string& cause);
-  /// When it returns, nothing of this context refers to `buffer`.
+  /// Waits until nothing in this context refers to `buffer`.
   void release(UnboundBuffer& buffer, Lock& lock);
-  /// "MLTCP, rank 3".
+  /// Returns this rank's name for messages, such as "MLTCP, rank 3".
   [[nodiscard]] std::string who() const;
 
  private:
@@ -102,7 +103,7 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   std::condition_variable changed_;
   std::list<AnyReceive> any_;  ///< in posting order
   std::uint64_t arrivals_ = 0;
-  std::string note_;  ///< the first known failure
+  std::string note_;  ///< first known failure; empty if there is none
   bool wakes_late_ = false;
   std::vector<std::condition_variable*> woken_;
 };

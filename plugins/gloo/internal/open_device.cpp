@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kMaxConnections = 1024;
 constexpr std::uint32_t kMaxOperations = 32'768;
 
-/// The host's address, from the settings or derived from them. Throws InputError, RunError.
+/// Returns the host's address, which is given in the settings or derived from them. Throws InputError or RunError.
 ::mltcp::Address address_for(const attr& settings) {
   if (!settings.hostname.empty()) return ep::resolve_host(settings.hostname);
   const auto colon = settings.device.find(':');
@@ -94,7 +94,7 @@ OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClock
   ep::EndpointConfig config = config_for(settings);
   config.event_callback = &OpenDevice::on_event;
   config.event_context = this;
-  // Before the endpoint is opened, so that a wrong function opens nothing.
+  // Reads the function before the endpoint opens, so that a wrong function opens nothing.
   const auto augmentation = ::mltcp::cc::Augmentation::read(settings.job_function);
   {
     const std::lock_guard lock(guard_);  // events wait until endpoint_ is set
@@ -133,7 +133,8 @@ void OpenDevice::beginIterationByHook(std::uint64_t expected) {
   iterations_by_ = IterationsBy::hook;
   hook_began_ = true;
   posted_at_begin_ = posted_;
-  // A full queue is ignored, as in on_send(): missing an iteration must not end the backward pass that calls this.
+  // A full queue is ignored, as in on_send(). A missed iteration must not end the backward pass that calls this
+  // function.
   const ep::Code code = endpoint_->begin_iteration(job_, hook_bytes_ > 0 ? hook_bytes_ : expected);
   if (code != ep::Code::queue_full) check(code, "beginIterationByHook");
 }
@@ -152,11 +153,12 @@ void OpenDevice::on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t 
   if (iterations_by_ != IterationsBy::traffic && iterations_by_ != IterationsBy::collectives) return;
   using Advice = CollectiveIterations::Advice;
   const Advice advice = collectives_.on_send(endpoint_->now().count, group, slot, buffer, bytes);
-  // Errors are ignored: an endpoint without room for a command has none for the send either, and missing an iteration
-  // is harmless.
+  // Errors are ignored. An endpoint without room for this command has no room for the send either, and a missed
+  // iteration is harmless.
   if (advice.kind == Advice::Kind::begin) {
     iterations_by_ = IterationsBy::collectives;
-    // Each rank takes the longest of its own silences as the beginning, so ranks may differ: unsuitable for a plan.
+    // Each rank assumes that its own longest silence separates iterations, so ranks may differ. Beginning::guessed
+    // keeps a plan from using such a beginning.
     (void)endpoint_->begin_iteration(job_, advice.bytes, ep::Beginning::guessed);
   } else if (advice.kind == Advice::Kind::learn && iterations_by_ == IterationsBy::collectives) {
     iterations_by_ = IterationsBy::traffic;
@@ -192,7 +194,7 @@ void OpenDevice::remove_pair(Pair& pair, ep::ConnectionHandle connection) {
 }
 
 void OpenDevice::attach(ep::ConnectionHandle connection) {
-  // If the connection has ended meanwhile, its operations report it.
+  // If the connection has ended meanwhile, its operations report the end.
   (void)endpoint_->attach(connection, job_);
 }
 

@@ -1,4 +1,4 @@
-// The device: an endpoint, its job, and the map from connections to pairs.
+// The implementation of a device: an endpoint, its job, and the map from connections to pairs.
 #pragma once
 
 #include <array>
@@ -21,13 +21,14 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// `given` with empty members filled from the environment; members that are still empty get their defaults later.
-/// Throws mltcp::InputError.
+/// Returns `given` with empty members filled from the environment. Members that are still empty get their defaults
+/// later. Throws mltcp::InputError.
 attr with_environment(attr given, const ::mltcp::endpoint::Environment& environment);
 
 class OpenDevice final : public Device, public std::enable_shared_from_this<OpenDevice> {
  public:
-  /// `plan`: for iterations with known beginnings. Throws mltcp::InputError, RunError.
+  /// Opens the endpoint and creates the job. `plan` applies to iterations whose beginnings are known. Throws
+  /// mltcp::InputError or mltcp::RunError.
   OpenDevice(const attr& settings, const std::optional<::mltcp::endpoint::SharedClockPlan>& plan);
   ~OpenDevice() override;
 
@@ -42,23 +43,23 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   [[nodiscard]] JobState jobState() const override;
 
   [[nodiscard]] ::mltcp::endpoint::Endpoint& endpoint() { return *endpoint_; }
-  /// Guards the maps below. Lock it before a context's.
+  /// Guards the maps below. Lock this mutex before a context's.
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// Call with the lock held.
+  /// Call these two with mutex() held.
   void add_pair(Pair& pair);
   void add_connection(::mltcp::endpoint::ConnectionHandle connection, Pair& pair) { connections_[connection] = &pair; }
-  /// Takes the lock itself.
+  /// Removes the pair and its connection from the maps. Locks mutex() itself.
   void remove_pair(Pair& pair, ::mltcp::endpoint::ConnectionHandle connection);
-  /// A new number for a context.
+  /// Returns a new number for a context.
   [[nodiscard]] std::uint32_t next_group() { return groups_.fetch_add(1); }
-  /// Call when a context is about to send `bytes` from a buffer of `buffer` bytes on `slot`, with or without contexts'
-  /// locks.
+  /// Called when a context is about to send `bytes` from a buffer of `buffer` bytes on `slot`. The caller may hold
+  /// locks of contexts.
   void on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t buffer, std::uint64_t bytes) noexcept;
-  /// Attaches the connection to the device's job. Call without a lock.
+  /// Attaches the connection to the device's job. Call this without a lock.
   void attach(::mltcp::endpoint::ConnectionHandle connection);
 
  private:
-  /// A connection whose hello has not arrived.
+  /// An incoming connection whose hello has not arrived.
   struct Introduction {
     OpenDevice* device;
     ::mltcp::endpoint::ConnectionHandle connection;
@@ -76,13 +77,13 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Introduction>> introductions_;
   ::mltcp::endpoint::JobHandle job_ = 0;
   std::atomic<std::uint32_t> groups_{0};
-  /// Guards the members below, and keeps calls to the endpoint in the order of decisions. Locked last.
+  /// Guards the members below, and keeps calls to the endpoint in the order of the decisions. Always locked last.
   mutable std::mutex iterations_guard_;
   IterationsBy iterations_by_ = IterationsBy::none;
   CollectiveIterations collectives_;
   std::uint64_t posted_ = 0;
-  std::uint64_t posted_at_begin_ = 0;  ///< at the beginning of a hook's iteration
-  std::uint64_t hook_bytes_ = 0;       ///< of the hook's last iteration
+  std::uint64_t posted_at_begin_ = 0;  ///< value of `posted_` at the beginning of the hook's iteration
+  std::uint64_t hook_bytes_ = 0;       ///< bytes of the hook's last iteration; 0 if there was none
   bool hook_began_ = false;
   std::unique_ptr<::mltcp::endpoint::Endpoint> endpoint_;
 };

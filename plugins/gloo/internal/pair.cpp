@@ -1,4 +1,5 @@
-// Set-up and end of a pair, and matching. Posting and ends of operations are in pair_ops.cpp.
+// How a pair connects and ends, and how it matches sends and receives. pair_ops.cpp posts operations and handles their
+// ends.
 #include "mltcp/plugins/gloo/internal/pair.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ Pair::~Pair() {
     finish_close(lock);
   }
   context_.device().remove_pair(*this, connection_);
-  // A callback that began before the removal held the device's lock, so it has ended.
+  // A callback that began before the removal held the device's lock, so it has returned by now.
   Context::Lock lock(context_.mutex());
   finish_close(lock);
 }
@@ -77,7 +78,7 @@ void Pair::check_usable() const {
   enforce(state_ == State::connected, context_.who() + " is not connected to " + name() + "; call connect() first");
 }
 
-// ---- set-up ---------------------------------------------------------------------------------------------------------
+// ---- connecting -----------------------------------------------------------------------------------------------------
 
 void Pair::connect(const std::vector<char>& bytes) {
   const PairAddress peer = parse_pair_address(bytes);
@@ -187,7 +188,7 @@ void Pair::setSync(bool enable, bool busy_poll) {
   polls_ = enable && busy_poll;
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- closing and failing --------------------------------------------------------------------------------------------
 
 void Pair::close() {
   Context::Lock lock(context_.mutex());
@@ -229,16 +230,16 @@ void Pair::finish_close(Context::Lock& lock) {
 void Pair::on_closed(const ep::Completion& event) {
   if (ended_) return;
   ended_ = true;
-  // A peer that closes has finished with this one: a failure only for operations that wait here.
+  // A peer that closes the connection no longer needs this pair. This is a failure only for operations that wait here.
   const bool was_asked_to = event.code == ep::Code::closed;
   fail(cause_of(event.code), Ending::at_once, !was_asked_to);
-  context_.device().endpoint().close(connection_);  // drops messages that may be stored for it
+  context_.device().endpoint().close(connection_);  // drops messages that may be stored for the connection
   context_.changed().notify_all();
 }
 
 void Pair::fail(const std::string& cause, Ending ending, bool tell_others) {
   if (!failed()) {
-    // Causes that come from a wait already begin with this prefix.
+    // A cause that comes from a wait already begins with context_.who().
     const bool is_whole = cause.starts_with(context_.who());
     error_ = is_whole ? cause : context_.who() + ": " + name() + ": " + cause + context_.noted();
     fail_waiters();
@@ -351,7 +352,7 @@ void Pair::count_waiting(std::uint64_t number, int by) {
   Slot& here = slot(number);
   const bool was_waiting = here.waiting > 0;
   here.waiting += by;
-  // A rank from which a receive was taken queues behind the others.
+  // After a receive took a send of this rank, the rank queues behind the other ranks.
   if (by < 0 || !was_waiting) here.since = context_.next_arrival();
   drop_if_empty(number);
 }
@@ -472,15 +473,15 @@ void Pair::advance_writes() {
     if (first.buffer != nullptr) first.buffer->on_received();
     incoming_.pop_front();
   }
-  // A long write begins while earlier ones are in progress. A short one waits for them, so that it cannot be
-  // overwritten by an earlier one.
+  // A long write begins while earlier writes are in progress. A short write waits until they are complete, so that no
+  // earlier write can overwrite it.
   for (Incoming& write : incoming_)
     if (write.state == Incoming::State::waits && !write.is_inline && !start_write(write)) return;
 }
 
 void Pair::on_write_ready(std::uint64_t id) {
   const auto found = outgoing_.find(id);
-  if (found == outgoing_.end()) return;  // its buffer was destroyed
+  if (found == outgoing_.end()) return;  // the buffer of this write was destroyed
   Op& op = take_op(Op::Kind::write_send);
   op.bound = found->second.buffer;
   op.data = found->second.data;

@@ -1,5 +1,5 @@
-// One peer of a context: the connection, the matching of sends and receives, and the writes of bound buffers. The
-// messages on the connection are described in protocol.h. The context's lock guards all members that are not constant.
+// One peer of a context: its connection, the matching of sends and receives, and the writes of bound buffers.
+// protocol.h describes the messages on the connection. The context's lock guards all members that are not constant.
 #pragma once
 
 #include <array>
@@ -32,10 +32,10 @@ class Address final : public ::gloo::transport::Address {
   std::string text_;
 };
 
-/// Why a peer was lost. The text is for people, who cannot reconnect but can inspect the other rank.
+/// Returns why a peer was lost, as text for people. They cannot reconnect, but they can inspect the other rank.
 std::string cause_of(::mltcp::endpoint::Code code);
 
-/// An operation of the endpoint that a pair has posted. Objects are reused.
+/// An endpoint operation that a pair has posted. Op objects are reused.
 struct Op {
   enum class Kind : std::uint8_t {
     connect,
@@ -44,7 +44,7 @@ struct Op {
     control_receive,
     send,
     receive,
-    orphan,  ///< a receive whose buffer was destroyed: its message is dropped
+    orphan,  ///< a receive whose buffer was destroyed; its message is dropped
     write_send,
     write_receive,
   };
@@ -57,8 +57,8 @@ struct Op {
   std::uint64_t slot = 0;
   std::uint64_t id = 0;
   std::uint64_t tag = 0;
-  std::uint64_t order = 0;  ///< its number in its buffer
-  std::size_t place = 0;    ///< index among the active ones
+  std::uint64_t order = 0;  ///< number of the operation in its buffer's OrderedEnds
+  std::size_t place = 0;    ///< index in the list of active operations
   ::mltcp::endpoint::OperationHandle handle = 0;
 };
 
@@ -70,8 +70,8 @@ class Pair final : public ::gloo::transport::Pair {
   [[nodiscard]] const ::gloo::transport::Address& address() const override { return address_; }
   void connect(const std::vector<char>& bytes) override;
   void close() override;
-  /// The endpoint's thread moves the data in either mode. If both are true, waits of bound buffers poll instead of
-  /// sleeping.
+  /// The endpoint's thread moves the data in both modes. If both arguments are true, waits of bound buffers poll
+  /// instead of sleeping.
   void setSync(bool enable, bool busy_poll) override;
   std::unique_ptr<::gloo::transport::Buffer> createSendBuffer(int slot, void* memory, std::size_t bytes) override;
   std::unique_ptr<::gloo::transport::Buffer> createRecvBuffer(int slot, void* memory, std::size_t bytes) override;
@@ -84,28 +84,30 @@ class Pair final : public ::gloo::transport::Pair {
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] Context& context() { return context_; }
 
-  // With the lock held.
+  // Call the following only with the lock held.
 
-  /// "rank 2 (10.0.0.2:62400)".
+  /// Returns the peer's name for messages, such as "rank 2 (10.0.0.2:62400)".
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool failed() const { return !error_.empty(); }
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] bool polls() const { return polls_; }
-  /// Throws IoException if it has failed, EnforceNotMet if it was never connected.
+  /// Throws IoException if the pair has failed, and EnforceNotMet if it was never connected.
   void check_usable() const;
   void start_send(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
   void start_receive(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
-  /// Number of the event by which a send became available on `slot`, to compare pairs; 0: none is available.
+  /// Returns the arrival number with which a send became available on `slot`, for comparison with other pairs. Returns
+  /// 0 if no send is available.
   [[nodiscard]] std::uint64_t waiting_since(std::uint64_t slot) const;
   void write(Buffer& buffer, std::uint64_t slot, std::byte* data, std::size_t bytes, std::size_t offset);
-  /// Continues bound writes that waited for a buffer.
+  /// Continues writes into bound buffers that waited because no receive buffer existed.
   void advance_writes();
-  /// When it returns, nothing refers to `buffer`.
+  /// Waits until nothing refers to `buffer`.
   void release(Buffer& buffer, Context::Lock& lock);
 
   void queue(const Record& record, std::span<const std::byte> data = {});
   void flush();
-  /// Posts operations for which the endpoint had no room, and waits until there is. For the program's threads.
+  /// Posts operations for which the endpoint had no room, and waits until they are posted. Only for the program's
+  /// threads.
   void settle(Context::Lock& lock);
   enum class Ending : std::uint8_t {
     graceful,  ///< operations in progress may finish
@@ -114,16 +116,17 @@ class Pair final : public ::gloo::transport::Pair {
   void fail(const std::string& cause, Ending ending, bool tell_others);
   void begin_close();
   void finish_close(Context::Lock& lock);
-  /// Drops queued operations of `buffer` and cancels posted ones.
+  /// Drops queued operations of `buffer` and cancels its posted operations.
   void cancel_of(const UnboundBuffer& buffer);
   [[nodiscard]] bool refers_to(const UnboundBuffer& buffer) const;
-  /// Sets `slot` to one on which `buffer` has an operation in progress; false if there is none.
+  /// Sets `slot` to a slot on which `buffer` has an operation in progress. Returns false if there is no such slot.
   bool awaited_by(const UnboundBuffer& buffer, std::uint64_t& slot) const;
   void abort();
 
-  /// A peer's hello has arrived; the device's and the context's locks are held. False: the connection is refused.
+  /// Called when a peer's hello has arrived, with the locks of the device and of the context held. Returns false if the
+  /// connection is refused.
   bool adopt(::mltcp::endpoint::ConnectionHandle connection, const Hello& hello);
-  /// Event: the connection has ended.
+  /// Called for the event that the connection has ended.
   void on_closed(const ::mltcp::endpoint::Completion& event);
 
  private:
@@ -133,10 +136,10 @@ class Pair final : public ::gloo::transport::Pair {
     std::size_t bytes;
     std::uint64_t order;
   };
-  /// The state of one slot; see protocol.h.
+  /// The state of one slot (see protocol.h).
   struct Slot {
-    std::deque<PendingSend> sends;      ///< announced, but no receive is known
-    std::deque<std::uint64_t> granted;  ///< ids of the peer's receives that have no send
+    std::deque<PendingSend> sends;      ///< announced sends for which no receive is known
+    std::deque<std::uint64_t> granted;  ///< ids of the peer's receives for which there is no send yet
     std::int64_t waiting = 0;
     std::uint64_t since = 0;
     [[nodiscard]] bool empty() const { return sends.empty() && granted.empty() && waiting == 0; }
@@ -161,10 +164,10 @@ class Pair final : public ::gloo::transport::Pair {
   struct Frame {
     alignas(64) std::array<std::byte, kFrameBytes> bytes;
     std::size_t used = 0;
-    bool busy = false;  ///< outgoing: in progress; incoming: has arrived
+    bool busy = false;  ///< outgoing frame: being sent; incoming frame: has arrived
   };
 
-  // Operations (pair_ops.cpp).
+  // Operations (defined in pair_ops.cpp).
   Op& take_op(Op::Kind kind);
   void give_op(Op& op);
   void post(Op& op);
@@ -180,7 +183,7 @@ class Pair final : public ::gloo::transport::Pair {
   void take_frames();
   void close_if_flushed();
 
-  // Matching (pair.cpp).
+  // Matching (defined in pair.cpp).
   void post_send(const PendingSend& send, std::uint64_t slot, std::uint64_t id);
   Slot& slot(std::uint64_t number);
   void drop_if_empty(std::uint64_t number);
@@ -211,14 +214,14 @@ class Pair final : public ::gloo::transport::Pair {
   bool closing_ = false;
   bool close_asked_ = false;
   bool polls_ = false;
-  std::uint64_t caller_ = 0;  ///< id of the peer's pair, from its hello
+  std::uint64_t caller_ = 0;  ///< id of the peer's pair, from its address or its hello
   ::mltcp::endpoint::ConnectionHandle connection_ = 0;
   std::string error_;
 
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<Op*> spare_;
   std::vector<Op*> active_;
-  std::deque<Op*> backlog_;  ///< active, but not posted
+  std::deque<Op*> backlog_;  ///< active operations that are not posted yet
 
   Slots slots_;
   std::vector<Slots::node_type> spare_slots_;
@@ -227,10 +230,11 @@ class Pair final : public ::gloo::transport::Pair {
   std::vector<Buffer*> buffers_;
   std::map<std::uint64_t, Buffer*> receive_buffers_;
   std::unordered_map<std::uint64_t, Outgoing> outgoing_;
-  std::deque<Incoming> incoming_;  ///< in the order in which they were sent, in which they complete
+  /// writes in the order in which the peer sent them, which is the order in which they complete
+  std::deque<Incoming> incoming_;
 
   std::vector<std::byte> outbox_;
-  bool is_urgent_ = false;  ///< part of it must be sent without waiting
+  bool is_urgent_ = false;  ///< true if part of `outbox_` must be sent at once
   std::array<std::byte, kHelloBytes> hello_{};
   std::unique_ptr<std::array<Frame, kControlFrames>> out_;
   std::unique_ptr<std::array<Frame, kControlFrames>> in_;

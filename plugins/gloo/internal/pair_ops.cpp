@@ -1,4 +1,4 @@
-// How a pair posts operations to the endpoint and handles their ends; control messages; destroyed buffers.
+// How a pair posts operations to the endpoint and handles their ends. Also its control messages and destroyed buffers.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -148,7 +148,7 @@ void Pair::on_connected(const ep::Completion& completion) {
   context_.changed().notify_all();
 }
 
-/// End of a receive; `op` is freed, or continues without its buffer.
+/// Handles the end of a receive. Frees `op`, or continues the receive without its buffer.
 void Pair::on_received(Op& op, const ep::Completion& completion) {
   const std::uint64_t number = op.slot;
   const std::uint64_t order = op.order;
@@ -167,7 +167,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
       break;
     }
     case ep::Code::cancelled:
-      // The peer knows of this receive; the message that it sends for it is dropped.
+      // The peer knows of this receive, so it still sends a message. That message is dropped.
       op.kind = Op::Kind::orphan;
       op.unbound = nullptr;
       op.data = nullptr;
@@ -182,7 +182,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
   }
 }
 
-/// End of a send; frees `op`.
+/// Handles the end of a send, and frees `op`.
 void Pair::on_sent(Op& op, const ep::Completion& completion) {
   UnboundBuffer* const buffer = op.unbound;
   if (completion.code == ep::Code::ok) {
@@ -197,7 +197,7 @@ void Pair::on_sent(Op& op, const ep::Completion& completion) {
     give_op(op);
     return;
   }
-  // The peer's receive still waits, so it is matched with the next send of the slot.
+  // The peer's receive still waits, so it is matched with the next send on the slot.
   const Op was = op;
   give_op(op);
   context_.changed().notify_all();

@@ -31,7 +31,7 @@ class Writer {
   std::size_t at_ = 0;
 };
 
-/// Reads bytes whose number the caller has checked.
+/// Reads numbers and bytes. The caller has checked that there are enough bytes.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}

@@ -2,13 +2,13 @@
 /*
  * MLTCP for the kernel's congestion controls (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878).
  *
- * Each congestion control (struct_ops) calls the kernel's own functions for all that it does, but passes another
- * number of acknowledged packets to the increase step: the real number times the gain of the connection's job. With
- * gain 1 it is exactly the kernel's algorithm. Slow start is not scaled.
+ * Each congestion control (struct_ops) calls the kernel's own functions. But it passes a scaled number of acknowledged
+ * packets to the increase step: the real number times the gain of the connection's job. With gain 1 it is exactly the
+ * kernel's algorithm. Slow start is not scaled.
  *
- * Counting: the kernel calls pkts_acked() for every acknowledgement, including those in recovery, and before
- * cong_avoid(). So the job's bytes are counted there, and the gain includes the bytes of the same acknowledgement.
- * CA_EVENT_TX_START comes with the first packet after none was in flight.
+ * The kernel calls pkts_acked() for every acknowledgement, including those in recovery, and before cong_avoid(). So
+ * the job's bytes are counted in pkts_acked(), and the gain includes the bytes of the same acknowledgement.
+ * CA_EVENT_TX_START comes with the first packet that is sent while no packet is in flight.
  */
 #ifndef MLTCP_KERNEL_BPF_AUGMENT_H
 #define MLTCP_KERNEL_BPF_AUGMENT_H
@@ -16,14 +16,14 @@
 #include <asm-generic/errno-base.h>
 
 #include "tcp.h"
-/* after the types */
+/* The headers of BPF need the types of tcp.h. */
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 #include "../iterations.h"
 
-/* Shared by the algorithms, which are separate objects: pinned by these names. */
+/* Maps that the algorithms share. The algorithms are separate objects, which find the maps pinned by these names. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MLTCP_MOST_JOBS);
@@ -48,7 +48,7 @@ struct {
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } mltcp_common SEC(".maps");
 
-/* Connections that use this algorithm. */
+/* Number of connections that use this algorithm. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -57,21 +57,21 @@ struct {
 } mltcp_users SEC(".maps");
 
 struct mltcp_flow {
-  struct mltcp_job_key job; /* kind 0: none */
+  struct mltcp_job_key job; /* job of the connection; kind 0 if it has none */
   u64 counted;              /* acknowledged bytes already added to the job */
   u64 gain;
   u64 carry; /* fraction of a packet not yet passed to the increase step */
   u32 mark;
   u32 generation;
-  __u8 user;        /* counted in mltcp_users */
-  __u8 sending;     /* data is in flight */
-  __u8 without_ecn; /* DCTCP that must act as Reno */
-  __u8 no_room;     /* no room for its job; `retry_ns`: when to try again */
-  __u8 timeouts;    /* consecutive ones without an acknowledgement */
-  __u8 ignored;     /* had too many timeouts: its data in flight does not count */
+  __u8 user;        /* 1 if the connection is counted in mltcp_users */
+  __u8 sending;     /* 1 if data is in flight */
+  __u8 without_ecn; /* 1 for a DCTCP connection that must act as Reno */
+  __u8 no_room;     /* 1 if there was no room for the connection's job; `retry_ns` is the time of the next attempt */
+  __u8 timeouts;    /* consecutive timeouts without an acknowledgement */
+  __u8 ignored;     /* 1 after too many timeouts: the connection's data in flight does not count */
   __u8 zero[2];
   u64 retry_ns;
-  /* CUBIC's clock */
+  /* Clock of CUBIC's curve. */
   u64 clock_ns;
   s64 clock_carry_ns;
 };
@@ -92,11 +92,12 @@ MLTCP_INLINE struct mltcp_common* mltcp_find_common(void) {
 
 MLTCP_INLINE struct mltcp_flow* mltcp_find_flow(struct sock* sk) { return bpf_sk_storage_get(&mltcp_flows, sk, 0, 0); }
 
-/* Reads a member of what `pointer` points to, by a copy, so that `pointer` may be computed. */
+/* Copies a member of the struct at `pointer` to `to`. Because it copies, `pointer` may be the result of a
+ * computation. */
 #define MLTCP_READ(to, type, member, pointer) \
   (bpf_probe_read_kernel(to, sizeof(*(to)), (char*)(pointer) + bpf_core_field_offset(type, member)) == 0)
 
-/* The job of a socket. A socket in the root cgroup has none unless its mark names one. */
+/* Finds the job of a socket. A socket in the root cgroup has no job unless its mark names one. */
 MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* common, struct mltcp_job_key* key) {
   const u32 mark = sk->sk_mark & common->mark_mask;
   u64 own = 0;
@@ -117,7 +118,7 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
       !MLTCP_READ(&node, struct cgroup, kn, own) || !MLTCP_READ(&own_id, struct kernfs_node, id, node))
     return;
   key->kind = MLTCP_JOB_CGROUP;
-  /* The nearest cgroup that has settings, from the socket's own upwards. */
+  /* Find the nearest cgroup that has settings, from the socket's own cgroup upwards. */
   for (level = MLTCP_MOST_LEVELS; level > 0; --level) {
     u64 above = 0;
     if (level > own_level || !MLTCP_READ(&above, struct cgroup, ancestors, own + level * sizeof(above)) ||
@@ -130,9 +131,10 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 
 #define MLTCP_EVICT_AFTER_NS 60000000000ULL
 #define MLTCP_RETRY_NS 1000000000ULL
-/* Value of a job's number of connections while it is evicted: no connection may join any more. */
+/* Value of a job's number of connections while the job is evicted: no connection can join it any more. */
 #define MLTCP_EVICTED 0xffffffffU
-/* A connection with this many consecutive timeouts (its peer is gone) no longer blocks new iterations of its job. */
+/* A connection with this many consecutive timeouts has probably lost its peer. It then no longer blocks new iterations
+ * of its job. */
 #define MLTCP_TIMEOUTS_TO_IGNORE 3
 
 struct bpf_map;
@@ -146,13 +148,14 @@ MLTCP_INLINE int mltcp_is_old(const struct mltcp_job* job, const struct mltcp_ev
          job->iterations.joined_ns <= eviction->before_ns;
 }
 
-/* Deletes a job that has no connections and was silent for long. A connection that joins meanwhile keeps it, or is
- * refused. */
+/* Deletes a job that has no connections and was silent for long. If a connection joins meanwhile, either the job stays
+ * or the connection is refused. */
 static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* seen, struct mltcp_eviction* eviction) {
   struct mltcp_job* job;
   int old;
   if (!mltcp_is_old(seen, eviction)) return 0;
-  job = bpf_map_lookup_elem(&mltcp_jobs, key); /* equals `seen`, but Linux 6.1 can only lock what was looked up */
+  /* The same as `seen`; Linux 6.1 can lock only a value that was looked up. */
+  job = bpf_map_lookup_elem(&mltcp_jobs, key);
   if (!job) return 0;
   bpf_spin_lock(&job->lock);
   old = mltcp_is_old(job, eviction);
@@ -169,7 +172,7 @@ static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* 
   return 0;
 }
 
-/* Adds the connection to its job. Without room for the job the connection has none, and gain 1. */
+/* Adds the connection to its job. If there is no room for the job, the connection has no job and gain 1. */
 MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   struct mltcp_job_key key = {};
@@ -190,8 +193,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   if (!job) {
     struct mltcp_job fresh = {};
-    fresh.iterations.joined_ns = now; /* prevents eviction before it has a connection */
-    /* As an int: before Linux 6.4, errors of inlined calls lack their sign in the upper half. */
+    fresh.iterations.joined_ns = now; /* prevents eviction before the job has a connection */
+    /* The cast to int is needed: before Linux 6.4, errors of inlined calls lack their sign in the upper half. */
     if ((int)bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
       struct mltcp_eviction eviction = {now > MLTCP_EVICT_AFTER_NS ? now - MLTCP_EVICT_AFTER_NS : 0, 0};
       bpf_for_each_map_elem(&mltcp_jobs, mltcp_evict, &eviction, 0);
@@ -208,8 +211,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
     }
     bpf_spin_unlock(&job->lock);
     if (!evicted) {
-      /* If the job was evicted on another processor before that, another job may be in its place, and was counted
-       * up. */
+      /* Another processor may have evicted this job before the count was raised. The memory may then belong to another
+       * job, whose count was raised instead. */
       if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
       bpf_spin_lock(&job->lock);
       --job->iterations.connections;
@@ -243,7 +246,7 @@ MLTCP_INLINE const struct mltcp_settings* mltcp_settings_of(const struct mltcp_f
   return common ? &common->settings : 0;
 }
 
-/* The connection sends data after it had none in flight. */
+/* Called when a connection sends data while it had none in flight. */
 MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
   const struct mltcp_settings* settings;
   struct mltcp_job* job;
@@ -260,7 +263,7 @@ MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
   bpf_spin_unlock(&job->lock);
 }
 
-/* The connection's data in flight no longer counts. */
+/* Stops counting the connection's data in flight. */
 MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
   struct mltcp_job* const job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   flow->sending = 0;
@@ -271,7 +274,7 @@ MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
   bpf_spin_unlock(&job->lock);
 }
 
-/* A connection begins, or changes to this algorithm. */
+/* Called when a connection begins, or changes to this algorithm. */
 MLTCP_INLINE struct mltcp_flow* mltcp_on_init(struct sock* sk) {
   const struct tcp_sock* const tp = (struct tcp_sock*)sk;
   struct mltcp_flow* const flow = bpf_sk_storage_get(&mltcp_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -314,12 +317,12 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
   common = mltcp_find_common();
   if (!flow || !common) return;
   flow->clock_ns = 0;
-  if (tp->packets_out > 0) { /* a timeout: what was in flight is sent again */
+  if (tp->packets_out > 0) { /* a timeout: data in flight is sent again */
     if (flow->sending && ++flow->timeouts >= MLTCP_TIMEOUTS_TO_IGNORE) mltcp_ignore(flow);
     return;
   }
   flow->ignored = 0;
-  /* The name of its job may have changed, or there may be room for the job now. */
+  /* The name of the connection's job may have changed, or there may now be room for the job. */
   if (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation ||
       (flow->no_room && bpf_ktime_get_ns() > flow->retry_ns)) {
     mltcp_leave(flow);
@@ -350,8 +353,8 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  /* An ignored connection had its data in flight all the time: it continues its iteration and begins no burst. Any
-   * other acknowledgement while nothing is sent is for a FIN, which ends no silence. */
+  /* An ignored connection had data in flight all the time, so it continues its iteration and begins no burst. Any other
+   * acknowledgement while nothing is sent is for a FIN, and ends no silence. */
   returns = flow->ignored && bytes > 0;
   counts = returns || (flow->sending && bytes > 0);
   ended = flow->sending && tp->packets_out == 0;
@@ -372,7 +375,7 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
 }
 
 /*
- * Splits `acked` into the packets that slow start takes and the rest for congestion avoidance, which is scaled.
+ * Splits `acked` into the packets that slow start uses, and the rest for congestion avoidance. Only the rest is scaled.
  * `increase` is the kernel's cong_avoid().
  */
 #define MLTCP_INCREASE(sk, ack, acked, flow, increase)                                           \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mltcp_cubic: the kernel's CUBIC, growing F times as fast in both of its modes.
+ * mltcp_cubic: the kernel's CUBIC whose window grows F times as fast, in both of its modes.
  *
- * The Reno-friendly estimate and the step toward the target count acknowledged packets, which are scaled. The cubic
- * curve is a function of time, so scaling steps has no effect once the window has reached it. So its clock runs F
- * times as fast: the beginning of the epoch is moved into the past by F - 1 times the time since the last
- * acknowledgement (for F below 1, toward the present). More than a round trip without an acknowledgement is idle
- * time, which the kernel itself subtracts.
+ * The Reno-friendly estimate and the step toward the target count acknowledged packets, and this count is scaled. The
+ * cubic curve is a function of time, so a scaled step has no effect once the window has reached the curve. Therefore
+ * the curve's clock runs F times as fast: the beginning of the epoch is moved into the past by F - 1 times the time
+ * since the last acknowledgement. If F is below 1, it is moved toward the present. More than a round trip without an
+ * acknowledgement is idle time, which the kernel itself subtracts.
  */
 #include "augment.h"
 
@@ -24,7 +24,7 @@ MLTCP_INLINE u32* epoch_start_of(struct sock* sk) {
   return &ca->epoch_start;
 }
 
-/* Advances the curve's clock by `gain` times the time that has passed. */
+/* Advances the clock of the cubic curve by `gain` times the time that has passed. */
 MLTCP_INLINE void run_clock(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   const struct tcp_sock* const tp = (struct tcp_sock*)sk;
@@ -40,7 +40,7 @@ MLTCP_INLINE void run_clock(struct sock* sk, struct mltcp_flow* flow) {
   if (!common || common->tick_ns == 0 || !known || begin == 0 || flow->gain == MLTCP_GAIN_ONE) return;
   if (passed > round_trip) passed = round_trip;
   if (passed > 1000000000) passed = 1000000000;
-  /* At most one second times 2^16 times a gain of 2^16, which fits. */
+  /* The product fits 64 bits: `passed` is below 2^30, and a gain in fixed point below 2^32. */
   if (flow->gain > MLTCP_GAIN_ONE) {
     flow->clock_carry_ns += (s64)((passed * (flow->gain - MLTCP_GAIN_ONE)) >> MLTCP_GAIN_BITS);
     if (flow->clock_carry_ns < (s64)common->tick_ns) return;
@@ -52,7 +52,7 @@ MLTCP_INLINE void run_clock(struct sock* sk, struct mltcp_flow* flow) {
   }
   flow->clock_carry_ns -= ticks * (s64)common->tick_ns;
   begin -= (u32)ticks;
-  /* Never in the future, and never 0, which means no epoch. */
+  /* The beginning is never in the future, and never 0, which means that there is no epoch. */
   if ((__s32)((u32)bpf_jiffies64() - begin) < 0) begin = (u32)bpf_jiffies64();
   *epoch_start = begin == 0 ? 1 : begin;
 }

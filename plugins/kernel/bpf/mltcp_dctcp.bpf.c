@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mltcp_dctcp: the kernel's DCTCP whose congestion avoidance adds F packets per window instead of one.
+ * mltcp_dctcp: the kernel's DCTCP whose congestion avoidance adds F packets per window instead of one packet.
  *
- * If the peer does not use ECN, the kernel's dctcp_init() would replace the connection's congestion control by its
- * own Reno, and the number of users of this one would stay wrong. So dctcp_init() is not called then. The connection
- * is given mltcp_reno, or the kernel's Reno if that is not loaded; packets then do not claim ECN. If the kernel
- * refuses the change, as for a BPF program that has chosen this algorithm, Reno's functions are called from here,
- * and packets still claim ECN.
+ * If the peer does not use ECN, the kernel's dctcp_init() would replace the connection's congestion control by the
+ * kernel's Reno, and the number of users of mltcp_dctcp would become wrong. So dctcp_init() is not called for such a
+ * connection. Instead the connection gets mltcp_reno, or the kernel's Reno if mltcp_reno is not loaded, and its packets
+ * do not claim ECN. The kernel may refuse this change, for example if a BPF program has chosen mltcp_dctcp. In that
+ * case mltcp_dctcp calls Reno's functions, and packets still claim ECN.
  */
 #include "augment.h"
 
@@ -29,7 +29,8 @@ MLTCP_INLINE int becomes_reno(struct sock* sk) {
          bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, own, sizeof(own) - 1) == 0;
 }
 
-/* Whether the connection uses ECN for DCTCP. One without state does not: dctcp_init() was not called for it. */
+/* Returns whether the connection uses ECN for DCTCP. A connection without state does not, because dctcp_init() was not
+ * called for it. */
 MLTCP_INLINE int uses_ecn(struct sock* sk) {
   const struct mltcp_flow* const flow = mltcp_find_flow(sk);
   return flow && !flow->without_ecn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The members of the kernel's types that are used here. Their offsets are set when a program is loaded (CO-RE, from
- * the type information of the running kernel), so a build needs no kernel headers.
+ * The kernel's types, with the members that the BPF programs use. The offsets of the members are set when a program is
+ * loaded, from the type information of the running kernel (CO-RE). So a build needs no kernel headers.
  */
 #ifndef MLTCP_KERNEL_BPF_TCP_H
 #define MLTCP_KERNEL_BPF_TCP_H
@@ -48,20 +48,20 @@ struct tcp_sock {
   u32 packets_out;
   u32 snd_cwnd;
   u32 snd_ssthresh;
-  u32 srtt_us; /* eight times the smoothed round trip */
+  u32 srtt_us; /* eight times the smoothed round-trip time, in microseconds */
   __u8 ecn_flags;
 } OF_THE_KERNEL;
 
-/* The private state of the kernel's CUBIC. */
+/* Private state of the kernel's CUBIC. */
 struct bictcp {
-  u32 epoch_start; /* in ticks; 0: no epoch */
+  u32 epoch_start; /* beginning of the epoch in ticks; 0 if there is no epoch */
 } OF_THE_KERNEL;
 
 enum { TCP_CLOSE = 7, TCP_LISTEN = 10 };
 enum { TCP_ECN_OK = 1 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 
-/* Only a declaration: libbpf compares the types of function arguments. */
+/* Only declared, because libbpf compares the types of function arguments. */
 struct ack_sample {
   u32 pkts_acked;
 } OF_THE_KERNEL;

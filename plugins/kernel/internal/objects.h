@@ -6,7 +6,7 @@
 
 namespace mltcp::kernel::internal {
 
-/// The ELF object of an algorithm; empty if there is none of this name.
+/// Returns the ELF object of an algorithm; empty if there is no algorithm of this name.
 std::span<const unsigned char> object_of(std::string_view algorithm);
 
 }  // namespace mltcp::kernel::internal

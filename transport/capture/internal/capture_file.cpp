@@ -1,4 +1,4 @@
-// The file of a capture (see capture_file.h).
+// Writes the file of a capture (see capture_file.h).
 #include "mltcp/transport/capture/internal/capture_file.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace mltcp::capture {
 namespace {
 
 constexpr std::size_t kBuffer = 256 * 1024;
-/// Maximum overhead of a packet's block, and maximum size of an interface's statistics.
+/// kBlockBytes: maximum overhead of a packet block. kStatisticsBytes: maximum size of an interface's statistics.
 constexpr Bytes kBlockBytes = 64;
 constexpr Bytes kStatisticsBytes = 80;
 constexpr Bytes kUsualPacket = 2048;
@@ -54,8 +54,8 @@ void CaptureFile::open() {
     }
   }();
   if (!failure_.empty()) return;
-  // The file is truncated only once it is locked. A new file is readable by this user alone, because it contains sent
-  // data. Not blocking, because opening a pipe without a reader would block the program.
+  // Does not truncate the file, because it must be locked before. Only this user can read a new file, because it
+  // contains sent data. O_NONBLOCK is needed because opening a pipe without a reader would block the program.
   std::error_code unknown;
   const int how = target.descriptor ? 0 : std::filesystem::exists(target.path, unknown) ? O_NOFOLLOW : O_CREAT | O_EXCL;
   file_ = ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | how, S_IRUSR | S_IWUSR);
@@ -65,7 +65,7 @@ void CaptureFile::open() {
     return;
   }
   fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
-  // Files without locks, such as pipes or devices, count as not in use.
+  // Files without locks, such as pipes or devices, count as not in use by another capture.
   if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     failure_ =
         fmt::format("{} is being written by another capture; put %p, the process id, into its name", in_quotes(name));

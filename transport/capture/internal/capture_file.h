@@ -1,4 +1,4 @@
-// The file of a capture, or its ring of files: appends blocks, changes files, and handles errors of the disk.
+// The file of a capture, or its ring of files: appends blocks, changes to the next file, and handles disk errors.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace mltcp::capture {
 
 class CaptureFile {
  public:
-  /// Creates the file, or the first of several. Throws RunError if that fails, or if another program is writing to it.
+  /// Creates the file, or the first file of a ring. Throws RunError if that fails, or if another capture is writing to
+  /// the file.
   CaptureFile(const CaptureOptions& options, std::string comment);
   ~CaptureFile();
   CaptureFile(const CaptureFile&) = delete;
@@ -21,21 +22,22 @@ class CaptureFile {
 
   /// Adds an interface. Call before the first packet.
   void add(const InterfaceInfo& info);
-  /// Throws RunError if a file of the requested size has no room for the interfaces' descriptions and a packet.
+  /// Throws RunError if the maximum size of a file is too small for the descriptions of the interfaces and one packet.
   void check_size() const;
-  /// False if the file cannot be written any more, or has reached its size: then is_over().
+  /// Appends a packet. Returns false if the file cannot be written any more, or has reached its maximum size. is_over()
+  /// is then true.
   bool packet(std::uint32_t interface, Nanos time, Direction direction, std::span<const std::byte> header,
               std::span<const std::byte> data, std::uint32_t original_bytes);
-  /// Written last, even beyond the maximum size.
+  /// Appends the statistics of an interface, even beyond the maximum size. Call it after the last packet.
   void statistics(std::uint32_t interface, const InterfaceStatistics& statistics);
   /// Writes everything appended so far to the file.
   void flush();
 
   [[nodiscard]] bool is_over() const { return is_full_ || !failure_.empty(); }
   [[nodiscard]] bool is_full() const { return is_full_; }
-  /// Why the file cannot be written any more; empty while it can.
+  /// Why the file cannot be written any more; empty if it can.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  /// The file, or the newest of several.
+  /// Name of the file, or of the newest file of a ring.
   [[nodiscard]] const std::string& name() const { return names_.back(); }
 
  private:

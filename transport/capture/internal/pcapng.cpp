@@ -1,4 +1,4 @@
-// The blocks of a pcapng file (see pcapng.h).
+// Writes the blocks of a pcapng file (see pcapng.h).
 #include "mltcp/transport/capture/internal/pcapng.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ constexpr std::uint16_t kStatisticsDropped = 5;
 constexpr std::byte kNanoseconds{9};
 constexpr std::size_t kLongestText = 4096;
 
-/// A block under construction at the end of `out`. It begins and ends with its length.
+/// A block under construction at the end of `out`. The destructor completes it: its length is stored after its type and
+/// at its end.
 class Block {
  public:
   Block(std::vector<std::byte>& out, std::uint32_t type) : out_(out), start_(out.size()) {
@@ -80,7 +81,7 @@ void append_section(std::vector<std::byte>& out, std::string_view application, s
   block.put(kByteOrder);
   block.put(std::uint16_t{1});  // version 1.0
   block.put(std::uint16_t{0});
-  block.put(~std::uint64_t{0});  // length of the section: not specified
+  block.put(~std::uint64_t{0});  // the length of the section is not specified
   block.text(kComment, comment);
   block.text(kSectionApplication, application);
   block.end_of_options();
@@ -117,7 +118,7 @@ void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, con
   block.time(statistics.end);
   const auto time = [&](std::uint16_t code, Nanos at) {
     const auto count = static_cast<std::uint64_t>(at.count);
-    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper half comes first, as in packets
+    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper half comes first, as in packet blocks
   };
   time(kStatisticsStart, statistics.start);
   time(kStatisticsEnd, statistics.end);

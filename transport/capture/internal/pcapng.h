@@ -1,4 +1,5 @@
-// The blocks of a pcapng file (draft-ietf-opsawg-pcapng), in the byte order of this machine, with nanoseconds.
+// Writes the blocks of a pcapng file (draft-ietf-opsawg-pcapng), in the byte order of this machine, with times in
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace mltcp::capture {
 
-// Types of blocks, the word that shows a section's byte order, and the option of a packet's flags.
+// Types of blocks, the number from which readers detect the byte order of a section, and the code of the option with a
+// packet's flags.
 constexpr std::uint32_t kSectionBlock = 0x0A0D0D0A;
 constexpr std::uint32_t kInterfaceBlock = 1;
 constexpr std::uint32_t kStatisticsBlock = 5;
@@ -20,7 +22,7 @@ constexpr std::uint32_t kPacketBlock = 6;
 constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
 constexpr std::uint16_t kPacketFlags = 2;
 
-/// The first header of an interface's packets: values of the registry of link-layer header types.
+/// The first header in the packets of an interface. The values are from the registry of link-layer header types.
 enum class LinkType : std::uint16_t {
   ethernet = 1,
   ip = 101,  ///< an IPv4 or IPv6 header
@@ -46,7 +48,7 @@ struct InterfaceStatistics {
 
 void append_section(std::vector<std::byte>& out, std::string_view application, std::string_view comment);
 void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, std::uint32_t snap_bytes);
-/// `header` followed by `data` are the first bytes of a packet of `original_bytes` bytes.
+/// Appends a packet of `original_bytes` bytes. Its first bytes are `header` followed by `data`.
 void append_packet(std::vector<std::byte>& out, std::uint32_t interface, Nanos time, Direction direction,
                    std::span<const std::byte> header, std::span<const std::byte> data, std::uint32_t original_bytes);
 void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, const InterfaceStatistics& statistics);

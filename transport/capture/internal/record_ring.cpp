@@ -1,4 +1,4 @@
-// The ring of captured packets (see record_ring.h).
+// Implements the ring of captured packets (see record_ring.h).
 #include "mltcp/transport/capture/internal/record_ring.h"
 
 #include <algorithm>
@@ -17,14 +17,14 @@ bool RecordRing::push(const Record& record, std::span<const std::byte> first,
   const std::size_t needed = entry_bytes(record.stored_bytes);
   std::uint64_t head = head_.load(std::memory_order_relaxed);
   const std::size_t at = head & (size_ - 1);
-  // Entries are contiguous: if one does not fit after the last, the rest of the ring stays unused.
+  // Entries are contiguous. If an entry does not fit before the end of the memory, the rest of the memory stays unused.
   const std::size_t gap = size_ - at < needed ? size_ - at : 0;
   if (head + gap + needed - known_tail_ > size_) {
     known_tail_ = tail_.load(std::memory_order_acquire);
     if (head + gap + needed - known_tail_ > size_) return false;
   }
   if (gap != 0) {
-    // The rest may be too short for a whole entry: only its first words are written, which mark it as a gap.
+    // The unused rest may be too short for an Entry. Only two members are written, which mark it as a gap.
     const auto bytes = static_cast<std::uint32_t>(gap);
     const bool is_gap = true;
     std::memcpy(memory_.get() + at + offsetof(Entry, bytes), &bytes, sizeof bytes);

@@ -1,5 +1,5 @@
 // Passes packets from the data path to the thread that writes them: a ring of bytes with one producer and one consumer.
-// The producer copies and publishes a packet, or counts it if there is no room; it never waits, allocates or locks.
+// The producer copies and publishes a packet, or drops it if the ring is full. It never waits, allocates or locks.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace mltcp::capture {
 
-/// A packet's properties besides its bytes.
+/// Properties of a packet besides its bytes.
 struct Record {
   Nanos time;
   std::uint32_t stored_bytes = 0;    ///< bytes that follow the record in the ring
-  std::uint32_t original_bytes = 0;  ///< length of the packet, or of its UDP payload
-  Address remote;                    ///< peer's address, for a UDP payload
+  std::uint32_t original_bytes = 0;  ///< length of the packet; for a UDP payload, the length of the payload
+  Address remote;                    ///< address of the peer; only for UDP payloads
   Direction direction = Direction::in;
   Ecn ecn = Ecn::not_ect;
   std::uint8_t priority = 0;
@@ -32,10 +32,12 @@ class RecordRing {
   /// `bytes` is rounded up to a power of two.
   explicit RecordRing(std::size_t bytes);
 
-  /// For the producer. Keeps the first `record.stored_bytes` of both pieces together. False: no room.
+  /// Appends a packet; only for the producer. Stores `first` followed by `second`, up to `record.stored_bytes` bytes.
+  /// Returns false if the ring is full.
   bool push(const Record& record, std::span<const std::byte> first, std::span<const std::byte> second) noexcept;
 
-  /// For the consumer. The oldest record, and its bytes; null if there is none. Both are valid until pop().
+  /// Returns the oldest record and sets `bytes` to the stored bytes of its packet; only for the consumer. Null if the
+  /// ring is empty. Both are valid until pop().
   const Record* front(std::span<const std::byte>& bytes) noexcept;
   void pop() noexcept;
   [[nodiscard]] bool is_half_full() const noexcept {
@@ -44,8 +46,8 @@ class RecordRing {
 
  private:
   struct Entry {
-    std::uint32_t bytes = 0;  ///< including this header and padding
-    bool is_gap = false;      ///< an unused rest of the ring
+    std::uint32_t bytes = 0;  ///< size of the entry, including this header and padding
+    bool is_gap = false;      ///< whether this is not an entry but the unused rest of the memory
     Record record;
   };
   static std::size_t entry_bytes(std::size_t stored) {
@@ -55,7 +57,7 @@ class RecordRing {
   const std::size_t size_;
   const std::unique_ptr<std::byte[]> memory_;
   alignas(64) std::atomic<std::uint64_t> head_{0};  ///< end of the written bytes
-  std::uint64_t known_tail_ = 0;                    ///< the tail as last read by the producer
+  std::uint64_t known_tail_ = 0;                    ///< tail_ as last read by the producer
   alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< end of the bytes already read
 };
 
