@@ -1,4 +1,4 @@
-// The affinity graph, its components and its groups (see affinity.h).
+// Builds the affinity graph, and finds its components and groups (see affinity.h).
 #include "mltcp/scheduler/affinity.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class DisjointSets {
   std::vector<std::uint32_t> parent_;
 };
 
-/// Depth-first search that unites the vertices of every biconnected component in `groups`. Nodes are jobs, then
-/// vertices of the graph.
+/// Depth-first search for the biconnected components of the graph. In `groups`, it joins the vertices of each
+/// component. The nodes of the search are the jobs, followed by the vertices of the graph.
 class BlockSearch {
  public:
   BlockSearch(const AffinityGraph& graph, std::uint32_t jobs, DisjointSets& groups)
@@ -46,7 +46,7 @@ class BlockSearch {
   struct Frame {
     std::uint32_t node;
     std::uint32_t parent;
-    std::size_t next = 0;  ///< edge
+    std::size_t next = 0;  ///< index of the next edge to follow
   };
 
   void search(std::uint32_t root) {
@@ -91,9 +91,10 @@ class BlockSearch {
   std::uint32_t jobs_;
   DisjointSets& groups_;
   std::vector<std::vector<std::uint32_t>> edges_;
-  std::vector<std::uint32_t> found_;  ///< by node: discovery time, 0 = not visited
-  std::vector<std::uint32_t> low_;    ///< by node: minimum discovery time reachable from its subtree by an edge
-  std::vector<std::uint32_t> open_;   ///< nodes not assigned to a biconnected component yet
+  std::vector<std::uint32_t> found_;  ///< discovery time of each node; 0 if not visited
+  /// For each node, the minimum discovery time of all nodes that an edge from the subtree of the node reaches.
+  std::vector<std::uint32_t> low_;
+  std::vector<std::uint32_t> open_;  ///< visited nodes that have no biconnected component yet
   std::uint32_t count_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // link (CASSINI, arXiv 2308.00852, section 4.1).
 //
 // A link is in the graph if at least two jobs use it and the sum of their peaks exceeds its capacity. On all other
-// links any time shifts are equally good. Links with equal capacity, jobs and demands (such as the two directions of a
+// links all time shifts are equally good. Links with equal capacity, jobs and demands (such as the two directions of a
 // ring) pose the same problem: they are merged into one vertex with a weight, and form no loop.
 //
 // Composition of time shifts. The paper solves every link separately and composes the shifts along a tree, which is
@@ -20,7 +20,7 @@
 
 namespace mltcp::scheduler {
 
-/// A job that has `flows` flows on a link.
+/// The use of a link by a job, which has `flows` flows on this link.
 struct LinkUse {
   std::uint32_t job = 0;
   std::uint32_t flows = 1;
@@ -29,40 +29,43 @@ struct LinkUse {
 
 struct AffinityGraph {
   struct Vertex {
-    std::vector<std::uint32_t> links;  ///< merged links in ascending order; their number is the vertex's weight
+    /// The links that are merged into this vertex, ascending. Their number is the weight of the vertex.
+    std::vector<std::uint32_t> links;
     Rate capacity;
-    std::vector<LinkUse> uses;  ///< in ascending order of the jobs; each job once
+    std::vector<LinkUse> uses;  ///< one entry for each job on these links, in ascending order of the jobs
     std::uint32_t group = 0;
   };
   struct Group {
     std::vector<std::uint32_t> vertices;
-    std::vector<std::uint32_t> jobs;  ///< ascending
+    std::vector<std::uint32_t> jobs;  ///< indices of the jobs in the group, ascending
     std::uint32_t component = 0;
-    std::uint32_t loops = 0;  ///< number of edges to remove to make it a tree
+    std::uint32_t loops = 0;  ///< number of edges to remove until the group is a tree
   };
-  /// A connected component. A job that competes on no link is a component without groups.
+  /// A connected component of the graph. A job that competes on no link forms a component without groups.
   struct Component {
-    std::vector<std::uint32_t> jobs;  ///< ascending
+    std::vector<std::uint32_t> jobs;  ///< indices of the jobs in the component, ascending
     std::vector<std::uint32_t> groups;
     std::uint32_t loops = 0;
   };
   std::vector<Vertex> vertices;
   std::vector<Group> groups;
   std::vector<Component> components;
-  std::vector<std::uint32_t> component_of;  ///< by job
+  std::vector<std::uint32_t> component_of;  ///< index of the component of each job
 };
 
-/// A link used by jobs. `uses` is in ascending order of the jobs, each once.
+/// A link and the jobs that use it. `uses` contains each job once, in ascending order of the jobs.
 struct UsedLink {
   std::uint32_t link = 0;
   Rate capacity;
   std::vector<LinkUse> uses;
 };
 
-/// Whether the jobs' peaks together exceed the link's capacity. `flow_peaks`: peak of one flow, by job.
+/// Returns true if at least two jobs use `link` and the sum of their peak demands exceeds its capacity. flow_peaks[job]
+/// is the peak demand of one flow of the job.
 bool competes(const UsedLink& link, std::span<const Rate> flow_peaks);
 
-/// The graph of all jobs (as many as `flow_peaks`), and of those links of `links` on which they compete.
+/// Returns the affinity graph of all jobs and of those `links` on which jobs compete. `flow_peaks` has one entry for
+/// each job: the peak demand of one of its flows.
 AffinityGraph affinity_graph(std::span<const UsedLink> links, std::span<const Rate> flow_peaks);
 
 }  // namespace mltcp::scheduler

@@ -1,4 +1,4 @@
-// Scheduling of clusters and ranking of candidates (see cluster.h).
+// Schedules clusters and ranks candidates (see cluster.h).
 #include "mltcp/scheduler/cluster.h"
 
 #include <fmt/format.h>
@@ -22,9 +22,9 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t kMaxRemembered = 50'000;  // cached solutions, of a few kB each at most
+constexpr std::size_t kMaxRemembered = 50'000;  // maximum number of cached solutions; each is at most a few kB
 
-/// Step meetings that descent may examine, per SolveOptions::node_limit.
+/// Work limit of descent: number of step meetings that it may examine for each node of SolveOptions::node_limit.
 constexpr double kMeetingsPerNode = 50;
 
 constexpr std::uint32_t kMaxThreads = 1'024;
@@ -39,7 +39,7 @@ void check_slot(const RoutedJob& job, Nanos period, Nanos shift) {
                                  to_text(shift), to_text(period)));
 }
 
-// Slots from elsewhere need not have a perimeter in common that a link could be solved on.
+// Slots that a caller passes to restore() may have no common perimeter that is short enough for the solver.
 void check_perimeter(const ClusterState& state, const AffinityGraph::Component& component) {
   std::int64_t common = 1;
   for (const std::uint32_t job : component.jobs) {
@@ -62,7 +62,7 @@ void check(const ClusterOptions& options) {
   if (options.threads > kMaxThreads)
     throw InputError(fmt::format("threads is {}; give at most {}, or 0 for as many as there are cores", options.threads,
                                  kMaxThreads));
-  // Written as a negation so that NaN is refused.
+  // The conditions are negated so that NaN is refused.
   if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
     throw InputError(fmt::format("join_threshold is {}; give the score that a job may lose, 0 or more, such as 0.02",
                                  options.join_threshold));
@@ -126,7 +126,7 @@ void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
       if (std::string key = internal::key_of_slots(asking->state, component, options);
           !remembered_slots_.contains(key) && asked.insert(key).second)
         all.push_back({std::move(key), &asking->state, &component, {}});
-  // Components of one state have disjoint jobs.
+  // Threads may change the same state, because its components have disjoint jobs.
   in_parallel(options.threads, all.size(), [&](std::size_t i) {
     Unknown& unknown = all[i];
     unknown.slots = internal::slots_worth_most(*unknown.state, *unknown.component,
@@ -197,7 +197,7 @@ void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
     if (fresh) unknown.push_back(question);
     ++(fresh ? work.solved : work.remembered);
   }
-  // Long ones first, to balance the load of the cores.
+  // Long questions first, to balance the load of the cores.
   std::ranges::stable_sort(
       unknown, [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
   std::vector<Solution> solutions(unknown.size());
@@ -215,12 +215,13 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   const Slots slots = state.slots(question.jobs, options.solve);
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
-  // Links solved by search have the perimeter of all jobs; those solved by descent have their own.
+  // The search needs all links on the common perimeter of all jobs, so a link may have too many bursts for it. Descent
+  // gives each link the shorter perimeter of its own jobs.
   const bool small = std::ranges::all_of(problem.links, [&](const Problem::Link& link) {
     return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMaxBursts;
   });
   if (how.angles > 0 || (small && question.meetings <= kMaxToSearch)) return solve(problem, slots, how);
-  // Only the area bound is known.
+  // Descent proves no bound, so the only bound is the one by the area of the demands.
   return internal::evaluated(problem, slots,
                              internal::descend(problem, slots, question.start,
                                                kMeetingsPerNode * static_cast<double>(how.node_limit), how.robust),
@@ -243,7 +244,7 @@ void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component
       const Question& question = asking.of_group(group);
       const std::vector<Nanos>& within = answer(question).shifts;
       const auto place = std::ranges::find(question.jobs, from) - question.jobs.begin();
-      // The group is shifted as a whole, so that any number of the first job's periods may be added.
+      // All jobs of the group move by the same time, so the shift of job `from` need not be reduced modulo its period.
       const Nanos moved = shifts[from] - within[static_cast<std::size_t>(place)];
       for (std::size_t k = 0; k < question.jobs.size(); ++k) {
         const std::uint32_t job = question.jobs[k];
@@ -520,7 +521,7 @@ LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
 
 double Cluster::Impl::pair_score(const Demand& a, const Demand& b, Rate capacity) {
   forget_if_full();
-  // Two that can't be scheduled together go as badly together as any.
+  // Two jobs with too many bursts cannot be scheduled together, so they get the worst score.
   const double longest = std::max(a.period, b.period).seconds();
   if (options.max_bursts > 0 && static_cast<double>(a.bursts.size()) * longest / a.period.seconds() +
                                         static_cast<double>(b.bursts.size()) * longest / b.period.seconds() >

@@ -1,4 +1,4 @@
-// Jobs join a cluster, and leave it (see cluster.h).
+// Implements Cluster::join(), preview() and leave() (see cluster.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t kMaxTried = 16;  // running jobs tried as the next one to move
-constexpr std::size_t kMaxMoved = 8;   // jobs moved one by one
+constexpr std::size_t kMaxTried = 16;  // number of running jobs that are tried as the next job to move
+constexpr std::size_t kMaxMoved = 8;   // number of running jobs that may move one by one
 
-/// A slot period for a job of `period` so that its perimeter shared with slots on perimeter `common` is at most
-/// `longest`; prefers the shortest perimeter.
+/// Returns a slot period for a job with period `period` that joins slots with perimeter `common`. The shared perimeter
+/// is at most `longest`, and as short as possible. Returns no value if there is no such period.
 std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
   constexpr std::int64_t max_multiples = 4096;
   const auto own = static_cast<double>(period.count);
@@ -44,7 +44,7 @@ std::vector<std::optional<Nanos>> Cluster::Impl::shifts_in(const ClusterState& s
 }
 
 std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const {
-  // At most what the solver would choose, or what a component that joins has already.
+  // The longest perimeter that the solver would choose, or that a component of running jobs already has.
   std::int64_t longest = 0;
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[job]];
   for (const std::uint32_t member : component.jobs) {
@@ -287,7 +287,7 @@ std::vector<Move> Cluster::Impl::leave(std::string_view name) {
     throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
   const auto place = static_cast<std::size_t>(gone - running.begin());
   const std::uint32_t left = solution.jobs[place].component;
-  // Nothing is changed before everything has been computed.
+  // Computes everything before it changes the cluster, so that an exception leaves the cluster unchanged.
   std::vector<ClusterSolution::SolvedJob> stay = solution.jobs;
   stay.erase(stay.begin() + static_cast<std::ptrdiff_t>(place));
   std::vector<const RoutedJob*> jobs = with_running({});

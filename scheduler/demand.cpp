@@ -1,4 +1,4 @@
-// Demands of jobs on a link (see demand.h).
+// Checks demands, and converts measured time series into demands (see demand.h).
 #include "mltcp/scheduler/demand.h"
 
 #include <fmt/format.h>
@@ -75,11 +75,11 @@ Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period,
   for (std::size_t i = first; i < series.size() && static_cast<std::int64_t>(i) * bin.count < end; ++i)
     rates.push_back(static_cast<double>(series[i]) * per_byte);
   const double peak = rates.empty() ? 0 : *std::ranges::max_element(rates);
-  double seconds = 0;  // of the burst so far
+  double seconds = 0;  // duration of the current burst so far
   double bits = 0;
   const auto close = [&] {
     if (demand.bursts.empty() || seconds == 0) return;
-    // check() below refuses a rate that is too high.
+    // The clamp leaves rates above kHighestRate, so that check() at the end refuses them.
     demand.bursts.back().rate =
         Rate(static_cast<std::uint64_t>(std::clamp(bits / seconds + 0.5, 1.0, 2.0 * kHighestRate.bits_per_second)));
     seconds = bits = 0;

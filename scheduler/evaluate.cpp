@@ -1,10 +1,11 @@
-// Scores, margins and guarantees of given shifts (see problem.h).
+// Computes the scores, margins and bounds for given shifts (see problem.h).
 //
-// Margin. Since jobs deviate independently, the sum of the maxima of all demands within m of a time is attained at that
-// time. So deviations up to m cause no excess anywhere if and only if the sum of the widened demands stays within the
-// capacity. Of two jobs only the difference of their deviations matters, and a sweep (internal/circle.h) gives the
-// tolerated difference. With excess and three or more jobs: as long as no step can meet an opposite one, E is concave
-// in all deviations, so where its gradient is 0 it can only decrease.
+// Margin. A demand widened by m is at each time the maximum of the demand within m of this time. Jobs deviate
+// independently, so at any time all demands can be at these maxima together. Therefore deviations up to m cause no
+// excess if and only if the sum of the widened demands is at most the capacity. For two jobs, only the difference of
+// their deviations matters, and a sweep (internal/circle.h) gives the tolerated difference. For three or more jobs with
+// excess, E is concave in all deviations until a step up meets a step down. So if its gradient is 0, E can only
+// decrease until then.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ class LinkAtShifts {
     excess_ = excess_within({});
   }
 
-  /// Omits margin and drift_score if only scores are needed.
+  /// Returns the solution of the link. If `scores_only` is true, it does not compute margin and drift_score.
   [[nodiscard]] LinkSolution solution(double drift, bool scores_only) {
     LinkSolution result;
     result.perimeter = Nanos(perimeter_);
@@ -81,7 +82,7 @@ class LinkAtShifts {
     return (next == sum_.data() + sum_.size() ? perimeter_ : next->at) - entry.at;
   }
 
-  /// Excess of the demands widened by `by`, by job; of the original demands if it is empty.
+  /// Returns the excess if the demand of each job i is widened by by[i]. If `by` is empty, demands are not widened.
   Int128 excess_within(std::span<const std::int64_t> by) {
     sum_.assign(1, {});
     for (std::size_t i = 0; i < placed_.size(); ++i) {
@@ -117,8 +118,8 @@ class LinkAtShifts {
                perimeter_);
   }
 
-  /// Exact for two jobs: E depends only on the difference of their deviations and is periodic in both periods, so the
-  /// job with the shorter slots is moved.
+  /// Computes exact results for a link with two jobs. E depends only on the difference of their deviations and repeats
+  /// with either period, so it is sufficient to move the job with the shorter slots.
   void pair(LinkSolution& result, std::int64_t most, std::int64_t drift) {
     const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
     sweep_of(moved);
@@ -129,17 +130,17 @@ class LinkAtShifts {
     const std::int64_t right =
         std::ranges::partition_point(points, [=](const Point& point) { return point.at <= shift; }) - points.begin();
     Int128 worst = excess_;
-    // Walks from the shift in one direction from kink to kink, at most once around.
+    // Goes from the shift in one direction from kink to kink, at most once around the circle.
     const auto reach = [&](std::int64_t direction) {
-      std::int64_t free = -1;  // distance up to which E is not above its value at the shift
-      std::int64_t at = 0;     // distance from the shift
+      std::int64_t free = -1;  // distance up to which E is at most its value at the shift; -1 if not known yet
+      std::int64_t at = 0;     // current distance from the shift
       Int128 value = excess_;
       std::int64_t i = direction > 0 ? right : right - 1;
       for (std::int64_t steps = 0; steps <= count && (free < 0 || at < drift); ++steps, i += direction) {
         const std::int64_t turn = i >= 0 ? i / count : -((count - 1 - i) / count);
         const Point& point = points[static_cast<std::size_t>(i - turn * count)];
         const std::int64_t next = direction * (point.at + turn * period - shift);
-        if (next <= at) continue;  // the shift is a point
+        if (next <= at) continue;  // the shift itself is a kink
         const Int128 slope = (point.excess - value) / (next - at);
         if (free < 0 && point.excess > excess_) free = at + static_cast<std::int64_t>((excess_ - value) / slope);
         if (at < drift) worst = std::max(worst, value + slope * (std::min(next, drift) - at));
@@ -153,7 +154,7 @@ class LinkAtShifts {
     result.drift_score = score(worst);
   }
 
-  /// Whether E is constant on both sides of a job's shift; `sum_` is the demand of all.
+  /// Returns whether E is constant on both sides of the current shift of `job`. `sum_` must be the demand of all jobs.
   [[nodiscard]] bool is_flat(const Placed& job) const {
     Int128 left = 0;
     Int128 right = 0;
@@ -164,7 +165,7 @@ class LinkAtShifts {
       const std::int64_t before = (next == 0 ? sum_.back() : sum_[next - 1]).value;
       const bool changes = next < sum_.size() && sum_[next].at == cursor.at();
       const std::int64_t after = changes ? sum_[next].value : before;
-      // Either the others' demand is constant here, or it changes together with the step.
+      // `before` and `after` differ if the sum changes at this step. They are equal if another step cancels it.
       left += above(before, capacity_) - above(before - step.before + step.after, capacity_);
       right += above(after - step.after + step.before, capacity_) - above(after, capacity_);
     }
@@ -181,7 +182,7 @@ class LinkAtShifts {
     std::int64_t least = 2 * most;
     for (std::size_t a = 0; a < placed_.size(); ++a)
       for (std::size_t b = 0; b < placed_.size(); ++b) {
-        // Steps meet again after every multiple of the greatest common divisor of the two periods.
+        // Two steps meet again after each multiple of the greatest common divisor of the two periods.
         const std::int64_t period = std::gcd(placed_[a].period, placed_[b].period);
         const std::int64_t others = peaks - placed_[a].curve.peak - placed_[b].curve.peak;
         for (const Step& up : placed_[a].curve.steps)

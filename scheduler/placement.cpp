@@ -1,4 +1,4 @@
-// Free slots and candidates of placements (see placement.h).
+// Tracks free slots and generates placements (see placement.h).
 #include "mltcp/scheduler/placement.h"
 
 #include <fmt/format.h>
@@ -21,9 +21,9 @@ using Host = Topology::Host;
 constexpr std::uint32_t kMaxCandidates = 1'000'000;
 
 struct Rack {
-  std::uint64_t free = 0;   ///< how many workers it has room for
-  std::uint64_t slots = 0;  ///< free ones of the hosts with room
-  std::vector<Host> hosts;  ///< those with room, most first, so that a job takes the fewest hosts
+  std::uint64_t free = 0;   ///< number of workers that fit in the rack
+  std::uint64_t slots = 0;  ///< number of free slots on `hosts`
+  std::vector<Host> hosts;  ///< hosts that can take a worker, in order of preference
 };
 
 class Generator {
@@ -50,9 +50,9 @@ class Generator {
       });
   }
 
-  /// The `variant`-th choice of racks. Racks that can hold all remaining workers come first, to use few racks: among
-  /// them the fullest, and among the others the one with the most free slots. With `compatible`, scores take
-  /// precedence.
+  /// Returns the hosts of the variant number `variant`, chosen rack by rack. To use few racks, it prefers racks that
+  /// can hold all remaining workers, the fullest first. If there are none, it prefers the rack with the most free
+  /// slots. If `compatible` is true, a higher rack score has priority over free slots.
   std::vector<Host> by_racks(std::uint32_t variant, bool compatible) {
     if (compatible && rack_scores_.empty()) score_racks();
     std::vector<std::uint32_t> order;
@@ -66,7 +66,7 @@ class Generator {
         return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -room : room, rack);
       };
       std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
-      // Variants differ in their first rack, and wrap around.
+      // Variants differ in their first rack. After the last rack, they start again with the first.
       const std::size_t pick = chosen.empty() ? variant % order.size() : 0;
       chosen.push_back(order[pick]);
       left -= std::min(left, racks_[order[pick]].free);
@@ -91,12 +91,13 @@ class Generator {
   }
 
  private:
-  /// How many of the job's workers a host has room for.
+  /// Returns how many workers of the job fit on the free slots of `host`.
   [[nodiscard]] std::uint32_t rooms(Host host) const {
     if (slots_ == 0) return occupancy_.free(host);
     return occupancy_.free(host) >= slots_ ? 1 : 0;
   }
-  /// By rack, the minimum pair score with a job that sends or receives across the rack's boundary; 1 if there is none.
+  /// Sets the score of each rack to the minimum pair score of the new job with the jobs that send or receive across the
+  /// boundary of the rack; 1 if there are no such jobs.
   void score_racks() {
     const Topology& topology = cluster_.topology();
     rack_scores_.assign(racks_.size(), 1);
@@ -120,7 +121,7 @@ class Generator {
   const Occupancy& occupancy_;
   const Demand& demand_;
   std::uint32_t workers_;
-  std::uint32_t slots_;  ///< of each; 0: one, and several workers may be on a host
+  std::uint32_t slots_;  ///< GeneratorOptions::slots_per_worker
   Random random_;
   std::vector<Rack> racks_;
   std::vector<double> rack_scores_;
@@ -201,7 +202,7 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
   Generator generator(cluster, occupancy, demand, workers, options);
   std::vector<WorkerPlacement> placements;
   std::set<std::vector<Host>> known;
-  // Kinds in turn. The number of tries is bounded, since a nearly full cluster has few distinct placements.
+  // The number of tries is limited, because a nearly full cluster has few distinct placements.
   const std::uint32_t tries = 4 * options.candidates;
   for (std::uint32_t variant = 0; variant < tries && placements.size() < options.candidates; ++variant) {
     for (const PlacementKind kind : kinds) {

@@ -1,8 +1,9 @@
-// Placement of a job's workers: free slots of hosts, and a generator of candidates for Cluster::rank().
+// Places the workers of a job: tracks the free slots of hosts, and generates candidates for Cluster::rank().
 //
-// There are three ways to choose hosts. Locality: the fewest racks; among racks that can hold all workers, the fullest
-// (best fit, Johnson 1973, which keeps large gaps for large jobs). Compatible neighbours: racks in descending order of
-// the minimum pair score between the new job and the jobs whose traffic already leaves the rack. Random: by the seed.
+// There are three ways to choose hosts. Locality uses the fewest racks. Among racks that can hold all workers, it uses
+// the fullest one (best fit, Johnson 1973), which leaves large gaps for large jobs. Compatible neighbours sorts the
+// racks in descending order of the minimum pair score between the new job and the jobs whose traffic leaves the rack.
+// Random chooses hosts by a seed.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +16,40 @@
 
 namespace mltcp::scheduler {
 
-/// Keeps account of the hosts' worker slots (GPUs) that are in use.
+/// Tracks which worker slots (GPUs) of the hosts are in use.
 class Occupancy {
  public:
-  /// With `share_hosts`, several jobs may have workers on one host. Throws InputError for 0 hosts or 0 slots.
+  /// If `share_hosts` is true, several jobs may have workers on one host. Throws InputError if there are 0 hosts or 0
+  /// slots.
   Occupancy(std::uint32_t hosts, std::uint32_t slots_per_host, bool share_hosts = true);
 
   [[nodiscard]] std::uint32_t hosts() const { return static_cast<std::uint32_t>(used_.size()); }
-  /// Slots of a host available to a new job: 0 if hosts are not shared and a job runs there.
+  /// Returns the number of slots of `host` that a new job can use. It is 0 if hosts are not shared and a job runs
+  /// there.
   [[nodiscard]] std::uint32_t free(Topology::Host host) const {
     return !share_hosts_ && used_[host] > 0 ? 0 : slots_per_host_ - used_[host];
   }
-  [[nodiscard]] std::uint64_t free() const;  ///< on all hosts
-  /// Number of workers that find room, if each needs `slots` slots and a host of its own.
+  [[nodiscard]] std::uint64_t free() const;  ///< returns the number of free slots on all hosts
+  /// Returns how many workers can be placed if each worker needs `slots` slots and no two workers share a host.
   [[nodiscard]] std::uint32_t rooms(std::uint32_t slots) const;
 
-  /// Allocates slots; `workers` is the host of each. Throws InputError for an unknown host, a job that already has
-  /// slots, no workers, or more workers than free slots on a host; then nothing has changed.
+  /// Allocates one slot for each worker of `job`. `workers` contains the host of each worker. Throws InputError if a
+  /// host is unknown or has too few free slots, if the job already has slots, or if there are no workers; then nothing
+  /// has changed.
   void take(const std::string& job, std::span<const Topology::Host> workers);
-  /// Frees the job's slots. Throws InputError if it has none.
+  /// Frees the slots of `job`. Throws InputError if the job has no slots.
   void release(const std::string& job);
 
  private:
   std::uint32_t slots_per_host_;
   bool share_hosts_;
-  std::vector<std::uint32_t> used_;  ///< by host
+  std::vector<std::uint32_t> used_;  ///< number of used slots of each host
   std::map<std::string, std::vector<Topology::Host>, std::less<>> jobs_;
 };
 
 enum class PlacementKind { locality, compatible, random };
 
-/// Hosts of a job's workers in the order of its ring: rack by rack, host by host.
+/// The hosts of the workers of a job, in the order of its ring. Workers in one rack, and on one host, are adjacent.
 struct WorkerPlacement {
   PlacementKind kind = PlacementKind::locality;
   std::vector<Topology::Host> workers;
@@ -54,16 +58,18 @@ struct WorkerPlacement {
 struct GeneratorOptions {
   std::uint32_t candidates = 10;  ///< maximum number of placements, 1 to 1000000
   std::uint64_t seed = 1;         ///< seed of the random placements
-  bool locality = true;           ///< this and the next two: the kinds to generate, at least one
+  // The kinds of placements to generate; at least one must be true.
+  bool locality = true;
   bool compatible = true;
   bool random = true;
-  /// 0: a worker takes one slot, and a host may hold several workers of the job. Above 0: a worker takes this many
-  /// slots of a host that holds no other worker of the job; the fullest hosts of a rack come first.
+  /// Number of slots of each worker. If it is 0, a worker needs one slot, and a host may have several workers of the
+  /// job. If it is above 0, no two workers of the job share a host, and the fullest hosts of a rack are used first.
   std::uint32_t slots_per_worker = 0;
 };
 
-/// Distinct placements of a job with `workers` workers: first the best by locality, then the kinds in turn. There are
-/// fewer than requested if no more are found. Throws InputError for no workers, or for more than there is room for.
+/// Returns distinct placements of a job with `workers` workers: first the best placement by locality, then placements
+/// of the requested kinds in turn. Returns fewer than options.candidates if it finds no more. Throws InputError if
+/// `workers` is 0, or if the workers do not fit on the free slots.
 std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupancy& occupancy, const Demand& demand,
                                                  std::uint32_t workers, const GeneratorOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Checks of a problem, and analyses based on solving (see problem.h).
+// Checks problems and options, and implements the analyses based on solving (see problem.h).
 #include "mltcp/scheduler/problem.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace mltcp::scheduler {
 
 namespace {
 
-/// Per link: the sum of so many maximum rates fits into 63 bits.
+/// Maximum number of jobs on one link. The sum of their rates then fits into 63 bits.
 constexpr std::size_t kMaxUses = 10'000;
 
 }  // namespace
@@ -118,7 +118,7 @@ std::vector<Removal> removals(const Problem& problem, const SolveOptions& option
 namespace internal {
 
 void check(const SolveOptions& options) {
-  // Written as a negation so that NaN is refused.
+  // The conditions are negated so that NaN is refused.
   if (!(options.max_stretch >= 0 && options.max_stretch <= 1))
     throw InputError(fmt::format("max_stretch is {}; give a share from 0 to 1", options.max_stretch));
   if (options.max_repetitions < 1 || options.max_repetitions > 1'000'000)

@@ -1,4 +1,4 @@
-// Repair of slots (see repair.h).
+// Repairs slots after a job has missed its slot (see repair.h).
 #include "mltcp/scheduler/repair.h"
 
 #include <algorithm>
@@ -10,15 +10,16 @@
 namespace mltcp::scheduler {
 namespace {
 
-// Measured demands have gaps and low rates that nobody should yield to; limits relative to a slot and to the capacity.
-constexpr std::int64_t kGapsPerSlot = 100;  // bursts closer than 1/100 slot are merged
+// Measured demands contain short gaps and low rates, which a repair should ignore. The limits below are relative to the
+// slot and to the capacity.
+constexpr std::int64_t kGapsPerSlot = 100;  // bursts with a gap below 1/100 of the slot are merged
 constexpr double kTrickle = 0.05;
 constexpr double kRagged = 0.002;
-constexpr std::size_t kMaxSpans = 8;  // maximum number per job and link
+constexpr std::size_t kMaxSpans = 8;  // maximum number of bursts of a job on a link
 constexpr std::size_t kMaxTimes = 48;
 constexpr int kHalvings = 12;
-// Two overlapping jobs both lose the overlap, and meet again in following iterations until slack or another repair
-// separates them: how many jobs and iterations to charge.
+// Two jobs that overlap both lose the time of the overlap. They overlap again in the next iterations until slack or
+// another repair separates them. The cost of an overlap is counted for these numbers of iterations and jobs.
 constexpr double kIterationsOfAnOverlap = 4;
 constexpr double kJobsOfAnOverlap = 2;
 
@@ -72,12 +73,12 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
   }
 }
 
-/// Iterates over the steps of a job's demand on a link between two times. At equal times, decreases come first.
+/// Iterates over the steps of the demand of a job on a link, from the time `from` to the time `to`.
 class Timetable::Cursor {
  public:
   Cursor(const Use& use, Nanos shift, Nanos period, Nanos from, Nanos to)
       : spans_(use.spans), period_(period), from_(from), to_(to) {
-    // The first burst that ends after `from`.
+    // Finds the first burst that ends after `from`.
     Nanos first = Nanos::never();
     for (std::size_t i = 0; i < spans_.size(); ++i) {
       const Nanos end = from + Nanos(1) + modulo(shift + spans_[i].to - from - Nanos(1), period);
@@ -87,7 +88,7 @@ class Timetable::Cursor {
       turn_ = end - spans_[i].to;
     }
   }
-  /// A burst that has begun is always completed.
+  /// Returns true if there are no more steps. A burst that ends after `to` has its last step at `to`.
   [[nodiscard]] bool ended() const { return !up_ && turn_ + spans_[index_].from >= to_; }
   [[nodiscard]] std::pair<Nanos, double> step() const {
     const Span& span = spans_[index_];
@@ -104,12 +105,12 @@ class Timetable::Cursor {
  private:
   const std::vector<Span>& spans_;
   Nanos period_, from_, to_;
-  Nanos turn_;  ///< start of the iteration
+  Nanos turn_;  ///< start of the current iteration
   std::size_t index_ = 0;
   bool up_ = false;
 };
 
-/// The demand of jobs on the links between two times.
+/// The demand of the added jobs on each link, from the time `from` to the time `to`.
 class Timetable::Window {
  public:
   Window(const Timetable& table, Nanos from, Nanos to, std::uint64_t& work)
@@ -130,9 +131,10 @@ class Timetable::Window {
     }
   }
 
-  /// Excess demand in seconds at full rate, on the link of `job` where it is largest.
+  /// Returns the excess demand on that link of `job` where it is largest, in seconds at full rate.
   [[nodiscard]] double beyond(std::uint32_t job) { return max_beyond(job, std::nullopt, kUnlimited); }
-  /// The same with `job`, which is not included yet, at a shift. May stop at any value above `limit`.
+  /// Returns what beyond(job) would return if `job`, which is not added yet, were added with `shift`. If the excess is
+  /// above `limit`, it may return any value above `limit`.
   [[nodiscard]] double beyond(std::uint32_t job, Nanos shift, double limit = kUnlimited) {
     return max_beyond(job, shift, limit);
   }
@@ -147,7 +149,8 @@ class Timetable::Window {
     return {*own, shift, table_.jobs_[job].period, from_, to_};
   }
 
-  /// Calls fun(Step) for the merged steps of a link and of one more job, until it returns false.
+  /// Calls fun(Step) for the steps on a link and the steps of one more job, in order of time, until fun returns false.
+  /// At equal times, decreases come first.
   template <typename Fun>
   void merge(std::uint32_t link, std::optional<Cursor> more, Fun&& fun) {
     const Step* next = steps_[link].data();
@@ -186,7 +189,7 @@ class Timetable::Window {
       most = sum;
       worst_ = place;
     };
-    // The worst link of the previous call is usually the worst again: examine it first.
+    // Examines the worst link of the previous call first, because it is usually the worst link again.
     const std::size_t first = worst_ < links.size() ? worst_ : 0;
     if (!links.empty()) look_at(first);
     for (std::size_t place = 0; place < links.size() && most <= limit; ++place)
@@ -197,7 +200,7 @@ class Timetable::Window {
   const Timetable& table_;
   Nanos from_, to_;
   std::uint64_t& work_;
-  std::vector<std::vector<Step>> steps_;  ///< by link, in order
+  std::vector<std::vector<Step>> steps_;  ///< steps on each link, in order
   std::vector<Step> scratch_;
   std::size_t worst_ = 0;
 };
@@ -230,7 +233,7 @@ Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, N
     if (other != job) others.add(other, shifts[other]);
   const double before = others.beyond(job, shifts[job]);
   const auto fits = [&](Nanos late) { return others.beyond(job, shifts[job] + late, before + min_) <= before + min_; };
-  // Between the candidate delays the excess does not decrease, and delays beyond one that does not fit are useless.
+  // A bisection is sufficient: delays beyond one that does not fit are of no use to the caller.
   if (fits(most) && fits(most / 2)) return most;
   Nanos enough;
   Nanos too_much = most;
@@ -249,7 +252,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   best.wait = best.delay = best.cost = period - missed;
   std::uint64_t& work = best.work;
 
-  // Jobs that are sending already, and until when.
+  // The jobs that send at `now`, and the time until which they send.
   std::vector<std::uint32_t> senders;
   Nanos until = now;
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
@@ -275,7 +278,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   const auto price = [&](double excess, double before) {
     return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - min_));
   };
-  // An excess that certainly costs more than `most`: 2 ns exceed the rounding errors.
+  // Returns an excess that costs more than `most`. The additional 2 ns are above all rounding errors.
   const auto dearer_than = [&](Nanos most, double before) {
     return before + min_ + (most + Nanos(2)).seconds() / price_of_excess;
   };
@@ -290,7 +293,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
         wait + price(sending.beyond(late, moved[late], dearer_than(best.cost - wait, sending_beyond)), sending_beyond);
     if (cost >= best.cost) continue;
     Nanos delays = wait;
-    // The other jobs, in the order in which they will send.
+    // Sorts the other jobs by the time at which they will send.
     order.resize(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::erase(order, late);
@@ -306,10 +309,10 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
     unmoved.add(late, shifts[late]);
     for (const std::uint32_t job : order) {
       if (jobs_[job].links.empty()) continue;
-      // The overload that the job and those placed would have anyway, on their previous shifts.
+      // The overload of this job and the placed jobs if all of them kept their previous shifts.
       unmoved.add(job, shifts[job]);
       const double before = unmoved.beyond(job);
-      // Only costs that can make this start time the best matter.
+      // Costs of `least` or more cannot make this start time the best.
       Nanos least = best.cost - cost;
       std::optional<Nanos> min_delay;
       for (const Nanos delay : seams(moved, in, job, least, work)) {

@@ -1,4 +1,4 @@
-"""Training jobs, whose connections' congestion control follows their iterations."""
+"""Training jobs. The congestion control of a job's connections follows the iterations of the job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PLAN_STATES = ("none", "active", "removed", "stale", "invalid", "misfit", "no_i
 
 
 class Job:
-    """Made by Endpoint.job(). A context manager removes the job at its end; the connections continue without a job."""
+    """A training job, made by Endpoint.job(). The end of a `with` block removes the job, and its connections continue
+    without a job."""
 
     def __init__(self, endpoint: "Endpoint", handle: int) -> None:
         self._endpoint = endpoint
@@ -34,21 +35,22 @@ class Job:
             self.remove()
 
     def attach(self, *connections: Connection) -> None:
-        """Messages sent on these connections from now on belong to the job."""
+        """Assigns `connections` to the job: messages sent on them from now on belong to the job."""
         for connection in connections:
             self._call("job_attach", connection.handle)
 
     def begin_iteration(self, size: int = 0) -> None:
-        """The next iteration begins and will send `size` bytes in total on the job's connections; 0: not known."""
+        """Begins the next iteration. `size` is the number of bytes that the iteration sends on all connections of the
+        job; 0 if it is not known."""
         self._call("job_begin_iteration", size)
 
     def end_iteration(self) -> None:
-        """The iteration has sent its data, and the job computes."""
+        """Marks the point at which the iteration has sent its data, and the job begins to compute."""
         self._call("job_end_iteration")
 
     @contextlib.contextmanager
     def iteration(self, size: int = 0) -> Iterator[None]:
-        """Context manager around the sends of an iteration."""
+        """Returns a context manager that begins an iteration and ends it. Put all sends of the iteration inside."""
         self.begin_iteration(size)
         try:
             yield
@@ -56,13 +58,13 @@ class Job:
             self.end_iteration()
 
     def set_rate(self, bits_per_second: int) -> None:
-        """Sets the job's maximum rate on the wire; 0: no limit."""
+        """Sets the maximum rate of the job on the wire; 0 removes the limit."""
         self._call("job_set_rate", bits_per_second)
 
     def set_plan(self, slot: float, period: float, *, tolerance: float = 0.05, gradual: bool = False,
                  gradual_step: float = 0.1, valid_until: Optional[float] = None, clock_bound: float = 0) -> str:
-        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/explanation/plans.md).
-        Returns "active", or why there is no plan."""
+        """Sets a plan (docs/explanation/plans.md): the iterations of the job begin to send at slot + k * period. Times
+        are in seconds on the clock of Endpoint.now(). Returns "active", or the reason why the plan does not apply."""
         plan = lib.JobPlan()
         plan.slot_ns = round(slot * 1e9)
         plan.period_ns = round(period * 1e9)
@@ -74,8 +76,8 @@ class Job:
         return self._set(plan)
 
     def set_plan_from_environment(self) -> str:
-        """Sets the plan that a cluster's scheduler passes in the environment (docs/reference/environment.md). Returns
-        "none" if there is none, else like set_plan()."""
+        """Sets the plan that a cluster scheduler passes in the environment (docs/reference/environment.md). Returns
+        "none" if the environment contains no plan, else the result of set_plan()."""
         plan = lib.JobPlan(struct_size=ctypes.sizeof(lib.JobPlan))
         library = self._endpoint._lib
         code = library.plan_from_environment(self._endpoint._pointer, ctypes.byref(plan))
@@ -93,7 +95,8 @@ class Job:
         self._call("job_clear_plan")
 
     def report(self) -> dict:
-        """The job's state as congestion control sees it, by the names in mltcp.h."""
+        """Returns the state of the job as congestion control sees it. The keys are the members of mltcp_job_report in
+        mltcp.h."""
         report = lib.JobReport()
         self._call("report_job", ctypes.byref(report))
         return lib.report_of(report)

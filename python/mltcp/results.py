@@ -1,5 +1,6 @@
-"""Results of experiments: files of schema mltcp.results/1, written by `mltcp run --json` and similar commands
-(docs/reference/results-file.md), as plain dicts and lists, or as data frames if pandas is installed."""
+"""Reads the results files of experiments, which `mltcp run --json` and similar commands write with schema
+mltcp.results/1 (docs/reference/results-file.md). Results are plain dicts and lists. With pandas installed, they are
+available as data frames."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ import os
 from typing import Any, Dict, List, Union
 
 SCHEMA = "mltcp.results/1"
-# Fields of a run that are copied to the rows of its jobs.
+# Fields of a run that jobs() and iterations() copy into each row.
 _RUN_FIELDS = ("policy", "cc", "datapath", "seed")
 
 
 class Results:
-    """A results file. `data` is its whole contents."""
+    """The contents of a results file. `data` holds the whole JSON object."""
 
     def __init__(self, data: Dict[str, Any], name: str = "the results") -> None:
         schema = data.get("schema") if isinstance(data, dict) else None
@@ -28,11 +29,11 @@ class Results:
 
     @property
     def runs(self) -> List[Dict[str, Any]]:
-        """The runs, one per policy."""
+        """Returns the runs of the experiment, one for each policy."""
         return self.data["runs"]
 
     def jobs(self) -> List[Dict[str, Any]]:
-        """A row for each job of each run, with its numbers and texts in the file."""
+        """Returns a row for each job of each run. A row holds the numbers and texts of the job; lists are left out."""
         rows = []
         for run in self.runs:
             head = {"experiment": self.experiment, **{name: run.get(name) for name in _RUN_FIELDS}}
@@ -43,7 +44,8 @@ class Results:
         return rows
 
     def iterations(self) -> List[Dict[str, Any]]:
-        """A row for each iteration of each job of each run: when it began and how long it took."""
+        """Returns a row for each iteration of each job of each run, with the start time and the duration of the
+        iteration."""
         rows = []
         for run in self.runs:
             head = {"experiment": self.experiment, **{name: run.get(name) for name in _RUN_FIELDS}}
@@ -54,11 +56,11 @@ class Results:
         return rows
 
     def jobs_frame(self) -> Any:
-        """jobs() as a pandas.DataFrame."""
+        """Returns the rows of jobs() as a pandas.DataFrame."""
         return _pandas().DataFrame(self.jobs())
 
     def iterations_frame(self) -> Any:
-        """iterations() as a pandas.DataFrame."""
+        """Returns the rows of iterations() as a pandas.DataFrame."""
         return _pandas().DataFrame(self.iterations())
 
 
@@ -72,7 +74,7 @@ def _pandas() -> Any:
 
 
 def load_results(file: Union[str, "os.PathLike[str]"]) -> Results:
-    """Reads a results file. OSError, ValueError."""
+    """Reads a results file. Raises OSError if it cannot be read, and ValueError if it is not a results file."""
     with open(file, encoding="utf-8") as stream:
         try:
             data = json.load(stream)

@@ -1,12 +1,13 @@
-"""PyTorch over MLTCP. Importing this registers backend "mltcp" with torch.distributed:
+"""PyTorch over MLTCP. Importing this module registers the backend "mltcp" with torch.distributed:
 
     import mltcp.torch
     torch.distributed.init_process_group("mltcp")       # the rest is unchanged
 
-It is PyTorch's own backend "gloo" on another transport. Backend "gloo" itself uses MLTCP if the environment has
-GLOO_DEVICE_TRANSPORT=MLTCP.
+Backend "mltcp" is PyTorch's backend "gloo" with MLTCP as its transport. Backend "gloo" itself uses MLTCP if the
+environment contains GLOO_DEVICE_TRANSPORT=MLTCP.
 
-The functions are for programs that know where their iterations begin, or that show the state of congestion control.
+A program needs the functions of this module only if it marks the beginnings of its iterations, or shows the state of
+congestion control.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["begin_iteration", "end_iteration", "iteration", "mark_iterations", "
 NAME = "libmltcp-torch.so.0"
 BACKEND = "mltcp"
 
-#: What determines the beginnings of iterations; numbered as in plugins/gloo/device.h.
+# The ways to determine where iterations begin, in the order of enum IterationsBy in plugins/gloo/device.h.
 _ITERATIONS_BY = ("none", "traffic", "collectives", "hook", "program")
 
 
@@ -67,13 +68,14 @@ def _load() -> ctypes.CDLL:
 
 
 _library = _load()
-#: The same library for functions with Python objects: calls keep Python's lock, and raise the exceptions they set.
+# The same library as `_library`, for functions that take or return Python objects. Calls through ctypes.PyDLL hold the
+# interpreter lock and raise the exceptions that the functions set.
 _objects = ctypes.PyDLL(_library._name)
 _objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _objects.mltcp_torch_make_device.restype = ctypes.py_object
 _objects.mltcp_torch_number_of.argtypes = [ctypes.py_object]
 _objects.mltcp_torch_number_of.restype = ctypes.c_uint64
-#: The inner groups of those that PyTorch's debugging has wrapped.
+# Maps each process group that PyTorch wraps for debugging to the group inside the wrapper.
 _inside: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 
 
@@ -86,8 +88,8 @@ def _make_device(interface: str) -> Any:
 
 
 def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
-    """A process group of "gloo" on devices of MLTCP: one for each interface in GLOO_SOCKET_IFNAME, as with "gloo", or
-    one as MLTCP_DEVICE and MLTCP_ADDRESS define."""
+    """Returns a process group of backend "gloo" on devices of MLTCP. As with "gloo", there is one device for each
+    interface in GLOO_SOCKET_IFNAME. If that is not set, MLTCP_DEVICE and MLTCP_ADDRESS define the only device."""
     names = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     options = dist.ProcessGroupGloo._Options()
     options._devices = [_make_device(name) for name in names or [""]]
@@ -102,30 +104,31 @@ def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     return group
 
 
-# If this module is imported again, or under another name, the backend is registered already.
+# The backend is registered already if the program imports this module twice, or under two names.
 if not hasattr(dist.Backend, BACKEND.upper()):
     dist.Backend.register_backend(BACKEND, _make_group)
 
 
 def _leave() -> None:
-    """Ends process groups before the interpreter ends. A group's thread that is the last to hold a tensor needs
-    Python's lock to free it. If the interpreter begins to end while the thread waits for it, Python ends the thread and
-    the process, by "terminate called without an active exception", on any transport. Destroying a group releases the lock
-    and waits for its threads."""
-    if dist.is_initialized() and _library.mltcp_torch_devices():  # a fork has no threads of its parent's groups
+    """Destroys process groups before the interpreter ends. A thread of a group may hold the last reference to a tensor,
+    and needs the interpreter lock to free the tensor. If the interpreter ends while the thread waits for the lock,
+    Python kills the process with "terminate called without an active exception". This happens on every transport.
+    Destroying a group releases the lock and waits for the threads of the group."""
+    if dist.is_initialized() and _library.mltcp_torch_devices():  # a forked child has no devices
         dist.destroy_process_group()
-        time.sleep(0.001)  # releases the lock, for groups that the program still holds
+        time.sleep(0.001)  # lets threads of groups that the program still refers to take the lock
 
 
 def _leave_in_order(_: Any = None) -> None:
-    """multiprocessing ends a child without the interpreter's end, which would destroy process groups. Data that is not
-    acknowledged by then would leave the peers waiting; with TCP, the kernel would answer for the ended process."""
+    """Makes children of multiprocessing call _leave() when they end, because they skip the functions of atexit. If a
+    process ends with data that is not acknowledged, its peers wait for the rest. With TCP, the kernel would still
+    deliver the data."""
     multiprocessing.util.Finalize(None, _leave, exitpriority=0)
 
 
-multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a fork does not inherit finalizers
+multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a forked child does not inherit finalizers
 _leave_in_order()
-atexit.register(_leave)  # runs after functions that the program registers later
+atexit.register(_leave)  # atexit runs the last registered function first, so _leave() runs after functions of the program
 
 
 def _check(failed: int) -> None:
@@ -134,7 +137,7 @@ def _check(failed: int) -> None:
 
 
 class _Devices:
-    """The devices of a process group, as arguments for the library; without a group, all of the process."""
+    """The devices of `group`, as arguments for the library. If `group` is None, all devices of the process."""
 
     def __init__(self, group: Any = None) -> None:
         numbers = []
@@ -148,13 +151,14 @@ class _Devices:
 
 
 def begin_iteration(size: int = 0, group: Any = None) -> None:
-    """The next iteration of process group `group`, or of all groups, begins and will send `size` bytes to all peers in
-    total; 0: not known. Until the first call with a size, iterations are found in other ways: see state()."""
+    """Begins the next iteration of process group `group`; None means all groups. `size` is the number of bytes that
+    this process sends to all peers together in the iteration; 0 if it is not known. Until the first call with a size,
+    MLTCP finds the iterations in one of the ways that state() lists."""
     _check(_library.mltcp_torch_begin_iteration(*_Devices(group).arguments, size))
 
 
 def end_iteration(group: Any = None) -> None:
-    """The iteration's data is sent, and the job computes."""
+    """Marks the point at which the data of the iteration is sent, and the job begins to compute."""
     _check(_library.mltcp_torch_end_iteration(*_Devices(group).arguments))
 
 
@@ -168,7 +172,8 @@ def iteration(size: int = 0, group: Any = None) -> Iterator[None]:
 
 
 def _average(group: Any, bucket: Any) -> Any:
-    """Like DistributedDataParallel without a hook: multiplies each gradient by 1/n, then sums."""
+    """Averages the gradients of a bucket as DistributedDataParallel does without a hook: multiplies each gradient by
+    1/n, where n is the size of the group, then sums over the group."""
     tensor = bucket.buffer()
     tensor.mul_(1.0 / group.size())
     work = group.allreduce([tensor])
@@ -176,13 +181,14 @@ def _average(group: Any, bucket: Any) -> Any:
 
 
 def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[Any, Any], Any]:
-    """Likewise for gradients that are views of their buckets: those that were views before the backward pass are
-    divided by n in place, which rounds differently unless n is a power of two."""
+    """Returns a hook that averages gradients as DistributedDataParallel does if they are views of their buckets.
+    Gradients that were views before the backward pass are divided by the group size n; all others are multiplied by
+    1/n. Division and multiplication round differently unless n is a power of two."""
     were: Dict[Any, int] = {}
     for parameter in ddp.parameters():
         if parameter.requires_grad:
 
-            def note(_: Any, of: Any = parameter) -> None:  # called before the gradient is accumulated
+            def note(_: Any, of: Any = parameter) -> None:  # PyTorch calls note() before it adds to the gradient
                 were[of] = of.grad.data_ptr() if of.grad is not None else 0
 
             parameter.register_hook(note)
@@ -201,15 +207,16 @@ def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[
 
 def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Optional[Callable[[Any, Any], Any]] = None,
                     state: Any = None) -> None:
-    """Marks the iterations of `ddp`: they begin with the first bucket of gradients and end with the last one. They are
-    the iterations of its process group, which must use MLTCP. This occupies the communication hook; pass your own as
-    `hook`, with its `state` (None: the process group), as in register_comm_hook()."""
+    """Marks the iterations of the process group of `ddp`, which must use MLTCP. An iteration begins with the first
+    bucket of gradients and ends with the last bucket. This function uses the communication hook of `ddp`. If the
+    program needs a communication hook, pass it as `hook`, and its state as `state`, as for register_comm_hook(). If
+    `state` is None, `hook` receives the process group."""
     if not isinstance(ddp, torch.nn.parallel.DistributedDataParallel):
         raise TypeError(f"mark_iterations() takes a DistributedDataParallel, not a {type(ddp).__name__}; wrap the model first")
     group = ddp.process_group
     devices = _Devices(group).arguments
     size = group.size()
-    # Used until an iteration has been counted: a ring sends 2 (n - 1) / n of all gradients.
+    # The expected size of the first iteration: in a ring of n ranks, each sends 2 (n - 1) / n of all gradients.
     gradients = sum(one.numel() * one.element_size() for one in ddp.parameters() if one.requires_grad)
     expected = 2 * (size - 1) * gradients // size
     inner = hook
@@ -217,7 +224,7 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
         inner = _average_views(ddp) if ddp.gradient_as_bucket_view and size & (size - 1) else _average
     of_inner = group if state is None else state
 
-    # Buckets end in any order, on the process group's threads.
+    # Buckets end in any order, on threads of the process group, so the lock protects the counters below.
     lock = threading.Lock()
     under_way = 0
     last_has_begun = False
@@ -247,11 +254,19 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
 
 
 def state() -> List[Dict[str, Union[int, float, str]]]:
-    """For each existing device, the job's state as congestion control sees it: `iteration`, `bytes_sent` in it,
-    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`; `bytes_posted` by all collectives;
-    `packets_sent`, `lost_packets`, `retransmitted_packets`, `smoothed_rtt_ns` of the connections; and `iterations_by`,
-    which determines the beginnings of iterations: "program" (begin_iteration()), "hook" (mark_iterations()),
-    "collectives" (their order and sizes repeat), "traffic" (bytes and pauses), or "none" (the function has none)."""
+    """Returns a dict for each device of this process, with the state of its job as congestion control sees it:
+
+    - `iteration`: number of the current iteration; `bytes_sent`: bytes delivered in it
+    - `bytes_per_iteration`: 0 if not known
+    - `bytes_ratio`, `gain`: share of the iteration that is sent, and the resulting factor of the increase step
+    - `bytes_posted`: payload of all collectives since the device was created
+    - `connections`: number of connections of the transport, two for each peer
+    - `packets_sent`, `lost_packets`, `retransmitted_packets`: sums over the open connections
+    - `smoothed_rtt_ns`: the highest of the open connections
+    - `iterations_by`: how the beginnings of iterations are found: "program" (by begin_iteration()), "hook" (by
+      mark_iterations()), "collectives" (from their order and sizes, while these repeat), "traffic" (from its bytes and
+      pauses), or "none" (the function of the job ignores iterations)
+    """
     found: List[Dict[str, Union[int, float, str]]] = []
     for number in range(_library.mltcp_torch_devices()):
         counts = (ctypes.c_uint64 * 10)()

@@ -1,4 +1,4 @@
-// Step functions on the circle (see circle.h).
+// Implements step functions on the circle (see circle.h).
 #include "mltcp/scheduler/internal/circle.h"
 
 #include <bit>
@@ -9,7 +9,8 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-/// A curve from its values: each holds until the time of the next; the first is at 0.
+/// Returns the curve with the values of `pieces`. Each value holds until the time of the next piece. The first piece is
+/// at time 0.
 Curve from_pieces(const Profile& pieces, std::uint32_t link) {
   Curve curve;
   curve.link = link;
@@ -43,8 +44,8 @@ Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool hig
   if (curve.steps.empty() || by == 0) return curve;
   const auto& steps = curve.steps;
   const auto better = [highest](std::int64_t a, std::int64_t b) { return highest ? a >= b : a <= b; };
-  // Pieces between two steps, widened at both ends, on all turns that reach into the first. They begin and end in the
-  // same order, so the best of overlapping pieces is a sliding-window maximum.
+  // The pieces between adjacent steps, widened by `by` at both ends, in all repetitions of the slot that reach into [0,
+  // period). Pieces begin and end in the same order, so the best of all overlapping pieces is a sliding-window maximum.
   struct Piece {
     std::int64_t from, to, value;
   };
@@ -124,12 +125,12 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
   for (const Curve& curve : curves) {
     const Profile& profile = profiles[curve.link];
     const std::int64_t capacity = capacities[curve.link];
-    // At shift 0 and just after it.
+    // Computes E at shift 0, and the slope after it.
     Cursor cursor(curve, period, 0);
     const Entry* next = profile.data();
     const Entry* const end = next + profile.size();
     std::int64_t last = 0;
-    std::int64_t sum = 0;  // value from `last` on
+    std::int64_t sum = 0;  // demand from time `last` on
     while (true) {
       const std::int64_t stop = std::min(cursor.at(), perimeter);
       for (; next != end && next->at < stop; ++next) {
@@ -161,7 +162,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
   Point* point = points_.data();
   const Event* event = events_.data();
   const Event* const end = event + count_;
-  Int128 least = level;  // also E at the end of the period
+  Int128 least = level;  // E at shift 0 equals E at the end of the period
   std::int64_t at = 0;
   while (event != end) {
     const std::int64_t now = event->key >> 1;
@@ -182,7 +183,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
 
 void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity,
                           std::int64_t room) {
-  // Steps between the same two levels change the slope equally, at any place in the slot.
+  // Steps between the same two levels change the slope equally, so they are grouped.
   alike_ = curve.steps;
   std::ranges::sort(
       alike_, [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
@@ -192,7 +193,7 @@ void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, st
     if (step.at >= period_) step.at %= period_;
   }
   const Step* const end = alike_.data() + alike_.size();
-  // At shifts in (0, period].
+  // Creates an event at a shift in (0, period] for each meeting.
   std::int64_t before = profile.back().value;
   std::int64_t turn = 0;
   for (const Entry& entry : profile) {
@@ -200,7 +201,7 @@ void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, st
     const std::int64_t after = entry.value;
     const std::int64_t low = std::min(before, after);
     const std::int64_t high = std::max(before, after);
-    if (low == high || low + lowest >= capacity || high + curve.peak <= room) {  // the first: only at 0
+    if (low == high || low + lowest >= capacity || high + curve.peak <= room) {  // low == high only at time 0
       before = after;
       continue;
     }
@@ -236,7 +237,7 @@ void Sweep::sort_events() {
     std::sort(from, to, [](const Event& a, const Event& b) { return a.key < b.key; });
   };
   if (count_ < few) return sort(events_.data(), events_.data() + count_);
-  // Bucket sort by the highest bits, with about as many buckets as events; then each bucket is sorted.
+  // Bucket sort by the highest bits, with about as many buckets as events. Then each bucket is sorted.
   const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(2 * period_ + 1))) -
                                     static_cast<int>(std::bit_width(count_)));
   places_.assign((static_cast<std::size_t>(2 * period_ + 1) >> shift) + 1, 0);
@@ -252,7 +253,7 @@ void Sweep::sort_events() {
     sorted_[places_[static_cast<std::size_t>(events_[i].key >> shift)]++] = events_[i];
   events_.swap(sorted_);
   if (any_crowded) {
-    // Each place is now the end of its bucket.
+    // Each entry of `places_` is now the end of its bucket.
     std::uint32_t begin = 0;
     for (const std::uint32_t end : places_) {
       if (end - begin > crowded) sort(events_.data() + begin, events_.data() + end);

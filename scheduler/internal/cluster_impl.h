@@ -1,5 +1,5 @@
-// Implementation of Cluster (see cluster.h): its questions to the solver, its cache of answers, and the steps of
-// scheduling, ranking, joining and leaving.
+// Implementation of Cluster (see cluster.h): creates questions for the solver, caches the answers, and contains the
+// steps of scheduling, ranking, joining and leaving.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,28 @@
 
 namespace mltcp::scheduler {
 
-/// A question goes to solve() if one pass over its jobs takes at most this many meetings of steps (descent.h): about
-/// 0.1 s at most with the default node_limit.
+/// solve() answers a question if Question::meetings is at most this number. Descent (descent.h) answers larger
+/// questions. With the default node_limit, solve() then takes at most about 0.1 s.
 inline constexpr double kMaxToSearch = 5'000;
-inline constexpr double kEqualScores = 1e-12;  ///< scores that differ by less are equal
+inline constexpr double kEqualScores = 1e-12;  ///< scores that differ by less than this count as equal
 
-/// Throws InputError that names an option out of range.
+/// Throws InputError that names the option if an option is out of range.
 void check(const ClusterOptions& options);
 
 struct Answer {
   std::shared_ptr<const Solution> solution;
-  bool robust = false;  ///< of all solutions with equal scores, it tolerates the largest deviations
+  bool robust = false;  ///< true if solved for Aim::shifts, where SolveOptions::robust applies
 };
 
-/// A state and its questions to the solver.
+/// A state and its questions for the solver.
 struct Asking {
   ClusterState state;
-  std::vector<Question> alone;                 ///< by vertex
-  std::vector<std::optional<Question>> joint;  ///< by group; only groups with loops
+  std::vector<Question> alone;                 ///< for each vertex: the question of this vertex alone
+  std::vector<std::optional<Question>> joint;  ///< for each group: its question; empty if it has no loops
 
   Asking(std::vector<const RoutedJob*> jobs, const Topology& topology) : state(std::move(jobs), topology) {}
-  /// Call it when the state has its slots. Questions that are too large for the search begin with `shifts`, if given.
+  /// Creates the questions. Call it after the slot periods of the state are set. If `shifts` is not empty, joint
+  /// questions that are too large for an exact search start from these shifts.
   void ask(const std::vector<std::optional<Nanos>>& shifts = {}) {
     for (std::uint32_t vertex = 0; vertex < state.graph.vertices.size(); ++vertex)
       alone.emplace_back(state, std::vector{vertex});
@@ -59,8 +60,8 @@ struct Asking {
 
 /// The scores of a state's links.
 struct Scores {
-  std::vector<LinkSolution> links;         ///< by vertex
-  std::vector<double> group_upper_bounds;  ///< by group: upper bound of the sum over its links
+  std::vector<LinkSolution> links;         ///< solution of each vertex
+  std::vector<double> group_upper_bounds;  ///< for each group: upper bound of the sum of its scores
   std::vector<bool> group_optimal;
 };
 class Cluster::Impl {
@@ -86,20 +87,21 @@ class Cluster::Impl {
   Work work;
 
  private:
-  /// A join that has been computed and not yet been made.
+  /// The result of a join that the cluster has not applied yet.
   struct Joining {
     Joined joined;
     ClusterSolution solution;
     std::unique_ptr<const RoutedJob> job;
   };
   using AskedBy = std::pair<const Question*, const ClusterState*>;
-  enum class Aim { scores, shifts };  ///< scores: any shifts of the best score will do
-  /// Jobs that are free to move, and their best shifts while all others stay.
+  /// `scores`: any shifts with the best score are sufficient. `shifts`: the shifts must also be robust.
+  enum class Aim { scores, shifts };
+  /// A set of jobs that may move, and the best shifts if all other jobs keep theirs.
   struct Trial {
     std::vector<std::uint32_t> free;
-    std::vector<Nanos> shifts;   ///< of all jobs of the state
+    std::vector<Nanos> shifts;   ///< shifts of all jobs of the state
     double sum = 0;              ///< sum of the scores of the component's links
-    std::vector<double> scores;  ///< by vertex
+    std::vector<double> scores;  ///< score of each vertex
   };
 
   Joining joining(ClusterJob job);
@@ -107,18 +109,21 @@ class Cluster::Impl {
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
-  /// The cost of the state's slot periods for the component's jobs; empty if unknown.
+  /// Returns the cost of the slot periods in `state` for the jobs of the component (slot_choice.h). Returns no value if
+  /// the component is too large to compute it.
   [[nodiscard]] std::optional<double> cost_of_slots(const ClusterState& state,
                                                     const AffinityGraph::Component& component) const;
-  /// Sets slots for the last job of the state, which joins; the others have theirs. False if all got new ones.
+  /// Sets the slot period of the last job of the state, which joins. Returns true if all other jobs keep their slot
+  /// periods, and false if it had to set new slot periods for all jobs of the component.
   bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
-  /// The changes from `before` for the first jobs of the state.
+  /// Returns the moves of the running jobs, which come first in the state: the differences between `before` and the new
+  /// slot periods and shifts.
   static std::vector<Move> moves_from(const std::vector<ClusterSolution::SolvedJob>& before, const ClusterState& state,
                                       const std::vector<Nanos>& shifts);
   void solve_and_compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts);
   [[nodiscard]] bool within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
                                   const Scores& scores) const;
-  /// Solves the questions that have no answer yet, in parallel.
+  /// Solves the questions that have no cached answer, in parallel.
   void solve_all(const std::vector<AskedBy>& questions, Aim aim = Aim::shifts);
   [[nodiscard]] Solution solved_by_search_or_descent(const Question& question, const ClusterState& state,
                                                      Aim aim) const;
@@ -126,42 +131,45 @@ class Cluster::Impl {
   [[nodiscard]] const Solution& answer(const Question& question) const {
     return *remembered_.at(question.key).solution;
   }
-  /// Upper bound of the score of one link, whatever its jobs' shifts are.
+  /// Returns an upper bound of the score of one link that holds for all shifts of its jobs.
   [[nodiscard]] double bound_of(const Question& alone) const {
-    // On a grid the answer only holds for shifts on the link's own grid; other links, and joins, may place jobs
-    // between.
+    // If shifts are on a grid, the bound in the answer holds only on the grid of this link alone. Other links and joins
+    // may place jobs between the points of this grid.
     return options.solve.angles > 0 ? 1 : answer(alone).links.front().upper_bound;
   }
 
   void compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts) const;
   [[nodiscard]] Scores solved(const Asking& asking) const;
-  /// Scores with any given shifts.
+  /// Returns the scores of the links with the given shifts.
   [[nodiscard]] Scores evaluated(const Asking& asking, const std::vector<Nanos>& shifts);
   [[nodiscard]] ClusterSolution described(const Asking& asking, const std::vector<Nanos>& shifts,
                                           const Scores& scores) const;
 
-  /// Current shifts of the running jobs, which come first in the state; empty for the others.
+  /// Returns the current shifts of the running jobs, which come first in the state. Jobs that do not run have no value.
   [[nodiscard]] std::vector<std::optional<Nanos>> shifts_in(const ClusterState& state) const;
   [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const;
   [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
                             const std::vector<double>& scores, Aim aim) const;
-  /// The last job of the state joins; the others of its component have their slots, and move only if that is worth it.
+  /// Adds the last job of the state to a component whose other jobs keep their slot periods. These jobs get new shifts
+  /// only if that gains more than ClusterOptions::join_threshold.
   Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, const std::vector<Nanos>& shifts,
                       Joined& joined);
-  /// The best solution if all jobs could move. Sets the links' scores before, by vertex, and the weight of the new
-  /// job's links.
+  /// Returns the best solution if all jobs of the component may move. Sets `before` to the current score of each vertex
+  /// without the new job, and `own_links` to the number of links on which the new job competes.
   Trial all_free(Asking& asking, const AffinityGraph::Component& component, const std::vector<Nanos>& shifts,
                  std::vector<double>& before, double& own_links);
-  /// Only relative shifts matter: returns `found`, rotated as a whole so that as many jobs as possible keep their
-  /// `shifts`.
+  /// Returns the shifts `found`, all moved by the same time, so that as many running jobs as possible keep their
+  /// current `shifts`. Scores do not change, because they depend only on relative shifts.
   [[nodiscard]] static std::vector<Nanos> turned(const ClusterState& state, const AffinityGraph::Component& component,
                                                  const std::vector<Nanos>& found, const std::vector<Nanos>& shifts);
-  /// Jobs with the largest gain on links that they share with jobs that may move already; largest gain first.
+  /// Returns up to 16 jobs that could be the next to move: those that share links with the jobs in best.free, in
+  /// descending order of the possible gain on these links.
   [[nodiscard]] std::vector<std::uint32_t> worth_moving(const Asking& asking, const AffinityGraph::Component& component,
                                                         const Trial& best) const;
 
   std::unordered_map<std::string, Answer> remembered_;
-  std::unordered_map<std::string, std::vector<Nanos>> remembered_slots_;  ///< by key_of_slots(), by place in periods()
+  /// Slot periods by key_of_slots(), in the order of ClusterState::periods().
+  std::unordered_map<std::string, std::vector<Nanos>> remembered_slots_;
   std::unordered_map<std::string, double> remembered_pairs_;
 };
 

@@ -1,4 +1,4 @@
-// Routes jobs, finds the links that they share, and makes questions (see cluster_state.h).
+// Routes jobs, finds the links that they share, and creates questions for the solver (see cluster_state.h).
 #include "mltcp/scheduler/internal/cluster_state.h"
 
 #include <fmt/format.h>
@@ -19,9 +19,9 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::uint32_t kMaxFlows = 1U << 16;  // of one job between two hosts
+constexpr std::uint32_t kMaxFlows = 1U << 16;  // maximum of Flow::multiplicity
 
-/// FNV-1a, so that a job's paths depend on its name and not on the order of the jobs.
+/// Hash of the name of a job (FNV-1a). It makes the paths of a job independent of the order of the jobs.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325ULL;
   for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3ULL;
@@ -79,7 +79,7 @@ void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
                                    flow.to, kMaxFlows));
     if (!flow.path.empty()) topology.check_path(flow.from, flow.to, flow.path);
     for (std::uint32_t i = 0; i < flow.multiplicity; ++i) {
-      // A different number for each flow: hosts have 20 bits.
+      // The number is unique for each flow, because host numbers have at most 20 bits.
       const std::uint64_t number = std::uint64_t{flow.from} << 36U | std::uint64_t{flow.to} << 16U | i;
       const std::vector<Topology::Link> path =
           flow.path.empty() ? topology.path(flow.from, flow.to, Random::stream(key, number).next()) : flow.path;
@@ -156,7 +156,9 @@ std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Comp
 
 Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices) {
   const AffinityGraph& graph = state.graph;
-  std::map<std::uint32_t, std::uint32_t> flows;  // of each job on its first link; for a single link that is complete
+  // The number of flows of each job on the first of its links, to order the jobs. For a question with one link, this
+  // order makes keys of equal problems equal.
+  std::map<std::uint32_t, std::uint32_t> flows;
   std::size_t weight = 0;
   for (const std::uint32_t vertex : some_vertices) {
     for (const LinkUse& use : graph.vertices[vertex].uses) flows.emplace(use.job, use.flows);
@@ -205,7 +207,7 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
       const std::int64_t repetitions = perimeter / state.slot_periods[use.job].count;
       all_steps += steps * static_cast<double>(repetitions);
     }
-    // Checked here for all solvers, before they allocate memory.
+    // This check precedes every solver, because a solver would allocate too much memory.
     if (all_steps > 2 * internal::kMaxBursts)
       throw InputError(fmt::format(
           "the perimeter of {} of jobs that share a link, {} among them, holds {:.0f} bursts, more than {:.0f}; let "

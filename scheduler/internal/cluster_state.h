@@ -1,5 +1,5 @@
-// Jobs that run, or would run, together on a topology, and the questions to the solver from their affinity graph. Used
-// by cluster.cpp.
+// The state of a cluster: jobs that run, or may run, together on a topology, and their affinity graph. A state is split
+// into questions, the problems that the solver solves. Used by cluster.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace mltcp::scheduler {
 
-/// A job with paths for its flows, and its use of links.
+/// A job after routing: its flows have paths, so the links that it uses are known.
 struct RoutedJob {
   ClusterJob job;
-  std::string identity;                                        ///< of the demand: equal for equal demands
-  Rate peak;                                                   ///< of one flow
-  std::vector<std::pair<Topology::Link, std::uint32_t>> uses;  ///< link and flows, in the order of the links
+  std::string identity;                                        ///< result of identity_of() for the demand
+  Rate peak;                                                   ///< peak demand of one flow
+  std::vector<std::pair<Topology::Link, std::uint32_t>> uses;  ///< each link and its number of flows, ascending
 
-  /// Throws InputError that names the job.
+  /// Throws InputError that names the job if its demand is invalid or a flow has no path.
   RoutedJob(ClusterJob given, const Topology& topology, std::uint64_t routing_seed);
   [[nodiscard]] Nanos period() const { return job.demand.period; }
 
@@ -33,49 +33,52 @@ struct RoutedJob {
 
 struct ClusterState {
   std::vector<const RoutedJob*> jobs;
-  std::vector<UsedLink> links;  ///< with two jobs or more
+  std::vector<UsedLink> links;  ///< the links that two or more jobs use
   AffinityGraph graph;
-  std::vector<Nanos> slot_periods;  ///< by job; for the caller to fill in
+  std::vector<Nanos> slot_periods;  ///< slot period of each job; the caller sets them
 
   ClusterState(std::vector<const RoutedJob*> given, const Topology& topology);
 
-  /// The different periods, ascending.
+  /// Returns the distinct periods of the jobs in the component, ascending.
   [[nodiscard]] std::vector<Nanos> periods(const AffinityGraph::Component& component) const;
-  /// The slots of these jobs, with their least common perimeter.
+  /// Returns the slots of the jobs `of_jobs`. Their perimeter is the least common multiple of their slot periods.
   [[nodiscard]] Slots slots(const std::vector<std::uint32_t>& of_jobs, const SolveOptions& options) const;
 };
 
-/// Vertices of a state's graph to solve together.
+/// Vertices of the affinity graph of a state that the solver solves together.
 struct Question {
-  std::vector<std::uint32_t> jobs;      ///< of the state; in the order of the problem's jobs
-  std::vector<std::uint32_t> vertices;  ///< in the order of the problem's links, repeated by weight
-  double links_per_vertex = 1;          ///< each of `vertices` represents this many links of the topology
-  /// The cost of the problem: meetings of steps (circle.h) to find the best shift of every job once.
+  std::vector<std::uint32_t> jobs;      ///< jobs of the state, in the order in which problem() lists them
+  std::vector<std::uint32_t> vertices;  ///< in the order of the links of problem(); repeated by weight
+  double links_per_vertex = 1;          ///< number of links of the topology for each entry of `vertices`
+  /// Estimated cost of the problem: number of step meetings (circle.h) in one pass that finds the best shift of each
+  /// job.
   double meetings = 0;
-  std::vector<Nanos> start;  ///< shifts of `jobs` to begin with, -1 for none; may be empty
-  /// Equal for equal problems in equal slots. The problem depends neither on the order of the state's jobs nor on
-  /// names, unless several jobs have equal demands and differ by loops.
+  std::vector<Nanos> start;  ///< initial shifts of `jobs`, -1 for a job without one; empty if none
+  /// Key for the cache of solutions. Equal problems with equal slots have equal keys. The key depends neither on the
+  /// order of the jobs in the state nor on their names, unless several jobs have equal demands and the question has
+  /// several links.
   std::string key;
 
   Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices);
-  /// Sets the initial shifts from `shifts`, by job of the state.
+  /// Sets `start` from `shifts`, which has one entry for each job of the state.
   void begin_with(const std::vector<std::optional<Nanos>>& shifts);
   [[nodiscard]] Problem problem(const ClusterState& state) const;
-  /// The first place of a vertex of the graph in `vertices`.
+  /// Returns the first index in `vertices` of the vertex `vertex` of the graph.
   [[nodiscard]] std::size_t place(std::uint32_t vertex) const;
 };
 
-/// Equal for equal demands.
+/// Returns a string that identifies the demand: equal demands have equal strings.
 std::string identity_of(const Demand& demand);
 
-/// Why these jobs cannot be scheduled together: a link's jobs have more than `most` bursts in the longest period of the
-/// component, and so in any perimeter. Empty if they have not.
+/// Returns an error message if the jobs of any link have more than `most` bursts within the longest period of the
+/// component, since every perimeter is at least that long. Otherwise returns an empty string.
 std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double most);
 
-/// Slots of the periods `slot_periods`, with their least common perimeter, for jobs whose own periods are `periods`.
+/// Returns slots with the periods `slot_periods` for jobs with the periods `periods`. The perimeter is the least common
+/// multiple of the slot periods.
 Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_periods, const SolveOptions& options);
 
-/// Appends a number to a key.
+/// Appends `number` to `key`.
 void append_to_key(std::string& key, std::int64_t number);
 
 }  // namespace mltcp::scheduler

@@ -1,4 +1,4 @@
-// The bound by configurations (see configuration_bound.h).
+// Computes the bound by configurations (see configuration_bound.h).
 #include "mltcp/scheduler/internal/configuration_bound.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::vector<ConfigurationBound::Item> ConfigurationBound::items_of(std::uint32_t
 }
 
 void ConfigurationBound::fill_blocks() {
-  std::vector<std::size_t> sizes;  // configurations of each block
+  std::vector<std::size_t> sizes;  // number of configurations of each block
   std::vector<std::size_t> open(model_.capacities.size(), blocks_.max_size());
   for (std::uint32_t j = 0; j < model_.jobs.size(); ++j)
     for (const Curve& curve : model_.jobs[j].curves) {
@@ -80,7 +80,7 @@ void ConfigurationBound::relate(Block& block, const std::vector<Set>& sets, cons
 }
 
 bool ConfigurationBound::set_fraction(Block& block) const {
-  // Prices and weights are at most 2^6 capacities each, so the sums below fit in 126 bits.
+  // Prices are at most 2^6 capacities and weights are at most 2^6, so the sums in value_of() fit in 126 bits.
   const std::size_t terms = block.items.size() + block.sets.size() + block.meetings.size() + 2;
   std::int64_t highest = model_.capacities[block.link];
   for (std::size_t i = 0; i < block.items.size(); ++i)
@@ -161,9 +161,9 @@ std::vector<std::uint64_t> ConfigurationBound::all_at_once(const std::vector<Ite
 }
 
 void ConfigurationBound::set_prices(Block& block) const {
-  // Row 0: shares add up to 1. Then each item has its time, each set at least its excess, each overlap its minimum and
-  // (negated) its maximum.
-  constexpr double penalty = 8;  // in capacities, for an overlap beyond its maximum
+  // Row 0 makes the shares add up to 1. One row for each item sets its time. One row for each set is for its minimum
+  // excess. Two rows for each overlap are for its minimum and its negated maximum.
+  constexpr double penalty = 8;  // cost, in capacities, of an overlap beyond its maximum
   const std::size_t levels = block.items.size();
   const std::size_t first_set = 1 + levels;
   const std::size_t first_meeting = first_set + block.sets.size();
@@ -172,8 +172,8 @@ void ConfigurationBound::set_prices(Block& block) const {
   const auto share_of_capacity = [=](std::int64_t sum) {
     return static_cast<double>(above(sum, capacity)) / static_cast<double>(capacity);
   };
-  // Columns are configurations, then those with a single entry: the surplus in each row from the sets on, and an
-  // overlap's time beyond its maximum.
+  // The first columns are the configurations. Columns with a single entry follow: one for the surplus of each row from
+  // `first_set` on, and one for the time of each overlap beyond its maximum.
   const std::vector<Configuration> all = configurations(block.items);
   std::vector<LinearProgram::Single> singles;
   for (std::size_t r = first_set; r < rows; ++r) singles.push_back({r, -1, 0});
@@ -194,7 +194,8 @@ void ConfigurationBound::set_prices(Block& block) const {
     }
   }
 
-  // In the first basis every set and every overlap is as large as possible.
+  // The first basis uses the configurations of all_at_once(), where the excess of each set and the time of each overlap
+  // are as large as possible.
   std::vector<std::size_t> basis;
   for (const std::uint64_t items : all_at_once(block.items)) basis.push_back(column_of[items]);
   const auto perimeter = static_cast<double>(model_.perimeter);

@@ -1,4 +1,4 @@
-// Coordinate descent (see descent.h).
+// Implements coordinate descent (see descent.h).
 #include "mltcp/scheduler/internal/descent.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double kMinGain = 1e-9;     // in the sum of scores, for a job to move
-constexpr double kSameScore = 1e-11;  // smaller differences of sums of scores are rounding
-constexpr int kMostCentred = 2;       // times that each job is moved to the middle of its equally good shifts
+constexpr double kMinGain = 1e-9;     // minimum gain of the sum of scores for which a job moves
+constexpr double kSameScore = 1e-11;  // smaller differences between sums of scores are rounding errors
+constexpr int kMostCentred = 2;       // maximum number of times that centre() moves each job
 
 class Descent {
  public:
@@ -56,7 +56,7 @@ class Descent {
       place(job, first ? 0 : best_shift(job).at);
       first = false;
     }
-    // Inserted jobs first; then again all jobs that share a link with a job that has moved.
+    // The queue begins with the inserted jobs. When a job moves, all jobs that share a link with it join the queue.
     for (const std::uint32_t job : missing) wait_for(job);
     if (missing.size() < jobs_.size()) {
       for (const std::uint32_t job : missing) wait_for_neighbours(job);
@@ -86,26 +86,26 @@ class Descent {
   struct Link {
     std::int64_t capacity = 0;
     std::int64_t perimeter = 1;
-    double scale = 0;  ///< converts excess to score
-    double steps = 0;  ///< of all jobs on the perimeter
+    double scale = 0;  ///< factor that converts excess to loss of score
+    double steps = 0;  ///< number of steps of all jobs on the perimeter
     Profile profile;
     std::vector<std::uint32_t> jobs;
   };
   struct Use {
     std::uint32_t link = 0;
     Curve curve;
-    Profile others;  ///< sum of the link's other jobs, while a shift is searched for
+    Profile others;  ///< demand of all other jobs on the link, see take_away()
   };
   struct MovableJob {
     std::vector<Use> uses;
-    double area = 0;  ///< share of its links' capacities
+    double area = 0;  ///< sum over its links of mean demand, relative to the capacity
     std::int64_t shift = 0;
     bool waits = false;
   };
   struct Best {
     std::int64_t at = 0;
-    double excess = 0;         ///< of the job's links, as scores
-    double excess_before = 0;  ///< at the shift `old`
+    double excess = 0;         ///< excess on the links of the job, as loss of score
+    double excess_before = 0;  ///< excess at the shift `old`, as loss of score
   };
   struct Level {
     std::int64_t at;
@@ -113,7 +113,7 @@ class Descent {
   };
   struct Kink {
     std::int64_t at;
-    double change;  ///< of the slope
+    double change;  ///< change of the slope
   };
 
   [[nodiscard]] std::int64_t period(std::uint32_t job) const { return slots_.periods[job].count; }
@@ -124,7 +124,7 @@ class Descent {
     return sum;
   }
 
-  /// Inserts a job that is not placed.
+  /// Adds a job that is not placed yet to the profiles of its links.
   void join(std::uint32_t job, std::int64_t shift) {
     jobs_[job].shift = shift;
     for (const Use& use : jobs_[job].uses) {
@@ -133,7 +133,7 @@ class Descent {
       link.profile.swap(scratch_);
     }
   }
-  /// Places or moves a job whose uses have the sums of the others.
+  /// Places or moves a job. Use::others must be set for all uses of the job.
   void place(std::uint32_t job, std::int64_t shift) {
     jobs_[job].shift = shift;
     for (const Use& use : jobs_[job].uses) {
@@ -142,7 +142,7 @@ class Descent {
     }
   }
 
-  /// Computes the sums of the others for the job's uses; the links' profiles do not change.
+  /// Sets Use::others for all uses of the job: the profile of the link without this job. Link::profile does not change.
   void take_away(std::uint32_t job) {
     for (Use& use : jobs_[job].uses) {
       const Link& link = links_[use.link];
@@ -160,8 +160,8 @@ class Descent {
         if (other != job) wait_for(other);
   }
 
-  /// Sets `kinks_` and gives the excess of the job's links as scores, against the others on them, at shift 0 and its
-  /// slope from there on.
+  /// Sets `kinks_` to the kinks of the excess on the links of the job as a function of its shift. Returns the excess at
+  /// shift 0 and its slope after shift 0, as loss of score.
   std::pair<double, double> find_kinks(std::uint32_t job) {
     double value = 0;
     double slope = 0;
@@ -185,7 +185,7 @@ class Descent {
     return {value, slope};
   }
 
-  /// `old`: a shift to compare with.
+  /// Returns the best shift of the job. Best::excess_before is the excess at the shift `old`, for comparison.
   Best best_shift(std::uint32_t job, std::int64_t old = 0) {
     const auto [value_at_0, slope_at_0] = find_kinks(job);
     double value = value_at_0;
@@ -206,11 +206,11 @@ class Descent {
     return best;
   }
 
-  /// Moves a job to the middle of the interval of equally good shifts.
+  /// Moves a job to the middle of the interval of shifts that are as good as its current shift.
   void centre(std::uint32_t job) {
     take_away(job);
     const auto [value_at_0, slope_at_0] = find_kinks(job);
-    // From kink to kink, with the job's shift among them.
+    // Computes the excess at each kink. The current shift is inserted as a kink without a change.
     const std::int64_t shift = jobs_[job].shift;
     kinks_.insert(std::upper_bound(kinks_.begin(), kinks_.end(), shift,
                                    [](std::int64_t at, const Kink& kink) { return at < kink.at; }),
@@ -249,7 +249,7 @@ class Descent {
   std::vector<Link> links_;
   std::vector<MovableJob> jobs_;
   std::deque<std::uint32_t> waiting_;
-  double done_ = 0;  ///< meetings
+  double done_ = 0;  ///< number of step meetings examined so far
   Sweep sweep_;
   Profile scratch_;
   std::vector<Kink> kinks_;

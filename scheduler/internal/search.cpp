@@ -1,4 +1,4 @@
-// Heuristic and branch and bound (see search.h).
+// Implements the heuristic and the branch and bound (see search.h).
 #include "mltcp/scheduler/internal/search.h"
 
 #include <numeric>
@@ -10,20 +10,22 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-/// Maximum nodes kept by a search; beyond, it stops as if its limit were reached.
+/// Maximum number of nodes that a search stores. At this number, the search stops as it does at its work limit.
 constexpr std::size_t kMaxNodes = 1'000'000;
-/// A node is a sweep over this many meetings; a longer sweep counts as several nodes.
+/// A sweep over fewer meetings than this counts as one node; a longer sweep counts as several nodes.
 constexpr std::size_t kMeetingsPerNode = 64;
-/// Maximum number of jobs for which triples are solved, for the bound by configurations.
+/// Maximum number of jobs for which the bound by configurations uses triples of jobs.
 constexpr std::size_t kMaxForTriples = 10;
-/// All triples together get one of this many parts of the nodes; each gets a share within these limits.
+/// If there are n triples, the search of each triple gets 1 / (n kPartForTriples) of the nodes, but at least
+/// kMinPerTriple and at most kMaxPerTriple nodes.
 constexpr std::uint64_t kPartForTriples = 4;
 constexpr std::uint64_t kMinPerTriple = 100;
 constexpr std::uint64_t kMaxPerTriple = 2'000;
-/// Maximum jobs, and pairs of levels, for which overlaps of two jobs are part of the bound by configurations.
+/// The bound by configurations uses overlaps of two jobs only if there are at most kMaxForOverlaps jobs. It skips two
+/// jobs whose levels form more than kMaxLevelPairs pairs.
 constexpr std::size_t kMaxForOverlaps = 8;
 constexpr std::size_t kMaxLevelPairs = 4;
-/// Maximum number of other optimal shifts kept.
+/// Maximum size of Found::others.
 constexpr std::size_t kMaxOthers = 8;
 
 Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
@@ -31,7 +33,7 @@ Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
   for (const Curve& curve : job.curves) {
     Int128 slot = static_cast<Int128>(curve.level) * job.period;
     for (const Step& step : curve.steps) slot += static_cast<Int128>(step.after - step.before) * (job.period - step.at);
-    // A step at 0 is already in the level.
+    // The level already includes a step at time 0, so this step must not be added a second time.
     if (!curve.steps.empty() && curve.steps.front().at == 0)
       slot -= static_cast<Int128>(curve.steps.front().after - curve.steps.front().before) * job.period;
     sum += slot * (perimeter / job.period);
@@ -39,7 +41,7 @@ Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
   return sum;
 }
 
-/// The allowed shift of a job that is nearest to the middle of the run.
+/// Returns the allowed shift of `job` that is nearest to the middle of `run`.
 std::int64_t nearest(const Model::ModelJob& job, const Sweep::Run& run) {
   const std::int64_t middle = (run.from + (run.to - run.from) / 2) % job.period;
   const auto after = std::ranges::lower_bound(job.grid, middle);
@@ -48,7 +50,7 @@ std::int64_t nearest(const Model::ModelJob& job, const Sweep::Run& run) {
   return (high - middle < middle - low ? high + job.period : low + job.period) % job.period;
 }
 
-/// The levels above 0 of a curve, ascending.
+/// Returns the levels of a curve that are above 0, ascending.
 std::vector<std::int64_t> levels_of(const Curve& curve) {
   std::set<std::int64_t> levels{curve.level};
   for (const Step& step : curve.steps) levels.insert(step.after);
@@ -56,7 +58,7 @@ std::vector<std::int64_t> levels_of(const Curve& curve) {
   return {levels.begin(), levels.end()};
 }
 
-/// 1 where a curve is at the level or above it, and 0 elsewhere.
+/// Returns a curve that is 1 where `curve` is at `level` or above, and 0 elsewhere.
 Curve at_least(const Curve& curve, std::int64_t level) {
   const auto up = [=](std::int64_t value) { return std::int64_t{value >= level ? 1 : 0}; };
   Curve result{0, up(curve.level), 1, {}};
@@ -75,7 +77,7 @@ class Minimiser {
       areas_.push_back(area(model.jobs[j], model.perimeter));
     }
     std::ranges::stable_sort(free_, [&](auto a, auto b) { return areas_[a] > areas_[b]; });
-    // The job at 0, if any, comes first and stays.
+    // On a grid, the job that is fixed at shift 0 comes first.
     if (model.turns && on_grid())
       std::ranges::stable_sort(free_, [&](auto a, auto b) { return (a == model.root) > (b == model.root); });
   }
@@ -105,7 +107,8 @@ class Minimiser {
     return std::move(best_);
   }
 
-  /// Best shift of a job given the placed ones; of equal ones, the begin or end of an interval, for dense packing.
+  /// Returns the best shift of a job, given the placed jobs. Without a grid, it chooses the start or end of an interval
+  /// of equally good shifts, for dense packing. Sets `least` to the excess at this shift.
   std::int64_t best_shift(std::uint32_t job, Int128& least, std::int64_t turn = 0) {
     const Model::ModelJob& it = model_.jobs[job];
     sweep(job, none_, it.grid.empty() ? turn : 0);
@@ -132,7 +135,7 @@ class Minimiser {
   }
 
  private:
-  /// `turn`: see Sweep::run().
+  /// Sweeps a job over all of its shifts. For `headroom` and `turn` see Sweep::run().
   void sweep(std::uint32_t job, std::span<const std::int64_t> headroom, std::int64_t turn = 0) {
     const Model::ModelJob& it = model_.jobs[job];
     sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter, turn);
@@ -146,7 +149,7 @@ class Minimiser {
     std::int64_t from_at = 0;
     std::size_t next = 0;
     for (const std::int64_t at : job.grid) {
-      while (points[next].at <= at) {  // the last point is at the period, beyond the grid
+      while (points[next].at <= at) {  // ends, because the last point is beyond the grid
         from = &points[next++];
         from_at = from->at;
       }
@@ -174,7 +177,8 @@ class Minimiser {
     }
   }
 
-  /// One greedy insertion, by area or in random order, followed by descent.
+  /// Inserts all jobs greedily and calls descend(). The first attempt (0) inserts jobs in the order of their areas, all
+  /// others in random order.
   void insert(std::uint32_t attempt) {
     std::vector<std::uint32_t> order = free_;
     const std::size_t first_free = model_.turns && on_grid() ? 1 : 0;
@@ -212,7 +216,7 @@ class Minimiser {
     }
     for (std::size_t i = 0; i < count; ++i) {
       Int128 least = 0;
-      // The first one at random, so that not all can return to their places.
+      // The first job gets a random shift, so that not all jobs can return to their previous shifts.
       shifts_[out[i]] = i == 0 ? any_shift(out[i]) : best_shift(out[i], least);
       arrangement_.place(out[i], shifts_[out[i]]);
     }
@@ -220,7 +224,7 @@ class Minimiser {
     keep(arrangement_.excess());
   }
 
-  /// A position at which a step meets an opposite one.
+  /// Returns a random shift at which a step of the job meets a step of the profile, or a random shift on the grid.
   std::int64_t any_shift(std::uint32_t job) {
     const Model::ModelJob& it = model_.jobs[job];
     if (!it.grid.empty()) return it.grid[random_.below(it.grid.size())];
@@ -229,7 +233,8 @@ class Minimiser {
     return points[random_.below(points.size())].at % it.period;
   }
 
-  /// Moves each job to its best shift given the others, until none improves or each has had `max_turns` turns.
+  /// Moves one job after the other to its best shift, given all other jobs. Stops if no move reduces the excess, or if
+  /// each job has had `max_turns` turns.
   void descend() {
     constexpr std::size_t max_turns = 8;
     std::size_t quiet = 0;
@@ -254,7 +259,8 @@ class Minimiser {
     }
   }
 
-  /// Lower bounds of all arrangements: the area beyond the links'; the excess of single jobs and disjoint pairs alone.
+  /// Sets best_.bound to the larger of two lower bounds that hold for all shifts: the area of the demands in excess of
+  /// the area of the links, and the sum of the excess of single jobs and disjoint pairs alone.
   void root_bound() {
     best_.bound = 0;
     const std::size_t links = model_.capacities.size();
@@ -271,7 +277,7 @@ class Minimiser {
     arrangement_.clear();
     const Int128 pinned = arrangement_.excess();
     const std::size_t count = free_.size();
-    std::vector<Int128> alone(model_.jobs.size());  // minimum that a job adds to the pinned ones
+    std::vector<Int128> alone(model_.jobs.size());  // minimum excess that each job adds to the pinned jobs
     Int128 sum = pinned;
     for (const std::uint32_t j : free_) {
       sweep(j, none_);
@@ -299,7 +305,8 @@ class Minimiser {
     best_.bound = std::max(best_.bound, sum + matching(free_, alone, free_.size()));
   }
 
-  /// Excess of disjoint pairs of `jobs` (except the one at `without`) beyond what each job adds alone.
+  /// Matches `jobs` greedily into disjoint pairs, except the job at index `without`. each[j] is the excess that job j
+  /// adds alone. Returns the sum over all pairs of the excess of the pair minus the excess that its two jobs add alone.
   Int128 matching(std::span<const std::uint32_t> jobs, std::span<const Int128> each, std::size_t without) {
     edges_.clear();
     for (std::size_t a = 0; a < jobs.size(); ++a)
@@ -321,7 +328,7 @@ class Minimiser {
     return sum;
   }
 
-  /// Pairs and triples that have excess alone.
+  /// Returns the pairs and triples of jobs that have excess even without all other jobs.
   std::vector<ConfigurationBound::Set> sets() {
     std::vector<ConfigurationBound::Set> result;
     if (model_.capacities.size() > 1) return result;
@@ -340,7 +347,7 @@ class Minimiser {
     for (std::uint32_t a = 0; a < jobs; ++a)
       for (std::uint32_t b = 0; b < a; ++b)
         for (std::uint32_t c = 0; c < b; ++c) {
-          // Bounds for all shifts hold for those on a grid.
+          // The triple needs no grid, because a bound for all shifts also holds on a grid.
           Model three{1, model_.capacities, {model_.jobs[a], model_.jobs[b], model_.jobs[c]}, true, 0};
           for (const Model::ModelJob& job : three.jobs) three.perimeter = std::lcm(three.perimeter, job.period);
           for (std::uint32_t k = 0; k < 3; ++k) {
@@ -355,7 +362,8 @@ class Minimiser {
     return result;
   }
 
-  /// How long any two jobs are above given levels at once, unless there are too many jobs.
+  /// Returns how long any two jobs can be at or above given levels at the same time. Returns an empty list if there
+  /// are too many jobs.
   std::vector<ConfigurationBound::Overlap> overlaps() {
     std::vector<ConfigurationBound::Overlap> result;
     if (model_.capacities.size() > 1 || model_.jobs.size() > kMaxForOverlaps) return result;
@@ -374,7 +382,7 @@ class Minimiser {
         for (const std::int64_t level : levels) {
           add({{}}, at_least(first.curves[0], level), first.period, 0, 1, perimeter, profile);
           for (const std::int64_t other : other_levels) {
-            // The time in which both are 1 is their excess over a capacity of 1.
+            // With a capacity of 1, the excess is the time during which both curves are 1.
             const Curve curve = at_least(second.curves[0], other);
             sweep_.run({&curve, 1}, {&profile, 1}, {&one, 1}, {&none, 1}, second.period, perimeter, first.period);
             best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
@@ -486,7 +494,7 @@ class Minimiser {
     if (sum + matching(rest_, more_, rest_.size()) < best_.excess) push_children(index, sum);
   }
 
-  /// Places the last job after a sweep against all others.
+  /// Places the last job at its best shift. sweep_ must contain the sweep of this job against all other jobs.
   void place_last(std::uint32_t job, Int128 excess) {
     if (excess >= best_.excess) return;
     const std::int64_t distinct = sweep_.points().back().at;
@@ -495,7 +503,8 @@ class Minimiser {
     keep(excess);
   }
 
-  /// Adds the children of a node whose remaining jobs, candidates and minimum excess are known.
+  /// Adds the children of a node to the pool. rest_, candidates_, ranges_ and more_ must be set for the node. `sum` is
+  /// the minimum excess of the node.
   void push_children(std::uint32_t index, Int128 sum) {
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     forbidden_.clear();
@@ -507,7 +516,7 @@ class Minimiser {
     const std::uint32_t depth = pool_[index].depth + 1;
     order_.clear();
     for (std::size_t r = 0; r < rest_.size(); ++r) {
-      // Twins are placed in order.
+      // Twins are placed in the order of their indices, so only the first of the remaining twins may be next.
       bool second = false;
       for (std::size_t q = 0; q < rest_.size(); ++q)
         second |= rest_[q] < rest_[r] && model_.jobs[rest_[q]].twins == model_.jobs[rest_[r]].twins;
@@ -529,10 +538,10 @@ class Minimiser {
   }
 
   struct Node {
-    Int128 lower;  ///< no shifts in its subtree have less excess
+    Int128 lower;  ///< lower bound of the excess in the subtree of this node
     std::int64_t at;
     std::uint32_t parent;
-    std::uint32_t first_sibling;  ///< its older siblings are those from here up to itself
+    std::uint32_t first_sibling;  ///< index of the oldest sibling; siblings are adjacent in the pool
     std::uint32_t job;
     std::uint32_t depth;
   };
@@ -550,21 +559,22 @@ class Minimiser {
   Random random_;
   Arrangement arrangement_;
   Sweep sweep_;
-  const std::vector<std::int64_t> none_;  // no headroom
-  std::vector<std::uint32_t> free_;       // jobs that are not pinned, largest first
-  std::int64_t turn_of_pinned_ = 1;       // rotating by this does not move the pinned jobs
+  const std::vector<std::int64_t> none_;  // a headroom of 0 for each link
+  std::vector<std::uint32_t> free_;       // jobs that are not pinned, largest area first
+  std::int64_t turn_of_pinned_ = 1;       // a rotation by this time does not move the pinned jobs
   std::vector<Int128> areas_;
-  std::vector<Int128> pairs_;  // excess of two jobs alone
+  std::vector<Int128> pairs_;  // minimum excess of any two jobs without all other jobs
   std::vector<std::int64_t> shifts_;
   Found best_;
   bool complete_ = false;
 
   std::vector<Node> pool_;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> forbidden_;  // twins and shift
+  // ModelJob::twins and shift of each placement that the children of a node must not use.
+  std::vector<std::pair<std::uint32_t, std::int64_t>> forbidden_;
   std::vector<bool> placed_, matched_;
   std::vector<std::uint32_t> rest_;
   std::vector<std::int64_t> headroom_;
-  std::vector<Int128> more_;  // minimum that a job adds
+  std::vector<Int128> more_;  // minimum excess that each job adds
   std::vector<Candidate> candidates_;
   std::vector<std::pair<std::size_t, std::size_t>> ranges_;
   std::vector<std::size_t> order_;
@@ -647,7 +657,7 @@ void centre(const Model& model, std::vector<std::int64_t>& shifts) {
         const Sweep::Run run = sweep.widest_run(sweep.least());
         const std::int64_t middle =
             job.grid.empty() ? (run.from + (run.to - run.from) / 2) % job.period : nearest(job, run);
-        // If all shifts are equal, the job stays.
+        // If all shifts are equally good, the job keeps its shift.
         if (run.to - run.from < job.period && middle != shifts[j] && sweep.excess_at(middle) == sweep.least()) {
           moved |= std::abs(middle - shifts[j]) > job.period >> 20;
           shifts[j] = middle;

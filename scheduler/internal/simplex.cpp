@@ -1,4 +1,4 @@
-// The revised simplex method (see simplex.h).
+// Implements the revised simplex method (see simplex.h).
 #include "mltcp/scheduler/internal/simplex.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ std::size_t LinearProgram::entering(const std::vector<double>& prices, std::vect
 
 std::vector<double> LinearProgram::prices(std::vector<std::size_t> basis) const {
   Matrix inverse = inverse_of(basis);
-  std::vector<double> x(rows(), 0.0);  // of the basis
+  std::vector<double> x(rows(), 0.0);  // values of the columns in the basis
   for (std::size_t r = 0; r < rows(); ++r)
     for (std::size_t k = 0; k < rows(); ++k) x[r] += inverse[r][k] * needed[k];
 

@@ -11,30 +11,30 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double kWorth = 3;        // a late iteration costs more than the excess that made it late
-constexpr double kLasting = 0.005;  // for any excess: small delays add up until a slot is missed
+constexpr double kWorth = 3;        // cost of a late iteration, in multiples of the excess that makes it late
+constexpr double kLasting = 0.005;  // added for any excess, because small delays add up until a job misses its slot
 constexpr double kEqual = 1e-9;
 
-// Only enough work to judge a candidate, not to solve it completely.
+// Work limits of a quick search, which compares candidates and does not solve them completely.
 constexpr std::uint64_t kQuickNodes = 300;
 constexpr double kMaxMeetings = 5'000;
-constexpr std::size_t kLongerPerimeters = 2;  // beyond the first that keeps max_stretch
+constexpr std::size_t kLongerPerimeters = 2;  // number of perimeters tried beyond the first one within max_stretch
 constexpr double kFirstRoom = 0.0025;
-constexpr double kMinRoom = 1e-6;  // below it, rounding decides
+constexpr double kMinRoom = 1e-6;  // smaller differences are rounding errors
 constexpr double kRoomGrowth = 1.5;
 constexpr int kRoomHalvings = 4;
 
-// Demands as multiples of 1/64 of the capacity, up to 8 capacities.
+// A demand is counted in parts of 1/64 of the capacity, up to 8 capacities.
 constexpr double parts = 64;
 constexpr std::size_t kMaxParts = 512;
-using Distribution = std::vector<double>;  // share of the time, by parts
+using Distribution = std::vector<double>;  // share of the time for each demand, indexed by parts
 
 struct Level {
   std::size_t parts = 0;
-  double share = 0;  // share of the time
+  double share = 0;  // share of the time at this level
 };
 
-/// The levels of a job; the first one is silence.
+/// Returns the levels of the demand of a job. The first level is 0, for the time between bursts.
 std::vector<Level> levels_of(const Demand& demand, std::uint32_t flows, Rate capacity) {
   std::vector<Level> levels(1);
   double busy = 0;
@@ -61,7 +61,7 @@ void add(Distribution& sum, const std::vector<Level>& levels) {
 
 double beyond_capacity(std::size_t demand) { return std::max(0.0, static_cast<double>(demand) / parts - 1); }
 
-/// The share by which an iteration of a job is longer if the others meet it by chance.
+/// Returns the share by which an iteration of a job becomes longer if the other jobs send at random times.
 double delay_of(const std::vector<Level>& own, const Distribution& others) {
   double mean = 0;
   for (std::size_t i = 1; i < own.size(); ++i)
@@ -70,10 +70,11 @@ double delay_of(const std::vector<Level>& own, const Distribution& others) {
   return mean / (1 + mean);
 }
 
-/// Combines delays by different jobs.
+/// Combines the delays of one job on two links.
 double together(double a, double b) { return 1 - (1 - a) * (1 - b); }
 
-/// The same repetitions on a perimeter longer by `room`.
+/// Returns the slot periods with the same repetitions on a perimeter that is longer by the share `room`. Returns
+/// slots.periods if that perimeter exceeds kLongestPeriod.
 std::vector<Nanos> longer(const Slots& slots, double room) {
   Uint128 unit = 1;
   for (const std::uint32_t times : slots.repetitions)
@@ -155,7 +156,7 @@ std::optional<double> SlotCosts::searched(const ClusterOptions& options) const {
       for (const std::uint32_t vertex : state_.graph.groups[group].vertices)
         scores[vertex] = solution.links[question.place(vertex)].score;
     }
-  } catch (const InputError&) {  // more bursts than can be solved
+  } catch (const InputError&) {  // a link has too many bursts for the solver
     return std::nullopt;
   }
   return with(scores, options.min_score);
@@ -172,7 +173,7 @@ void set_slot_periods(ClusterState& state, const AffinityGraph::Component& compo
 std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Component& component,
                                     const std::vector<Nanos>& periods, const ClusterOptions& options) {
   std::vector<Slots> front = slots_front(periods, options.solve);
-  std::size_t first = 0;  // first one that keeps max_stretch
+  std::size_t first = 0;  // index of the first perimeter within max_stretch
   while (first + 1 < front.size() && !front[first].within_limit) ++first;
   std::vector<Nanos> best = front[first].periods;
   if (component.groups.empty() || !SlotCosts::applies(component, options)) return best;
@@ -191,7 +192,7 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
 
   struct Base {
     Slots slots;
-    double stretch = 0;  ///< sum over jobs
+    double stretch = 0;  ///< sum of the stretches of all jobs
     double cost = 0;
   };
   std::vector<Base> bases;
@@ -202,7 +203,8 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     bases.push_back({std::move(front[i]), stretch, i == first ? *default_cost : 0});
   }
   std::ranges::stable_sort(bases, {}, &Base::stretch);
-  /// Returns the candidate's cost unless it is certainly not below the best; makes it the best if it is.
+  /// Makes a candidate the best one if its cost is lower by more than `margin`. Returns its cost, or no value if its
+  /// stretch alone excludes it or its cost is unknown.
   const auto considered = [&](const std::vector<Nanos>& slots) -> std::optional<double> {
     for (std::size_t i = 0; i < slots.size(); ++i)
       if (slots[i].seconds() > (1 + most) * periods[i].seconds()) return std::nullopt;
@@ -217,15 +219,17 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
   for (Base& base : bases)
     if (base.cost == 0) base.cost = considered(base.slots.periods).value_or(0);
 
-  // Also for perimeters that are stretched more than others: on shorter ones, room makes jobs fit more often.
+  // Try longer versions of all perimeters, even of those with more stretch: on a short perimeter, additional room makes
+  // jobs fit more often.
   const auto jobs = static_cast<double>(component.jobs.size());
   for (const Base& base : bases) {
-    if (base.cost <= base.stretch + margin) continue;  // fits, or was not worth solving
+    if (base.cost <= base.stretch + margin) continue;  // its jobs fit already, or considered() excluded it
     double last = 0;
-    double less = 0;  // largest room that is not enough
+    double less = 0;  // largest room at which the jobs do not fit
     double enough = 0;
     for (double step = kFirstRoom;; step *= kRoomGrowth) {
-      // The room that is allowed, and that may still be worth its cost.
+      // The smaller of two limits: the room that max_slot_stretch allows, and the room at which the stretch alone costs
+      // as much as the best candidate.
       const double limit =
           std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
           kMinRoom;

@@ -1,4 +1,4 @@
-// Internal interface between the parts of the solver.
+// Functions that the source files of the solver share.
 #pragma once
 
 #include <vector>
@@ -8,26 +8,28 @@
 
 namespace mltcp::scheduler::internal {
 
-/// Throws InputError for options out of range.
+/// Throws InputError if an option is out of range.
 void check(const SolveOptions& options);
 
-/// Throws InputError for slots that do not fit the problem.
+/// Throws InputError if `slots` do not fit the jobs of the problem.
 void check(const Problem& problem, const Slots& slots);
 
-/// Maximum bursts of a link's jobs on a perimeter; each takes about 100 bytes during a search.
+/// Maximum number of bursts of all jobs of a link on its perimeter. Each burst needs about 100 bytes during a search.
 inline constexpr double kMaxBursts = 1'000'000;
 double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
-/// Throws InputError that names the link if there are more.
+/// Throws InputError that names the link if it has more than kMaxBursts bursts on the perimeter.
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
 
-/// evaluate() without checks. With `scores_only`, links have neither margin nor drift_score.
+/// Does the same as evaluate(), without checking the arguments. If `scores_only` is true, it does not compute margins
+/// and drift scores.
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
                    const SolveOptions& options, bool scores_only = false);
 
-/// All slots worth considering, by perimeter, each with less stretch than those before it. At least one.
+/// Returns all slots worth considering, at least one, in ascending order of perimeter. Each has less stretch than all
+/// slots with a shorter perimeter.
 std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOptions& options);
 
-/// The least common multiple of the slot periods of these jobs.
+/// Returns the least common multiple of the slot periods of `jobs`.
 std::int64_t perimeter_of(const Slots& slots, const std::vector<std::uint32_t>& jobs);
 
 }  // namespace mltcp::scheduler::internal

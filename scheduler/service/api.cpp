@@ -1,4 +1,4 @@
-// Routes and bodies of the HTTP interface (see api.h).
+// Routes requests of the HTTP interface, reads their bodies and writes the answers (see api.h).
 #include "mltcp/scheduler/service/api.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void allow(const ApiRequest& request, std::initializer_list<std::string_view> me
     throw WrongMethod{fmt::format("{}", fmt::join(methods, ", "))};
 }
 
-/// A parameter that is a whole number.
+/// Returns the query parameter `key`, a whole number from 0 to `most`; 0 if it is missing.
 std::uint64_t number(const ApiRequest& request, std::string_view key, std::uint64_t most) {
   const auto found = request.query.find(key);
   if (found == request.query.end()) return 0;
@@ -103,7 +103,7 @@ std::string decoded(std::string_view text) {
   return result;
 }
 
-/// The part of `text` before the first `end`; `text` loses both.
+/// Returns the part of `text` before the first `end`, and removes this part and `end` from `text`.
 std::string_view cut(std::string_view& text, char end) {
   const std::string_view part = text.substr(0, text.find(end));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -115,7 +115,7 @@ std::string_view cut(std::string_view& text, char end) {
 ApiRequest request_of(std::string method, std::string_view target, std::string body) {
   ApiRequest request{std::move(method), {}, {}, std::move(body)};
   std::string_view path = cut(target, '?');
-  // Each part is decoded by itself: an encoded '/' belongs to its part.
+  // Each part is decoded separately, because an encoded '/' does not separate parts.
   for (static_cast<void>(cut(path, '/')); !path.empty();) request.path.push_back(decoded(cut(path, '/')));
   while (!target.empty()) {
     std::string_view value = cut(target, '&');
@@ -129,7 +129,7 @@ std::string Api::error_body(std::string_view message) { return json_text({{"erro
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
   ApiAnswer answer = answered(request, now, may_wait);
-  // A request that is asked again is counted then.
+  // The server repeats a request that waits, so this request is counted later.
   if (!answer.wait) metrics_.count(answer.status);
   return answer;
 }
@@ -192,7 +192,7 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
       return json_answer({{"id", parts[2]}, {"moves", written(service_.depart(parts[2]))}});
     for (const RunningJob& job : service_.jobs())
       if (job.request.id == parts[2]) return json_answer(written(job));
-    static_cast<void>(service_.plan(parts[2]));  // throws NotFound
+    static_cast<void>(service_.plan(parts[2]));  // throws NotFound for an unknown job
   }
   throw NoSuchPath();
 }

@@ -1,5 +1,5 @@
-// The service's HTTP interface, version 1, independent of the HTTP server: requests in, status and JSON out.
-// docs/reference/scheduler-api.md describes it. Thread-safe.
+// Version 1 of the HTTP interface of the service (docs/reference/scheduler-api.md), without the HTTP server: converts a
+// request to a status and a JSON body. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@
 namespace mltcp::service {
 
 struct ApiRequest {
-  std::string method;                                     ///< "GET", "POST", "DELETE"
-  std::vector<std::string> path;                          ///< its parts, decoded: "/v1/jobs/a%2Fb" is v1, jobs, a/b
+  std::string method;                                     ///< "GET", "POST" or "DELETE"
+  std::vector<std::string> path;                          ///< decoded parts: "/v1/jobs/a%2Fb" has v1, jobs, a/b
   std::map<std::string, std::string, std::less<>> query;  ///< decoded parameters
   std::string body;
 };
 
-/// The request for an HTTP target, such as "/v1/jobs/a%2Fb/plan?after=1".
+/// Returns the request for an HTTP target, such as "/v1/jobs/a%2Fb/plan?after=1".
 ApiRequest request_of(std::string method, std::string_view target, std::string body);
 
 struct ApiAnswer {
   int status = 200;
-  std::string body;  ///< one line of JSON, or of type `type`, with a line end
-  /// The plan has not changed yet: ask again when it may have changed, or after `timeout` at the latest, with may_wait
-  /// false. The answer itself is complete and valid.
+  std::string body;  ///< body of type `type`; JSON has one line, with a line end
+  /// Set if the client waits for a newer plan and the plan has not changed yet. The server should repeat the request
+  /// with may_wait false when the plan of `job` has a revision above `after`, or after `timeout`. The answer is
+  /// complete, so the server may also send it at once.
   struct Wait {
     std::string job;
     std::uint64_t after = 0;
@@ -41,21 +42,22 @@ struct ApiAnswer {
   const char* type = "application/json";
 };
 
-/// Longest wait_ms of GET /v1/jobs/ID/plan.
+/// Maximum of wait_ms in GET /v1/jobs/ID/plan: 300 s.
 inline constexpr Nanos kLongestWait(300'000'000'000);
-/// Maximum length of a body.
+/// Maximum length of a request body, in bytes.
 inline constexpr std::size_t kMaxBodyBytes = 4U << 20;
-/// Limits of bodies, which may be lists of Kubernetes' nodes.
+/// Limits of the JSON in a body. They are high because a body may list all nodes of a Kubernetes cluster.
 inline constexpr JsonLimits kBodyLimits{40, 1'000'000};
 
 class Api {
  public:
-  /// Both must outlive it.
+  /// `service` and `kubernetes` must outlive this object.
   Api(SchedulerService& service, KubernetesExtender& kubernetes) : service_(service), kubernetes_(kubernetes) {}
 
-  /// Never throws. `now` is from any monotonic clock.
+  /// Returns the answer to a request. Errors are answers, not exceptions. `now` may come from any monotonic clock. Sets
+  /// ApiAnswer::wait only if `may_wait` is true.
   [[nodiscard]] ApiAnswer answer(const ApiRequest& request, Nanos now, bool may_wait = true);
-  /// The body of all error answers: {"error": message}.
+  /// Returns the body of an error answer: {"error": message}.
   [[nodiscard]] static std::string error_body(std::string_view message);
 
  private:

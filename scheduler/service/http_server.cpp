@@ -1,8 +1,9 @@
-// Sockets, limits and workers of the service's HTTP (see http_server.h).
+// Implements the sockets, limits and workers of the HTTP server (see http_server.h).
 //
-// The library only limits silence, and refuses new clients when all connections are in use. A client that sends a byte
-// now and then would stay, and such clients would keep others out. So the thread of run() drives the library, and shuts
-// down sockets, which the library then closes. While a worker has a request, it is suspended in the library.
+// libmicrohttpd ends only connections without traffic, and refuses new clients when all connections are in use. So slow
+// clients that send a byte now and then could use all connections. Therefore the thread of run() drives the library,
+// and shuts down the sockets of slow clients. The library then closes these connections. While a worker computes an
+// answer, the connection is suspended in the library.
 #include "mltcp/scheduler/service/http_server.h"
 
 #include <fcntl.h>
@@ -47,11 +48,11 @@ using namespace literals;
 constexpr std::size_t kMinTokenBytes = 16;
 constexpr std::size_t kMaxTokenBytes = 4096;
 constexpr int kBacklog = 1024;
-constexpr Nanos kLookEvery = 100_ms;         // for the end of the server
-constexpr Nanos kLookForPlansEvery = 10_ms;  // while clients wait for plans
+constexpr Nanos kLookEvery = 100_ms;         // interval between calls of `ended`
+constexpr Nanos kLookForPlansEvery = 10_ms;  // poll interval while clients wait for plans
 constexpr Nanos kTickEvery = 1_s;
 constexpr std::size_t kReaders = 2;
-constexpr std::size_t kShortAnswer = 1U << 16;  // always sent, even if other clients do not receive theirs
+constexpr std::size_t kShortAnswer = 1U << 16;  // maximum size of an answer that needs no buffer limit
 
 std::string why() { return std::strerror(errno); }
 
@@ -89,10 +90,10 @@ sockaddr_un address_of(const std::filesystem::path& path) {
 
 template <typename Address>
 const sockaddr* generic(const Address& address) {
-  return reinterpret_cast<const sockaddr*>(&address);  // NOLINT(*-reinterpret-cast): as the system's calls want it
+  return reinterpret_cast<const sockaddr*>(&address);  // NOLINT(*-reinterpret-cast): the socket calls need it
 }
 
-/// Removes a socket on which no process listens any more.
+/// Removes the socket at `path` if no process listens on it. Throws if a process listens.
 void remove_stale(const std::filesystem::path& path, const sockaddr_un& address) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return;
@@ -108,7 +109,7 @@ void remove_stale(const std::filesystem::path& path, const sockaddr_un& address)
     throw RunError(fmt::format("{}: an unused socket can't be removed ({}); remove it", path.string(), why()));
 }
 
-/// Threads that run tasks in order. The destructor finishes running tasks, and drops others.
+/// Threads that run tasks in the order of add(). The destructor waits for running tasks and drops queued ones.
 class Workers {
  public:
   using Task = std::function<void()>;
@@ -165,7 +166,7 @@ std::string read_token(const std::filesystem::path& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0)
     fail(fmt::format("the token's file can't be opened ({})", why()), "check its path and permissions");
-  // Checks the open file, not its name, which may be replaced by another file.
+  // Checks the open file, because another process could replace the file at this path.
   struct stat found {};
   if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) fail("this is no file", "give the path of a file");
   if (found.st_uid != geteuid() && found.st_uid != 0)
@@ -205,7 +206,7 @@ class HttpServer::Impl {
   [[nodiscard]] const std::string& address() const { return address_; }
 
   void run(const std::function<bool()>& ended, const std::function<void(Nanos)>& tick) {
-    const Library library(*this);  // after the workers have ended
+    const Library library(*this);  // outlives the workers, which use the library
     Workers changes(1);
     Workers reads(kReaders);
     changes_ = &changes;
@@ -230,7 +231,7 @@ class HttpServer::Impl {
       end_overdue(now);
       if (const std::uint64_t revision = service_.revision(); std::exchange(seen_, revision) != revision) ask_parked();
       wait_for_events(now);
-      // This round reads from all clients accepted before it.
+      // MHD_run() reads from all clients that were accepted before this call.
       const std::uint64_t read = last_serial_;
       const std::size_t count = clients_.size();
       MHD_run(daemon_);
@@ -242,11 +243,11 @@ class HttpServer::Impl {
  private:
   struct Client {
     enum class State : std::uint8_t {
-      sending,   ///< sends its request
-      working,   ///< a worker has it
-      parked,    ///< it waits for a plan
+      sending,   ///< the client sends its request
+      working,   ///< a worker computes the answer
+      parked,    ///< the client waits for a newer plan
       answered,  ///< the library sends the answer
-      gone,      ///< the library will close it
+      gone,      ///< the library will close the connection
     };
     std::uint64_t serial = 0;
     MHD_Connection* connection = nullptr;
@@ -256,13 +257,13 @@ class HttpServer::Impl {
     bool has_header = false;
     std::string target;
     ApiRequest request;
-    std::size_t held = 0;  ///< bytes of the request, counted for max_buffered_bytes
+    std::size_t held = 0;  ///< bytes of the request body that count towards max_buffered_bytes
     std::optional<ApiAnswer> answer;
-    std::size_t untaken = 0;  ///< bytes of the answer, counted for max_buffered_bytes
+    std::size_t untaken = 0;  ///< bytes of the answer that count towards max_buffered_bytes
   };
   using State = Client::State;
 
-  /// The library, from its start to its end.
+  /// Starts the library in the constructor and stops it in the destructor.
   class Library {
    public:
     explicit Library(Impl& server) : server_(server) {
@@ -272,7 +273,7 @@ class HttpServer::Impl {
           &server_, MHD_OPTION_URI_LOG_CALLBACK, &Impl::on_target, &server_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
           // Parsed headers take memory in addition to the header itself.
           2 * server_.options_.max_header_bytes, MHD_OPTION_CONNECTION_LIMIT,
-          // One more for the client that replaces another one.
+          // One connection more than the limit, for a new client that replaces another client.
           static_cast<unsigned>(server_.options_.connections + 1), MHD_OPTION_END);
       if (server_.daemon_ == nullptr)
         throw RunError("libmicrohttpd can't start; raise the limit of open files (ulimit -n)");
@@ -305,7 +306,7 @@ class HttpServer::Impl {
     }
     remove_stale(path, address);
     listener_ = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // Only the owner and the group can ever access it.
+    // The mode is set before bind(), so that others cannot access the socket even for a moment.
     const mode_t before = umask(0117);
     const int bound = bind(listener_.get(), generic(address), sizeof(address));
     const int error = errno;
@@ -319,7 +320,7 @@ class HttpServer::Impl {
     inode_ = own.st_ino;
     address_ = path.string();
   }
-  /// Does not remove a socket that another process has created there.
+  /// Removes the socket of this server. If another process has replaced the socket, does nothing.
   void remove_own_socket() const {
     struct stat found {};
     if (lstat(options_.socket.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_)
@@ -366,7 +367,8 @@ class HttpServer::Impl {
           fmt::format("--listen {}: the port can't be opened ({}); give another one", one_line(text), why()));
     socklen_t size = sizeof(six);
     getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&six), &size);  // NOLINT(*-reinterpret-cast)
-    address.port = ntohs(six.sin6_port);                                     // at the same place in both families
+    // sin_port of an IPv4 address has the same offset as sin6_port.
+    address.port = ntohs(six.sin6_port);
     address_ = to_text(address);
   }
 
@@ -395,7 +397,8 @@ class HttpServer::Impl {
     }
   }
 
-  /// Accepts no more clients. Clients that wait for a plan get it as it is; clients that send a body may finish it.
+  /// Begins the end of the server. It accepts no more clients, and answers clients that wait for a plan with the
+  /// current plan. Clients that send a body may finish.
   void end() {
     ending_ = true;
     stop_listening();
@@ -422,9 +425,9 @@ class HttpServer::Impl {
     }
   }
 
-  /// Closes one client to make room for the next: the one that has been sending its request for longest, or else
-  /// receiving its answer; but none accepted after `read`, which had no time to send. If there is none, new clients
-  /// wait.
+  /// If too many connections are open, closes the client that has been sending its request for longest. If no client
+  /// sends a request, closes the client that has been receiving its answer for longest. Does not close clients with a
+  /// serial number above `read`, because they had no time to send. If no client can be closed, new clients wait.
   void make_room(std::uint64_t read) {
     std::size_t open = 0;
     Client* sends = nullptr;
@@ -445,7 +448,8 @@ class HttpServer::Impl {
     client.deadline = Nanos::never();
     shutdown(client.socket, SHUT_RDWR);
   }
-  /// Sends an answer instead of the library, which waits for the rest of the request and has sent nothing so far.
+  /// Sends an error answer and closes the client. The library cannot send this answer, because it waits for the rest of
+  /// the request.
   static void refuse(Client& client, unsigned status, std::string_view message) {
     const std::string body = Api::error_body(message);
     const std::string text = fmt::format(
@@ -461,7 +465,7 @@ class HttpServer::Impl {
     try {
       return service_.plan(wait.job).revision > wait.after;
     } catch (const NotFound&) {
-      return true;  // the answer will be that the job is gone
+      return true;  // ends the wait, so that the client gets the error
     }
   }
   void ask_parked() {
@@ -471,7 +475,8 @@ class HttpServer::Impl {
   void park(Client& client) {
     client.state = State::parked;
     client.deadline = monotonic_now() + client.answer->wait->timeout;
-    // They may use half of the connections. Beyond that, the one that has waited for longest gets its plan as it is.
+    // Waiting clients may use half of the connections. If there are more, the client that has waited for longest gets
+    // the current plan.
     const auto is_parked = [](const auto& entry) { return entry.second.state == State::parked; };
     const auto parked = std::ranges::count_if(clients_, is_parked);
     if (static_cast<std::size_t>(parked) > std::max<std::size_t>(1, options_.connections / 2))
@@ -485,7 +490,7 @@ class HttpServer::Impl {
     client.state = State::working;
     client.deadline = Nanos::never();
     const bool reads = client.request.method == "GET";
-    // A suspended client is not removed.
+    // The reference to `client` stays valid, because the library does not close a suspended connection.
     (reads ? reads_ : changes_)->add([this, &client, may_wait] {
       client.answer = api_.answer(client.request, monotonic_now(), may_wait);
       MHD_resume_connection(client.connection);
@@ -514,12 +519,13 @@ class HttpServer::Impl {
     return *static_cast<Client*>(
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
   }
-  /// The target as sent: the library would decode an encoded '/'.
+  /// Stores the target as the client sent it, because the library would decode an encoded '/'.
   static void* on_target(void* /*self*/, const char* target, MHD_Connection* connection) noexcept {
     client_of(connection).target = target;
     return nullptr;
   }
-  /// Called with the header, with each part of the body, at its end, and when there is an answer.
+  /// The library calls it after the header, for each part of the body, at the end of the request, and after the
+  /// connection is resumed.
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* /*path*/, const char* method,
                                const char* /*version*/, const char* part, std::size_t* size,
                                void** /*context*/) noexcept {
@@ -555,7 +561,7 @@ class HttpServer::Impl {
       return MHD_YES;
     }
     if (!client.answer->wait || ending_) return answer(client);
-    // run() notices later changes.
+    // run() checks for changes of the plan after this check.
     MHD_suspend_connection(client.connection);
     if (is_news(*client.answer->wait))
       ask(client, false);
@@ -566,7 +572,7 @@ class HttpServer::Impl {
 
   static ApiAnswer error(int status, std::string_view message) { return {status, Api::error_body(message), {}}; }
 
-  /// The answer if the request is refused before its body is received; empty if it is accepted.
+  /// Returns an error answer if the request is refused because of its header. Returns no value if it is accepted.
   [[nodiscard]] std::optional<ApiAnswer> refusal(MHD_Connection* connection) const {
     const auto header = [&](const char* name) {
       const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -590,16 +596,16 @@ class HttpServer::Impl {
     return std::nullopt;
   }
   [[nodiscard]] bool is_authorised(MHD_Connection* connection, std::string_view header) const {
-    // The time of this comparison depends only on the length.
+    // The time of the comparison depends only on the length, so that it does not reveal the token.
     const auto is_token = [&](std::string_view shown) {
       return shown.size() == options_.token.size() &&
              CRYPTO_memcmp(shown.data(), options_.token.data(), shown.size()) == 0;
     };
-    // The scheme's name is case-insensitive (RFC 9110, section 11.1).
+    // The name of the authentication scheme is case-insensitive (RFC 9110, section 11.1).
     constexpr std::string_view kBearer = "Bearer ";
     if (header.size() > kBearer.size() && strncasecmp(header.data(), kBearer.data(), kBearer.size()) == 0)
       return is_token(header.substr(kBearer.size()));
-    // As the password of user mltcp (RFC 7617), for clients that can only put it in a URL.
+    // The token may also be the password of user mltcp (RFC 7617), for clients that can send it only in a URL.
     char* word = nullptr;
     using Text = std::unique_ptr<char, decltype(&MHD_free)>;
     const Text user(MHD_basic_auth_get_username_password(connection, &word), &MHD_free);
@@ -640,19 +646,19 @@ class HttpServer::Impl {
   dev_t device_ = 0;
   ino_t inode_ = 0;
 
-  // Used by the thread of run() only, except the request and answer of a client that a worker has:
+  // Only the thread of run() uses these members, except the request and answer of a client in state `working`.
   MHD_Daemon* daemon_ = nullptr;
   Workers* changes_ = nullptr;
   Workers* reads_ = nullptr;
-  std::map<std::uint64_t, Client> clients_;  ///< by serial number: oldest first
+  std::map<std::uint64_t, Client> clients_;  ///< by serial number, so the oldest client is first
   std::uint64_t last_serial_ = 0;
-  std::size_t buffered_ = 0;  ///< bytes of requests
-  std::size_t untaken_ = 0;   ///< bytes of answers
-  std::uint64_t seen_ = 0;    ///< last revision that was checked for parked clients
-  bool hurry_ = false;        ///< the library has work that it does not report
+  std::size_t buffered_ = 0;  ///< sum of Client::held
+  std::size_t untaken_ = 0;   ///< sum of Client::untaken
+  std::uint64_t seen_ = 0;    ///< revision at the last check of parked clients
+  bool hurry_ = false;        ///< the library may have more work than its descriptor reports
   bool ending_ = false;
   std::vector<pollfd> polled_;
-  std::vector<Client*> parked_;  ///< clients of polled_, from its second entry on
+  std::vector<Client*> parked_;  ///< clients of the entries of polled_ after the first one
 };
 
 HttpServer::HttpServer(Api& api, SchedulerService& service, const HttpOptions& options)

@@ -1,10 +1,11 @@
-// The HTTP/1.1 server of the service: on a Unix socket, or on a loopback address with a bearer token, for clients that
-// may be slow, broken or hostile. GNU libmicrohttpd reads and writes; this class bounds what clients may take.
+// The HTTP/1.1 server of the service. It listens on a Unix socket, or on a loopback address with a bearer token.
+// Clients may be slow, broken or hostile. GNU libmicrohttpd reads requests and writes answers; this class limits the
+// time and memory that clients use.
 //
-// One thread does all input and output, so that a client that sends a byte a second, or reads none, delays only itself.
-// Only a whole request goes to a worker: one worker for requests that change something, which are served one at a time
-// in any case, and others for requests that read, so that plans are available while a placement is computed. A client
-// that waits for a plan (ApiAnswer::Wait) uses no thread.
+// One thread does all input and output, so a client that sends or reads slowly delays only itself. A request goes to a
+// worker thread when it is complete. One worker serves all requests that change something, one after the other. Two
+// workers serve requests that only read, so plans are available while a placement is computed. A client that waits for
+// a plan (ApiAnswer::Wait) uses no thread.
 //
 // A connection carries one request. When all connections are in use, a new client replaces the one that has been
 // sending its request for longest.
@@ -23,38 +24,40 @@
 namespace mltcp::service {
 
 struct HttpOptions {
-  /// Path of the Unix socket; its folder is created if missing. An existing socket is replaced if no service answers
-  /// there.
+  /// Path of the Unix socket. The server creates a missing folder, and replaces an existing socket if no process
+  /// listens on it.
   std::filesystem::path socket;
-  /// "127.0.0.1:8080" or "[::1]:8080", instead of the socket; port 0: any.
+  /// Address and port to use instead of the socket, such as "127.0.0.1:8080" or "[::1]:8080". Port 0 means any free
+  /// port.
   std::string listen;
-  std::string token;  ///< with `listen`: the token that clients must send; 16 bytes or more
+  std::string token;  ///< token that clients must send if `listen` is used; 16 bytes or more
 
-  std::size_t connections = 512;               ///< at a time
-  std::size_t max_header_bytes = 16'384;       ///< request line and headers
-  std::size_t max_buffered_bytes = 64U << 20;  ///< of all requests' bodies; the same limit for long answers
-  std::size_t max_waiting_changes = 64;        ///< requests that wait for the worker that changes things
-  Nanos request_time{10'000'000'000};          ///< limit to send a whole request, and to receive an answer
+  std::size_t connections = 512;               ///< maximum number of open connections
+  std::size_t max_header_bytes = 16'384;       ///< maximum size of the request line and the headers
+  std::size_t max_buffered_bytes = 64U << 20;  ///< limit for all request bodies together, and for all long answers
+  std::size_t max_waiting_changes = 64;        ///< maximum number of queued requests that change something
+  Nanos request_time{10'000'000'000};          ///< time limit to send a request, and to receive an answer
 };
 
-/// Reads the token from a file that others must not be able to read: its owner is this user or root, its mode 0600,
-/// 0640 or less. Throws InputError.
+/// Reads the token from a file. Throws InputError if the file cannot be read, if the token is too short or too long, or
+/// if the file is not safe. Its owner must be this user or root, and its mode at most 0640.
 std::string read_token(const std::filesystem::path& file);
 
 class HttpServer {
  public:
-  /// Listens. `api` and `service` must outlive it. Throws InputError for an address that is not loopback, a socket on
-  /// which a service answers, or an invalid path; RunError if the system refuses.
+  /// Opens the socket or port and listens. `api` and `service` must outlive this object. Throws InputError for an
+  /// address that is not loopback, an invalid path, or a socket on which another process listens. Throws RunError if
+  /// the operating system refuses.
   HttpServer(Api& api, SchedulerService& service, const HttpOptions& options);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// The socket's path, or "127.0.0.1:PORT".
+  /// Returns the path of the socket, or an address such as "127.0.0.1:8080".
   [[nodiscard]] const std::string& address() const;
-  /// Serves until `ended` returns true, which is called several times a second and after every signal; then answers the
-  /// requests received so far, for at most `request_time`. The worker for changes calls `tick` about once a second.
-  /// Call run() only once. Throws RunError.
+  /// Serves clients until `ended` returns true. It calls `ended` several times a second and after every signal. Then it
+  /// answers the requests received so far, for at most `request_time`, and returns. The worker for changes calls `tick`
+  /// about once a second. Call run() only once. Throws RunError if the server cannot start.
   void run(const std::function<bool()>& ended, const std::function<void(Nanos now)>& tick = {});
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using workload::Phase;
 
-// Beyond these a value is assumed to be a mistake, as in experiment files.
+// Values above these limits are refused as mistakes. Experiment files have the same limits.
 constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;
 constexpr std::uint64_t kMaxCompute = 24ULL * 3600 * 1'000'000'000;
 constexpr std::size_t kMaxPhases = 10'000;
@@ -31,7 +31,7 @@ constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 constexpr std::string_view kUsage =
     "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/reference/scheduler-api.md)";
 
-/// 0 if missing.
+/// Returns the time at `key` in nanoseconds, which must be at least `least`; 0 if the key is missing.
 Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t least) {
   return Nanos(json.has(key) ? static_cast<std::int64_t>(json.whole(key, kMaxCompute, least)) : 0);
 }
@@ -99,7 +99,8 @@ void check_size(std::string_view text, const std::string& where) {
     throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMaxProfileBytes));
 }
 
-/// Uses more than 64 bits, unlike the sums of Job.
+/// Throws InputError if the job sends nothing, or if its iteration computes for too long or sends too much. The sums
+/// have 128 bits, because the sums of workload::Job could overflow.
 void check_sums(const workload::Job& job, const std::string& where) {
   Uint128 nanos = 0;
   Uint128 bytes = 0;
@@ -173,7 +174,7 @@ JobProfile profile_from_text(std::string_view text, const std::string& where) {
 scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate) {
   workload::Job job = profile.job;
   if (job.rate.is_zero() || job.rate > host_rate) job.rate = host_rate;
-  // The ideal iteration is bounded by the rate of the link: the job's own.
+  // The job is alone, so its own rate also serves as the rate of the link.
   const Nanos ideal = workload::ideal_iteration(job, job.rate).length;
   if (const Nanos length = std::max(ideal, profile.period); length < kShortestIteration)
     throw InputError(fmt::format("profile: an iteration takes {}; give one of {} ns or more, or join several into one",

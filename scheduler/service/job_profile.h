@@ -1,16 +1,18 @@
-// Profiles of jobs: the work of an iteration in JSON or TOML, given by managers, converted to the scheduler's demand.
+// Reads job profiles, which cluster managers send in JSON or TOML. A profile describes the work of one iteration. It is
+// converted to a demand for the scheduler.
 //
-// JSON, one of:
+// A profile in JSON is one of:
 //   {"compute_ns": 150000000, "communicate_bytes": 13500000}
 //   {"phases": [{"compute_ns": ...}, {"communicate_bytes": ..., "rate_bps": ..., "overlap": true}, ...]}
 //   {"toml": "[[job]]\n..."}                  a job of an experiment file, as `mltcp inspect --toml` prints it
-//   {"trace": {"text": "...", ...}}           a trace layer by layer, with workers, network, ... as in experiment files
+//   {"trace": {"text": "...", ...}}           a trace by layers; keys as in experiment files (workers, network, ...)
 //   {"csv": "time_ms,rate_bps\n0,0\n..."}     a profile measured at a port
-// and in each of them "rate_bps" (maximum sending rate of a worker; default: the hosts' rate), "period_ns" (a measured
-// iteration of the job alone; default: computed, with bytes / rate as the time to send) and "flows" (the job's
-// connections from a worker to the next).
+// Each of these may also have the following keys:
+//   "rate_bps"    maximum sending rate of a worker; default: the rate of the hosts
+//   "period_ns"   measured time of an iteration of the job alone; default: computed, with bytes / rate as sending time
+//   "flows"       number of connections from each worker to the next
 //
-// Texts come from unknown peers: nothing in them makes the service read a file or load a library.
+// Profiles come from unknown peers. Nothing in a profile makes the service read a file or load a library.
 #pragma once
 
 #include <cstddef>
@@ -27,32 +29,34 @@ class JsonObject;
 
 namespace mltcp::service {
 
-/// Maximum length of a profile's text.
+/// Maximum length of the text of a profile, in bytes.
 inline constexpr std::size_t kMaxProfileBytes = 1U << 20;
 
-// Limits of a job's demand, which bound the scheduler's time for an arrival.
-/// Minimum time of an iteration.
+// The next two limits of a demand bound the time that the scheduler needs when a job arrives.
+
+/// Minimum time of an iteration: 100 us.
 inline constexpr Nanos kShortestIteration(100'000);
-/// Maximum bursts of an iteration; adjacent bursts of a profile with more are joined.
+/// Maximum number of bursts in an iteration. If a profile has more, adjacent bursts are joined.
 inline constexpr std::size_t kMaxDemandBursts = 64;
 
 struct JobProfile {
-  workload::Job job;  ///< its phases; rate 0: the hosts' rate
-  Nanos period;       ///< of an iteration alone; 0: computed
+  workload::Job job;  ///< the phases of an iteration; rate 0 means the rate of the hosts
+  Nanos period;       ///< measured time of an iteration of the job alone; 0 means computed
 };
 
-/// Reads a profile from JSON. Throws InputError "WHERE: KEY: cause; cure", in one line; `where` is e.g. "profile".
+/// Reads a profile from JSON. Throws InputError with one line that begins with `where`, such as "profile", and names
+/// the wrong key.
 JobProfile profile_from_json(std::string_view text, const std::string& where);
-/// The same for a part of a document.
+/// Reads a profile from an object of a JSON document. Throws InputError.
 JobProfile profile_from_json(const JsonObject& json);
-/// Reads a job from TOML: one [[job]], or only its keys.
+/// Reads a profile from TOML: one [[job]] table, or only its keys. Throws InputError.
 JobProfile profile_from_toml(std::string_view text, const std::string& where);
-/// Reads either, distinguished by the first character: JSON begins with a brace.
+/// Reads a profile from JSON if the text begins with a brace, else from TOML. Throws InputError.
 JobProfile profile_from_text(std::string_view text, const std::string& where);
 
-/// The demand of one worker, for JobRequest::demand. `host_rate` is the rate of the hosts' links
-/// (Topology::fastest_host()). Throws InputError if the iteration does not fit in the given period, and for iterations
-/// below kShortestIteration.
+/// Returns the demand of one worker, for JobRequest::demand. `host_rate` is the rate of the links of the hosts
+/// (Topology::fastest_host()). Throws InputError if the computed iteration is longer than the measured period, or if an
+/// iteration is shorter than kShortestIteration.
 scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate);
 
 }  // namespace mltcp::service

@@ -1,4 +1,4 @@
-// The journal of the service (see journal.h).
+// Writes and reads the journal of the service (see journal.h).
 #include "mltcp/scheduler/service/journal.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace mltcp::service {
 constexpr std::uint64_t kMaxPeriod = std::numeric_limits<std::int64_t>::max();
 
 static void complete(const JsonObject& json, JobRequest& request) {
-  if (!json.has("demand")) read(json, request.demand);  // version 1
+  if (!json.has("demand")) read(json, request.demand);  // only version 1 has no key "demand"
   scheduler::check(request.demand);
   if (request.demand.bursts.empty()) throw InputError("a job's demand has no bursts");
   request.workers = json.number("workers", kMaxWorkers, 1);
@@ -51,7 +51,7 @@ constexpr std::string_view kSchema = "mltcp.scheduler-journal/2";
 constexpr std::string_view kOlderSchema = "mltcp.scheduler-journal/1";
 constexpr TextFile kJournalFile{"a journal", std::size_t{1} << 32};
 constexpr JsonLimits kLineLimits{8, std::size_t{1} << 24};
-constexpr std::uint64_t kMinToRewrite = 1U << 20;  // bytes of events
+constexpr std::uint64_t kMinToRewrite = 1U << 20;  // minimum size of the events, in bytes, for a rewrite
 constexpr std::string_view kSumKey = ",\"sum\":\"";
 constexpr std::size_t kSumDigits = 32;
 constexpr std::uint64_t kMaxStored = std::uint64_t{1} << 22;
@@ -60,7 +60,7 @@ const std::string kLineCure = "this line is not of this version";
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
-/// The object as a line, with its number first and its checksum last.
+/// Returns a line with the number of the line first, then `members`, and the checksum last.
 std::string line_of(std::uint64_t number, const Json& members) {
   Json object{{"line", number}};
   object.update(members);
@@ -70,7 +70,7 @@ std::string line_of(std::uint64_t number, const Json& members) {
   return fmt::format("{}{}{}\"}}\n", line, kSumKey, sum);
 }
 
-/// Whether the checksum of a line (without its end) is right.
+/// Returns whether the checksum of `line`, which is without its line end, is right.
 bool checks(std::string_view line) {
   const std::size_t tail = kSumKey.size() + kSumDigits + 2;
   if (line.size() <= tail) return false;
@@ -84,7 +84,7 @@ std::vector<StoredJob>::iterator find(ServiceState& state, std::string_view id) 
   return std::ranges::find_if(state.jobs, [&](const StoredJob& job) { return job.request.id == id; });
 }
 
-/// Throws InputError if the event does not fit the state.
+/// Throws InputError if the event contradicts the state, for example if an unknown job departs.
 void check(const JournalEvent& event, ServiceState& state) {
   const auto listed = [](const auto& list, const std::string& id) { return std::ranges::find(list, id) != list.end(); };
   const auto arrives = [&](const std::string& id) {
@@ -102,7 +102,7 @@ void check(const JournalEvent& event, ServiceState& state) {
       throw InputError(fmt::format("job {} changes but does not exist", in_quotes(change.id)));
 }
 
-/// Applies an event that fits.
+/// Applies an event that has passed check() to the state.
 void apply(const JournalEvent& event, ServiceState& state) {
   for (const std::string& id : event.departed) state.jobs.erase(find(state, id));
   for (const StoredJob& job : event.arrived) {
@@ -124,7 +124,7 @@ void apply(const JournalEvent& event, ServiceState& state) {
 
 std::string why() { return std::strerror(errno); }
 
-/// Writes names in the folder to the disk.
+/// Synchronises the entries of `folder` with the disk. Returns an error text, or an empty string on success.
 std::string sync_folder(const std::filesystem::path& folder) {
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return why();
@@ -175,7 +175,7 @@ void Journal::lock() {
     throw InputError(fmt::format("{}: another service keeps its jobs here{}; give each service a --state of its own",
                                  folder_.string(), pid.empty() ? "" : fmt::format(", process {}", one_line(pid))));
   }
-  // Only for people; the lock is what matters.
+  // The process id in the lock file is only for people. The lock on the file is what excludes other services.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
     log_(fmt::format("warning: {}: it cannot be written ({}), so it does not name this process", name.string(), why()));
@@ -202,7 +202,7 @@ void Journal::load(std::int64_t epoch_if_new) {
   }
   file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file_ < 0) throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
-  // Removes a dropped line, so that the next event does not follow it.
+  // Removes a line that was dropped as damaged, so that the next event does not follow it.
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0 || fsync(file_) != 0)
     throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
 }
@@ -285,7 +285,7 @@ void Journal::rewrite() {
   file_ = opened;
   size_ = snapshot_size_ = text.size();
   lines_ = lines;
-  // Until the new name is on the disk, a power failure may restore the old file, without later events.
+  // Until the new name is on disk, a power failure may bring back the old file, which lacks later events.
   const std::string wrong = sync_folder(folder_);
   broken_ = !wrong.empty();
   if (broken_) fail("its folder can't be synchronised", wrong);

@@ -1,4 +1,4 @@
-// The extender of Kubernetes' scheduler (see kubernetes.h).
+// Implements the extender of the Kubernetes scheduler (see kubernetes.h).
 #include "mltcp/scheduler/service/kubernetes.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ constexpr std::string_view kPodIndex = "apps.kubernetes.io/pod-index";
 constexpr int kHighestScore = 10;  // MaxExtenderPriority
 constexpr std::size_t kMaxNodes = 65'536;
 
-/// A text in an object of texts; empty if there is none.
+/// Returns the text `key` of the object `texts` in `metadata`; an empty text if it is missing.
 std::string text_in(const JsonObject& metadata, std::string_view texts, std::string_view key) {
   return metadata.has(texts) && !metadata.is_null(texts) ? metadata.object(texts).later_text(key) : std::string();
 }
@@ -34,8 +34,8 @@ std::string text_in(const JsonObject& metadata, std::string_view texts, std::str
 
 struct KubernetesExtender::Args {
   Pod pod;
-  std::vector<std::string> nodes;  ///< names
-  /// The nodes as given, if not only by names.
+  std::vector<std::string> nodes;  ///< names of the nodes
+  /// The node objects of the request; no value if the request contains only names.
   std::optional<nlohmann::json> given;
 };
 
@@ -106,7 +106,7 @@ JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std:
 
 KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const std::vector<std::string>& nodes,
                                                         Nanos now) {
-  // Checked for every pod: one with other annotations must not take a place.
+  // The annotations of every pod are checked, because a pod with other annotations must not get a position.
   JobRequest request = request_of(pod, nodes);
   const auto known = groups_.find(pod.job);
   try {
@@ -171,7 +171,7 @@ std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::v
       place = place_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
   }
   if (place == group.pods.size() || (group.restored && !pod.index)) {
-    // All pods have come, so this one replaces a pod that has ended; it is unknown which.
+    // All positions are in use, so this pod replaces a pod that has ended. The position of that pod is not known.
     std::vector<std::string> all;
     const std::set<std::string_view> own(group.hosts.begin(), group.hosts.end());
     for (const std::string& node : nodes)
@@ -208,7 +208,7 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
     } catch (const Unavailable& wrong) {
       error = wrong.what();
     } catch (const Conflict& wrong) {
-      // Temporary: another pod may end, or another node may be added.
+      // The conflict is temporary, because another pod may end or a node may be added.
       passing.clear();
       why = wrong.what();
     }
@@ -250,7 +250,7 @@ std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
     try {
       for (std::string& node : places(args.pod, args.nodes, now)) best.insert(std::move(node));
     } catch (const Conflict&) {
-      // No node is preferred.
+      // On a conflict, no node is preferred.
     }
   }
   nlohmann::json list = nlohmann::json::array();
@@ -275,9 +275,9 @@ void KubernetesExtender::expire_locked(Nanos now) {
       try {
         service_.depart(id);
       } catch (const NotFound&) {
-        // It was deleted meanwhile.
+        // A client has deleted the job.
       } catch (const std::exception&) {
-        // E.g. the disk is full: tried again later.
+        // For example, the disk is full. A later call of expire() tries again.
         ++entry;
         continue;
       }

@@ -1,4 +1,4 @@
-// Metrics of the service as text (see metrics.h).
+// Writes the metrics of the service as text (see metrics.h).
 #include "mltcp/scheduler/service/metrics.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ class Text {
   void family(std::string_view name, std::string_view type, std::string_view help) {
     out_ += fmt::format("# HELP mltcp_scheduler_{0} {2}\n# TYPE mltcp_scheduler_{0} {1}\n", name, type, help);
   }
-  /// `labels` with their braces, or empty.
+  /// Writes one sample. `labels` includes the braces, or is empty.
   template <typename Value>
   void sample(std::string_view name, std::string_view labels, Value value) {
     out_ += fmt::format("mltcp_scheduler_{}{} {}\n", name, labels, value);
@@ -35,7 +35,7 @@ class Text {
   std::string out_;
 };
 
-/// In the order of Planning.
+/// Labels of the kinds of planning, in the order of enum Planning.
 constexpr std::array<std::string_view, 3> kPlannings{"arrive", "depart", "rank"};
 
 }  // namespace

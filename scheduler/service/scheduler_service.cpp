@@ -1,4 +1,4 @@
-// The scheduler as a service (see scheduler_service.h).
+// Implements SchedulerService (see scheduler_service.h).
 #include "mltcp/scheduler/service/scheduler_service.h"
 
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ constexpr std::uint32_t kMaxSlotsPerHost = 1024;
 constexpr std::uint32_t kMaxCandidates = 1000;
 constexpr std::uint32_t kMaxJobs = 100'000;
 constexpr std::int64_t kLatestEpoch = std::int64_t{1} << 62;
-constexpr double kMaxBursts = 100'000;  // of a link's jobs, in the longest iteration: about 1 s of search
-constexpr double kCostSteps = 1e9;      // costs of placements are equal within one such step
+constexpr double kMaxBursts = 100'000;  // default of max_bursts; limits a search to about 1 s
+constexpr double kCostSteps = 1e9;      // costs of placements are rounded to 1 / kCostSteps
 
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxIdBytes &&
@@ -85,7 +85,7 @@ std::string_view to_text(scheduler::PlacementKind kind) {
                                            {{locality, "locality"}, {compatible, "compatible"}, {random, "random"}});
 }
 
-/// Whether both plans have the same slots, or lack them for the same reason.
+/// Returns whether both plans have the same slots, or both have no slots for the same reason.
 bool same_slots(const JobPlan& a, const JobPlan& b) {
   return a.slots == b.slots && a.reason == b.reason && a.slot_unix_ns == b.slot_unix_ns &&
          a.slot_period == b.slot_period && a.time_shift == b.time_shift;
@@ -231,7 +231,7 @@ class SchedulerService::Impl {
   Host find_host(std::string_view name) const {
     const auto found = host_of_.find(name);
     if (found != host_of_.end()) return found->second;
-    // Searching many names takes too long for a hint.
+    // A hint is not worth a search of very many names.
     constexpr std::size_t max_compared = 10'000;
     const auto meant = names_.size() <= max_compared ? nearest(name, names_) : std::nullopt;
     throw InputError(fmt::format("no host is called {}; {}", in_quotes(name),
@@ -243,14 +243,15 @@ class SchedulerService::Impl {
     const Topology& known = topology();
     const auto name = [&](Topology::Node node) { return known.is_host(node) ? names_[node] : known.node_name(node); };
     const std::string own = fmt::format("{} -> {}", known.node_name(known.from(link)), known.node_name(known.to(link)));
-    // A link with its own name keeps it.
+    // If the topology has given the link a name, this name is used.
     if (const std::string given = known.link_name(link); given != own) return given;
     return fmt::format("{} -> {}", name(known.from(link)), name(known.to(link)));
   }
   std::uint32_t slots_per_host() const { return options_.slots_per_host; }
   std::int64_t epoch_unix_ns() const { return journal_.state().epoch_unix_ns; }
 
-  /// Counts and times `work`, unless it throws or `is_done` returns false for its result.
+  /// Calls `work` and adds its time to the counters of `kind`, unless `work` throws or `is_done` returns false for the
+  /// result of `work`.
   template <typename Work, typename IsDone>
   auto timed(Planning kind, Work work, IsDone is_done) {
     const Nanos begun = options_.clock();
@@ -316,7 +317,7 @@ class SchedulerService::Impl {
     return hosts_of(hosts);
   }
 
-  /// Restores the cluster from the journal after an event that could not be written, or an error during one.
+  /// Restores the cluster from the journal if an earlier event failed or could not be written.
   void refresh() {
     if (stale_) restore();
   }
@@ -340,7 +341,7 @@ class SchedulerService::Impl {
     try {
       cluster_.join(cluster_job(request, hosts));
     } catch (const InputError& error) {
-      // The request itself has been checked, so it is in conflict with other jobs. Nothing has changed.
+      // The request is valid, so it conflicts with other jobs. join() has changed nothing.
       stale_ = false;
       throw Conflict(error.what());
     }
@@ -350,7 +351,8 @@ class SchedulerService::Impl {
     return {plan.id, plan.slot_period, plan.time_shift, plan.slots, plan.reason};
   }
 
-  /// After a restart with another topology or other options, jobs may have gained or lost slots: writes these changes.
+  /// Writes an event with the jobs that have gained or lost slots because the service was restarted with another
+  /// topology or other options.
   void tell_changed() {
     JournalEvent event;
     event.revision = revision_ + 1;
@@ -370,7 +372,7 @@ class SchedulerService::Impl {
     revision_ = event.revision;
   }
 
-  /// After a change of the cluster: writes the event, then publishes the plans.
+  /// Completes a change of the cluster: writes the event to the journal, then publishes the new plans.
   Arrival commit(JournalEvent& event, const JobRequest* arrived, std::span<const Host> hosts) {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
@@ -434,7 +436,7 @@ class SchedulerService::Impl {
   std::uint32_t next_number() const {
     std::set<std::uint32_t> taken;
     for (const RunningJob& job : running_) taken.insert(job.plan.number);
-    // Numbers are reused as late as possible: packets of the job that had one may still be in transit.
+    // A number is reused as late as possible, because packets of its previous job may still be in transit.
     std::uint32_t number = journal_.state().last_number;
     do number = number == std::numeric_limits<std::uint32_t>::max() ? 1 : number + 1;
     while (taken.contains(number));
@@ -459,9 +461,9 @@ class SchedulerService::Impl {
     return jobs;
   }
 
-  /// Gives slots to competing jobs if all jobs of their component fit. If demands exceed a link even in the best slots,
-  /// iterations become longer than their slots, and a job that misses its slot loses a whole one: then sharing costs
-  /// less. `jobs` are those of the solution, in any order.
+  /// Gives slots to competing jobs if all links of their component reach the minimum score. Otherwise iterations would
+  /// be longer than their slots, and a job that misses a slot loses a whole period, so sharing by congestion control
+  /// costs less. `jobs` must be the jobs of the solution, in any order.
   void fill_plans(std::vector<RunningJob>& jobs) const {
     const ClusterSolution& solution = cluster_.solution();
     const double least = options_.cluster.min_score;
@@ -536,7 +538,7 @@ class SchedulerService::Impl {
                         in_quotes(request.id), in_quotes(names_[host]), plural(options_.slots_per_host, "slot")));
   }
 
-  /// Hosts for the workers of a job, and how they were found.
+  /// Hosts for the workers of a job, and the kind of placement.
   struct Found {
     std::vector<Host> hosts;
     std::string_view kind;
@@ -577,7 +579,8 @@ class SchedulerService::Impl {
     } catch (const InputError& error) {
       throw Conflict(error.what());
     }
-    // Of equally good placements, the first one found is taken; those on few racks come first.
+    // Restores the order of generation, so that the first of equally good placements is chosen. Placements on few racks
+    // come first.
     std::ranges::sort(scores, [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
     std::vector<RankedPlacement> result;
     std::string discarded;
@@ -633,17 +636,17 @@ class SchedulerService::Impl {
   const std::vector<std::string> names_;
   std::map<std::string, Host, std::less<>> host_of_;
 
-  /// Held during computations that change the cluster. Lock it before `published_`.
+  /// Locked while the cluster is used or changed. Lock it before `published_`.
   std::mutex work_;
   Cluster cluster_;
   Journal journal_;
-  bool stale_ = false;  ///< the cluster differs from the journal
+  bool stale_ = false;  ///< true if the cluster may differ from the journal
 
-  /// Held only to read or replace the published plans. They are written with both mutexes held, so either is sufficient
+  /// Locked only to read or replace the published plans. A writer must lock both mutexes, so either mutex is sufficient
   /// to read.
   mutable std::mutex published_;
-  std::vector<RunningJob> running_;                        ///< in the order of their arrivals
-  std::map<std::string, std::size_t, std::less<>> index_;  ///< by id, in running_
+  std::vector<RunningJob> running_;                        ///< in the order of arrival
+  std::map<std::string, std::size_t, std::less<>> index_;  ///< index in running_ by job id
   std::uint64_t revision_ = 0;
   std::array<PlanningStats, 3> planning_;
 };

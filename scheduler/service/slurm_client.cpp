@@ -1,4 +1,4 @@
-// Slurm's programs and what they print (see slurm_client.h).
+// Runs the programs of Slurm and parses their output (see slurm_client.h).
 #include "mltcp/scheduler/service/slurm_client.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Separates fields; no name in Slurm contains it.
+// Separates the fields of a line. Names in Slurm do not contain this character.
 constexpr char kSeparator = '\x1f';
 
 // The columns requested from squeue, in this order.
@@ -64,7 +64,7 @@ constexpr std::array<std::string_view, job_fields> kJobColumns{
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
-/// "2", "2-4" (the minimum counts), "3K".
+/// Parses a number such as "2", "3K" or "2-4". Of a range, returns the minimum. Returns no value if it is invalid.
 std::optional<std::uint32_t> count(std::string_view text) {
   text = text.substr(0, text.find('-'));
   std::uint64_t unit = 1;
@@ -81,7 +81,7 @@ std::string present(std::string_view text) {
   return text == "(null)" || text == "N/A" ? std::string() : std::string(text);
 }
 
-/// Parses a list of nodes; empty if it is invalid.
+/// Parses a list of nodes. Returns no value if the list is invalid.
 std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
   constexpr std::size_t most = 65'536;
   if (list.empty() || list == "(null)" || list == "None assigned") return std::vector<std::string>();
@@ -93,11 +93,11 @@ std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
 }
 
 SlurmJob::State state_of(std::string_view code) {
-  // Ended: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory, preempted, revoked,
-  // timeout. Tasks of a completing job have ended.
+  // Codes of ended jobs: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory,
+  // preempted, revoked, timeout. A completing job counts as ended, because its tasks have ended.
   constexpr std::array ended{"BF", "CA", "CD", "CG", "DL", "F", "NF", "OOM", "PR", "RV", "TO"};
   if (std::ranges::find(ended, code) != ended.end()) return SlurmJob::State::ended;
-  // Pending: also in a reservation that was deleted, requeued, special exit.
+  // Codes of pending jobs: pending, held because its reservation was deleted, three forms of requeued, special exit.
   constexpr std::array pending{"PD", "RD", "RH", "RF", "RQ", "SE"};
   return std::ranges::find(pending, code) != pending.end() ? SlurmJob::State::pending : SlurmJob::State::running;
 }
@@ -106,7 +106,7 @@ SlurmJob parse_job(std::string_view line) {
   const auto refuse = [&](std::string_view what) {
     return SlurmError(fmt::format("squeue prints {}, of which {} can't be read", in_quotes(line), what));
   };
-  // Comments are last, and may contain any text.
+  // The comment is the last field, because it may contain any text.
   std::array<std::string_view, job_fields> fields;
   for (std::size_t i = 0; i < job_fields; ++i) {
     const std::size_t end = i + 1 < job_fields ? line.find(kSeparator) : line.rfind(kSeparator);
@@ -127,7 +127,7 @@ SlurmJob parse_job(std::string_view line) {
   job.id = *id;
   job.submitted = *submitted;
   job.in_array = !present(fields[array_task]).empty();
-  // "0" or "N/A" for other jobs, depending on the version.
+  // Jobs that are not heterogeneous have "0" or "N/A" here, depending on the version.
   job.in_het_job = !present(fields[het_job]).empty() && fields[het_job] != "0";
   job.state = state_of(fields[state_code]);
   job.held = job.state == SlurmJob::State::pending && fields[priority] == "0";
@@ -147,7 +147,7 @@ SlurmJob parse_job(std::string_view line) {
   return job;
 }
 
-/// The last line, as by one_line().
+/// Returns the last line of `text` that is not empty, with at most 300 bytes, in the form of one_line().
 std::string last_words(std::string_view text) {
   text = trimmed(text.substr(0, text.find_last_not_of("\r\n \t") + 1));
   if (const std::size_t begin = text.rfind('\n'); begin != std::string_view::npos) text.remove_prefix(begin + 1);
@@ -171,7 +171,8 @@ struct Pipe {
   }
 };
 
-/// The environment of Slurm's programs, without variables that change their output.
+/// Returns the environment for the programs of Slurm: the variables of the service, except those that change the
+/// output.
 std::vector<std::string> program_environment() {
   std::vector<std::string> kept{"SLURM_TIME_FORMAT=%s", "LC_ALL=C"};
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -195,7 +196,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 std::vector<SlurmJob> parse_jobs(std::string_view output) {
   std::vector<SlurmJob> jobs;
-  // A comment may contain line ends: a line that does not begin a job continues the line before.
+  // A comment may contain line ends. So a line that does not begin a job continues the previous line.
   std::string whole;
   const auto begins = [](std::string_view line) {
     const std::size_t end = line.find(kSeparator);
@@ -235,7 +236,8 @@ std::vector<SlurmNode> parse_nodes(std::string_view output) {
     if (trimmed(line).empty()) continue;
     const auto fields = parts_of(line, kSeparator);
     const auto cpus = fields.size() == node_fields ? parts_of(fields[node_cpus], '/') : std::vector<std::string_view>();
-    const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;  // allocated, idle, other, total
+    // The field has four numbers of CPUs: allocated, idle, other, total.
+    const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;
     if (!free) throw SlurmError(fmt::format("sinfo prints {}, which can't be read", in_quotes(line)));
     const std::string_view state = fields[node_state];
     const std::string_view word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
@@ -243,8 +245,8 @@ std::vector<SlurmNode> parse_nodes(std::string_view output) {
     node.name = fields[node_name];
     node.partition = fields[node_partition];
     node.idle = word == "idle";
-    // After the state: * does not answer, $ maintenance, @ ^ about to reboot, ! powers down. A node that is powered off
-    // (~) is started for a job.
+    // A character after the state means: * the node does not answer, $ maintenance, @ or ^ about to reboot, ! powering
+    // down. A node that is powered off (~) can get jobs, because Slurm starts it for a job.
     node.takes_jobs = (word == "idle" || word == "mix") && state.find_first_of("*$@^!") == std::string_view::npos;
     node.free_cpus = node.takes_jobs ? *free : 0;
     if (const std::string features = present(fields[node_features]); !features.empty())
@@ -266,7 +268,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
-  // The programs do not inherit the signals blocked by a thread of the service.
+  // The program starts with no signals blocked, even if the calling thread blocks signals.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -317,7 +319,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
   }
   if (!trouble.empty()) kill(process, SIGKILL);
   int status = 0;
-  // A program that has closed its output ends soon; the time limit is the same as for the output.
+  // The program has closed its output, so it ends soon. The time limit includes this wait.
   while (waitpid(process, &status, WNOHANG) == 0) {
     if (trouble.empty() && steady_clock::now() > until) {
       trouble = fmt::format("does not end within {}", to_text(options_.limit));
@@ -334,13 +336,13 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
 }
 
 std::vector<SlurmJob> SlurmPrograms::jobs() {
-  // "NAME:SUFFIX" is a field of its natural length.
+  // In "NAME:SUFFIX" the suffix ends the field, so that squeue does not cut or pad the field.
   std::string format;
   for (const std::string_view column : kJobColumns) format += fmt::format("{}:{},", column, kSeparator);
   format.pop_back();
   std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
   if (std::ranges::none_of(jobs, [](const SlurmJob& job) { return job.held; })) return jobs;
-  // In version 22.05 the column ExcNodes is empty; only the older format has the nodes.
+  // In version 22.05, the column ExcNodes of --Format is empty. The older option --format prints the excluded nodes.
   parse_barred_nodes(
       run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", kSeparator)}), jobs);
   return jobs;

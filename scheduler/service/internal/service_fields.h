@@ -1,5 +1,5 @@
-// The fields of the service's structs (see base/fields.h), as the HTTP interface and the journal have them. Not
-// installed.
+// Lists the fields of the structs of the service (see base/fields.h) with their names in the HTTP interface and in the
+// journal. This header is not installed.
 #pragma once
 
 #include "mltcp/base/fields.h"
