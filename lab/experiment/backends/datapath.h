@@ -1,4 +1,5 @@
-// The interface to run an experiment's jobs, in virtual or real time, and its implementations.
+// Interface Datapath, which runs an experiment's jobs in virtual or real time, and functions that create its
+// implementations.
 #pragma once
 
 #include <functional>
@@ -26,47 +27,53 @@ struct RunPlan;
 class Datapath {
  public:
   virtual ~Datapath() = default;
-  /// Runs the jobs of `plan` until all have recorded their iterations; the result has no statistics. `tick` is called
-  /// with the fraction done, 0 to 1. Throws like run_experiment().
+  /// Runs the jobs of `plan` until every job has recorded its iterations. The returned run has no statistics. Calls
+  /// `tick` with the fraction of the work done, 0 to 1. Throws the same errors as run_experiment().
   Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick);
-  /// Sets up the jobs of `plan`; both arguments must outlive the result. Throws InputError for unsupported features.
+  /// Sets up the jobs of `plan`. `experiment` and `plan` must outlive the result. Throws InputError if the experiment
+  /// needs a feature that this datapath does not support.
   virtual std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) = 0;
-  /// The entry in the table of datapaths, with the capabilities.
+  /// Returns this datapath's entry in the table of datapaths, which lists its capabilities.
   [[nodiscard]] virtual const DatapathKind& kind() const = 0;
-  /// Name of the datapath in result files.
+  /// Returns the name of this datapath in result files.
   [[nodiscard]] std::string datapath() const { return std::string(kind().name); }
   [[nodiscard]] bool real_time() const { return kind().real_time; }
-  /// Whether messages carry real bytes, verified on arrival, instead of only lengths.
+  /// Returns whether messages carry real bytes that receivers verify. If false, messages have only lengths.
   [[nodiscard]] virtual bool real_payload() const = 0;
-  /// One line for people that describes the datapath; may be empty.
+  /// Returns a description of this datapath for people, one line; may be empty.
   [[nodiscard]] virtual std::string description() const = 0;
 };
 
-/// A datapath with packets: creates networks, one at a time, on which jobs are driven (rank_driver.h).
+/// A datapath that transmits packets. Creates networks, one at a time; job drivers (rank_driver.h) run the jobs on
+/// them.
 class PacketDatapath : public Datapath {
  public:
   std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) final;
-  /// `usage_bin`: initial bin width of the links' meters; 0: the default.
-  /// `machines`: model of the loops of hosts and switch; virtual time only.
+  /// Creates a dumbbell network. `machines` models the loops of hosts and switch, in virtual time only. `usage_bin` is
+  /// the initial bin width of the links' usage meters; 0 selects the default.
   virtual std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const fabric::MachineModel& machines,
                                            Nanos usage_bin) = 0;
-  /// A network of switches with ports for the jobs in `placements`. Throws InputError if topologies are not supported.
+  /// Creates a network of switches with ports for the jobs in `placements`. Throws InputError if this datapath does not
+  /// support topologies.
   virtual std::unique_ptr<JobNetwork> make(const fabric::SwitchedNetworkConfig& config,
                                            std::span<const workload::Placement> placements, Nanos usage_bin) = 0;
 };
 
-/// Virtual time. With `real_payload` every byte is carried and verified, which is slower.
+/// Creates datapath sim, which runs in virtual time. With `real_payload`, messages carry real bytes that receivers
+/// verify; runs are then slower.
 std::unique_ptr<PacketDatapath> make_sim_datapath(bool real_payload = false);
 
-/// Virtual time, at flow level instead of packets (flow_level.h). Runs throw InputError for unsupported features.
+/// Creates datapath flow, which simulates flows instead of packets in virtual time (flow_level.h). Its runs throw
+/// InputError for unsupported features.
 std::unique_ptr<Datapath> make_flow_datapath();
 
-/// Real time over DPDK rings. `cores`: CPU list such as "0" or "0,1"; empty: the first usable CPU. `largest`: the
-/// largest network to be created, for which memory is reserved. Once per process. Throws InputError for an invalid core
-/// list, RunError if DPDK cannot start or this build has no DPDK.
+/// Creates datapath ring, which runs in real time over DPDK rings. May be called once per process. `cores` is a list of
+/// CPUs such as "0" or "0,1"; if it is empty, the first usable CPU is used. Memory is reserved for `largest`, the
+/// largest network to be created. Throws InputError for an invalid CPU list, RunError if DPDK cannot start or this
+/// build has no DPDK.
 std::unique_ptr<PacketDatapath> make_ring_datapath(const std::string& cores, const fabric::DumbbellConfig& largest);
 
-/// The datapaths of this build, by their names in experiment files.
+/// Returns the names, as in experiment files, of the datapaths in this build.
 const std::vector<std::string>& available_datapaths();
 
 }  // namespace mltcp::experiment

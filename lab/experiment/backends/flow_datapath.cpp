@@ -20,7 +20,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kUsageBins = 16384;
-constexpr std::size_t kTopologyUsageBins = 4096;  // per link, as there are many links
+constexpr std::size_t kTopologyUsageBins = 4096;  // number of bins per link; small because a topology has many links
 
 void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   const auto refuse = [](std::string_view what, std::string_view cure) {
@@ -61,7 +61,7 @@ class FlowRun final : public LiveRun {
     cluster_.record(recorder);
     recorded_ = true;
   }
-  void start(Nanos /*epoch*/) override {}  // jobs start by themselves
+  void start(Nanos /*epoch*/) override {}  // jobs already have their start times
   bool run(Nanos until) override {
     return cluster_.run(until, [this] {
       on_event();
@@ -100,7 +100,8 @@ class FlowRun final : public LiveRun {
   }
 
  private:
-  /// Records each job's use over time for the links that jobs share; if there are none, for all used links.
+  /// Records each job's use over time of every link that several jobs share. If no link is shared, records all used
+  /// links.
   void meter_links(const Experiment& experiment) {
     const auto used_by = [&](std::size_t least) {
       std::vector<std::uint32_t> found;
@@ -174,7 +175,7 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
   const auto meet = [&](std::size_t a, std::size_t b) {
     return std::ranges::any_of(links[a], [&](std::uint32_t link) { return links[b].contains(link); });
   };
-  constexpr std::size_t most = 4;  // names in a line
+  constexpr std::size_t most = 4;  // maximum number of names in a warning
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {

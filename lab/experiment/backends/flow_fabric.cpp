@@ -12,7 +12,8 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Round-trip time of a packet and its acknowledgement over links of these rates; `delay`: sum over all links.
+/// Returns the round-trip time of a full packet over links of rates `there` and its acknowledgement over links of rates
+/// `back`. `delay` is the sum of the delays of all these links.
 Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos delay, std::uint32_t mtu) {
   Nanos sum = delay;
   for (const Rate rate : there) sum += rate.time_for(frame_bytes(mtu));
@@ -20,10 +21,10 @@ Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos 
   return sum;
 }
 
-/// The path of the connection with this id between two hosts and their ports.
+/// Returns the path of connection `id` from port `from_port` of host `from` to port `to_port` of host `to`.
 FlowPath there_and_back(const sim::SwitchedNetworkMap& map, std::uint32_t from, std::uint16_t from_port,
                         std::uint32_t to, std::uint16_t to_port, ConnectionId id) {
-  // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
+  // NOLINTNEXTLINE(readability-suspicious-call-argument): the second path leads back
   FlowPath path{map.path(from, from_port, to, to_port, id), map.path(to, to_port, from, from_port, id), {}};
   Nanos delay;
   const auto rates = [&](const std::vector<std::uint32_t>& links) {
@@ -71,7 +72,7 @@ FlowFabric flow_fabric(const fabric::SwitchedNetworkConfig& config) {
     const std::uint16_t from_port = sender_port(job.number);
     const std::uint16_t to_port = receiver_port(job.number);
     std::vector<FlowPath> paths;
-    // Both shards make their connections in the same order, with the same ids.
+    // Sender and receiver create their connections in the same order and with the same ids.
     for (const ConnectionId id : Shard::first_connections(shard_config(job.seed, job.number, worker, job.job.flows)))
       paths.push_back(there_and_back(*map, from, from_port, to, to_port, id));
     return paths;

@@ -1,4 +1,5 @@
-// The network of datapath flow: its links, and the paths of the jobs' connections, which are the same as for packets.
+// The network of datapath flow: its links, and the paths of the jobs' connections. Connections take the same paths as
+// at packet level.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace mltcp::experiment {
 
-/// The path of one connection: link numbers, each at most once.
+/// The path of one connection, as link numbers. Each link occurs at most once in each direction.
 struct FlowPath {
-  std::vector<std::uint32_t> data;  ///< at least one
+  std::vector<std::uint32_t> data;  ///< links of data packets; at least one
   std::vector<std::uint32_t> acknowledgements;
-  Nanos round_trip;  ///< RTT of a full packet and its acknowledgement, with empty queues
+  Nanos round_trip;  ///< round-trip time of a full packet and its acknowledgement with empty queues
 };
 
 /// The network that jobs run on.
@@ -30,19 +31,20 @@ struct FlowFabric {
   };
   std::vector<Link> links;
   std::uint32_t mtu = 1500;
-  /// The paths of the job's connections from `worker`, one for each flow.
+  /// Returns the paths of the connections from `worker` to its receiver, one path per connection.
   std::function<std::vector<FlowPath>(const JobSpec& job, std::uint32_t worker)> route;
-  /// The path between two ranks of a job. If there are paths of equal cost, all connections of the two ranks take the
-  /// same one. Empty function if workers have no hosts of their own.
+  /// Returns the path from rank `from` to rank `to` of a job. If there are several paths of equal cost, all connections
+  /// of these two ranks use the same path. Empty function if a network has no separate hosts for ranks.
   std::function<FlowPath(const JobSpec& job, std::uint32_t from, std::uint32_t to)> between;
 };
 
-/// A single link shared by all jobs.
+/// Returns a network with a single link that all jobs share.
 FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
-/// Links are numbered as in the topology; paths are those of sim::SwitchedNetworkMap.
+/// Returns the network of a topology, with the link numbers of the topology. Its paths are those that
+/// sim::SwitchedNetworkMap computes.
 FlowFabric flow_fabric(const fabric::SwitchedNetworkConfig& config);
 
-/// Bytes on the wire of a full packet as an Ethernet frame; below, those of a pure acknowledgement.
+/// Returns the size of a full packet as an Ethernet frame, in bytes.
 inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
 inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::kHeaderBytes + wire::kAckFrameBytes;
 

@@ -23,16 +23,16 @@ using Network = sim::FlowNetwork;
 using workload::Operation;
 
 constexpr std::uint32_t kIpUdpBytes = encap::kIpv4Bytes + encap::kUdpBytes;
-constexpr double kInitialWindowPackets = 10;  // RFC 6928
+constexpr double kInitialWindowPackets = 10;  // initial congestion window (RFC 6928)
 
-/// Application bytes in a full packet.
+/// Returns the number of application bytes in a full packet.
 double payload_bytes(std::uint32_t mtu) {
   return static_cast<double>(mtu - kIpUdpBytes - wire::kHeaderBytes - wire::kDataFrameBytes);
 }
 
-/// Whether a connection restarts in slow start after it was idle for `silence`.
+/// Returns whether a connection restarts in slow start after it was idle for `silence`.
 bool restarts_after(Nanos silence, Nanos round_trip) {
-  // A probe timeout (RFC 9002 section 6.2.1) with constant delays.
+  // Compares with a probe timeout (RFC 9002 section 6.2.1) whose delays are constant.
   static const ConnectionConfig config;
   return silence > round_trip + config.timer_granularity + config.max_ack_delay;
 }
@@ -78,42 +78,45 @@ class FlowLevelCluster::State {
   OnIteration on_iteration;
 
  private:
-  /// Connections of a channel that share a path.
+  /// Those connections of a channel that use the same path.
   struct Flow {
     Network::FlowId id = 0;
-    std::vector<std::uint32_t> connections;  ///< numbers; empty: all connections of the channel
-    double rate = 0;                         ///< capacity of the path in application bytes per nanosecond
+    /// Connection numbers; empty if all connections of the channel use this path.
+    std::vector<std::uint32_t> connections;
+    double rate = 0;  ///< capacity of the path in application bytes per nanosecond
     Nanos round_trip;
     Nanos last_end = Nanos(std::numeric_limits<std::int64_t>::min() / 2);
     Bytes finished = 0;  ///< bytes of all finished transfers
   };
   struct Team;
-  /// The traffic from a worker to its receiver, or from a rank to another one.
+  /// Traffic from a worker to its receiver, or from one rank to another rank.
   struct Channel {
     std::uint32_t from = 0;
     std::uint32_t to = 0;
     Team* team = nullptr;      ///< the sender's team
-    std::uint32_t member = 0;  ///< the sender's number in its team
+    std::uint32_t member = 0;  ///< index of the sender in `team->members`
     std::vector<Flow> flows;
-    std::uint32_t among = 0;              ///< its number among the member's channels
-    std::vector<std::uint32_t> receives;  ///< operations of the other rank, in order; a worker's receiver has none
-    std::size_t next = 0;                 ///< index of the next send in this iteration
-    std::uint64_t arrived = 0;            ///< number of messages, in all iterations
-    std::vector<Nanos> arrivals;          ///< times of messages, for two iterations
+    std::uint32_t among = 0;  ///< index of this channel in the sender's Member::channels
+    /// The receiving rank's receive operations, in order; empty for a worker's receiver.
+    std::vector<std::uint32_t> receives;
+    std::size_t next = 0;         ///< index of the next send in this iteration
+    std::uint64_t arrived = 0;    ///< number of messages received in all iterations
+    std::vector<Nanos> arrivals;  ///< arrival times of messages in a ring that covers two iterations
   };
-  /// A worker or a rank, with its own progress for MLTCP.
+  /// A worker or a rank. Each member has its own progress for MLTCP.
   struct Member {
     Network::GroupId group = 0;
-    std::vector<std::uint32_t> channels;   ///< on which it sends
-    std::optional<Network::LinkId> limit;  ///< the link that limits its rate, if its uplink doesn't
+    std::vector<std::uint32_t> channels;  ///< channels on which this member sends
+    /// An artificial link that limits this member's rate; empty if no such limit is needed.
+    std::optional<Network::LinkId> limit;
     Rate unlimited;
   };
-  /// The data that an operation sends.
+  /// Progress of an operation that sends data.
   struct Transfer {
-    Bytes undelivered = 0;  ///< bytes of all members together
+    Bytes undelivered = 0;  ///< undelivered bytes of all members together
     Nanos delivered;        ///< latest time at which a part was delivered
   };
-  /// Iterations, and the members that go through them: a rank, or all workers of a job without a pattern.
+  /// A group of members with common iterations: a single rank, or all workers of a job without a pattern.
   struct Team final : Iterations, IterationEngine::Carrier {
     Team(State& cluster, FlowJob& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
         : Iterations(its_job.spec, rank),
@@ -138,12 +141,14 @@ class FlowLevelCluster::State {
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
-    std::vector<Transfer> transfers;  ///< by operation; empty for a rank, where each is one transfer on one flow
-    std::vector<std::vector<std::uint32_t>> sends;  ///< operations in order, by channel of each member
-    std::vector<std::uint32_t> channel_of;          ///< for a rank, by operation
-    std::vector<std::uint32_t> place;               ///< for a rank, by operation: number among those of the channel
-    Nanos gate_opens = Nanos::never();              ///< never() if nothing waits for it
-    GateStats gate_in_the_end;                      ///< at the end of the last iteration to record
+    std::vector<Transfer> transfers;  ///< by operation; empty for a rank, whose operations each send on one flow only
+    /// Send operations in order, by index of the channel in Member::channels.
+    std::vector<std::vector<std::uint32_t>> sends;
+    std::vector<std::uint32_t> channel_of;  ///< if the team is a rank: channel of each operation
+    /// If the team is a rank: index of each operation among the channel's sends or receives.
+    std::vector<std::uint32_t> place;
+    Nanos gate_opens = Nanos::never();  ///< when the gate lets held sends start; never() if no send is held
+    GateStats gate_in_the_end;          ///< statistics of the gate at the end of the last iteration to record
   };
   struct FlowJob final : RunningJob {
     FlowJob(State& cluster, JobSpec given)
@@ -160,13 +165,14 @@ class FlowLevelCluster::State {
 
     State& all;
     const JobSpec spec;
-    const bool slow_start;  ///< bursts begin with slow start; those of rate-based algorithms begin at their rate
+    /// Whether bursts begin with slow start; false for rate-based algorithms, whose bursts begin at their rate.
+    const bool slow_start;
     std::vector<std::unique_ptr<Team>> teams;
     std::vector<Channel> channels;
-    std::size_t told = 0;    ///< iterations that all teams have recorded
-    std::size_t behind = 0;  ///< teams that have not recorded the next one
+    std::size_t told = 0;    ///< number of iterations that all teams have recorded
+    std::size_t behind = 0;  ///< number of teams that have not yet recorded iteration `told`
   };
-  struct Owner {  // the owner of a flow of the network
+  struct Owner {  // the owner of a flow in `network_`
     JobId job = 0;
     std::uint32_t channel = 0;
     std::uint32_t flow = 0;
@@ -177,43 +183,45 @@ class FlowLevelCluster::State {
     return flow.connections.empty() ? job.spec.job.flows : static_cast<std::uint32_t>(flow.connections.size());
   }
   static void add_channels(FlowJob& job);
-  /// The paths by channel and connection; ranks have one path per channel. Throws InputError for invalid paths.
+  /// Returns the paths of a job's connections, indexed by channel and connection. Channels of ranks have one path.
+  /// Throws InputError for invalid paths.
   [[nodiscard]] Paths paths_of(const FlowJob& job) const;
-  /// Wire bytes per application byte of the job, for each link that its data uses. Includes the job's acknowledgements
-  /// on the same link.
+  /// Returns the wire bytes per application byte of the job, for each link that its data uses. Includes the job's
+  /// acknowledgements on that link.
   [[nodiscard]] std::map<std::uint32_t, double> costs_of(const FlowJob& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
-  /// If the member's rate is not limited by its uplink, adds a link of its own that limits it.
+  /// If the member's uplink does not enforce the job's rate limit, adds an artificial link for the member that enforces
+  /// it.
   void limit(const Team& team, Member& member, const Paths& paths);
   void add_flows(JobId id, FlowJob& job, const Paths& paths);
   void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id, Team& team);
-  /// Reports iterations that all teams have recorded; false if the job has been removed meanwhile.
+  /// Reports iterations that all teams have recorded. Returns false if a callback has removed the job.
   bool tell(JobId id);
-  /// Takes the samples due up to `time`; there must be no event before.
+  /// Records the samples due up to `time`. No event may be pending before `time`.
   void sample_until(Nanos time);
   void read_states(Nanos at);
-  /// Starts the sends that have begun and that the gate does not hold.
+  /// Starts those pending sends that the gate does not hold.
   void post(Team& team);
   void post(Team& team, const Member& member, Channel& channel);
   void send(const Team& team, const Member& member, Channel& channel, std::uint32_t number);
-  /// The time that a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: the sender's rate
-  /// limit; 0: none.
+  /// Returns the time that a burst of `bytes` loses in slow start if it begins now (see flow_level.h). `limit` is the
+  /// sender's rate limit; 0 if unlimited.
   [[nodiscard]] Nanos slow_start(const FlowJob& of, const Flow& flow, Bytes bytes, Rate limit) const;
 
   FlowFabric fabric_;
   FlowLevelOptions options_;
   Network network_;
-  sim::EventQueue timers_;                              // by team
-  std::vector<std::pair<JobId, std::uint32_t>> teams_;  // by timer: job, and number among its teams
+  sim::EventQueue timers_;                              // one timer per team
+  std::vector<std::pair<JobId, std::uint32_t>> teams_;  // by timer: the job, and the team's index in the job
   std::vector<std::unique_ptr<FlowJob>> jobs_;
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
-  std::vector<Owner> owners_;                  // by flow of the network
-  std::vector<Network::LinkId> spare_limits_;  // limits of removed jobs, for reuse
+  std::vector<Owner> owners_;                  // owner of each flow, by flow number in `network_`
+  std::vector<Network::LinkId> spare_limits_;  // links that limited members of removed jobs, for reuse
   std::vector<Network::Finished> finished_;
   SeriesRecorder* recorder_ = nullptr;
   std::vector<const FlowJob*> recorded_;  // the jobs whose flows are recorded
@@ -256,7 +264,7 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
 }
 
 void FlowLevelCluster::State::add_channels(FlowJob& job) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by from and to
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // channel number by (from, to)
   const auto channel_between = [&](std::uint32_t from, std::uint32_t to) {
     const auto [at, is_new] = numbers.try_emplace({from, to}, static_cast<std::uint32_t>(job.channels.size()));
     if (is_new) {
@@ -336,7 +344,7 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const FlowJob&
   };
   std::map<std::uint32_t, Load> loads;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    double sent = job.spec.job.ranked() ? 0 : 1;  // all workers send the same
+    double sent = job.spec.job.ranked() ? 0 : 1;  // all workers send the same number of bytes
     if (job.spec.job.ranked())
       for (const std::uint32_t operation : job.channels[i].team->sends[job.channels[i].among])
         sent += static_cast<double>(job.channels[i].team->program.operations[operation].bytes);
@@ -354,7 +362,7 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const FlowJob&
 }
 
 void FlowLevelCluster::State::limit(const Team& team, Member& member, const Paths& paths) {
-  Rate lowest;  // lowest limit of a send; 0: no limit
+  Rate lowest;  // lowest rate limit of any send; 0 if unlimited
   for (const Operation& operation : team.program.operations)
     for (const Rate rate : {operation.rate, team.job_of.spec.job.rate})
       if (operation.kind == Operation::Kind::send && !rate.is_zero())
@@ -532,7 +540,7 @@ void FlowLevelCluster::State::read_states(Nanos at) {
         state->gain = network_.gain(group);
         state->bytes_ratio = network_.bytes_ratio_at(group, at);
         state->iteration = engine.running() ? static_cast<std::int64_t>(engine.iteration()) : -1;
-        // Rounding could decrease a total by one byte.
+        // Without std::max, rounding could decrease a total by one byte.
         state->sent_bytes =
             std::max(state->sent_bytes, flow.finished + static_cast<Bytes>(network_.sent_at(flow.id, at)));
         ++state;
@@ -588,7 +596,7 @@ void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   schedule(receiver);
 }
 
-/// Advances the team as far as possible.
+/// Advances the team's operations until nothing more can happen at the current time.
 void FlowLevelCluster::State::advance(JobId id, Team& team) {
   if (team.gate_opens <= network_.now()) post(team);
   for (;;) {
@@ -646,7 +654,7 @@ void FlowLevelCluster::State::post(Team& team, const Member& member, Channel& ch
   while (team.engine.running() && channel.next < sends.size() && team.engine.has_begun(sends[channel.next])) {
     const std::uint32_t number = sends[channel.next];
     const Operation& operation = team.program.operations[number];
-    // Barriers do not count towards an iteration's bytes and are never held.
+    // Barriers do not count towards an iteration's bytes, and the gate never holds them.
     const bool held = operation.bytes > 0 && !operation.barrier;
     if (const Nanos opens = held ? team.gate.opens_at(now) : now; opens > now) {
       team.gate_opens = opens;

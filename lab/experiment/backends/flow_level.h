@@ -1,22 +1,24 @@
 // Jobs at flow level: iterations of training jobs over sim::FlowNetwork, for clusters too large for packet level.
 //
-// A job behaves as under its driver at packet level (rank_driver.h): the same iterations, the same compute times from
-// the same seed, and connections on the paths that their packets would take. Each worker or rank has its own progress,
-// as with its shard; ranks also have their own gates. Connections from a worker to its receiver, or from a rank to
-// another, that are on the same path are one flow, which carries messages in the order of the sender's list.
+// A job behaves as at packet level (rank_driver.h). It has the same iterations and, with the same seed, the same
+// compute times. Its connections use the paths that their packets would take. Each worker or rank has its own progress;
+// ranks also have their own gates. All connections from a worker to its receiver, or from one rank to another rank,
+// that use the same path form one flow. A flow carries messages in the order in which the sender starts them.
 //
-// A send is done a round trip after its last byte has left, a receive half a round trip after it. Messages that are
-// barriers also take one byte and a round trip. A rank that depends on no other may be any number of iterations ahead
-// of the ranks to which it sends; over packets it waits for them.
+// A send is done one round-trip time after its last byte has left the sender, and a receive half a round-trip time
+// after that byte has left. A barrier is a message of one byte and takes as long as any other message. A rank that
+// depends on no other rank may be any number of iterations ahead of the ranks to which it sends. At packet level it
+// would wait for these ranks.
 //
-// Wire bytes per application byte are those of full packets of the MTU: frame size / payload. If a job's
-// acknowledgements share a link with its data, as on the links of a ring, its wire bytes include them: an empty packet
-// for every two full ones. Acknowledgements that share links only with other jobs' data are not counted.
+// The wire bytes per application byte are those of full packets: frame size / payload. If a job's acknowledgements
+// share a link with its data, as on the links of a ring, its wire bytes include them: one empty packet for every two
+// full packets. Acknowledgements that share a link only with data of other jobs are not counted.
 //
-// A burst also has latencies that the fluid lacks. At its start: in slow start, sending a window of w bytes takes a
-// round-trip time R, but uses only w / C of it at path rate C. The rest is added for each round from the initial window
-// until w / C reaches R or the burst ends. A connection is in slow start if it was idle for longer than a probe
-// timeout. At its end: the round-trip time of the last packet in an empty network.
+// The fluid model transmits at full rate at once, so latencies are added to each burst. The first latency is slow
+// start, which applies if the connection was idle for longer than a probe timeout. In slow start, sending a window of w
+// bytes takes a round-trip time R, but occupies a path with rate C only for w / C. For each round, R - w / C is added,
+// from the initial window until w / C reaches R or the burst ends. The second latency is the round-trip time of the
+// burst's last packet in an empty network.
 //
 // Not modelled: losses, ECN marks, queues, buffers, pauses, and the time that congestion control takes to converge to
 // the shares given by F.
@@ -47,11 +49,12 @@ namespace mltcp::experiment {
 
 struct FlowLevelOptions {
   std::uint32_t weight_steps = sim::FlowNetwork::Options{}.weight_steps;
-  /// Latency of every burst, added after its last byte, without slow start; empty: derived as above.
+  /// Latency to add after the last byte of every burst, without slow start. If empty, both latencies described above
+  /// are added.
   std::optional<Nanos> burst_latency;
 };
 
-/// Jobs on a shared network. They can be added and removed at any time.
+/// Jobs on a shared network. Jobs can be added and removed at any time.
 class FlowLevelCluster {
  public:
   /// The number of a job, from 0 in the order of add_job(); never reused.
@@ -60,9 +63,9 @@ class FlowLevelCluster {
     std::uint32_t number = 0;  ///< number of the iteration within the job, from 0
     Nanos start;
     Nanos length;
-    bool last = false;  ///< the last iteration to be recorded
+    bool last = false;  ///< whether this is the last iteration to record
   };
-  /// Called for each recorded iteration at its end, now(). May call any function except run().
+  /// Called at the end of each recorded iteration, at time now(). May call any function except run().
   using OnIteration = std::function<void(JobId job, const Iteration& iteration)>;
 
   explicit FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& options = {});
@@ -70,34 +73,36 @@ class FlowLevelCluster {
   FlowLevelCluster(const FlowLevelCluster&) = delete;
   FlowLevelCluster& operator=(const FlowLevelCluster&) = delete;
 
-  /// Adds a job that starts at job.start, or now if that is past. Throws InputError if it cannot be run.
+  /// Adds a job that starts at job.start, or at now() if job.start has passed. Throws InputError if the job cannot run.
   JobId add_job(JobSpec spec);
-  /// A job, valid until it is removed; its times are the cluster's. This and the next function throw InputError if the
-  /// job does not exist.
+  /// Returns a job; valid until the job is removed. Its times are on the clock of now(). job() and remove() throw
+  /// InputError if the job does not exist.
   [[nodiscard]] RunningJob& job(JobId job);
-  /// Ends the job at once.
+  /// Ends and removes the job at once.
   void remove(JobId job);
-  /// Number of jobs not removed.
+  /// Returns the number of jobs that have not been removed.
   [[nodiscard]] std::size_t jobs() const;
 
   void on_iteration(OnIteration callback);
-  /// Runs until `until`, or until `stop`, called after every event, returns true; returns whether it was stopped.
-  /// Afterwards now() is `until`, or the time of the latest event if it was stopped or `until` is Nanos::never().
+  /// Runs until `until`, or until `stop` returns true, which is called after every event. Returns whether `stop`
+  /// returned true. Afterwards, now() is `until`. If `stop` returned true or `until` is Nanos::never(), now() is the
+  /// time of the latest event.
   bool run(Nanos until, const std::function<bool()>& stop = {});
   [[nodiscard]] Nanos now() const;
 
   [[nodiscard]] const FlowFabric& fabric() const;
-  /// Use of a link until now(). Use by different workers of one job also counts as contended.
+  /// Returns the use of a link until now(). If several workers of one job use the link at the same time, that use
+  /// counts as contended, too.
   [[nodiscard]] sim::FlowNetwork::LinkUse use(std::uint32_t link);
-  /// Number of jobs, including removed ones, with data on the link.
+  /// Returns the number of jobs, including removed jobs, that have sent data over the link.
   [[nodiscard]] std::size_t jobs_on(std::uint32_t link) const;
-  /// Records the use of the link over time, by job number; see sim::FlowNetwork::meter().
+  /// Records the use of the link over time, by job number, in `meter`; see sim::FlowNetwork::meter().
   void meter(std::uint32_t link, fabric::UsageMeter* meter);
   [[nodiscard]] const sim::FlowNetwork::Counters& counters() const;
-  /// From now() on, run() records the current jobs in `recorder`, which must outlive this object. These jobs must not
-  /// be removed any more. Columns about packets stay 0.
+  /// Makes run() record series of the current jobs in `recorder` from now() on. `recorder` must outlive this object.
+  /// These jobs must not be removed afterwards. Columns about packets stay 0.
   void record(SeriesRecorder& recorder);
-  /// Records the last row, at now().
+  /// Records the last row of the series, at now().
   void finish_record();
 
  private:
@@ -105,8 +110,8 @@ class FlowLevelCluster {
   std::unique_ptr<State> state_;
 };
 
-/// Warnings before a run, one line each, about identical jobs that share a link and start together: at flow level there
-/// is no noise that would separate them.
+/// Returns warnings for use before a run, one line each, about identical jobs that share a link and start together. At
+/// flow level there is no noise that would separate such jobs.
 std::vector<std::string> warnings_at_flow_level(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

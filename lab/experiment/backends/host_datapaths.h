@@ -1,10 +1,10 @@
-// Registers the host datapaths of this build; the only place that names them (transport/host_datapath.h).
+// Registers the host datapaths of this build (transport/host_datapath.h). No other code of experiments names them.
 #pragma once
 
 namespace mltcp::experiment {
 
-/// Registers them for open_host_datapath() (cmake/datapaths.cpp.in); only the first call has an effect. Call from the
-/// program's first thread.
+/// Registers the host datapaths so that open_host_datapath() can open them (cmake/datapaths.cpp.in). Only the first
+/// call has an effect. Call from the program's first thread.
 void register_datapaths_once();
 
 }  // namespace mltcp::experiment

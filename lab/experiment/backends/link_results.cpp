@@ -1,4 +1,4 @@
-// Links' counters and meters as results (see link_results.h).
+// Converts the counters and usage meters of links into results (see link_results.h).
 #include "mltcp/lab/experiment/backends/link_results.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Number of bins before the epoch, which contain the use of set-up. The epoch was at the edge of a bin, but the meter
-/// may have widened its bins since.
+/// Returns the number of bins before the epoch, which contain only traffic of the set-up. Rounds to the nearest bin,
+/// because the meter may have widened its bins after the epoch was chosen.
 std::size_t bins_before(const fabric::UsageMeter& usage, Nanos epoch) {
   return static_cast<std::size_t>((epoch.count + usage.bin().count / 2) / usage.bin().count);
 }

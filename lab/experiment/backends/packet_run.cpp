@@ -1,4 +1,4 @@
-// Jobs of an experiment over packets (see packet_run.h).
+// Runs the jobs of an experiment at packet level (see packet_run.h).
 #include "mltcp/lab/experiment/backends/packet_run.h"
 
 #include <fmt/format.h>
@@ -23,16 +23,16 @@ namespace {
 
 using namespace literals;
 
-// A run is given up if no iteration ends for this many times the sum of the jobs' iteration times, each in isolation
-// and with a loss in each phase.
+// A run is given up if no iteration ends within this many times the sum of the jobs' iteration times. Each iteration
+// time assumes that the job runs alone and has a loss in each phase.
 constexpr double patience = 50;
-constexpr std::int64_t kRoundTripsPerPhase = 24;  // slow start from the initial window, and a recovery
-constexpr double kJittersPerIteration = 4;        // standard deviations
+constexpr std::int64_t kRoundTripsPerPhase = 24;  // covers slow start from the initial window, and one loss recovery
+constexpr double kJittersPerIteration = 4;        // assumed jitter in standard deviations
 constexpr std::int64_t kRoundTripsForConnecting = 20;
 constexpr Nanos kShortestSetupLimit = 10_s;
 constexpr Nanos kMaxInitialRtt = 60_s;
 
-/// Maximum duration of an iteration of `job` in isolation.
+/// Returns an upper estimate of an iteration's duration if `job` runs alone, in nanoseconds.
 double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
   std::int64_t transfers = 0;
   for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
@@ -44,14 +44,14 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
          static_cast<double>(job.pause.time.count);
 }
 
-/// The placements of the plan's jobs in the topology.
+/// Returns the placements of the plan's jobs in the topology.
 std::vector<workload::Placement> placements_of(const Experiment& experiment, const RunPlan& plan) {
   const std::vector<workload::Placement> all = workload::place(experiment.jobs, experiment.topology->hosts());
   const auto first = all.begin() + plan.first_number;
   return {first, first + static_cast<std::ptrdiff_t>(plan.jobs.size())};
 }
 
-/// The network of one run.
+/// Creates the network of one run.
 std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory) {
   const std::uint32_t classes = policy_named(plan.policy).priorities ? kPriorities : 1;
   if (!experiment.topology) {
@@ -65,10 +65,11 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
   return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }
 
-/// The algorithms' parameters, fitted to the network's unloaded round-trip time. In real time they are not fitted: the
-/// loops of the hosts are part of the delay, which is known only by measuring.
+/// Returns the algorithms' parameters, in virtual time fitted to the network's unloaded round-trip time. In real time
+/// they are not fitted, because the loops of the hosts add a delay that is not known in advance.
 cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
-  constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
+  // The packet and its acknowledgement on the slowest link; other links add little.
+  constexpr std::int64_t packets_per_round_trip = 2;
   cc::Parameters parameters = experiment.parameters;
   if (!real_time) {
     const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
@@ -86,14 +87,16 @@ Nanos round_trip_delay_of(const Experiment& experiment) {
   return experiment.topology ? experiment.topology->round_trip_delay() : experiment.bottleneck.delay * 4;
 }
 
-/// The RTT assumed before the first measurement: with a full buffer, to be safe.
+/// Returns the round-trip time to assume before the first measurement. Includes the delay of a full buffer, to avoid
+/// spurious timeouts.
 Nanos initial_rtt_of(const Experiment& experiment) {
   const fabric::LinkConfig& link = experiment.bottleneck;
   const Nanos delay = round_trip_delay_of(experiment);
   return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, kMaxInitialRtt + delay);
 }
 
-/// The time for which a job may catch up at once after its thread was delayed: the data fits into half of a buffer.
+/// Returns how much time a job may catch up at once after its thread was delayed. Data sent at the job's rate in this
+/// time fills at most half of a buffer.
 Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
   constexpr Nanos most{300'000};
   return link.buffer_bytes == 0 ? most : std::min(most, rate.time_for(link.buffer_bytes / 2));
@@ -165,7 +168,7 @@ class PacketRun final : public LiveRun {
       captured_ = captured.get();
       network_ = std::move(captured);
     }
-    // Modelled hosts have the settings of real hosts that sleep.
+    // Modelled hosts use the settings of real hosts whose threads sleep.
     const bool modelled = !factory.real_time() && experiment.machines.host.on();
     std::vector<JobSpec> specs = job_specs(experiment, plan, factory.real_time() || modelled, factory.real_payload());
     if (modelled)
@@ -189,7 +192,7 @@ class PacketRun final : public LiveRun {
       throw RunError(
           fmt::format("the jobs' connections were not open after {}; lower the loss of the link", to_text(limit)));
   }
-  /// The epoch is at the edge of a bin of the usage meter.
+  /// Places the epoch at the edge of a bin of the usage meter.
   Nanos choose_epoch() override {
     const Nanos bin = network_->links().front().usage->bin();
     epoch_ = Nanos((network_->now().count / bin.count + 2) * bin.count);
@@ -251,7 +254,7 @@ class PacketRun final : public LiveRun {
     return std::ranges::all_of(drivers_, [&](const auto& driver) { return predicate(*driver); });
   }
 
-  /// Fills in the states of connections and links for the recorder.
+  /// Fills in the states of connections and links for `recorder_`.
   void read_states() {
     const SeriesRecorder::States states = recorder_->states();
     std::span<ConnectionState> connections = states.connections;
@@ -274,10 +277,10 @@ class PacketRun final : public LiveRun {
   const Experiment& experiment_;
   const RunPlan& plan_;
   std::unique_ptr<JobNetwork> network_;
-  CapturedNetwork* captured_ = nullptr;  ///< the network, if packets are captured
+  CapturedNetwork* captured_ = nullptr;  ///< `network_` if packets are captured; null if not
   SeriesRecorder* recorder_ = nullptr;
-  std::vector<std::size_t> connections_;     ///< number of recorded connections, by job
-  std::vector<JobNetwork::LinkView> links_;  ///< recorded links
+  std::vector<std::size_t> connections_;     ///< by job: number of recorded connections
+  std::vector<JobNetwork::LinkView> links_;  ///< links whose series are recorded
   Nanos patience_;
   std::vector<std::unique_ptr<JobDriver>> drivers_;
   std::vector<RunningJob*> pointers_;

@@ -1,4 +1,4 @@
-// Settings of an experiment's jobs at packet level, and when a run is given up.
+// Creates job specifications at packet level, and decides when a run is given up.
 #pragma once
 
 #include <span>
@@ -12,13 +12,14 @@
 
 namespace mltcp::experiment {
 
-/// The specification of each job of `plan`. `real_time` and `real_payload` are those of the datapath. Workers are
-/// filled in only for a topology.
+/// Returns the specification of each job of `plan`. `real_time` and `real_payload` describe the datapath. Fills in
+/// workers only if the experiment has a topology.
 std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan, bool real_time, bool real_payload);
 
-/// If no job ends an iteration for this long, the run is given up. `specs` are those of all jobs.
+/// Returns the patience of a run: the run is given up if no job finishes an iteration for this long. `specs` contains
+/// all jobs of the run.
 Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs);
-/// The error message for this case.
+/// Returns the error message for a run that is given up after `patience` without a finished iteration.
 std::string lost_patience(const RunPlan& plan, Nanos patience);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// DPDK rings in real time (see datapath.h), if this build has DPDK.
+// Datapath ring: DPDK rings in real time (see datapath.h). Throws RunError if this build has no DPDK.
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/internal/dumbbell_network.h"

@@ -1,4 +1,4 @@
-// The loop of a run on any backend (see datapath.h and live_run.h).
+// The loop that drives a run on any backend (see datapath.h and live_run.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMaxSlices = 1 << 18;  ///< approximate maximum for a run in virtual time
+constexpr double kMaxSlices = 1 << 18;  ///< approximate maximum number of slices of a run in virtual time
 
-/// Reports the progress of the jobs, once per percent.
+/// Reports the progress of the jobs, about once per percent.
 class Progress {
  public:
   Progress(const LiveRun& live, const Experiment& experiment, const RunPlan& plan, bool real_time,
@@ -45,7 +45,7 @@ class Progress {
  private:
   const LiveRun& live_;
   const std::function<void(double)>& tick_;
-  std::vector<double> work_;  ///< of an iteration, by job
+  std::vector<double> work_;  ///< by job: work of an iteration
   double total_ = 0;
   double told_ = 0;
   double next_ = 0;
@@ -82,7 +82,7 @@ void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
-  // In real time, slices are short, and a polling loop must not be delayed.
+  // In real time, slices are short enough to report after each slice, and callbacks would delay a polling loop.
   if (!real_time()) live->ask_with([&] { progress.ask(); });
   live->connect();
   const Nanos epoch = live->choose_epoch();
@@ -106,12 +106,14 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
   }
   const Nanos patience = live->patience();
   std::size_t told = 0;
-  const auto tell = [&] {  // so that the cost per iteration does not depend on the number of jobs
+  // Reports once per plan.jobs.size() iterations, so that the cost per iteration does not depend on the number of jobs.
+  const auto tell = [&] {
     if (++told % plan.jobs.size() == 0) progress.tell();
   };
   const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
   Nanos slice = live->slice(plan.slice);
-  // Limits the total cost of slices to some seconds for any duration of virtual time.
+  // Limits the number of slices. The total cost of slices is then at most some seconds, however long the run is in
+  // virtual time.
   if (!real_time())
     for (const workload::Job& job : plan.jobs) {
       const double run = work_of(job, experiment, true) * plan.iterations_of(job);

@@ -1,4 +1,4 @@
-// The definition of one run (see run_plan.h).
+// Derives a run's network and the cost of its iterations (see run_plan.h).
 #include "mltcp/lab/experiment/backends/run_plan.h"
 
 #include <algorithm>

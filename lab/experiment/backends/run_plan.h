@@ -24,25 +24,28 @@ namespace mltcp::experiment {
 inline constexpr Nanos kSlice{50'000'000};
 
 struct RunPlan {
-  std::string policy;  ///< see policy_named()
+  std::string policy;  ///< name of a policy, see policy_named()
   std::vector<workload::Job> jobs;
   std::uint32_t iterations = 0;
-  std::uint32_t first_number = 0;  ///< number of the first of `jobs`; the others follow
-  /// The phase plan of each job, relative to the experiment's time 0; empty: no job has one.
+  std::uint32_t first_number = 0;  ///< job number of `jobs[0]`; numbers are consecutive
+  /// The phase plan of each job, by index in `jobs`, relative to the experiment's time 0. An empty vector means that no
+  /// job has a plan.
   std::vector<std::optional<PhasePlan>> slots;
-  bool metered = true;  ///< at flow level: record each job's use of links over time
-  Nanos usage_bin;      ///< initial bin width of the links' meters; 0: the network's default
-  /// Called before the jobs start and then every `slice`, between calls of LiveRun::run(). `running` is in the order of
-  /// `jobs`. Datapath hosts uses kSlice instead of `slice`.
+  bool metered = true;  ///< at flow level: whether to record each job's use of links over time
+  Nanos usage_bin;      ///< initial bin width of the links' usage meters; 0 selects the network's default
+  /// Called before the jobs start, and then every `slice`, between calls of LiveRun::run(). `running` is in the order
+  /// of `jobs`. Datapath hosts ignores `slice` and uses kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
   Nanos slice = kSlice;
-  /// Called at the end with the links' meters; those of unused links may be missing.
+  /// Called at the end of the run with the links' usage meters. Meters of unused links may be null.
   std::function<void(std::span<const JobNetwork::LinkView> links, Nanos epoch)> finished;
 
-  SeriesRecorder* series = nullptr;  ///< records the run; null: no series
-  /// Captures the packets of the hosts; empty: no capture. Has no effect on a datapath without packets.
+  SeriesRecorder* series = nullptr;  ///< records series of the run; null if no series are recorded
+  /// Options of a capture of the hosts' packets; empty if packets are not captured. Has no effect on a datapath without
+  /// packets.
   std::optional<capture::CaptureOptions> capture;
-  /// Called at the end of the run with the result of the capture: a line for people, and whether it has all packets.
+  /// Called at the end of the run if packets were captured. `line` describes the capture for people; `is_complete`
+  /// tells whether it contains all packets.
   std::function<void(const std::string& line, bool is_complete)> captured;
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
@@ -50,11 +53,11 @@ struct RunPlan {
   }
 };
 
-/// The network of `experiment`: its bottleneck with one pair of hosts per job.
+/// Returns the dumbbell network of `experiment`, with one pair of hosts per job at its bottleneck.
 fabric::DumbbellConfig network_of(const Experiment& experiment);
 
-/// The cost of an iteration of the job, for progress displays: in virtual time the bytes that it sends, in real time
-/// its duration in isolation in nanoseconds. 1 or more.
+/// Returns the cost of an iteration of the job, for progress displays; at least 1. In virtual time, the cost is the
+/// number of bytes that the job sends. In real time, the cost is the iteration's duration in isolation in nanoseconds.
 double work_of(const workload::Job& job, const Experiment& experiment, bool real_time);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Packets in virtual time (see datapath.h).
+// Datapath sim: packets in virtual time (see datapath.h).
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/internal/dumbbell_network.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"

@@ -1,4 +1,4 @@
-// A network of switches with the ends of jobs on its hosts (see topology_network.h).
+// A network of switches for jobs (see topology_network.h).
 #include "mltcp/lab/experiment/backends/topology_network.h"
 
 namespace mltcp::experiment {

@@ -1,6 +1,6 @@
-// A network of switches in virtual time, for jobs. Each end of a worker's traffic has a UDP port on its host, derived
-// from the job's number, so that a job's flows take the same paths whether it runs alone or with others. Jobs can be
-// added and removed at any time.
+// A network of switches in virtual time, for jobs. The sender and the receiver of each worker have UDP ports derived
+// from the job's number. A job's flows therefore take the same paths whether the job runs alone or with others. Jobs
+// can be added and removed at any time.
 #pragma once
 
 #include <map>
@@ -13,19 +13,20 @@
 
 namespace mltcp::experiment {
 
-/// The UDP ports of a job's senders and receivers.
+/// Return the UDP port of a job's senders, or of its receivers.
 constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
 constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
 
 class TopologyNetwork final : public JobNetwork {
  public:
-  /// Throws InputError for an invalid configuration. Without `options.meters`, links() has no usage.
+  /// Throws InputError for an invalid configuration. If `options.meters` is false, the links in links() have no usage
+  /// meters.
   TopologyNetwork(const fabric::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
       : network_(config, options) {}
 
-  /// Creates the ports of a job that has none yet. Throws InputError for a host that does not exist.
+  /// Creates the ports of a job, once per job. Throws InputError if a host does not exist.
   void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
-  /// Detaches the job's ports, so that the objects attached to them may be destroyed.
+  /// Detaches and forgets the job's ports. The objects attached to them may be destroyed afterwards.
   void remove(std::uint32_t job);
   [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
 
@@ -42,7 +43,7 @@ class TopologyNetwork final : public JobNetwork {
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 
  private:
-  struct Ends {  // by worker
+  struct Ends {  // indexed by worker
     std::vector<sim::Host*> senders;
     std::vector<sim::Host*> receivers;
   };

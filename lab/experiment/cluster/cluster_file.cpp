@@ -28,7 +28,7 @@ namespace {
 
 constexpr TextFile kClusterFile{"a cluster file", 64U << 20};
 constexpr TextFile kArrivalFile{"a file of arrivals, or a table of jobs", 512U << 20};
-constexpr std::int64_t kMaxJobs = 20'000;  // arriving jobs; each has two UDP ports of its own
+constexpr std::int64_t kMaxJobs = 20'000;  // maximum number of arriving jobs; each job uses two UDP port numbers
 constexpr std::size_t kMaxChoices = 1000;
 constexpr std::int64_t kMaxBatch = 1'000'000;
 constexpr std::int64_t kMaxSeeds = 1000;
@@ -39,10 +39,11 @@ constexpr std::int64_t kMaxGpusPerHost = 1024;
 constexpr std::array<std::string_view, 6> kTableKeys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
 constexpr double kMaxJitter = 1;
 constexpr double kMaxTflops = 1e6;
-// With fewer round trips in an up phase, noise decides, not F (docs/reference/tables/small-bursts.md).
+// If an up phase has fewer round trips than this, random effects dominate the effect of F
+// (docs/reference/tables/small-bursts.md).
 constexpr double kRoundTripsToReact = 300;
 
-/// Defaults of all types.
+/// Defaults for all types of jobs in a file.
 struct TypeDefaults {
   std::vector<std::uint32_t> workers;
   std::pair<std::uint32_t, std::uint32_t> iterations{0, 0};
@@ -188,7 +189,7 @@ class ClusterReader : public SettingsReader {
 
   // ---- types ----
 
-  /// One whole number, or a list of them.
+  /// Returns a list of numbers, written as an array or as a single whole number.
   std::vector<std::uint32_t> numbers(const Item& item, std::int64_t least, std::int64_t most) const {
     if (!item.node->is_array()) return {count(item, least, most)};
     const std::vector<Item> list = elements(item, "numbers", "numbers");
@@ -224,13 +225,14 @@ class ClusterReader : public SettingsReader {
     return result;
   }
 
-  /// How the jobs of a type are made: from a model, a trace or fixed phases.
+  /// Describes how the jobs of a type are made: from a model, a trace or fixed phases.
   struct Maker {
-    Item item;  ///< for messages
+    Item item;  ///< the type's position in the file, for error messages
     const workload::Model* model = nullptr;
-    std::filesystem::path trace;  ///< if there is no model
+    std::filesystem::path trace;  ///< path of the trace; used only if `model` is null
     TraceKeys trace_keys;
-    workload::Job fixed;  ///< its phases apply without model and trace, all else to all jobs of the type
+    /// Phases if there is neither model nor trace; all other settings apply to every job of the type.
+    workload::Job fixed;
     double jitter = 0;
   };
 
@@ -335,7 +337,8 @@ class ClusterReader : public SettingsReader {
     makers_.push_back(std::move(maker));
   }
 
-  /// Makes the job of type number `index` with this number of workers and batch size, unless it exists.
+  /// Makes the job of type number `index` with `workers` workers and batch size `batch`, unless this job exists
+  /// already.
   void make(std::uint32_t index, std::uint32_t workers, std::uint32_t batch) {
     JobType& type = experiment_.types[index];
     const Maker& maker = makers_[index];
@@ -436,7 +439,7 @@ class ClusterReader : public SettingsReader {
     }
   }
 
-  /// Mean work of a job in isolation: duration in nanoseconds * hosts.
+  /// Returns the mean work of a job in isolation: duration in nanoseconds * number of hosts.
   [[nodiscard]] double mean_work() const {
     double weights = 0;
     double sum = 0;
@@ -488,7 +491,7 @@ class ClusterReader : public SettingsReader {
     return time;
   }
 
-  /// A text, or an array of texts.
+  /// Returns a list of texts, written as an array or as a single text.
   [[nodiscard]] std::vector<std::string> texts(const Item& item, std::string_view example) const {
     if (!item.node->is_array()) return {text(item, example)};
     std::vector<std::string> result;
@@ -508,7 +511,8 @@ class ClusterReader : public SettingsReader {
     return options;
   }
 
-  /// Reads a table of jobs: their types are drawn, and their iterations follow from their durations in the table.
+  /// Reads a table of jobs. The jobs' types are drawn at random; their numbers of iterations follow from their
+  /// durations in the table.
   void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
     const toml::table& keys = *arrivals.node->as_table();
     const auto per_host = count(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost);
@@ -549,7 +553,7 @@ class ClusterReader : public SettingsReader {
       fail(item, fmt::format("{} of {} jobs fit into the topology", experiment_.listed.size(), table.jobs.size()),
            fmt::format("set from, to and vc so that 1 to {} do", kMaxJobs));
     const Nanos first = experiment_.listed.front().at;
-    std::map<std::uint32_t, Nanos> longest;  // by number of hosts
+    std::map<std::uint32_t, Nanos> longest;  // duration of the longest job, by number of hosts
     for (workload::Arrival& job : experiment_.listed) {
       job.at = job.at - first;
       longest[job.workers] = std::max(longest[job.workers], job.length);
@@ -593,7 +597,7 @@ class ClusterReader : public SettingsReader {
                                       row.arrival.workers, experiment_.topology.hosts()));
       if (row.arrival.batch > 0 && makers_[type].model == nullptr)
         refuse("batch", "only a model has a batch; leave it out");
-      // A type that is defined only by the arrivals file has its place there.
+      // If a type is defined only by the arrivals file, error messages name the line in that file.
       if (std::string& place = makers_[type].item.elsewhere; !place.empty())
         place = fmt::format("{}:{}: job", path.string(), row.line);
       make(type, row.arrival.workers, row.arrival.batch);
@@ -604,7 +608,8 @@ class ClusterReader : public SettingsReader {
     }
   }
 
-  /// The type with this name: a [[type]], else a model or a trace. `item` is used in messages.
+  /// Returns the index of the type with this name: a [[type]] if there is one, or a new type from a model or a trace.
+  /// Error messages refer to `item`.
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;
@@ -625,7 +630,7 @@ class ClusterReader : public SettingsReader {
       } catch (const InputError& error) {
         throw InputError(fmt::format("{}, or give a [[type]] this name, or write the path of a trace", error.what()));
       }
-      // Models are also found by names in lower case; a [[type]] with the name of the model has priority.
+      // Models are found by names in lower case, too. A [[type]] with the model's name has priority over the model.
       if (const auto at = named(maker.model->name); at != types.end())
         return static_cast<std::uint32_t>(at - types.begin());
       type.name = maker.model->name;
@@ -688,10 +693,10 @@ constexpr std::array kPlacements{NamedPlacement{"random", Scheme::Placement::ran
                                  NamedPlacement{"locality", Scheme::Placement::locality},
                                  NamedPlacement{"compatible", Scheme::Placement::compatible}};
 constexpr std::string_view kIdeal = "ideal";
-/// The policies that may be added to a placement, in this order.
+/// The policies that a scheme may add to a placement, in this order.
 constexpr std::array<std::string_view, 2> kAdded{"schedule", "mltcp"};
 
-/// The policy that combines all policies in `added`; the baseline if it is empty.
+/// Returns the policy that combines all policies in `added`; the baseline if `added` is empty.
 const Policy& policy_with(const std::vector<const Policy*>& added) {
   const auto any = [&](bool Policy::*what) {
     return std::ranges::any_of(added, [&](const Policy* one) { return one->*what; });

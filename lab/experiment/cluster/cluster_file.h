@@ -1,6 +1,6 @@
-// Reader of cluster files: TOML that describes a cluster, the stream of jobs arriving at it, and the schemes by which
-// they are placed and driven. All keys with units, defaults and ranges: docs/reference/cluster-file.md. Errors are as
-// in experiment files (experiment_file.h).
+// Reader of cluster files. A cluster file is TOML that describes a cluster, the stream of jobs that arrives, and the
+// schemes that place and drive the jobs. docs/reference/cluster-file.md lists all keys with units, defaults and ranges.
+// Errors are reported as in experiment files (experiment_file.h).
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,35 @@
 
 namespace mltcp::experiment {
 
-/// A scheme: how jobs are placed and driven. Written "PLACEMENT[+schedule][+mltcp]" with names of policies, or "ideal".
+/// A scheme: how jobs are placed, and which policy drives them. Written "PLACEMENT[+schedule][+mltcp]", or "ideal".
+/// PLACEMENT is random, locality or compatible.
 struct Scheme {
   enum class Placement : std::uint8_t {
     random,
     locality,
-    compatible,  ///< of several candidates, the one whose jobs are most compatible on shared links
-    ideal,       ///< a dedicated network for each job, as in isolation
+    compatible,  ///< the candidate whose jobs are most compatible on shared links
+    ideal,       ///< every job runs alone on a dedicated network
   };
   std::string name;
   Placement placement = Placement::locality;
   const Policy* policy = nullptr;  ///< the policy that drives the jobs; not null
 };
 
-/// "cause; cure" if `text` is not a valid scheme; empty if it is.
+/// Returns a message "cause; cure" if `text` is not a valid scheme; empty if `text` is valid.
 std::string objection_to_scheme(std::string_view text);
-/// Requires a valid scheme.
+/// Parses a scheme. `text` must be valid, see objection_to_scheme().
 Scheme scheme_from(std::string_view text);
-/// The schemes of a file that names none.
+/// Returns the schemes to run if a file names none.
 const std::vector<std::string>& default_schemes();
 
-/// A type of job.
+/// A type of jobs.
 struct JobType {
   std::string name;    ///< unique
-  std::string source;  ///< where it comes from, for people: "model VGG16", "trace a.txt", "phases"
+  std::string source;  ///< origin of the type, for people, such as "model VGG16", "trace a.txt", "phases"
   workload::TypeChoices choices;
-  std::string cc;  ///< congestion control; empty: the file's
-  /// The time-scaled job without name, start and iterations, by number of workers and batch size. Contains all jobs
-  /// that may arrive.
+  std::string cc;  ///< congestion control algorithm; empty if the file's default applies
+  /// The jobs of this type by (number of workers, batch size). Times are scaled; name, start and iterations are not
+  /// set. Contains every combination that may arrive.
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::Job> jobs;
 };
 
@@ -57,55 +58,58 @@ struct ClusterExperiment {
   enum class Level : std::uint8_t { packet, flow };
 
   std::string name;
-  std::string file;  ///< path as given
+  std::string file;  ///< path of the file as the user gave it
   Level level = Level::packet;
   std::uint64_t seed = 1;
-  std::uint32_t seeds = 1;  ///< number of seeds to run, from `seed` on
+  std::uint32_t seeds = 1;  ///< number of seeds to run: `seed`, `seed` + 1 and so on
   double time_scale = 1;    ///< factor of compute times, bytes and arrival times; above 0, at most 1
   double rate_scale = 1;    ///< factor of link rates and, in addition, bytes; above 0, at most 1
   std::string cc = "dctcp";
-  std::vector<Scheme> schemes;  ///< without duplicates, at least one
+  std::vector<Scheme> schemes;  ///< at least one; no duplicates
   MltcpSettings mltcp;
   cc::Parameters parameters;
-  fabric::SwitchedNetworkConfig topology;  ///< its seed is set for each run
+  fabric::SwitchedNetworkConfig topology;  ///< the network; each run sets the seed
   std::vector<JobType> types;              ///< at least one; types that occur only in the arrivals file come last
 
-  /// If arrivals are random:
-  std::uint32_t arriving = 0;  ///< number of arriving jobs; 0 = from a file
-  std::uint32_t at_start = 0;  ///< number of those that arrive at time 0
-  double load = 0;             ///< 0 = `gap` was given
-  Nanos gap;                   ///< mean time between arrivals, scaled
-  /// If arrivals are from a file: the jobs, scaled. Jobs from a table of jobs have a length instead of a type, and
-  /// arrivals_of() draws the type.
+  /// The next four fields apply to random arrivals.
+  std::uint32_t arriving = 0;  ///< number of arriving jobs; 0 if arrivals are from a file
+  std::uint32_t at_start = 0;  ///< number of jobs that arrive at time 0
+  double load = 0;             ///< offered load; 0 if the file sets `gap` instead
+  Nanos gap;                   ///< scaled mean time between arrivals
+  /// The arriving jobs with scaled times if arrivals are from a file. Jobs from a table of jobs have a length but no
+  /// type; arrivals_of() draws their types.
   std::vector<workload::Arrival> listed;
   bool types_are_drawn = false;
   std::uint32_t gpus_per_host = 1;
 
-  std::uint32_t candidates = 10;  ///< number of placements compared per job
+  std::uint32_t candidates = 10;  ///< number of placements to compare for each job
   ScheduleSettings schedule;
-  double max_slot_stretch = 0.25;  ///< maximum stretch of slots if it improves scores, see scheduler::ClusterOptions
-  double min_score = 0.98;         ///< jobs get slots if all links that connect them reach this score; 0 to 1
+  double max_slot_stretch = 0.25;  ///< limit for stretching slots to improve scores, see scheduler::ClusterOptions
+  double min_score = 0.98;         ///< minimum score of all links that connect jobs for these jobs to get slots; 0 to 1
 
-  std::vector<std::string> warnings;  ///< as for Experiment
+  std::vector<std::string> warnings;  ///< see Experiment::warnings
 };
 
-/// The jobs that arrive with this seed; they are the same for all schemes. Types are indices of `types`.
+/// Returns the jobs that arrive with seed `seed`, which are the same for all schemes. A job's type is an index in
+/// `experiment.types`.
 std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, std::uint64_t seed);
 
-/// "packet", "flow".
+/// Returns "packet" or "flow".
 std::string_view to_text(ClusterExperiment::Level level);
 
-/// Settings of the command line that override the file's.
+/// Settings of the command line. Each one that is set overrides the file's setting.
 struct ClusterFileOptions {
   std::optional<ClusterExperiment::Level> level;
-  std::vector<std::string> schemes;  ///< empty: the file's
+  std::vector<std::string> schemes;  ///< empty if the file's schemes apply
   std::optional<std::uint64_t> seed;
   std::optional<std::uint32_t> seeds;
 };
 
-/// Reads a cluster file, and the traces and arrivals it refers to. Throws InputError.
+/// Reads a cluster file, and the trace and arrival files that the cluster file names. Throws InputError for invalid
+/// files.
 ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options = {});
-/// The same from memory; `file` is used in messages, and its folder to find other files.
+/// Parses the text of a cluster file. Error messages name `file`; relative paths in `text` start from the folder of
+/// `file`.
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options = {});
 
 }  // namespace mltcp::experiment

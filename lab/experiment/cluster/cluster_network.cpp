@@ -1,4 +1,4 @@
-// Networks on which jobs come and go (see cluster_network.h).
+// Networks on which jobs start and end during a run (see cluster_network.h).
 #include "mltcp/lab/experiment/cluster/cluster_network.h"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ class PacketNetwork final : public ClusterNetwork {
     spec.connection.parameters = parameters_;
     if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
       spec.connection.max_rate = spec.job.rate;
-    // The RTT assumed before the first measurement: with a full buffer, to be safe.
+    // This round-trip time is assumed before the first measurement. It includes the delay of a full buffer, to avoid
+    // spurious timeouts.
     const Bytes buffer = topology_.memory.bytes > 0 ? topology_.memory.bytes : topology_.buffer_bytes;
     spec.connection.initial_rtt =
         std::clamp(topology_.round_trip_delay() + topology_.host_rate().time_for(buffer), Nanos(1_ms), Nanos(60_s));
@@ -170,7 +171,8 @@ class FlowLevelNetwork final : public ClusterNetwork {
   std::vector<std::uint32_t> done_;
 };
 
-/// add() runs a job to its end on a network of its own; run() only advances the time.
+/// A network that runs each job alone. add() simulates a job from start to end on a dedicated network; run() only
+/// advances the time.
 class DedicatedNetwork final : public ClusterNetwork {
  public:
   explicit DedicatedNetwork(std::function<std::unique_ptr<ClusterNetwork>()> make) : make_(std::move(make)) {}

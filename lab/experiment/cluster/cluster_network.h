@@ -18,17 +18,17 @@ namespace mltcp::experiment {
 
 /// Results of a job that has ended.
 struct EndedJob {
-  JobResult result;  ///< start times are relative to the job's start; without statistics
+  JobResult result;  ///< result without statistics; times of iterations are relative to the job's start
   std::uint64_t marked_packets = 0;
 };
 
-/// Traffic of a network so far.
+/// Traffic of a network since its creation.
 struct ClusterTraffic {
   std::uint64_t packets = 0;  ///< packets through switch queues; 0 at flow level
   std::uint64_t marked_packets = 0;
   std::uint64_t dropped_packets = 0;
-  double bytes = 0;  ///< wire bytes on links between switches
-  /// The part of `bytes` sent on saturated links shared by several jobs; 0 at packet level.
+  double bytes = 0;  ///< wire bytes sent on links between switches
+  /// The part of `bytes` that was sent on saturated links while several jobs used the link; 0 at packet level.
   double contended_bytes = 0;
 };
 
@@ -36,20 +36,22 @@ class ClusterNetwork {
  public:
   virtual ~ClusterNetwork() = default;
 
-  /// Starts a job now. It ends after its iterations, at least one. Its number must not have been used before. The
-  /// network overrides all of ConnectionConfig except the congestion control.
+  /// Starts a job at now(). The job is done after `spec.iterations` iterations, which must be at least one. No earlier
+  /// job may have used its number. The network replaces all settings in `spec.connection` except the congestion control
+  /// algorithm.
   virtual void add(const JobSpec& spec) = 0;
-  /// Removes a job, done or not, and returns its results.
+  /// Removes a job and returns its results. The job need not be done.
   virtual EndedJob remove(std::uint32_t number) = 0;
-  /// Takes effect at once. The plan's times are on the clock of now().
+  /// Sets the plan of job `number` at once. The plan's times are on the clock of now().
   virtual void set_plan(std::uint32_t number, const PhasePlan& plan) = 0;
   virtual void clear_plan(std::uint32_t number) = 0;
-  /// Runs until `until`, or until jobs are done; returns their numbers, ascending. Throws RunError if a job fails.
+  /// Runs until `until`, or until at least one job is done. Returns the numbers of the jobs that are done, in ascending
+  /// order. Throws RunError if a job fails.
   virtual std::vector<std::uint32_t> run(Nanos until) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
   [[nodiscard]] virtual ClusterTraffic traffic() = 0;
 
-  /// Sets a callback for progress displays, called every few thousand events of run(); it may only call now().
+  /// Sets a callback for progress displays, which run() calls every 4096 events. The callback may call only now().
   void on_work(std::function<void()> callback) { on_work_ = std::move(callback); }
 
  protected:
@@ -63,16 +65,16 @@ class ClusterNetwork {
   std::uint64_t events_ = 0;
 };
 
-/// Settings common to all jobs.
+/// Settings that all jobs share.
 struct ClusterNetworkConfig {
   fabric::SwitchedNetworkConfig topology;
   cc::Parameters parameters;
 };
 
-/// Throws InputError for an invalid configuration.
+/// Creates a network at packet level or at flow level. Throws InputError for an invalid configuration.
 std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config);
 std::unique_ptr<ClusterNetwork> make_flow_network(const ClusterNetworkConfig& config);
-/// Each job runs on a dedicated network, created by `make`.
+/// Creates a network that runs each job alone on a dedicated network, which `make` creates.
 std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make);
 
 }  // namespace mltcp::experiment

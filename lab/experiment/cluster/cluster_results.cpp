@@ -18,7 +18,7 @@ constexpr double kNanosPerSecond = 1e9;
 
 double seconds(Nanos time) { return static_cast<double>(time.count) / kNanosPerSecond; }
 
-/// Nearest-rank percentile of ascending values; 0 if there are none.
+/// Returns the nearest-rank percentile of ascending values; 0 if `values` is empty.
 template <typename T>
 double percentile(const std::vector<T>& values, double percent) {
   if (values.empty()) return 0;
@@ -33,7 +33,7 @@ double mean(const std::vector<T>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// `reference` / `value` as text, such as "1.60x".
+/// Returns `reference` / `value` as text such as "1.60x"; "-" if either is 0.
 std::string gain(double reference, double value) {
   if (value <= 0 || reference <= 0) return "-";
   const double gain = reference / value;

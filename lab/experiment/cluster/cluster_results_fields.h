@@ -1,5 +1,5 @@
-// The fields of a cluster's results (see base/fields.h) in the file "mltcp.cluster/1", in the file's order. The file
-// also has the summaries of schemes, before the runs.
+// The fields of a cluster's results in the file "mltcp.cluster/1", in the file's order (see base/fields.h). The file
+// also contains the summaries of schemes, before the runs.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace mltcp::experiment {
 
-/// Writes and reads percentiles 0 to 100 instead of the values, of which there are too many.
+/// Writes and reads the percentiles 0 to 100 of a list of values, because the list would be too long.
 struct InPercentiles {
   [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
   static void read(const JsonObject& json, const char* key, std::vector<float>& percentiles);

@@ -1,4 +1,4 @@
-// Runs clusters (see cluster_run.h).
+// Simulates clusters (see cluster_run.h).
 #include "mltcp/lab/experiment/cluster/cluster_run.h"
 
 #include <fmt/format.h>
@@ -29,18 +29,21 @@ namespace {
 
 using workload::Arrival;
 
-/// Thrown to end a run at once.
+/// Thrown to end a run at once because the user interrupted it.
 struct Interrupted {
   std::string why;
 };
 
 constexpr std::uint32_t kIsolatedIterations = 5;
-// A run is given up when it takes this many times the total time of all jobs in isolation, one after the other.
+// A run is given up when it takes longer than this factor times the total duration of all jobs in isolation.
 constexpr double kPatience = 20;
-constexpr double kMinLimit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
-constexpr double kLongest = 2e18;     // ns: maximum total time of all jobs in isolation, so that no time overflows
+// Minimum time limit in nanoseconds; long enough for timeouts even if jobs run for microseconds.
+constexpr double kMinLimit = 3600e9;
+// Maximum total duration of all jobs in isolation, in nanoseconds; prevents overflows of times.
+constexpr double kLongest = 2e18;
 constexpr double kNanosPerYear = 365.25 * 86'400e9;
-constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;  // random number streams
+// Index of the first random number stream for placements.
+constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;
 
 fabric::SwitchedNetworkConfig with_seed(fabric::SwitchedNetworkConfig topology, std::uint64_t seed) {
   topology.seed = seed;
@@ -54,7 +57,7 @@ std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment
   return experiment.level == ClusterExperiment::Level::packet ? make_packet_network(config) : make_flow_network(config);
 }
 
-/// Jobs of the same kind are alike.
+/// Identifies jobs with equal properties.
 using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // type, workers, batch
 Kind kind_of(const Arrival& arrival) { return {arrival.type, arrival.workers, arrival.batch}; }
 
@@ -83,7 +86,8 @@ JobSpec starting(const ClusterExperiment& experiment, const Kind& kind, std::uin
   return job;
 }
 
-/// Duration of an iteration of the job on a network of its own: the median, without the first iteration.
+/// Returns the duration of an iteration if the job runs alone on a network: the median over all iterations but the
+/// first.
 Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   std::vector<std::uint32_t> hosts(std::get<1>(kind));
   for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
@@ -104,7 +108,7 @@ Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
 
 // ---- one run --------------------------------------------------------------------------------------------------------
 
-/// One scheme with one seed, from the first arrival to the last end.
+/// One run: one scheme with one seed, from the first arrival to the end of the last job.
 class ClusterRunner {
  public:
   ClusterRunner(const ClusterExperiment& experiment, const Scheme& scheme, std::uint64_t seed,
@@ -169,7 +173,7 @@ class ClusterRunner {
   }
 
  private:
-  /// Duration of a job in isolation, in nanoseconds.
+  /// Returns the duration of a job in isolation, in nanoseconds.
   [[nodiscard]] double length_of(const Arrival& arrival) const {
     if (arrival.workers == 1) return static_cast<double>(arrival.length.count);
     return static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
@@ -177,7 +181,8 @@ class ClusterRunner {
   [[nodiscard]] bool has_room(const Arrival& arrival) const {
     return arrival.workers <= occupancy_.rooms(arrival.gpus_per_worker());
   }
-  /// The fraction of all work done. Running jobs count as if in isolation, up to 99 % of each.
+  /// Returns the fraction of all work done. Assumes that running jobs progress as in isolation, up to 99 % of each
+  /// job's work.
   [[nodiscard]] double progress() const {
     constexpr double most = 0.99;
     double done = work_done_;
@@ -201,15 +206,15 @@ class ClusterRunner {
     options.solve.seed = experiment.seed;
     options.max_slot_stretch = experiment.max_slot_stretch;
     options.min_score = experiment.min_score;
-    options.threads = 1;  // whole runs are already parallel
+    options.threads = 1;  // runs already execute in parallel
     return options;
   }
 
-  /// Whether the scheduler must know the running jobs.
+  /// Returns whether the scheduler must know the running jobs.
   [[nodiscard]] bool informed() const {
     return scheme_.policy->slots || scheme_.placement == Scheme::Placement::compatible;
   }
-  /// The job for the scheduler, with the links that the network will choose by the hash of each connection.
+  /// Describes a job to the scheduler, with the links that the network will select by a hash of each connection.
   [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
                                                 const std::vector<std::uint32_t>& hosts) const {
     scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
@@ -244,7 +249,7 @@ class ClusterRunner {
     result.arrival = arrival.at - arrivals_.front().at;
     result.start = network_->now() - arrivals_.front().at;
     running_.insert(number);
-    if (arrival.workers == 1) {  // without network traffic, its duration is fixed
+    if (arrival.workers == 1) {  // without network traffic, the job's duration is known
       result.hosts = place(number, {Nanos(1), {}}, arrival);
       take_hosts(number, arrival);
       on_one_host_.emplace(network_->now() + arrival.length, number);
@@ -289,7 +294,7 @@ class ClusterRunner {
         scheduler::generate_placements(cluster_, occupancy_, demand, arrival.workers, options);
     if (!compatible || placements.size() == 1) return placements.front().workers;
     std::vector<scheduler::Candidate> candidates;
-    std::vector<double> shared;  // number of shared links, by candidate
+    std::vector<double> shared;  // by candidate: number of links shared with other jobs
     for (const scheduler::WorkerPlacement& placement : placements) {
       candidates.push_back({{described(number, demand, placement.workers)}});
       shared.push_back(shared_links(links_of(candidates.back().jobs.front())));
@@ -305,7 +310,7 @@ class ClusterRunner {
     return placements[best].workers;
   }
 
-  /// The links that a job uses.
+  /// Returns the links that a job uses.
   [[nodiscard]] std::set<scheduler::Topology::Link> links_of(const scheduler::ClusterJob& job) const {
     std::set<scheduler::Topology::Link> links;
     for (const scheduler::Flow& flow : job.flows) {
@@ -314,7 +319,7 @@ class ClusterRunner {
     }
     return links;
   }
-  /// The number of links that several jobs would share if a job on the links `added` were added.
+  /// Returns the number of links that several jobs would share if a job on the links `added` were added.
   [[nodiscard]] double shared_links(const std::set<scheduler::Topology::Link>& added) const {
     std::size_t shared = 0;
     for (const auto& [link, jobs] : users_)
@@ -353,9 +358,10 @@ class ClusterRunner {
     first_send_.erase(number);
   }
 
-  /// Gives slots to competing jobs if all jobs of their component fit. If demands exceed a link even in the best slots,
-  /// iterations become longer than their slots, and a job that misses its slot loses a whole one. Then fair sharing
-  /// costs less, and MLTCP least. The same applies to jobs that share links with a job without a slot.
+  /// Gives slots to competing jobs if all jobs of their connected component fit. If demands exceed a link's capacity
+  /// even in the best slots, iterations become longer than their slots, and a job that misses its slot has to wait for
+  /// its next slot. Fair sharing costs less time in this case, and MLTCP the least. The same applies to jobs that share
+  /// links with a job without slots.
   void give_plans() {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::vector<bool> competing(solution.jobs.size());
@@ -389,7 +395,7 @@ class ClusterRunner {
     }
   }
 
-  /// Adds the state since the last call, which was constant until `now`, to the time averages.
+  /// Updates the time averages. The state has been constant from the last call until `now`.
   void account(Nanos now) {
     const double duration = static_cast<double>((now - accounted_).count);
     accounted_ = now;
@@ -427,18 +433,19 @@ class ClusterRunner {
   scheduler::Occupancy occupancy_;
   scheduler::Cluster cluster_;
   const FlowFabric fabric_;
-  // If informed(): the links of each job, and the number of jobs on each link.
+  // The next two fields are in use only if informed(): the links of each job, and the number of jobs on each link.
   std::map<std::uint32_t, std::set<scheduler::Topology::Link>> used_;
   std::map<scheduler::Topology::Link, std::uint32_t> users_;
   std::unique_ptr<ClusterNetwork> network_;
   std::map<std::uint32_t, PhasePlan> plans_;
-  std::map<std::uint32_t, Nanos> first_send_;  ///< of running jobs, from the begin of an iteration
+  /// By running job: time of the first send in an iteration, from the start of the iteration.
+  std::map<std::uint32_t, Nanos> first_send_;
   ClusterRun run_;
 
-  double work_ = 0;  ///< of all jobs: nanoseconds * hosts
+  double work_ = 0;  ///< total work of all jobs, in nanoseconds * hosts
   double work_done_ = 0;
   std::set<std::uint32_t> running_;
-  std::multimap<Nanos, std::uint32_t> on_one_host_;  ///< running jobs on one host, by end time
+  std::multimap<Nanos, std::uint32_t> on_one_host_;  ///< running jobs with only one host, by end time
   Nanos limit_;
   Nanos accounted_;
   std::uint32_t busy_ = 0;  ///< number of GPUs in use
@@ -458,7 +465,7 @@ class Schemes {
         together_ += arrival.iterations;
       }
     together_ *= static_cast<double>(experiment.schemes.size());
-    alone_ = static_cast<double>(isolated_.size()) * kIsolatedIterations + 1;  // never 0
+    alone_ = static_cast<double>(isolated_.size()) * kIsolatedIterations + 1;  // + 1 so that `alone_` is never 0
     results_.name = experiment.name;
     results_.level = to_text(experiment.level);
     results_.cc = experiment.cc;
@@ -533,13 +540,13 @@ class Schemes {
       complete_[number] = std::move(run);
       const std::function<const ClusterResults&()> so_far = [this]() -> const ClusterResults& { return collect(); };
       if (++done_ < runs_ && settings_.finished) settings_.finished(so_far);
-    } catch (const Interrupted& end) {  // the other runs detect it, too
+    } catch (const Interrupted& end) {  // check_interrupted() ends the other runs, too
       const std::lock_guard lock(mutex_);
       ended_ = end.why;
     }
   }
 
-  /// The results of all complete runs, in order. Call with the mutex, or after all runs.
+  /// Returns the results of all complete runs, in order. Call while `mutex_` is locked, or after all runs.
   const ClusterResults& collect() {
     results_.runs.clear();
     results_.unfinished.clear();
@@ -556,9 +563,9 @@ class Schemes {
   const ClusterRunSettings& settings_;
   const std::size_t runs_;
   std::map<Kind, Nanos> isolated_;
-  double alone_ = 0;     ///< number of isolated iterations to run, for progress displays
+  double alone_ = 0;     ///< number of iterations to run in isolation, for progress displays
   double together_ = 0;  ///< number of iterations of all runs
-  std::mutex mutex_;     ///< protects the members below, and serialises callbacks
+  std::mutex mutex_;     ///< protects the fields below, and serialises callbacks
   std::vector<std::optional<ClusterRun>> complete_;
   std::vector<double> fractions_;
   std::size_t done_ = 0;

@@ -1,4 +1,4 @@
-// The iterations of a job, or of one of its ranks (see iteration_engine.h).
+// Executes the iterations of a job, or of one of its ranks (see iteration_engine.h).
 #include "mltcp/lab/experiment/engine/iteration_engine.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {
 }
 
 Nanos IterationEngine::wake() const {
-  if (!finished_.empty()) return Nanos(0);  // operations finished since the last advance()
+  if (!finished_.empty()) return Nanos(0);  // operations have finished since the last advance()
   Nanos next = wake_;
   for (const Later& later : later_) next = std::min(next, later.at);
   if (ending_ > 0 && ending_ == left_) next = std::min(next, ending_until_);

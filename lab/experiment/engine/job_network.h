@@ -1,5 +1,5 @@
-// The interface of the network that jobs are driven over: pairs of hosts around one bottleneck, in virtual or real
-// time, or the hosts of a topology.
+// Interface of the networks on which jobs run: pairs of hosts around one bottleneck, in virtual or real time, or the
+// hosts of a topology.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace mltcp::experiment {
 class JobNetwork {
  public:
   enum class Side { sender, receiver };
-  /// One end of a worker's traffic: the sender or the receiver.
+  /// The sender or the receiver of a worker's traffic.
   struct End {
     Side side = Side::sender;
-    std::uint32_t job = 0;     ///< number
+    std::uint32_t job = 0;     ///< number of the job
     std::uint32_t worker = 0;  ///< always 0 on a dumbbell
   };
   /// State of a link after a run.
@@ -36,23 +36,23 @@ class JobNetwork {
 
   virtual ~JobNetwork() = default;
 
-  /// The datapath of an end, owned by the network.
+  /// Returns the packet interface of a sender or receiver; owned by the network.
   virtual PacketIo& host(const End& end) = 0;
   virtual const Address& address(const End& end) = 0;
-  /// Drives `pollable` on an end; it must outlive the network's last run.
+  /// Polls `pollable` on a sender or receiver whenever necessary. `pollable` must outlive the network's last run.
   virtual void attach(const End& end, Pollable& pollable) = 0;
-  /// Polls an end soon, in addition to packets and deadlines.
+  /// Polls the object attached to a sender or receiver soon, without waiting for a packet or deadline.
   virtual void wake(const End& end) = 0;
-  /// Runs until `until` or until `stop` returns true; returns whether it was stopped.
+  /// Runs until `until`, or until `stop` returns true. Returns whether `stop` returned true.
   virtual bool run(Nanos until, const std::function<bool()>& stop) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
 
-  /// The links on which jobs may compete: the bottleneck of a dumbbell, all links of a topology. At least one; their
-  /// meters have equal bin widths.
+  /// Returns the links on which jobs may compete, at least one: the bottleneck of a dumbbell, or all links of a
+  /// topology. The usage meters of all links have the same bin width.
   [[nodiscard]] virtual std::vector<LinkView> links() const = 0;
-  /// Bytes that wait for links()[link] or are being sent on it at now(); 0 if not known. Call between runs.
+  /// Returns the bytes queued for links()[link] or being sent on it at now(); 0 if unknown. Call between runs.
   [[nodiscard]] virtual Bytes queue_bytes(std::size_t /*link*/) const { return 0; }
-  /// Delays of a real-time datapath's loop; empty in virtual time.
+  /// Returns the delays of a real-time datapath's loop; empty in virtual time.
   [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;
 };
 

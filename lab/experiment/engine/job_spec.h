@@ -1,4 +1,5 @@
-// A job's specification: created from experiments and clusters, used at packet and flow level, and sent to hosts.
+// A job's specification. Experiments and clusters create it; packet level and flow level use it; coordinators send it
+// to hosts.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,31 @@
 namespace mltcp::experiment {
 
 struct JobSpec {
-  workload::Job job;         ///< packet level needs its rate; at flow level 0 means the rate of its links
-  std::uint32_t number = 0;  ///< in data packets; determines ends, ports, paths and random numbers
-  /// The sending workers; at least one. On a dumbbell there is exactly one, whose hosts are ignored.
+  /// The job; its rate must be set at packet level, and 0 means the rate of its links at flow level.
+  workload::Job job;
+  std::uint32_t number = 0;  ///< number of the job in data packets; selects its hosts, ports, paths and random numbers
+  /// The workers, at least one, with the hosts of their senders and receivers. On a dumbbell there is exactly one
+  /// worker, whose hosts are ignored.
   std::vector<workload::WorkerHosts> workers = std::vector<workload::WorkerHosts>(1);
-  std::uint32_t iterations = 0;  ///< number to record, after which the job continues; 0: all
-  bool stop_when_done = false;   ///< send nothing after the recorded iterations
+  /// Number of iterations to record, after which the job continues unrecorded; 0 to record all.
+  std::uint32_t iterations = 0;
+  bool stop_when_done = false;  ///< whether the job stops after the recorded iterations
   std::uint64_t seed = 1;
   cc::Augmentation augmentation;
-  /// Flow level uses only its congestion control, for the latency of bursts, and none of the members below.
+  /// Settings of connections. Flow level uses only the congestion control algorithm, for the latency of bursts, and
+  /// ignores all fields below.
   ConnectionConfig connection;
-  bool real_payload = false;      ///< messages carry real bytes, verified on arrival
-  bool learn_iterations = false;  ///< the transport learns iterations, the job reports none and takes no plan
-  Nanos pacing_quantum;           ///< for the job's rate, see JobConfig
+  bool real_payload = false;  ///< whether messages carry real bytes that receivers verify
+  /// Whether the transport detects iterations; the job then reports no iterations and accepts no plan.
+  bool learn_iterations = false;
+  Nanos pacing_quantum;  ///< pacing quantum for the job's rate limit, see JobConfig
   Nanos catch_up;
-  /// Connection ids and tags are random numbers of the system, not of the seed, which others may guess. They also
-  /// differ from those of earlier runs, whose packets may still be in flight. For real time; ranks only.
+  /// Draws connection ids and tags from the operating system's random numbers, because outsiders could guess numbers
+  /// drawn from the seed. These ids also differ from the ids of earlier runs, whose packets may still be in flight. For
+  /// ranks in real time only.
   bool unpredictable = false;
 
-  /// The job's configuration for the transport.
+  /// Returns the job's configuration for the transport.
   [[nodiscard]] JobConfig job_config() const {
     JobConfig config;
     config.number = number;
@@ -44,14 +51,15 @@ struct JobSpec {
   }
 };
 
-/// Maximum size of the segments into which messages are cut.
+/// Maximum size of a segment in bytes. Messages are divided into segments.
 inline constexpr Bytes kSegmentBytes = Bytes{256} * 1024;
 
-/// Pacing quantum of real and modelled hosts: less than the time of a 1500-byte packet at 1 Gbps. A larger quantum
-/// would make flows send bursts. Hosts that sleep send several packets at a time anyway, as each sleep ends late.
+/// Pacing quantum of real and modelled hosts: less than the transmission time of a 1500-byte packet at 1 Gbit/s. A
+/// larger quantum would make flows send bursts. Hosts whose threads sleep send several packets at a time anyway,
+/// because each sleep ends late.
 inline constexpr Nanos kRealPacingQuantum{10'000};
 
-/// Settings of a worker's sending and receiving shards with `connections` connections.
+/// Returns the settings of the shards of a worker's sender and receiver.
 inline ShardConfig shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker,
                                 std::uint32_t connections) {
   ShardConfig config;

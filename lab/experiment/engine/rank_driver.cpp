@@ -21,16 +21,18 @@ namespace {
 using workload::Operation;
 using workload::RankProgram;
 
-// Maximum receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
+// Maximum number of receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s with a delay of 300 us.
 constexpr std::size_t kMaxReceives = 16;
 constexpr std::size_t kMinReceives = 2;
 constexpr std::size_t kReceivesOfWorker = 8;
-constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;  // per rank; beyond it the rank posts fewer receives
-constexpr std::uint32_t kSpareConnections = 16;      // for unknown peers: the limits below, and new ones in a poll
-constexpr std::size_t kMaxExcess = 6;                // unproven connections beyond those of the ranks
+// Limit per rank; a rank that would need more buffers posts fewer receives.
+constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;
+// Table entries for unknown peers: those that the limits below allow, and new ones in a poll.
+constexpr std::uint32_t kSpareConnections = 16;
+constexpr std::size_t kMaxExcess = 6;  // maximum number of pending connections beyond those that ranks need
 constexpr std::size_t kMaxLeaving = 6;
 constexpr Nanos kConnectAgainAfter{10'000'000};
-constexpr std::uint64_t kHello = ~std::uint64_t{0};  // tag of the first message
+constexpr std::uint64_t kHello = ~std::uint64_t{0};  // tag of the first message on a connection
 
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   workload::Job result = job;
@@ -38,7 +40,7 @@ workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   return result;
 }
 
-/// Whether the job's communication is a single collective, after all computation.
+/// Returns whether the job's communication is a single collective that follows all computation.
 bool is_collective(const workload::Job& job) { return job.pattern && workload::bus_factor(*job.pattern) > 0; }
 
 /// Adds the times of each rank, and the mean duration and the bandwidths of the collective.
@@ -119,7 +121,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
 }
 
 std::optional<Nanos> time_to_first_send(const RankProgram& program) {
-  // When each operation is done; never() if that depends on other ranks.
+  // Time at which each operation is done; never() if it depends on other ranks.
   std::vector<Nanos> done(program.operations.size(), Nanos::never());
   Nanos computed;
   Nanos first = Nanos::never();
@@ -156,7 +158,8 @@ Iterations::Iterations(const JobSpec& spec, std::optional<std::uint32_t> rank)
              {.iterations = spec.iterations,
               .stop_when_done = spec.stop_when_done,
               .seed = spec.seed,
-              // Each rank of a pattern has a stream of its own, above the jobs' numbers.
+              // The ranks of a job with a pattern use separate random number streams, with numbers above those of all
+              // jobs.
               .stream = spec.number + (spec.job.ranked() ? std::uint64_t{rank.value_or(0)} << 33U : 0),
               .timeline = spec.job.timeline}) {}
 
@@ -181,14 +184,14 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
                                        [](const Operation& operation) { return !operation.rate.is_zero(); })) {
     for (std::vector<Bytes>& undelivered : undelivered_) undelivered.resize(program.operations.size());
   }
-  /// `member` must not be a receiver.
+  /// Adds a member, which must not be a receiver.
   void add(RankDriver& member) {
     members_.push_back(&member);
     for (std::vector<Bytes>& undelivered : undelivered_) refill(undelivered);
   }
 
-  /// Advances as far as possible, in the poll of `caller`; false if the engine waits for a time or a delivery. The
-  /// last caller asks to be polled at the engine's wake().
+  /// Advances the engine as far as possible, in the poll of member `caller`. Returns false if the engine waits for a
+  /// time or a delivery. The last caller requests to be polled at engine.wake().
   bool advance(Nanos now, const RankDriver& caller) {
     caller_ = &caller;
     for (bool moved = false;; moved = true) {
@@ -197,7 +200,8 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
       if (step == IterationEngine::Step::advanced) return true;
       if (step == IterationEngine::Step::recorded)
         for (RankDriver* member : members_) member->on_recorded(now);
-      // Used by the iteration after the next, for which no message can have arrived; those of the next one may have.
+      // This entry is for the iteration after the next. No message of that iteration can have arrived, while messages
+      // of the next iteration may have arrived.
       refill(undelivered_[engine.iteration() % 2]);
     }
   }
@@ -234,10 +238,10 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
 
   const bool learned_;
   const Rate limit_;
-  const bool own_rates_;  ///< some sends have their own rates
+  const bool own_rates_;  ///< whether some sends have their own rate limits
   std::vector<RankDriver*> members_;
   const RankDriver* caller_ = nullptr;
-  std::array<std::vector<Bytes>, 2> undelivered_;  ///< by iteration modulo 2 and operation
+  std::array<std::vector<Bytes>, 2> undelivered_;  ///< undelivered bytes by iteration modulo 2, then by operation
 };
 
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
@@ -247,7 +251,8 @@ std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
 }
 
 std::size_t RankDriver::connections_of(const JobSpec& spec, const RankProgram& program) {
-  std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one if there are only barriers
+  // Number of connections to each rank; 1 if the ranks exchange only barriers.
+  std::vector<std::uint32_t> flows(program.ranks);
   for (const Operation& operation : program.operations)
     if (operation.communicates())
       flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
@@ -307,7 +312,7 @@ RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, Worker worker, std::sh
 
 void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
   const std::vector<Operation>& operations = team_->program.operations;
-  std::map<std::uint32_t, std::uint32_t> channels;  // by peer
+  std::map<std::uint32_t, std::uint32_t> channels;  // channel number by peer
   channel_of_.resize(operations.size());
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
@@ -329,7 +334,8 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
     connections_ += channel.flows.size();
   }
-  connection_config_.max_receives = 4 * kMaxReceives;  // later ones may complete while one waits for a lost packet
+  // Receives behind a lost packet may complete before it is retransmitted.
+  connection_config_.max_receives = 4 * kMaxReceives;
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
   pending_.reserve(connections_ + kSpareConnections);
@@ -362,7 +368,7 @@ void RankDriver::make_slots() {
       longest = std::max(longest, share_of(team_->program.operations[receive], channel, channel.flows.front()));
     return std::min(longest, kSegmentBytes);
   };
-  Bytes all = 0;  // buffers for one receive on each connection
+  Bytes all = 0;  // size of buffers for one receive on each connection
   for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
   const std::size_t depth =
       receiver_ ? kReceivesOfWorker
@@ -440,7 +446,7 @@ bool RankDriver::take_completions(Nanos now) {
 
 void RankDriver::on_open(Channel& channel, Flow& flow) {
   flow.open = true;
-  // If the connection has ended meanwhile, its next completion reports that.
+  // If attach() fails because the connection has ended, the next completion reports the end.
   if (!receiver_) expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
   ++open_;
   channel.open = std::ranges::all_of(channel.flows, [](const Flow& other) { return other.open; });
@@ -451,7 +457,8 @@ void RankDriver::on_open(Channel& channel, Flow& flow) {
 }
 
 void RankDriver::on_ended(const Channel& channel, Flow& flow, const Completion& completion, Nanos now) {
-  // The peer's connection table was full of unknown peers, or the peer took this rank for one: retry, it closes them.
+  // Either the peer's connection table was full of unknown peers, or the peer mistook this rank for an unknown peer.
+  // The rank retries, because the peer closes unknown connections.
   const bool crowded_out = completion.status == Status::full || completion.status == Status::aborted;
   if (flow.open || !crowded_out || now >= give_up_connecting_) fail_connection(channel.peer, completion.status);
   if (completion.kind != Completion::Kind::closed) return;
@@ -473,7 +480,7 @@ void RankDriver::connect_again(Nanos now) {
           flow.connection = shard_.connect(addresses_[number], connection_config_, now);
           flow.connect_at = Nanos::never();
           places_.emplace(flow.connection, Place{number, i});
-        } catch (const RunError&) {  // unknown peers filled the table in this poll; the next one closes them
+        } catch (const RunError&) {  // unknown peers filled the table; the next poll closes their connections
           flow.connect_at = now + kConnectAgainAfter;
         }
       }
@@ -507,7 +514,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
 
 void RankDriver::on_first_message(const Completion& completion, Nanos now) {
   const auto pending = std::ranges::find(pending_, completion.connection, &PendingConnection::connection);
-  if (pending == pending_.end()) return;  // already closed
+  if (pending == pending_.end()) return;  // the connection is already closed
   const std::uint32_t number = pending->channel;
   Channel& channel = channels_[number];
   const bool says_hello = completion.kind == Completion::Kind::received && completion.status == Status::ok &&
@@ -522,7 +529,7 @@ void RankDriver::on_first_message(const Completion& completion, Nanos now) {
     return;
   }
   drop_pending(pending);
-  // A rank with other flows must not retry: it sees that from the status of an orderly close.
+  // An orderly close tells a rank with a different number of flows not to retry.
   shard_.close(completion.connection);
   leave(completion.connection, now);
 }
@@ -553,7 +560,8 @@ void RankDriver::leave(ConnectionId connection, Nanos now) {
   std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
   leaving_.push_back(connection);
   if (leaving_.size() <= kMaxLeaving) return;
-  shard_.abort(leaving_.front(), now);  // frees the place at once if the peer knows of the end
+  // Frees the table entry at once if the peer already knows that the connection has ended.
+  shard_.abort(leaving_.front(), now);
   leaving_.erase(leaving_.begin());
 }
 
@@ -612,7 +620,7 @@ void RankDriver::post_sends(Channel& channel, Flow& flow) {
         payload_ != nullptr
             ? shard_.send(flow.connection, bytes_of(rank_, number_of(channel, flow), flow.sent, length), number)
             : shard_.send_virtual(flow.connection, length, number);
-    if (result == PostResult::queue_full) return;  // posted with the next completion
+    if (result == PostResult::queue_full) return;  // post_sends() runs again with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
     flow.send_offset += length;
     ++flow.sent;
@@ -639,7 +647,7 @@ void RankDriver::post_receives(Channel& channel, Flow& flow) {
     const PostResult result = payload_ != nullptr
                                   ? shard_.receive(flow.connection, {slot.buffer, slot.length}, flow.free.back())
                                   : shard_.receive_virtual(flow.connection, slot.length, flow.free.back());
-    if (result == PostResult::queue_full) return;  // posted with the next completion
+    if (result == PostResult::queue_full) return;  // post_receives() runs again with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
     slot.number = flow.receives++;
     flow.receive_offset += slot.length;
@@ -663,7 +671,7 @@ Nanos RankDriver::poll(Nanos now) {
 
 void RankDriver::on_recorded(Nanos now) {
   if (is_collective(spec_.job)) {
-    const Nanos waited = gate().waited - waited_before_;  // for the slot
+    const Nanos waited = gate().waited - waited_before_;  // time waited for the slot
     communications_.push_back(std::max(now - team_->engine.computed_at() - waited, Nanos()));
   }
   if (!done()) return;
@@ -796,7 +804,7 @@ JobDriver::JobDriver(JobNetwork& network, const JobSpec& spec, bool apart) : net
 }
 
 JobNetwork::End JobDriver::end(std::uint32_t rank) const {
-  // Without hosts, the two ranks are the ends of a dumbbell.
+  // Without a list of hosts, the two ranks are the sender and the receiver of a dumbbell.
   if (receivers_.empty() && spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
   return {JobNetwork::Side::sender, spec_.number, rank};
 }
@@ -810,7 +818,7 @@ void JobDriver::start(Nanos epoch) {
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     ranks_[rank]->start(epoch + spec_.job.start);
     network_.wake(end(rank));
-    if (!receivers_.empty()) return;  // the first worker starts the others
+    if (!receivers_.empty()) return;  // the workers share one engine, which this call has started
   }
 }
 
@@ -821,7 +829,7 @@ bool JobDriver::done() const {
 
 std::size_t JobDriver::recorded() const {
   std::size_t least = ranks_.front()->recorded();
-  if (!receivers_.empty()) return least;  // equal for all workers
+  if (!receivers_.empty()) return least;  // the number is equal for all workers
   for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
   return least;
 }

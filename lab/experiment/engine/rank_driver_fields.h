@@ -15,7 +15,7 @@ constexpr auto fields_of(const RankResult* /*type*/) {
                     field("retransmitted_packets", &T::retransmitted_packets),
                     field("verified_messages", &T::verified_messages), field("checksum_errors", &T::checksum_errors),
                     field("first_error", &T::first_error), field("gate", &T::gate),
-                    left_out(&T::timeline));  // too long
+                    left_out(&T::timeline));  // too long for messages
 }
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// See changed_parameters.h.
+// Lists changed parameters of congestion control (see changed_parameters.h).
 #include "mltcp/lab/experiment/files/changed_parameters.h"
 
 #include <fmt/format.h>

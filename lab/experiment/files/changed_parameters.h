@@ -1,4 +1,4 @@
-// The parameters of congestion control that an experiment has set.
+// Lists the parameters of congestion control that an experiment has changed.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace mltcp::experiment {
 
-/// The parameters that differ from the defaults, of the algorithms used by the experiment's jobs: text values by key,
-/// such as {"swift.base_target", "40 us"}.
+/// Returns the parameters with values other than the defaults, for the algorithms that the experiment's jobs use. Maps
+/// keys to values as text, such as "swift.base_target" to "40 us".
 std::map<std::string, std::string> changed_parameters(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,5 @@
-// The datapaths and their capabilities. Files, checks and help use only the entries of this table. The code that runs a
-// datapath is created by name in backends/datapath.h; datapath hosts has a command of its own.
+// The table of datapaths and their capabilities. Files, checks and help texts use only this table. The functions in
+// backends/datapath.h create the code that runs a datapath; datapath hosts has a separate command.
 #pragma once
 
 #include <span>
@@ -10,23 +10,24 @@
 namespace mltcp::experiment {
 
 struct DatapathKind {
-  std::string_view name;     ///< as in files and results
-  std::string_view summary;  ///< for help texts
-  bool in_files = true;      ///< can be named in an experiment file
-  bool real_time = false;    ///< runs in real time, so that measurements include the machine's noise
-  bool packets = true;  ///< models packets: losses, ECN marks, delays at hosts, and learning of iterations are possible
-  bool topologies = true;      ///< supports topologies, not only a single bottleneck
-  bool patterns = true;        ///< supports communication patterns of ranks that depend on each other
-  bool priorities = false;     ///< has a queue for each priority class
-  bool links_measured = true;  ///< measures the use of links over time
-  bool repairs = true;         ///< jobs are polled often enough to repair missed slots (scheduler/repair.h)
+  std::string_view name;     ///< name in files and results
+  std::string_view summary;  ///< description for help texts
+  bool in_files = true;      ///< whether experiment files can name this datapath
+  bool real_time = false;    ///< whether it runs in real time; measurements then include the machine's noise
+  /// Whether it models packets. Losses, ECN marks, delays at hosts, and learning of iterations require packets.
+  bool packets = true;
+  bool topologies = true;      ///< whether it supports topologies in addition to a single bottleneck
+  bool patterns = true;        ///< whether it supports communication patterns, whose ranks depend on each other
+  bool priorities = false;     ///< whether it has a queue for each priority class
+  bool links_measured = true;  ///< whether it measures the use of links over time
+  bool repairs = true;         ///< whether jobs are polled often enough to repair missed slots (scheduler/repair.h)
 };
 
-/// All datapaths, the default first.
+/// Returns all datapaths; the default comes first.
 std::span<const DatapathKind> datapath_kinds();
-/// Throws InputError if no datapath has that name.
+/// Returns the datapath named `name`. Throws InputError if there is no such datapath.
 const DatapathKind& datapath_kind(std::string_view name);
-/// Names of the datapaths with in_files.
+/// Returns the names of the datapaths that experiment files can name.
 const std::vector<std::string>& datapath_names();
 
 }  // namespace mltcp::experiment

@@ -27,13 +27,13 @@ namespace {
 
 using namespace mltcp::literals;
 
-// Bounds of plausible values; beyond them a value is assumed to be a mistake.
+// Limits of plausible values. A value beyond its limit is assumed to be a mistake.
 constexpr std::size_t kMaxJobs = 1000;
-constexpr std::size_t kMaxConnections = 1'000'000;  // all workers of all jobs together
+constexpr std::size_t kMaxConnections = 1'000'000;  // maximum for all workers of all jobs together
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr TextFile kLibraryFile{"a shared object", 1U << 30};
 
-// Without the keys of algorithms.
+// The keys at the top level of a file, except the tables of algorithms' parameters.
 const std::vector<std::string>& top_level_keys() {
   static const std::vector<std::string> keys{"name",  "datapath", "iterations", "seed",     "cc",         "policies",
                                              "mltcp", "schedule", "bottleneck", "topology", "host_model", "job"};
@@ -42,7 +42,7 @@ const std::vector<std::string>& top_level_keys() {
 
 static_assert(workload::kMaxPriority == kPriorities - 1);
 
-// Without the keys of the job's list of fields.
+// The keys of a job that are not in the list of fields of workload::Job (job_fields.h).
 const std::vector<std::string>& other_keys_of_jobs() {
   static const std::vector<std::string> keys{"name",    "count",       "start_step",    "cc",          "hosts",
                                              "compute", "communicate", "phases",        "trace",       "workers",
@@ -132,7 +132,7 @@ class Reader final : public SettingsReader {
                      const std::vector<std::string>& available, std::string_view by_default) const {
     const auto item = find(root, "", key);
     if (item) {
-      // Even an overridden value must be known to the format.
+      // A value in the file must be known even if an option overrides it.
       const std::string& value = text(*item, by_default);
       const std::string wrong = objection(value, known, override_value ? known : available);
       if (!wrong.empty()) throw_objection(*item, wrong);
@@ -146,12 +146,13 @@ class Reader final : public SettingsReader {
 
   std::string read_cc(const toml::table& root) const {
     const auto item = find(root, "", "cc");
-    // Even an overridden algorithm must exist.
+    // An algorithm named in the file must exist even if an option overrides it.
     const std::string written = item ? algorithm(*item, "reno") : "reno";
     return options_.cc ? algorithm_of_option(*options_.cc) : written;
   }
 
-  // The first of the experiment's policies, in the order of the table, for which `what` is true; empty if none.
+  // Returns the first of the experiment's policies, in the order of the table, with property `what`; empty if no policy
+  // has it.
   static std::string first_policy(const Experiment& experiment, bool Policy::*what) {
     for (const Policy& policy : policies())
       if (policy.*what && contains(experiment.policies, policy.name)) return std::string(policy.name);
@@ -168,7 +169,7 @@ class Reader final : public SettingsReader {
     fail(*find(root, "", "policies"), cause, cure);
   }
 
-  // Slots require jobs to report when an iteration begins.
+  // Refuses slots if the transport learns iterations, because slots require jobs to report when an iteration begins.
   void check_schedule(const toml::table& root, const Experiment& experiment) const {
     if (!experiment.mltcp.learn_iterations) return;
     if (const std::string policy = first_policy(experiment, &Policy::slots); !policy.empty()) {
@@ -181,7 +182,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // In a pattern, ranks depend on each other message by message, which not all datapaths support.
+  // Refuses patterns on datapaths that do not support them: in a pattern, ranks depend on each other's messages.
   void check_patterns(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
@@ -196,7 +197,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // Refuses settings about packets, which have no meaning at flow level.
+  // Refuses settings about packets, which have no effect at flow level.
   void check_flow_level(const toml::table& root, const Experiment& experiment) const {
     const auto refuse = [&](std::string_view table_key, std::string_view key, std::string_view cause) {
       const Item item = *find(root, "", table_key);
@@ -224,7 +225,8 @@ class Reader final : public SettingsReader {
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
 
-  /// The model of how the loops of real hosts and of a real switch poll for packets (docs/explanation/simulator.md).
+  /// Reads the model of how the loops of real hosts and of a real switch poll for packets
+  /// (docs/explanation/simulator.md).
   void read_machines(const Item& item, Experiment& experiment, bool has_topology) const {
     const toml::table& keys = table(item, "[host_model] and below it look = \"50 us\"");
     check_keys(keys, item.key, {"look", "late", "stalls", "switch"});
@@ -359,7 +361,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // Each rank needs a host of the topology, or one side of the bottleneck.
+  // Refuses a replay with more ranks than hosts. Each rank needs a host of the topology, or one side of the bottleneck.
   void check_replay(const Item& item, const Experiment& experiment, const workload::Job& job) const {
     const Item replay = *find(*item.node->as_table(), item.key, "replay");
     const std::size_t ranks = job.programs->ranks.size();
@@ -376,7 +378,7 @@ class Reader final : public SettingsReader {
            "write a host for each rank, such as hosts = [0, 1]");
   }
 
-  // The number of pairs of ranks that exchange data.
+  // Returns the number of pairs of ranks that exchange data.
   static std::size_t pairs_of(const workload::Programs& programs) {
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
     for (const workload::RankProgram& program : programs.ranks)
@@ -385,7 +387,8 @@ class Reader final : public SettingsReader {
     return pairs.size();
   }
 
-  // Refuses more than `most` jobs, including copies, before any copy is made; names the job that exceeds the limit.
+  // Refuses more than `most` jobs, including copies, before any copy is made. The error names the job that exceeds the
+  // limit.
   void check_number(const Item& item, const std::vector<Item>& jobs, std::size_t most, bool at_job,
                     std::string_view limit, std::string_view cure) const {
     std::size_t total = 0;
@@ -400,7 +403,7 @@ class Reader final : public SettingsReader {
     if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
   }
 
-  // The jobs of an entry: with a count, several jobs that differ in name and start.
+  // Returns the jobs of an entry: one job, or `count` jobs with different names and start times.
   std::vector<workload::Job> copies_of(const Item& item, workload::Job job) const {
     const toml::table& keys = *item.node->as_table();
     const auto count = find(keys, item.key, "count");
@@ -486,14 +489,14 @@ class Reader final : public SettingsReader {
           policy, kBaselinePolicy));
   }
 
-  // If jobs need more than the capacity of the link, no order of bursts avoids slow-downs.
+  // Warns if jobs need more than the capacity of a link, because no order of bursts can then avoid slow-downs.
   static void warn_if_overbooked(Experiment& experiment) {
     double needed = 0;
     if (experiment.topology) {
-      // Considers only links of hosts: the load of links between switches depends on the paths of the flows.
+      // Considers only links of hosts, because the load of links between switches depends on the paths of the flows.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
       for (const workload::Placement& placement : workload::place(experiment.jobs, experiment.topology->hosts())) {
-        // The job's phases are those of the servers; its workers send less.
+        // The job's phases describe the servers; its workers send less.
         const auto& pattern = experiment.jobs[placement.job].pattern;
         if (pattern && pattern->kind == workload::Pattern::Kind::parameter_server) continue;
         const double duty =
@@ -521,7 +524,8 @@ class Reader final : public SettingsReader {
   void check_length(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
-      const double straggling = 1 + job.straggler.probability * (job.straggler.factor - 1);  // on average
+      // Mean factor by which stragglers prolong an iteration.
+      const double straggling = 1 + job.straggler.probability * (job.straggler.factor - 1);
       const std::uint32_t iterations = job.iterations > 0 ? job.iterations : experiment.iterations;
       const double changing = std::max(1.0, job.change.compute_scale);
       double iteration = 0;
@@ -550,9 +554,9 @@ class Reader final : public SettingsReader {
     }
   }
 
-  bool ecn_ = false;  // the shared link marks packets
+  bool ecn_ = false;  // whether the shared link marks packets
 
-  std::vector<std::size_t> numbers_;  // by job of the experiment: its number in the file, from 1
+  std::vector<std::size_t> numbers_;  // by index in `Experiment::jobs`: the job's number in the file, from 1
 };
 
 }  // namespace
@@ -565,7 +569,7 @@ Experiment load_experiment(const std::filesystem::path& path, const FileOptions&
 
 namespace {
 
-/// The shared objects of the algorithms that jobs use, without duplicates.
+/// Returns the shared objects of the algorithms that jobs use, without duplicates.
 std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   std::vector<std::filesystem::path> files;
   const auto add = [&](const std::string& name) {
@@ -578,13 +582,14 @@ std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   return files;
 }
 
-// Settings that the command line can override are hashed with the value used, all other keys as written in the file.
+// Returns a hash of the experiment. For settings that the command line can override, the hash covers the value in use;
+// for all other keys, the text in the file.
 std::string fingerprint_of(const Experiment& experiment, toml::table root) {
   for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "policies"}) root.erase(key);
   Fingerprint result;
   result.add(fmt::format("{} {} {} {}\n{}\n", experiment.datapath, experiment.iterations, experiment.cc,
                          joined(experiment.policies), to_toml(root)));
-  // Phases and programs from traces are in other files.
+  // Adds the phases and programs of jobs, because those from traces are in separate files.
   for (const workload::Job& job : experiment.jobs)
     for (const workload::Phase& phase : job.phases)
       result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
@@ -602,10 +607,10 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
           result.add("\n");
         }
       }
-  // The code of algorithms is in other files.
+  // Adds the code of algorithms in shared objects, which are separate files.
   for (const std::filesystem::path& library : libraries_of(experiment))
     result.add(read_text_file(library, library.string(), kLibraryFile));
-  // Links of a topology with kind = "file" are in another file.
+  // Adds the links of a topology with kind = "file", because they are in a separate file.
   const toml::node_view kind = root["topology"]["kind"];
   if (experiment.topology && kind.value_or(std::string_view()) == "file") {
     const Topology& topology = *experiment.topology->topology;

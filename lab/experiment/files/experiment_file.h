@@ -1,8 +1,9 @@
-// Reader of experiment files: TOML that defines jobs, links and policies. All keys with units, defaults and ranges:
-// docs/reference/experiment-file.md.
+// Reader of experiment files: TOML that defines jobs, links and policies. docs/reference/experiment-file.md lists all
+// keys with units, defaults and ranges.
 //
-// Invalid input throws InputError with one line, "FILE:LINE: KEY: cause; cure". KEY is dotted; a job's keys begin with
-// job[N], where N is the job's number in the file, from 1. The error for an unknown key names the nearest known one.
+// Invalid input throws InputError with one line, "FILE:LINE: KEY: cause; cure". KEY is a dotted path. The keys of a job
+// begin with job[N], where N is the job's number in the file, from 1. The error for an unknown key names the most
+// similar known key.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +17,45 @@
 
 namespace mltcp::experiment {
 
-/// A value that overrides or adds to the file's.
+/// A value that overrides a value in the file, or adds one.
 struct Override {
-  std::string key;                 ///< key path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
-  std::string value;               ///< one line of TOML: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
-  std::string origin;              ///< for messages, in place of file and line: "sweep.toml:7", "--vary"
-  std::filesystem::path folder{};  ///< base of relative paths of shared objects in `value`; empty: the current folder
+  std::string key;     ///< key path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
+  std::string value;   ///< one line of TOML: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
+  std::string origin;  ///< position for messages, such as "sweep.toml:7" or "--vary"
+  /// Folder from which relative paths of shared objects in `value` start; empty for the current folder.
+  std::filesystem::path folder{};
 };
 
-/// The datapaths that the caller supports, and settings of the command line that override the file's.
+/// The datapaths that the caller supports, and settings on the command line that override the file's settings.
 struct FileOptions {
-  /// Supported datapaths. Others are refused with an error that lists these. Empty: all datapaths of the format.
+  /// Names of the supported datapaths. If the file names a different one, the error lists these. Empty if all datapaths
+  /// are supported.
   std::vector<std::string> datapaths{"sim"};
-  /// Maximum number of jobs on datapath ring, which needs ports for each job. Empty: only the format's limit.
+  /// Maximum number of jobs on datapath ring, which needs ports for each job. Empty if only the file format limits the
+  /// number.
   std::optional<std::size_t> max_ring_jobs;
 
-  /// Refuse real-time datapaths.
+  /// Whether to refuse real-time datapaths.
   bool virtual_time_only = false;
 
-  /// Applied in this order before anything is validated.
+  /// Overrides, applied in this order before the file is validated.
   std::vector<Override> overrides;
-  /// Overrides the file's key; messages name the option (--datapath and so on) instead of file and line.
+  /// The fields below override keys of the file. Messages about them name the option, such as --datapath, instead of
+  /// file and line.
   std::optional<std::string> datapath;
   std::optional<std::string> cc;
-  std::vector<std::string> policy;  ///< empty: the file's policies
+  std::vector<std::string> policy;  ///< empty if the file's policies apply
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint64_t> seed;
 };
 
-/// "cause; cure" if the name is not allowed for an experiment or job; empty if it is.
+/// Returns "cause; cure" if an experiment or job may not have this name; empty if it may.
 std::string objection_to_name(std::string_view name);
 
-/// Reads an experiment file and the traces it refers to. Throws InputError.
+/// Reads an experiment file and the traces that it names. Throws InputError for invalid files.
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options = {});
-/// The same from memory; `file` is used in messages, and its folder is the base of relative paths.
+/// Parses the text of an experiment file. Messages name `file`; relative paths in `text` start from the folder of
+/// `file`.
 Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options = {});
 
 }  // namespace mltcp::experiment

@@ -22,13 +22,13 @@
 namespace mltcp::experiment {
 namespace {
 
-// The description of each kind, and the command or key that reads it. {} in a cure is the file's name.
+// Describes each kind of file, with the command or key that reads it. In a cure, {} stands for the file's name.
 struct Entry {
   FileKind kind;
   std::string_view what;
   std::string_view cure;
 };
-constexpr std::size_t kBeginning = std::size_t{64} << 10;  // bytes by which formats are recognised
+constexpr std::size_t kBeginning = std::size_t{64} << 10;  // number of bytes used to recognise formats
 constexpr std::string_view kReport = "to read it, run mltcp report {}";
 constexpr std::string_view kNoCommand = "no command reads it; give another file";
 constexpr std::array kEntries{
@@ -59,7 +59,7 @@ constexpr std::array kEntries{
 
 struct Schema {
   FileKind kind;
-  std::string_view begin;  // first characters of the value of "schema"
+  std::string_view begin;  // beginning of the value of "schema"
 };
 constexpr std::array kSchemas{
     Schema{FileKind::results, "mltcp.results/"},
@@ -71,7 +71,7 @@ constexpr std::array kSchemas{
     Schema{FileKind::switch_results, "mltcp.switch/"},
 };
 
-// Keys of the top level that only one kind has.
+// Top-level keys that occur in files of only one kind.
 struct Keys {
   FileKind kind;
   std::vector<std::string_view> keys;
@@ -86,7 +86,8 @@ const std::vector<Keys>& keys_of_kinds() {
   return all;
 }
 
-// Reads only the schema of the outermost object and stores nothing else, so that memory does not depend on the file.
+// Reads only the schema of the outermost object and stores no other values, so that the use of memory does not depend
+// on the file's size.
 class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::optional<std::string> schema;
@@ -137,14 +138,15 @@ OuterKeys outer_keys(std::string_view text) {
 }
 
 std::optional<FileKind> kind_of_json(std::string_view text) {
-  constexpr std::size_t most = std::size_t{1} << 20;  // traces may be large and have no schema
+  // Number of bytes to search; traces may be large and have no schema.
+  constexpr std::size_t most = std::size_t{1} << 20;
   const std::optional<std::string> found = outer_keys(text.substr(0, most)).schema;
   for (const Schema& schema : kSchemas)
     if (found && found->starts_with(schema.begin)) return schema.kind;
   return std::nullopt;
 }
 
-// The first line that is neither empty nor a comment.
+// Returns the first line that is neither empty nor a comment.
 std::string_view first_line(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -162,7 +164,7 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return columns;
 }
 
-// Whether the line begins with one of `words`, which are in lower case; the case of the line is ignored.
+// Returns whether `line` begins with one of `words`, which are in lower case. Ignores the case of `line`.
 bool begins(std::string_view line, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) {
     return line.size() >= word.size() && std::equal(word.begin(), word.end(), line.begin(), [](char a, char b) {
@@ -171,7 +173,8 @@ bool begins(std::string_view line, std::initializer_list<std::string_view> words
   });
 }
 
-// Whether this is an array of jobs with their attempts, as in Philly's table; TOML may begin with a bracket, too.
+// Returns whether JSON `text` is an array of jobs with attempts, as in the job table of Philly. Searches for this
+// content because TOML can also begin with a bracket.
 bool is_array_of_jobs(std::string_view text) {
   constexpr std::size_t looked_at = 1U << 16;
   text.remove_prefix(1);
@@ -192,7 +195,7 @@ std::optional<FileKind> kind_of_columns(std::string_view text) {
   return std::nullopt;
 }
 
-// The beginning of the first file in a packed file or an archive, and the command that unpacks it.
+// The beginning of the first file in a compressed file or archive, and the command that unpacks it.
 struct Packed {
   std::string text;
   std::string_view command;
@@ -226,7 +229,7 @@ std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
   } catch (const InputError&) {
     return std::nullopt;  // the reader of the format reports the error
   }
-  if (found && found->command.empty()) found.reset();  // not packed
+  if (found && found->command.empty()) found.reset();  // neither compressed nor an archive
   return found;
 }
 
@@ -236,7 +239,7 @@ std::optional<FileKind> kind_of_toml(std::string_view text) {
     const toml::table root = parse_toml(text, "", "");
     for (const auto& [candidate, keys] : keys_of_kinds()) {
       if (std::ranges::none_of(keys, [&](std::string_view key) { return root.contains(key); })) continue;
-      if (kind) return std::nullopt;  // it has keys of two kinds
+      if (kind) return std::nullopt;  // the file has keys of two kinds
       kind = candidate;
     }
   } catch (const InputError&) {
@@ -270,7 +273,7 @@ void refuse_known_kind(std::string_view text, const std::string& name, std::stri
   const auto kind = kind_of(held);
   const bool is_capture = packed && file_format(held).name.starts_with("a capture");
   const auto entry = std::ranges::find(kEntries, kind, &Entry::kind);
-  // Only traces can be read packed.
+  // Commands can read compressed files only if they are traces.
   if (packed && kind != FileKind::trace && (kind || is_capture))
     throw InputError(one_line(fmt::format("{}: this is {}, compressed; unpack it: {} {}", name,
                                           kind ? entry->what : file_format(held).name, packed->command, name)));

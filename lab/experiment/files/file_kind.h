@@ -1,4 +1,4 @@
-// Detects the kind of a file by its contents, for messages when a command is given the wrong kind of file.
+// Detects the kind of a file by its contents, for the error message if a command is given the wrong kind of file.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mltcp::experiment {
 
-/// The files that the commands of `mltcp` read or write.
+/// Kinds of files that the commands of `mltcp` read or write.
 enum class FileKind : std::uint8_t {
   experiment,
   sweep,
@@ -26,30 +26,33 @@ enum class FileKind : std::uint8_t {
   plan,
   doctor_results,
   switch_results,
-  trace,  ///< in any format that workload::read_traces() reads
+  trace,  ///< trace in any format that workload::read_traces() reads
   profile,
   links,
   slurm_topology,
   arrivals,
-  job_table,  ///< from Helios or Philly
+  job_table,  ///< job table in the format of Helios or Philly
 };
 
-/// The text value of "schema" in the outermost object of JSON `text`; empty if there is none before a syntax error.
+/// Returns the text value of "schema" in the outermost object of JSON `text`; empty if no such value precedes a syntax
+/// error or the end.
 std::optional<std::string> schema_of_json(std::string_view text);
 
-/// Detected by schema, columns or keys; empty if these are not conclusive, or for invalid TOML.
+/// Detects the kind of a file by its schema, columns or keys. Returns empty if these are not conclusive, or for invalid
+/// TOML.
 std::optional<FileKind> kind_of(std::string_view text);
 
-/// Call when `text` was refused: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the file is of
-/// a known kind not among `readable`. The cure names the command that reads or unpacks it. Otherwise returns, so that
-/// the reader reports its own error.
+/// Call after a reader has refused `text`. If the file is of a known kind that is not in `readable`, throws InputError
+/// "NAME: this is ..., but WANTED is expected; cure"; the cure names the command that reads or unpacks the file. If
+/// not, returns, and the caller reports the reader's error.
 void refuse_known_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
-/// The same, also for formats that no command reads (base/file_format.h).
+/// Like refuse_known_kind(), but also throws for formats that no command reads (base/file_format.h).
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 
-/// Returns `parse(text, name)` for a file. If `parse` refuses it and it is of another kind, the error says so.
+/// Returns `parse(text, name)` for the file at `path`. If `parse` refuses the text and the file is of a different kind,
+/// the error names that kind.
 template <typename Parse>
 auto load_as(const std::filesystem::path& path, const TextFile& kind, std::initializer_list<FileKind> readable,
              const Parse& parse) {

@@ -22,7 +22,7 @@ struct Range {
   std::size_t digits = 0;
 };
 
-/// A part of a name: text, then one number from the ranges, if there are any.
+/// A part of a name: fixed text, followed by one number from `ranges` unless `ranges` is empty.
 struct Piece {
   std::string_view text;
   std::vector<Range> ranges;
@@ -76,7 +76,8 @@ class HostList {
     names_.insert(names_.end(), made.begin(), made.end());
   }
 
-  /// Returns the length of the longest number in digits, and multiplies `count` by the number of numbers.
+  /// Parses ranges such as "01-03,7" into `piece`. Returns the number of digits of the longest number, and multiplies
+  /// `count` by the number of numbers.
   std::size_t read_ranges(std::string_view list, Piece& piece, std::size_t& count) const {
     std::size_t longest = 0;
     std::size_t numbers = 0;

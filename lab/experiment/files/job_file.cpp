@@ -52,7 +52,7 @@ class JobReader : public SettingsReader {
     workload::Job job;
     if (const auto name = find(keys, item.key, "name")) job.name = name_text(*name);
     read_keys(item, keys, job);
-    std::vector<std::string> no_warnings;  // warnings are only about files
+    std::vector<std::string> no_warnings;  // stays empty, because only other files cause warnings
     read_iteration(item, keys, job, no_warnings);
     return job;
   }

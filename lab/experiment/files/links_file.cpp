@@ -19,7 +19,7 @@ namespace {
 
 constexpr TextFile kLinksFile{"a file of links", 64U << 20};
 constexpr std::array<std::string_view, 5> kKnownColumns{"from", "to", "rate", "delay", "direction"};
-constexpr std::size_t kNeeded = 3;  // the first columns, which are required
+constexpr std::size_t kNeeded = 3;  // number of required columns, which are the first in `kKnownColumns`
 
 class LinksReader {
  public:
@@ -80,7 +80,7 @@ class LinksReader {
 
   struct Node {
     std::uint32_t number = 0;
-    // For a host: the lines of its two links; 0 = none yet.
+    // If this node is a host: the lines of its two links; 0 if not read yet.
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
@@ -126,7 +126,7 @@ class LinksReader {
   const LinksFileOptions& options_;
   Graph graph_;
   std::unordered_map<std::string, Node> nodes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> lines_;  ///< by the numbers of both ends
+  std::unordered_map<std::uint64_t, std::uint32_t> lines_;  ///< line of each link, by the numbers of its two nodes
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 // Reader of a network as a list of its links: CSV with a header line, columns in any order.
 //
 //   from,to,rate,delay,direction
-//   gpu-1,rack-a,100 Gbps,500 ns,           a link is both directions of a cable
-//   rack-a,core-1,400 Gbps,2 us,both
-//   core-1,rack-b,200 Gbps,2 us,one-way     or one of them
+//   gpu-1,rack-a,100 Gbps,500 ns,           both directions of a cable (the default)
+//   rack-a,core-1,400 Gbps,2 us,both        both directions of a cable
+//   core-1,rack-b,200 Gbps,2 us,one-way     only the direction from core-1 to rack-b
 //
 // The columns delay and direction, or fields in them, may be omitted. The defaults are the caller's delay and "both".
-// Empty lines and text after a # are ignored. Nodes are the ends of links. Shell patterns (fnmatch(3)), given
-// separately, say which nodes are hosts, since such files usually describe only cables.
+// The reader ignores empty lines and text after a #. The names in columns from and to are the nodes. Because most files
+// of links describe only cables, the caller gives shell patterns (fnmatch(3)) that select which nodes are hosts.
 #pragma once
 
 #include <filesystem>
@@ -24,14 +24,14 @@ struct LinksFileOptions {
   Nanos delay;                     ///< default delay of a link
 };
 
-/// Whether `name` matches the shell pattern.
+/// Returns whether `name` matches the shell pattern `pattern`.
 bool matches(const std::string& pattern, const std::string& name);
 
-/// Nodes are in order of first appearance; a cable's direction from `from` to `to` comes first. Throws InputError
-/// "FILE:LINE: COLUMN: cause; cure", also for duplicate links and for a host with several links in one direction.
-/// Topology checks the network as a whole.
+/// Reads a network from a file. Nodes are in order of first appearance; of a cable's two links, the one from `from` to
+/// `to` comes first. Throws InputError "FILE:LINE: COLUMN: cause; cure", also for duplicate links and for a host with
+/// several links in one direction. Topology checks the network as a whole.
 Graph load_links(const std::filesystem::path& path, const LinksFileOptions& options);
-/// The same from memory; `file` is used in messages.
+/// Parses the text of a file of links. Messages name `file`.
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options);
 
 }  // namespace mltcp::experiment

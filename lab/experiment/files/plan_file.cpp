@@ -1,4 +1,4 @@
-// Plan files and their watcher (see plan_file.h).
+// Reads, writes and watches plan files (see plan_file.h).
 #include "mltcp/lab/experiment/files/plan_file.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile kPlanText{"a plan", 64U << 20};  // its provenance includes the text of its inputs
+// The size limit is large, because a plan's provenance includes the text of its input files.
+constexpr TextFile kPlanText{"a plan", 64U << 20};
 constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 61;
 constexpr std::int64_t kMaxPeriod = scheduler::kLongestPeriod.count;
 constexpr JsonLimits kPlanLimits{.depth = 8, .values = 1'000'000};
@@ -127,7 +128,7 @@ PlanWatcher::News PlanWatcher::poll(Nanos now) {
   }
   try {
     PlanFile read = read_plan(path_);
-    if (plan_ && read == *plan_) return News::none;  // only its times changed
+    if (plan_ && read == *plan_) return News::none;  // only the file's timestamps have changed
     if (plan_ && read.serial <= plan_->serial) {
       problems_.push_back(fmt::format(
           "{}: the plan changed and its serial {} is not above the last one, {}; increase serial with each change",

@@ -1,5 +1,5 @@
-// The plan file "mltcp.plan/1", by which a scheduler assigns slots to running jobs, and a watcher of changes to it. The
-// format and its semantics: docs/reference/plan-file.md.
+// Plan files "mltcp.plan/1", with which a scheduler assigns slots to running jobs, and a watcher for changes to them.
+// docs/reference/plan-file.md describes the format and its semantics.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,25 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kPlanSchema = "mltcp.plan/1";
 
-/// The structs mirror the JSON file; where a member's name differs from the field's, the comment names the field.
+/// Content of a plan file. If the name of a JSON field differs from the name of its member, the member's comment names
+/// the field.
 struct PlanFile {
   enum class Clock : std::uint8_t {
-    experiment,  ///< 0 is the experiment's time 0
-    realtime,    ///< CLOCK_REALTIME: nanoseconds since 1970
+    experiment,  ///< 0 means the experiment's time 0
+    realtime,    ///< CLOCK_REALTIME, in nanoseconds since 1970
   };
   struct PlannedJob {
     std::string name;  ///< unique within the plan
-    Nanos period;      ///< period_ns: above 0, at most 2^53
-    Nanos offset;      ///< offset_ns: start of a communication phase relative to the epoch, 0 to 2^53
+    Nanos period;      ///< field period_ns: time between the job's slots in nanoseconds, above 0, at most 2^53
+    Nanos offset;      ///< field offset_ns: start of a communication phase relative to the epoch, 0 to 2^53
     bool operator==(const PlannedJob&) const = default;
   };
-  std::uint64_t serial = 0;  ///< must increase with every change
+  std::uint64_t serial = 0;  ///< must increase whenever the plan changes
   Clock clock = Clock::experiment;
-  Nanos epoch;                         ///< epoch_ns: 0 to 2^61
-  Nanos valid_until = Nanos::never();  ///< valid_until_ns: on the same clock; optional, default: for ever
-  Nanos clock_bound;                   ///< clock_bound_ns; optional, as are the members below; see PhasePlan
+  Nanos epoch;  ///< field epoch_ns: 0 to 2^61 on the clock `clock`
+  /// Field valid_until_ns, on the clock `clock`; optional, never() if the plan does not expire.
+  Nanos valid_until = Nanos::never();
+  Nanos clock_bound;  ///< field clock_bound_ns; optional, as the fields up to gradual_step; see PhasePlan
   double tolerance = 0.05;
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;
@@ -42,35 +44,37 @@ struct PlanFile {
   bool operator==(const PlanFile&) const = default;
 };
 
-/// The slots of one of the plan's jobs, on a clock that shows `zero` when the plan's clock shows 0.
+/// Returns the slots of job `job` of the plan, on a clock that shows `zero` when the plan's clock shows 0.
 PhasePlan slots_of(const PlanFile& plan, const PlanFile::PlannedJob& job, Nanos zero);
 
-/// Throws InputError with one line that names `file`, field, cause and cure. Unknown fields are refused, since a
-/// misspelt optional field would change the meaning.
+/// Parse or read a plan. Throw InputError with one line that names file, field, cause and cure. Refuse unknown fields,
+/// because a misspelt optional field would change the meaning.
 PlanFile parse_plan(std::string_view text, const std::string& file);
 PlanFile read_plan(const std::filesystem::path& path);
-/// `provenance` is written if given; readers ignore it.
+/// Returns the plan as JSON. Includes `provenance` if it is set; readers ignore it.
 std::string to_json(const PlanFile& plan, const std::optional<Provenance>& provenance = std::nullopt);
-/// Replaces the file atomically. Throws RunError.
+/// Replaces the file at `path` atomically. Throws RunError on failure.
 void write_plan(const PlanFile& plan, const std::filesystem::path& path);
 
-/// Watches a plan file, by polling it at a limited rate; reads it only when it has changed. Not for the data path.
+/// Watches a plan file by polling at a limited rate, and reads the file only after a change. Too slow for the data
+/// path.
 class PlanWatcher {
  public:
   enum class News : std::uint8_t {
     none,
-    plan,  ///< plan() has changed; it has a higher serial
-    gone,  ///< the file has been removed, and there is no plan
+    plan,  ///< plan() has changed and has a higher serial
+    gone,  ///< the file was removed, and plan() is empty
   };
 
   explicit PlanWatcher(std::filesystem::path path, Nanos interval = Nanos(100'000'000))
       : path_(std::move(path)), interval_(interval) {}
 
-  /// Checks the file if `interval` has passed since the last check (the first time at once). `now` must not decrease.
-  /// An invalid file leaves the plan unchanged.
+  /// Checks the file if this is the first call or if `interval` has passed since the last check. `now` must not
+  /// decrease. If the file is invalid, the plan does not change.
   News poll(Nanos now);
   [[nodiscard]] const std::optional<PlanFile>& plan() const { return plan_; }
-  /// Returns and clears the problems found: one line each, once per change of the file.
+  /// Returns the problems found since the last call, and clears them. Each problem is one line, reported once per
+  /// change of the file.
   std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
 
  private:

@@ -1,5 +1,5 @@
-// The policies: how each configures a job's congestion control, and what it needs from a datapath. Files, commands,
-// hosts and help use only the entries of this table.
+// The table of policies: how each policy configures a job's congestion control, and what it needs from a datapath.
+// Files, commands, hosts and help texts use only this table.
 #pragma once
 
 #include <span>
@@ -16,29 +16,29 @@ namespace mltcp::experiment {
 struct MltcpSettings;
 
 struct Policy {
-  std::string_view name;     ///< as in files and results
-  std::string_view summary;  ///< one line, for help texts
-  /// The augmentation of a job's congestion control, given the settings of MLTCP. Not applied to unaware jobs.
+  std::string_view name;     ///< name in files and results
+  std::string_view summary;  ///< description for help texts, one line
+  /// Returns the augmentation of a job's congestion control for these settings of MLTCP. Not called for unaware jobs.
   cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
-  /// Jobs compete with MLTCP's aggressiveness function, which their schedule must take into account.
+  /// Whether jobs compete with MLTCP's aggressiveness function. A schedule for them must take it into account.
   bool interleaves = false;
-  /// Communication phases begin in slots derived from each job's isolated run; iterations must be reported by the job,
-  /// not learned.
+  /// Whether communication phases begin in slots derived from the run of each job in isolation. Jobs must report their
+  /// iterations; learned iterations are not sufficient.
   bool slots = false;
-  /// Packets of jobs with higher priority go first: queues need priority classes.
+  /// Whether packets of jobs with higher priority are sent first. Queues must support priority classes.
   bool priorities = false;
 };
 
-/// All policies, the baseline first.
+/// Returns all policies; the baseline comes first.
 std::span<const Policy> policies();
-/// Null if no policy has that name.
+/// Returns the policy named `name`; null if there is no such policy.
 const Policy* find_policy(std::string_view name);
-/// If no policy has that name, throws InputError that names the nearest one.
+/// Returns the policy named `name`. If there is no such policy, throws InputError that suggests the most similar name.
 const Policy& policy_named(std::string_view name);
-/// In the order of policies().
+/// Returns the names of all policies, in the order of policies().
 const std::vector<std::string>& policy_names();
 
-/// The augmentation of a job under `policy`; none for an unaware job.
+/// Returns the augmentation of a job under `policy`, which has no effect if the job is unaware.
 cc::Augmentation augmentation_of(const Policy& policy, const MltcpSettings& mltcp, const workload::Job& job);
 
 }  // namespace mltcp::experiment

@@ -144,7 +144,7 @@ void SettingsReader::load_algorithms(const toml::table& root, std::string_view j
   if (options_.cc && cc::names_a_library(*options_.cc)) algorithm_of_option(*options_.cc);
   const auto load = [&](const toml::table& keys, std::string_view prefix) {
     const auto item = find(keys, prefix, "cc");
-    // Other values are checked where they are read.
+    // Values that do not name a shared object are checked later, when the key is read.
     if (item && item->node->is_string() && cc::names_a_library(text(*item, "reno"))) algorithm(*item, "reno");
   };
   load(root, "");
@@ -182,13 +182,13 @@ void SettingsReader::read_algorithm(const Item& item, const cc::AlgorithmTable& 
   known.reserve(algorithm.parameters.size());
   for (const cc::Parameter& parameter : algorithm.parameters) known.emplace_back(parameter.name);
   check_keys(keys, item.key, known);
-  // The bounds of some depend on others, so all are read before they are checked.
+  // The bounds of some parameters depend on other parameters, so all are read before they are checked.
   for (const cc::Parameter& parameter : algorithm.parameters)
     if (const auto key = find(keys, item.key, parameter.name))
       result.set(algorithm, parameter, read_value(*key, parameter));
   const cc::Parameters::Objection wrong = result.objection(algorithm);
   if (wrong.parameter.empty()) return;
-  // The value out of range may be a default; then the error names the parameter that bounds it.
+  // If the value out of range is a default, the error names the parameter that limits it.
   auto culprit = find(keys, item.key, wrong.parameter);
   if (!culprit && !wrong.bound_by.empty()) culprit = find(keys, item.key, wrong.bound_by);
   throw_objection(culprit ? *culprit : item, wrong.text);

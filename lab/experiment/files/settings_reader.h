@@ -1,5 +1,5 @@
-// Reader of the tables common to experiment and cluster files: MLTCP, algorithms' parameters, topologies, and a job's
-// iteration. Not installed.
+// Reader of tables that experiment files and cluster files have in common: MLTCP, parameters of algorithms, topologies,
+// and a job's iteration. Not installed.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace mltcp::experiment {
 
-// Bounds of plausible values; beyond them a value is assumed to be a mistake.
+// Limits of plausible values. A value beyond its limit is assumed to be a mistake.
 inline constexpr Bytes kMaxBufferBytes = 1'000'000'000'000;     // 1 TB
 inline constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;  // 1 PB
 inline constexpr Nanos kMaxDelay(10'000'000'000);               // 10 s
@@ -29,62 +29,63 @@ class SettingsReader : public TomlReader {
       : TomlReader(std::move(file), &options.overrides), options_(options) {}
 
  protected:
-  /// "cause; cure" for an invalid value of a list of choices; empty if it is valid.
+  /// Returns "cause; cure" if `value` is not in a list of choices; empty if it is valid.
   static std::string objection(std::string_view value, const std::vector<std::string>& known,
                                const std::vector<std::string>& available);
-  /// Refuses an algorithm that needs ECN marks if there are none. `item` empty: the algorithm was chosen by an option,
-  /// as no default needs marks.
+  /// Refuses an algorithm that needs ECN marks if `ecn` is false. If `item` is empty, the error names option --cc,
+  /// because no default algorithm needs marks.
   void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
-  /// The words of `given`, which come from `option`, else those of `key`, else `by_default`. Refuses duplicates and
-  /// words with an `objection`, "cause; cure".
+  /// Returns the words in `given`, which come from option `option`; if `given` is empty, those of key `key`; if there
+  /// is no such key, `by_default`. Refuses duplicates, and words for which `objection` returns "cause; cure".
   std::vector<std::string> words(const toml::table& root, std::string_view key, std::string_view example,
                                  std::string_view option, const std::vector<std::string>& given,
                                  const std::vector<std::string>& by_default,
                                  const std::function<std::string(const std::string&)>& objection) const;
-  /// Slope and intercept, one of the papers' functions, or a table of points.
+  /// Reads MLTCP's function: slope and intercept, a function from the papers, or a table of points.
   void read_mltcp(const Item& item, MltcpSettings& result) const;
   bool learned(const Item& item) const;
   double bounded(const Item& item) const;
   std::vector<cc::Aggressiveness::Point> read_points(const Item& item) const;
-  /// The algorithm named by `item`; loads it if it is in a shared object.
+  /// Returns the name of the algorithm in `item`. Loads the algorithm if it is in a shared object.
   std::string algorithm(const Item& item, std::string_view example) const;
-  /// The same for option --cc.
+  /// Returns the name of the algorithm in option --cc. Loads the algorithm if it is in a shared object.
   static std::string algorithm_of_option(std::string_view text);
-  /// Loads all algorithms in shared objects named in the file and by --cc, so that their parameters are known before
-  /// tables are validated. `jobs`: key of the list whose entries may have their own congestion control.
+  /// Loads all algorithms in shared objects that the file or --cc names, so that their parameters are known before
+  /// tables are validated. `jobs` is the key of the list whose entries may set a congestion control.
   void load_algorithms(const toml::table& root, std::string_view jobs) const;
-  /// `keys` and the keys of the algorithms' parameter tables.
+  /// Returns `keys` and the keys of the algorithms' parameter tables.
   static std::vector<std::string> with_algorithms(const std::vector<std::string>& keys);
-  /// Reads the parameters of all algorithms in the file, including unused ones.
+  /// Reads the parameters of all algorithms in the file, including algorithms that no job uses.
   void read_parameters(const toml::table& root, cc::Parameters& result) const;
   void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
   cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
-  /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
+  /// Reads a [topology], and multiplies its rates by `rate_scale`. Leaves the seed at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   static Rate scaled(Rate rate, double scale);
-  // One function for each kind of topology.
+  // Each function reads one kind of topology.
   Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
-  /// Builds the network of the file `name`, named by `item`. The rates of `graph` are not yet scaled.
+  /// Builds a topology from `graph`, which was read from file `name`, and scales its rates. Errors refer to `item`,
+  /// which names the file.
   Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
   void read_memory(const Item& item, const toml::table& keys, fabric::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
-  /// `buffer`: size of the queue; 0 = not known.
+  /// Reads ECN settings. `buffer` is the size of the queue in bytes; 0 if unknown.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;
-  /// Missing keys leave members unchanged.
+  /// Reads faults. Fields whose keys are missing do not change.
   void read_faults(const Item& item, fabric::FaultConfig& faults) const;
   void read_schedule(const Item& item, ScheduleSettings& schedule) const;
-  /// A number from `least` to `most`.
+  /// Returns a number, which must be from `least` to `most`.
   double between(const Item& item, double least, double most, std::string_view example) const;
-  /// Reads the keys in a list of fields (file_key.h) that are present; other members are unchanged.
+  /// Reads those keys of a list of fields (file_key.h) that are present. Other members do not change.
   template <typename T>
   void read_keys(const Item& item, const toml::table& keys, T& value) const {
     for_each_field<T>([&](const auto& field) { read_field(item, keys, field, value); });
   }
-  /// Reads the key of one member, if present.
+  /// Reads the key of one member, if the key is present.
   template <typename T, typename M>
   void read_key(const Item& item, const toml::table& keys, M T::*member, T& value) const {
     for_each_field<T>([&](const auto& field) {
@@ -92,7 +93,7 @@ class SettingsReader : public TomlReader {
         if (field.member == member) read_field(item, keys, field, value);
     });
   }
-  /// The names of the keys in a list of fields.
+  /// Returns the names of the keys in a list of fields.
   template <typename T>
   static std::vector<std::string> file_keys() {
     std::vector<std::string> names;
@@ -133,19 +134,19 @@ class SettingsReader : public TomlReader {
         fail(item.line, path(item.key, name), "the key is missing", fmt::format("write {}", key.example));
     read_keys(item, keys, value);
   }
-  /// An iteration is given in one of six ways: compute and communicate, phases, a trace, a measured profile, a replayed
-  /// trace, or a communication pattern. A pattern still lacks its number of ranks and the bytes of its phases: see
-  /// complete_pattern().
+  /// Reads an iteration, which is defined in one of six ways: compute and communicate, phases, a trace, a measured
+  /// profile, a replayed trace, or a communication pattern. For a pattern, call complete_pattern() afterwards: its
+  /// number of ranks and the bytes of its phases are not set yet.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                       std::vector<std::string>& warnings) const;
-  /// Recorded traces whose ranks are replayed.
+  /// Reads recorded traces whose ranks are replayed.
   void read_replay(const Item& replay, workload::Job& job, std::vector<std::string>& warnings) const;
-  /// A collective, or a training job with parallel ranks.
+  /// Reads a pattern: a collective, or a training job with parallel ranks.
   void read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
   workload::Algorithm collective_algorithm(const Item& item) const;
   void read_collective(const Item& item, const toml::table& keys, const Item& kind, workload::Pattern& pattern) const;
   void read_training(const Item& item, const toml::table& keys, const Item& parallel, workload::Pattern& pattern) const;
-  /// Completes the pattern once its ranks are known. Returns the number of pairs that exchange data.
+  /// Completes the pattern after its ranks are known. Returns the number of pairs of ranks that exchange data.
   std::size_t complete_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
   Bytes size_above_zero(const Item& item, std::string_view example) const;
   void check_iteration(const Item& item, bool traced, const workload::Job& job) const;
@@ -153,7 +154,8 @@ class SettingsReader : public TomlReader {
     Uint128 nanos = 0;
     Uint128 bytes = 0;
   };
-  /// Total compute time and bytes of the phases, in 128 bits, unlike the sums of Job.
+  /// Returns the total compute time and bytes of the phases. Unlike the sums of Job, these 128-bit sums cannot
+  /// overflow.
   static Sums sums_of(const workload::Job& job);
   void read_simple(const Item& item, const toml::table& keys, workload::Job& job) const;
   static void add_compute(Nanos time, workload::Job& job);
@@ -163,15 +165,15 @@ class SettingsReader : public TomlReader {
   void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                   std::vector<std::string>& warnings) const;
   void read_profile(const Item& profile, workload::Job& job) const;
-  /// The path of a file named by a key; relative paths are relative to this file's folder.
+  /// Returns the path of a file that a key names. Relative paths start from the folder of the file being read.
   std::filesystem::path named_file(const Item& item, std::string_view example) const;
-  /// The settings of the keys that accompany `trace`, except for the number of workers.
+  /// The settings of the keys that accompany key `trace`, except the number of workers.
   struct TraceKeys {
     workload::TraceView view{.one_worker = true};
-    std::vector<Item> of_loops;  ///< keys that apply only to a description of a training loop
+    std::vector<Item> of_loops;  ///< keys that are valid only if the trace describes a training loop
   };
   TraceKeys read_trace_keys(const Item& item, const toml::table& keys) const;
-  /// The typical iteration of the trace at `path`; errors are attributed to `item`.
+  /// Returns the typical iteration of the trace at `path`. Errors refer to `item`.
   std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path, const TraceKeys& keys,
                                            const std::string& job, std::vector<std::string>& warnings) const;
 

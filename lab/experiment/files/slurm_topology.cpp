@@ -1,4 +1,4 @@
-// Reader of Slurm's topologies (see slurm_topology.h).
+// Reader of Slurm topologies (see slurm_topology.h).
 #include "mltcp/lab/experiment/files/slurm_topology.h"
 
 #include <fmt/format.h>
@@ -26,14 +26,15 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr TextFile kSlurmFile{"Slurm's topology.conf or topology.yaml", 64U << 20};
-// Maximum number of names of hosts and of switches below others. A tree has at most 131071.
+// Maximum number of names of hosts and of lower switches in all lines together. A tree has at most 131071.
 constexpr std::size_t kMaxLinks = 1U << 18;
-// Bounds memory: the YAML parser builds a tree of the whole file, with hundreds of bytes per node.
+// Maximum size of a YAML file. Limits memory, because the YAML parser builds a tree of the file with hundreds of bytes
+// per node.
 constexpr std::size_t kMaxYaml = 1U << 20;
-// Cannot collide with a name of Slurm, which has no spaces.
+// Name of the switch above all blocks. Names in Slurm have no spaces, so this name is unique.
 constexpr std::string_view kAboveBlocks = "above the blocks";
 
-/// A switch or a block, as described by one line.
+/// A switch or a block that one line describes.
 struct Switch {
   std::string name;
   std::uint32_t line = 0;
@@ -41,7 +42,7 @@ struct Switch {
   std::vector<std::string> below;
 };
 
-/// Reads and checks single lines; Network checks all of them together.
+/// Reads lines and checks each line separately. Class Network checks all lines together.
 class Lines {
  public:
   explicit Lines(const std::string& file) : file_(file) {}
@@ -67,7 +68,7 @@ class Lines {
   }
 
  private:
-  using Pairs = std::map<std::string, std::string, std::less<>>;  // by key in lower case
+  using Pairs = std::map<std::string, std::string, std::less<>>;  // values by key; keys are in lower case
 
   static bool is_yaml(std::string_view text) {
     while (!text.empty()) {
@@ -82,7 +83,7 @@ class Lines {
   // ---- topology.conf ----
 
   void read_conf(std::string_view text) {
-    std::string whole;  // a line with those that continue it
+    std::string whole;  // a line with its continuation lines
     std::uint32_t first = 0;
     for (std::uint32_t number = 1; !text.empty(); ++number) {
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -125,7 +126,7 @@ class Lines {
     add(line, pairs);
   }
 
-  /// The keys of `pairs` are those of topology.conf in lower case.
+  /// Adds the switch of line `line`. The keys of `pairs` are those of topology.conf in lower case.
   void add(std::uint32_t line, const Pairs& pairs) {
     const auto value = [&](std::string_view key) {
       const auto at = pairs.find(key);
@@ -246,10 +247,10 @@ class Lines {
   const std::string& file_;
   std::vector<Switch> switches_;
   bool blocks_ = false;
-  std::size_t links_ = 0;  ///< number of names read so far
+  std::size_t links_ = 0;  ///< number of names in the lines read so far
 };
 
-/// Builds the network of all lines and checks it.
+/// Builds the network that all lines describe, and checks it.
 class Network {
  public:
   Network(std::vector<Switch> switches, const Lines& lines, const SlurmTopologyOptions& options)
@@ -326,7 +327,7 @@ class Network {
         }
     const auto other = std::ranges::find(seen, false) - seen.begin();
     if (static_cast<std::size_t>(other) == seen.size()) return;
-    const auto top = [&](std::uint32_t at) {  // bounded, since a cycle has no top
+    const auto top = [&](std::uint32_t at) {  // the limit on steps ends the loop if there is a cycle, which has no top
       for (std::size_t steps = 0; !above_[at].empty() && steps < switches_.size(); ++steps) at = above_[at].front();
       return switches_[at].name;
     };
@@ -337,7 +338,8 @@ class Network {
                 fmt::format("add one, such as SwitchName=top Switches={},{}, or write a file for each part", one, two));
   }
 
-  // Goes from the hosts up, so that the total rate below a switch is known when its uplinks are added.
+  // Processes switches from the hosts upwards, so that the total rate below a switch is known when its uplinks are
+  // added.
   void add_links() {
     std::vector<double> down(switches_.size());  // bits per second
     std::vector<std::size_t> waiting(switches_.size());
@@ -369,7 +371,8 @@ class Network {
       }
     }
     if (order.size() == switches_.size()) return;
-    // Each remaining switch has a remaining one below it: follow these to find a cycle.
+    // The remaining switches are in a cycle or above one. Each has a remaining switch below it; following these leads
+    // into a cycle.
     auto at = static_cast<std::uint32_t>(std::ranges::find_if(waiting, [](std::size_t left) { return left > 0; }) -
                                          waiting.begin());
     for (std::vector<bool> seen(switches_.size()); !seen[at];) {
@@ -390,8 +393,8 @@ class Network {
   const SlurmTopologyOptions& options_;
   Graph graph_;
   std::unordered_map<std::string, std::uint32_t> lines_of_hosts_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  ///< numbers of switches by name
-  std::vector<std::vector<std::uint32_t>> below_;           ///< by switch
+  std::unordered_map<std::string, std::uint32_t> numbers_;  ///< indices in `switches_` by name
+  std::vector<std::vector<std::uint32_t>> below_;           ///< by switch: indices of the switches directly below
   std::vector<std::vector<std::uint32_t>> above_;
 };
 

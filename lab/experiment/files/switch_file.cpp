@@ -1,5 +1,5 @@
-// Reader of switches (see switch_file.h). Command-line arguments become values in the file's tree,
-// so that one reader checks both.
+// Reader of switch configurations (see switch_file.h). Converts command-line arguments to values in the file's tree, so
+// that one reader checks both.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr TextFile kSwitchFile{"a switch file", 1U << 20};
 constexpr std::string_view kPage = "docs/how-to/switch.md";
 
-/// The name of a command-line setting, and the key that it sets, for all ports or for one.
+/// The name of a command-line setting and the key that the setting changes, for one port or for all ports.
 struct Word {
   std::string_view word;
   std::string_view key;
@@ -52,7 +52,7 @@ std::vector<std::string_view> split(std::string_view text) {
   return pieces;
 }
 
-/// Converts an ecn setting such as "30kB,60kB,0.5" to a table; other values are kept.
+/// Converts an ecn setting such as "30kB,60kB,0.5" to a TOML table, and other settings to TOML values.
 std::string value_of(std::string_view key, std::string_view word) {
   if (key == "ecn" && word == "off") return "false";
   if (key != "ecn" || word.starts_with('{')) return value_from_word(word);
@@ -67,7 +67,7 @@ std::string value_of(std::string_view key, std::string_view word) {
   return "{ " + table + " }";
 }
 
-/// Converts the settings of one port to values in table `place` ("port[1]").
+/// Converts the settings of one port to values in the table that `place` names, such as "port[1]".
 void read_port_words(std::string_view text, const std::string& place, std::vector<Override>& values) {
   const std::string origin = fmt::format("--port {}", one_line(text));
   std::string device;
@@ -84,7 +84,7 @@ void read_port_words(std::string_view text, const std::string& place, std::vecto
     } else if (equals == std::string_view::npos && !settings.empty() && settings.back().first == "ecn") {
       settings.back().second += fmt::format(",{}", piece);
     } else if (settings.empty() && (device.starts_with("memif:") || device.starts_with("net_"))) {
-      device += fmt::format(",{}", piece);  // these devices have settings of their own
+      device += fmt::format(",{}", piece);  // the names of these devices include comma-separated settings
     } else {
       std::vector<std::string> known;
       for (const Word& one : kPortWords) known.emplace_back(one.word);
@@ -170,7 +170,7 @@ class SwitchReader : public SettingsReader {
   }
 
  private:
-  /// Values in `keys` replace those of `port`.
+  /// Reads the keys of a port. Values in `keys` replace the values in `port`.
   void read_port(const toml::table& keys, std::string_view prefix, SwitchSettings::Port& port) const {
     fabric::LinkConfig& output = port.config.output;
     if (const auto value = find(keys, prefix, "rate")) output.rate = rate(*value);

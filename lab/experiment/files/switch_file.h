@@ -1,5 +1,5 @@
-// Reader of a software switch's configuration: a TOML file, command-line arguments, or both. All keys with units,
-// defaults and ranges: docs/how-to/switch.md. Errors are as for experiment files (experiment_file.h).
+// Reader of the configuration of a software switch: a TOML file, command-line arguments, or both. docs/how-to/switch.md
+// lists all keys with units, defaults and ranges. Errors are as for experiment files (experiment_file.h).
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,27 @@ namespace mltcp::experiment {
 
 struct SwitchSettings {
   struct Port {
-    std::string device;  ///< in the syntax of dpdk::parse_port_name(), not validated here
-    /// If no rate is given, it has the maximum rate.
+    std::string device;  ///< name of the device in the syntax of dpdk::parse_port_name(); not validated here
+    /// Settings of the port. If no rate is given, the port has the maximum rate.
     fabric::SwitchPortConfig config;
-    std::uint32_t mtu = 0;  ///< 0: the device's
+    std::uint32_t mtu = 0;  ///< maximum IP packet size in bytes; 0 for the device's default
   };
-  std::vector<Port> ports;  ///< 2 or more, with distinct devices
+  std::vector<Port> ports;  ///< at least 2 ports; each has a different device
   fabric::MacTableConfig table;
-  std::string idle = "pause";  ///< spin, pause or sleep
+  std::string idle = "pause";  ///< "spin", "pause" or "sleep"
 };
 
-/// The configuration given on a command line.
+/// Configuration given on a command line.
 struct SwitchWords {
-  /// Values for all ports, by option: {"rate", "1 Gbps"}, {"ecn", "30kB,60kB,0.5"}. They override those of the file.
+  /// Values for all ports by option name, such as {"rate", "1 Gbps"} or {"ecn", "30kB,60kB,0.5"}. Override the values
+  /// in the file.
   std::vector<std::pair<std::string, std::string>> values;
-  /// Additional ports: "af_packet:eth1,rate=1Gbps,ecn=30kB,60kB".
+  /// Additional ports, such as "af_packet:eth1,rate=1Gbps,ecn=30kB,60kB".
   std::vector<std::string> ports;
 };
 
-/// Throws InputError "FILE:LINE: KEY: cause; cure"; for values from the command line, with the option in place of file
-/// and line. `path` may be empty: then there is no file.
+/// Reads a configuration. If `path` is empty, there is no file. Throws InputError "FILE:LINE: KEY: cause; cure"; for
+/// values from the command line, the error names the option instead of file and line.
 SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words);
 SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words);
 

@@ -28,7 +28,8 @@ std::string TomlReader::place(std::uint32_t line) const {
 std::string TomlReader::place(const Item& item) const {
   if (!item.elsewhere.empty()) return item.elsewhere;
   const std::string where = place(item.line);
-  const bool named = where.starts_with("--") && where.substr(2) == item.key;  // an option named like its key
+  // If the option has the name of the key, messages name only the option.
+  const bool named = where.starts_with("--") && where.substr(2) == item.key;
   return named ? where : fmt::format("{}: {}", where, item.key);
 }
 
@@ -185,7 +186,7 @@ void apply_overrides(toml::table& root, const std::vector<Override>& overrides) 
     try {
       value = toml::parse("v = " + override.value);
     } catch (const toml::parse_error&) {
-      // Refused below, as is a value followed by other keys.
+      // The code below refuses this value, and a value followed by other keys.
     } catch (const ParserAssertion&) {
     }
     if (value.size() != 1)

@@ -1,5 +1,5 @@
-// Reads values from TOML files, with bounds checks and errors "FILE:LINE: KEY: cause; cure". Base of the readers of
-// experiment and cluster files. Not installed.
+// Reads values from TOML files, checks their ranges, and reports errors as "FILE:LINE: KEY: cause; cure". Base class of
+// the readers of experiment and cluster files. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,25 +20,27 @@
 
 namespace mltcp::experiment {
 
-/// A value and its position, for messages.
+/// A value with its position in a file, for messages.
 struct Item {
   const toml::node* node = nullptr;
   std::string key;
   std::uint32_t line = 0;
-  std::string elsewhere{};  ///< "FILE:LINE: KEY" if it comes from another file, used in messages
+  /// "FILE:LINE: KEY" for messages if the value is from another file than the one being read; empty if not.
+  std::string elsewhere{};
 };
 
-/// Line numbers from this one on denote overrides by index; larger than any line number of a file.
+/// Lines from this number on stand for overrides: line kFirstOverrideLine + i means override i. No file has so many
+/// lines.
 inline constexpr std::uint32_t kFirstOverrideLine = 1U << 31;
 inline constexpr std::size_t kMaxNameBytes = 100;
 inline constexpr Rate kMinRate(1'000);  // 1 kbps
 
-/// Applies `overrides` to the file's values. Throws InputError "ORIGIN: KEY: cause; cure".
+/// Applies `overrides` to the values of a file. Throws InputError "ORIGIN: KEY: cause; cure".
 void apply_overrides(toml::table& root, const std::vector<Override>& overrides);
 
 class TomlReader {
  public:
-  /// `overrides`, for messages about values that override the file's, must outlive the reader.
+  /// `overrides` is used in messages about overridden values, and must outlive the reader.
   explicit TomlReader(std::string file, const std::vector<Override>* overrides = nullptr)
       : file_(std::move(file)), overrides_(overrides) {}
   virtual ~TomlReader() = default;
@@ -49,19 +51,20 @@ class TomlReader {
   /// Throws InputError "FILE:LINE: KEY: cause; cure".
   [[noreturn]] void fail(std::uint32_t line, std::string_view key, std::string_view cause, std::string_view cure) const;
   [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const;
-  /// A line's place for messages: "FILE:LINE", or the origin of its override.
+  /// Returns the position of a line for messages: "FILE:LINE", or the origin of an override.
   [[nodiscard]] std::string place(std::uint32_t line) const;
   [[nodiscard]] std::string place(const Item& item) const;
   static std::string path(std::string_view prefix, std::string_view key) {
     return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
   }
-  /// The value of `key` in `table`, whose own path is `prefix` ("job[2]", or empty at the top).
+  /// Returns the value of `key` in `table`; empty if there is none. `prefix` is the path of the table, such as
+  /// "job[2]"; empty at the top level.
   static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key);
-  /// The value of a required key of the table `item`; throws InputError if it is missing.
+  /// Returns the value of a required key in the table `item`. Throws InputError if the key is missing.
   Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
-  /// Refuses unknown keys.
+  /// Throws InputError if `table` has a key that is not in `known`.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;
-  // These read a value of a given type and range; errors contain `example` in the cure.
+  // These functions read a value of a given type and range. Their errors contain `example` in the cure.
   const toml::table& table(const Item& item, std::string_view example) const;
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;
@@ -69,7 +72,7 @@ class TomlReader {
   std::uint32_t count(const Item& item, std::int64_t least, std::int64_t most) const {
     return static_cast<std::uint32_t>(whole(item, least, most));
   }
-  /// The value of the word written, which must be one of `known`; the first one is the example.
+  /// Returns the value of the word in `item`, which must be one of `known`. Errors give the first word as an example.
   template <typename Value>
   Value one_of(const Item& item, const std::vector<std::pair<std::string_view, Value>>& known) const {
     std::vector<std::string> words;
@@ -79,13 +82,14 @@ class TomlReader {
       if (word == written) return value;
     fail(item, fmt::format("{} is not known", in_quotes(written)), fmt::format("write {}", either(words)));
   }
-  /// The elements of an array of `what`; errors contain `example` in the cure.
+  /// Returns the elements of an array of `what`, such as "tables". Errors contain `example` in the cure.
   std::vector<Item> elements(const Item& item, std::string_view what, std::string_view example) const;
   double decimal(const Item& item, std::string_view example) const;
   double probability(const Item& item) const;
   double factor(const Item& item, double most) const;
   bool truth(const Item& item) const;
-  /// A text with a unit. A bare number, the likely mistake, gets a specific hint.
+  /// Returns the parsed value of a text with a unit. A number without a unit is a common mistake and gets a specific
+  /// error.
   template <typename Parse>
   auto with_unit(const Item& item, std::string_view example, Parse parse) const {
     const auto* integer = item.node->as_integer();
@@ -108,12 +112,12 @@ class TomlReader {
   static bool contains(const std::vector<std::string>& list, std::string_view word) {
     return std::ranges::find(list, word) != list.end();
   }
-  /// `wrong` is "cause; cure".
+  /// Throws InputError for `item` with the objection `wrong`, which is "cause; cure".
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const;
-  /// "a, b or c".
+  /// Returns the words as a list such as "a, b or c".
   static std::string either(std::vector<std::string> words);
   static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise);
-  /// Returns work(); its InputErrors, which are about the value of `item`, get the position of `item`.
+  /// Returns work(). If work() throws an InputError, which is about the value of `item`, adds the position of `item`.
   template <typename Work>
   auto at(const Item& item, const Work& work) const {
     try {
@@ -122,7 +126,7 @@ class TomlReader {
       throw_objection(item, error.what());
     }
   }
-  /// A more specific cure for an unknown key; empty: list the known keys.
+  /// Returns a more specific cure for an unknown key. If empty, the error lists the known keys.
   [[nodiscard]] virtual std::string hint(std::string_view /*prefix*/, std::string_view /*key*/) const { return {}; }
 
   std::string file_;

@@ -1,11 +1,12 @@
-// Reader of topology files: a network and the names of its hosts, for the scheduler's service. TOML:
+// Reader of topology files for the scheduler's service. A topology file is TOML that describes a network and the names
+// of its hosts:
 //
 //   hosts = ["node[01-16]", "gpu-a"]       names, in the order of the topology's hosts (host_list.h)
-//   [topology]                             as in experiment files (docs/reference/experiment-network.md)
+//   [topology]                             the same keys as in experiment files (docs/reference/experiment-network.md)
 //   kind = "leaf-spine"
 //   ...
 //
-// Without `hosts`, hosts have the topology's names. Errors are as in experiment files (experiment_file.h).
+// If `hosts` is missing, hosts have the names in the topology. Errors are as for experiment files (experiment_file.h).
 #pragma once
 
 #include <filesystem>
@@ -19,14 +20,14 @@
 namespace mltcp::experiment {
 
 struct TopologyFile {
-  std::string file;  ///< path as given
+  std::string file;  ///< path as the user gave it
   std::shared_ptr<const Topology> topology;
-  std::vector<std::string> host_names;  ///< by host; unique
+  std::vector<std::string> host_names;  ///< name of each host; unique
 };
 
-/// Reads a topology file, and the list of links it refers to. Throws InputError.
+/// Reads a topology file, and the list of links that it names. Throws InputError for invalid files.
 TopologyFile load_topology(const std::filesystem::path& path);
-/// The same from memory; `file` is used in messages, and its folder to find other files.
+/// Parses the text of a topology file. Messages name `file`; relative paths in `text` start from the folder of `file`.
 TopologyFile parse_topology(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::experiment

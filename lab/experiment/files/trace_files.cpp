@@ -1,4 +1,4 @@
-// See trace_files.h.
+// Reads traces for commands (see trace_files.h).
 #include "mltcp/lab/experiment/files/trace_files.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr TextFile kTrace{"a trace", std::size_t{1} << 30};
 
-/// Reads a trace again for the FileObserver, if any, as traces are streamed. Skips pipes and files that are too large.
+/// Reads a trace again so that the FileObserver sees it, because traces are streamed. Does nothing without a
+/// FileObserver, for pipes, and for files that are too large.
 void show(const std::filesystem::path& path) {
   std::error_code error;
   if (!FileObserver::exists() || !std::filesystem::is_regular_file(path, error)) return;
@@ -51,12 +52,12 @@ workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> 
   } catch (const InputError&) {
     for (const std::filesystem::path& path : paths) {
       std::error_code error;
-      if (!std::filesystem::is_regular_file(path, error)) continue;  // a pipe can't be read again
+      if (!std::filesystem::is_regular_file(path, error)) continue;  // a pipe cannot be read again
       std::string text;
       try {
         text = read_text_file(path, path.string(), kTrace);
       } catch (const InputError&) {
-        continue;  // the reader's own error is reported
+        continue;  // the error of read_traces() is reported
       }
       const bool profiles = !options.also_known.empty() && paths.size() == 1;
       refuse_known_kind(text, path.string(), profiles ? "a trace or a demand profile" : kTrace.what, {FileKind::trace});
@@ -72,7 +73,7 @@ workload::GraphSummary summarise_job_traces(std::span<const std::filesystem::pat
 
 bool is_measured_profile(const std::filesystem::path& file) {
   std::error_code error;
-  // A pipe is not inspected, as its data can be read only once.
+  // Pipes are not inspected, because their data can be read only once.
   if (!std::filesystem::is_regular_file(file, error) || workload::format_of(file) != nullptr) return false;
   constexpr TextFile kind{"a trace or a demand profile", std::size_t{1} << 30};
   return workload::is_profile(read_text_file(file, file.string(), kind));
@@ -87,7 +88,7 @@ std::string job_name_of(const std::filesystem::path& file) {
   const std::string last = name.extension().string();
   const std::string before = name.stem().string();
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // A number at the end is a rank, except in a version such as "0.0.4".
+  // A number at the end is a rank, unless it is part of a version such as "0.0.4".
   if (last.size() > 1 && std::all_of(last.begin() + 1, last.end(), is_digit) && !is_digit(before.back())) name = before;
   const std::string result = name.string();
   return objection_to_name(result).empty() ? result : "trace";

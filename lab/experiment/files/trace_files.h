@@ -1,4 +1,4 @@
-// Reads the traces given to a command, which may be files of another kind.
+// Reads the traces given to a command, with helpful errors for files of other kinds.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@
 
 namespace mltcp::experiment {
 
-/// As workload::read_traces(), but if a file is of another known kind, the error names the kind and the command for it
+/// Like workload::read_traces(). If a file is of another known kind, the error names that kind and the command for it
 /// (file_kind.h).
 workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> paths,
                                          const workload::TraceOptions& options);
 
-/// A summary of such traces.
+/// Returns a summary of the traces that read_job_traces() reads.
 workload::GraphSummary summarise_job_traces(std::span<const std::filesystem::path> paths,
                                             const workload::TraceView& view);
 
-/// Whether a file is a measured profile, according to its first line.
+/// Returns whether a file is a measured profile, according to its first line.
 bool is_measured_profile(const std::filesystem::path& file);
 
-/// The name of a job with this file or folder as its trace: the file's name without format, compression and rank.
+/// Returns a name for a job whose trace is this file or folder: the file name without format, compression and rank.
 /// "bert.3.et.gz" gives "bert", "mlcommons_1.0.2.tgz" gives "mlcommons_1.0.2".
 std::string job_name_of(const std::filesystem::path& file);
 

@@ -24,9 +24,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMaxBurstsOnPerimeter = 200'000;  // of all jobs on a link; takes half a minute to search
+// Limit for all jobs on a link together; the search takes half a minute at this limit.
+constexpr double kMaxBurstsOnPerimeter = 200'000;
 
-// Limits of the search for a sufficient slack or stretch, which computes many solutions with little effort each.
+// Limits for the search of a sufficient slack or stretch. This search computes many approximate solutions.
 constexpr double kHelpStep = 0.001;
 constexpr double kMaxBurstsWithHelp = 2'000;
 constexpr std::uint64_t kHelpNodes = 200;
@@ -35,13 +36,13 @@ using scheduler::Burst;
 using scheduler::Demand;
 using scheduler::Problem;
 
-// A share above 0 is never shown as 0.
+// Returns `share` as a percentage. A share above 0 is never shown as 0.
 std::string percent(double share) {
   if (share <= 0 || share >= 0.001) return fmt::format("{:.1f}%", 100 * share);
   return share < 0.0001 ? "less than 0.01%" : fmt::format("{:.2f}%", 100 * share);
 }
 
-// The rate to four digits, as further digits of a measured rate are noise.
+// Returns the rate with four digits, because further digits of a measured rate are noise.
 std::string rounded(Rate rate) {
   std::uint64_t unit = 1;
   while (rate.bits_per_second / unit >= 10'000) unit *= 10;
@@ -54,7 +55,7 @@ Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
   return Rate(sum);
 }
 
-/// An InputError whose text already has the place in the file.
+/// An InputError whose text already contains the position in the file.
 struct PlacedError : InputError {
   using InputError::InputError;
 };
@@ -87,7 +88,7 @@ class Scheduling {
           [this](double fraction, const std::string& job) { tell(0.4 * fraction, "measuring " + job); }, 0);
     if (options_.make_room) {
       ScheduleSettings settings = experiment_.schedule;
-      settings.max_stretch = options_.solve.max_stretch;  // may differ from the file's
+      settings.max_stretch = options_.solve.max_stretch;  // the option may differ from the file's setting
       options_.solve.slack = slack_for(settings, experiment_.jobs, profiles_);
     }
     tell(0.4, "solving");
@@ -118,7 +119,7 @@ class Scheduling {
       schedule_dumbbell();
   }
 
-  // Whether all jobs fit with these options; solves the whole problem like the schedule itself.
+  // Returns whether all jobs fit with these options. Solves the whole problem in the same way as the schedule.
   [[nodiscard]] bool fits_with(const scheduler::SolveOptions& options) const {
     Scheduling other(*this);
     other.options_.solve = options;
@@ -131,13 +132,14 @@ class Scheduling {
                                [](const ScheduleResult::Component& component) { return component.within_limit; });
   }
 
-  // Finds by trial the slack or stretch that the worst link alone needs, and checks whether it suffices for all links.
+  // Finds by trial the slack or stretch with which the jobs of the worst link fit, and checks whether it suffices for
+  // all links.
   void look_for_help() {
     if (result_.links.empty()) return;
     const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
     if (worst.solution.score >= 1 || worst.uses.size() > kMaxJudgedJobs) return;
     double bursts = 0;
-    double load = 0;  // mean load of the link, as a share of its capacity
+    double load = 0;  // mean load of the link as a fraction of its capacity
     for (const ScheduleResult::Use& use : worst.uses) {
       bursts += static_cast<double>(use.demand.bursts.size()) * use.repetitions;
       load += bits(use.demand) / use.demand.period.seconds() / static_cast<double>(worst.capacity.bits_per_second);
@@ -154,8 +156,8 @@ class Scheduling {
       return scheduler::solve(problem, options);
     };
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
-    // Longer slots have other perimeters, so they may fail where shorter ones suffice. Therefore tries ever longer
-    // slots from the shortest on, then a binary search between the last two.
+    // More slack changes the perimeter, so jobs that fit may no longer fit. The search therefore raises the slack in
+    // growing steps until the jobs fit, and then uses binary search within the last step.
     const auto min_slack = [&](double stretch) -> std::optional<double> {
       const auto fits = [&](int steps) {
         const scheduler::Solution found = solution(steps * kHelpStep, stretch);
@@ -183,7 +185,8 @@ class Scheduling {
     }
 
     options = options_.solve;
-    std::vector<double> rhythms;  // with a perimeter within the limit; not minimal, as slack stretches slots, too
+    // Stretches that give a perimeter within the limit; not minimal, because slack also stretches slots.
+    std::vector<double> rhythms;
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMaxHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
@@ -218,7 +221,7 @@ class Scheduling {
         fmt::format("these jobs are unaware and have no slot, so scores do not count what they send: {}", names));
   }
 
-  // The demand of the job in isolation: measured, or ideal on a link of `rate`.
+  // Returns the demand of the job in isolation: measured, or ideal on a link of `rate`.
   Demand demand(std::uint32_t number, Rate rate) {
     bool changed = false;
     Demand demand;
@@ -239,7 +242,8 @@ class Scheduling {
     return demand;
   }
 
-  // The link on which the job sends most, where its acknowledgements and stray packets have the least effect.
+  // Returns the job's use of the link on which it sends most. On this link, its acknowledgements and stray packets have
+  // the least effect.
   [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
     const auto& uses = profiles_[number].uses;
     const auto most =
@@ -250,9 +254,10 @@ class Scheduling {
     return *most;
   }
 
-  // Refuses a link whose jobs have so different periods that a search of the shortest perimeter would take minutes.
-  // Here the jobs' places in the file are known. The solver has a limit of its own, a million bursts, for its memory
-  // and for the perimeter that it chooses, which may be longer: it may still refuse jobs that pass this check.
+  // Refuses a link if the periods of its jobs are so different that the search for the shortest perimeter would take
+  // minutes. This function knows the jobs' positions in the file, for the error message. The solver has a separate
+  // limit of a million bursts for its memory and for the perimeter that it chooses. That perimeter may be longer, so
+  // the solver may still refuse jobs that pass this check.
   void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
                     const std::vector<std::size_t>& bursts) const {
     const auto longer = [&](std::uint32_t a, std::uint32_t b) {
@@ -296,7 +301,7 @@ class Scheduling {
     }
     link.competed = peaks(link.uses) > link.capacity;
     if (!link.competed) {
-      // The jobs never exceed the capacity, so no slots are needed.
+      // The jobs never exceed the capacity together, so they need no slots.
       for (const std::uint32_t number : aware_) {
         ScheduleResult::ScheduledJob& job = result_.jobs[number];
         job.slot_period = job.period;
@@ -327,10 +332,10 @@ class Scheduling {
     result_.optimal = link.solution.optimal;
   }
 
-  // A job on the network: the demand of one of its flows, and the paths of all.
+  // The flows of a job on the network.
   struct Routed {
-    std::vector<std::vector<std::uint32_t>> paths;  // by flow, for all workers
-    std::map<std::uint32_t, std::uint32_t> flows;   // by link: number of flows on it
+    std::vector<std::vector<std::uint32_t>> paths;  // links of each flow, for the flows of all workers
+    std::map<std::uint32_t, std::uint32_t> flows;   // number of the job's flows on each link
     Demand demand;                                  // demand of one flow
   };
 
@@ -347,7 +352,7 @@ class Scheduling {
         routed.paths.push_back(std::move(path.data));
         for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
       }
-    // The rate of a worker is limited by the link with the least capacity for each of the job's flows on it.
+    // The flows of a job share each link evenly. The link that allows the lowest rate limits the worker's rate.
     Rate rate = experiment_.topology->host_rate();
     if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
     const Rate wanted = rate;
@@ -465,7 +470,7 @@ class Scheduling {
     for (std::uint32_t i = 0; i < solution.links.size(); ++i) link_numbers_.emplace(solution.links[i].link, i);
   }
 
-  // The jobs of the graph are the aware jobs, in order.
+  // Stores the loops of the graph in `result_`. The jobs of the graph are the aware jobs, in order.
   void name_loops(const scheduler::AffinityGraph& graph) {
     for (const scheduler::AffinityGraph::Group& group : graph.groups) {
       if (group.loops == 0) continue;
@@ -486,7 +491,7 @@ class Scheduling {
     return longest;
   }
 
-  // The problem of this link alone, with jobs in the order of its uses.
+  // Returns the scheduling problem of this link alone, with jobs in the order of `link.uses`.
   [[nodiscard]] Problem problem_of(const ScheduleResult::Link& link) const {
     Problem problem;
     Problem::Link& only = problem.links.emplace_back();
@@ -499,8 +504,8 @@ class Scheduling {
     return problem;
   }
 
-  // Fills in what follows from the shifts: rotations, the score without shifts, removals and pair scores. Equal links
-  // are computed once.
+  // Fills in the values of a link that follow from the time shifts: rotations, the score without shifts, removals and
+  // pair scores. Computes links with equal demands only once.
   void judge(ScheduleResult::Link& link) {
     if (!link.competed) return;
     scheduler::Slots slots;
@@ -543,16 +548,16 @@ class Scheduling {
   struct Judgement {
     double unshifted_score = 1;
     bool has_removals = false;
-    std::vector<scheduler::Removal> removals;  // jobs are indices in the link's uses
+    std::vector<scheduler::Removal> removals;  // jobs are indices in ScheduleResult::Link::uses
     std::vector<std::vector<double>> pair_scores;
   };
 
   const Experiment& experiment_;
   ScheduleOptions options_;
   std::vector<std::uint32_t> aware_;  // numbers of the jobs that get slots
-  std::vector<Profile> profiles_;     // by job; empty if demands are not measured
+  std::vector<Profile> profiles_;     // profiles of the jobs; empty if demands are not measured
   std::map<std::string, Judgement> judged_;
-  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // indices of result_.links
+  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // index in `result_.links` of each link
   ScheduleResult result_;
 };
 
@@ -573,7 +578,7 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
     const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     if (!competes[number]) continue;
     plan.jobs.push_back({job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
-    // Slack moves the next slot away from the job in each iteration, so a step must be larger than the slack.
+    // Slack makes the next slot later relative to the job in each iteration, so a gradual step must exceed the slack.
     plan.gradual_step = std::clamp(2 * job.stretch(), plan.gradual_step, 1.0);
   }
   return plan;
@@ -589,7 +594,8 @@ ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions
   } catch (const PlacedError&) {
     throw;
   } catch (const InputError& error) {
-    // Errors of the solver, such as a period that is too long with its slack, are about the whole file.
+    // Errors of the solver have no position in the file; they concern the whole file. An example is a period that is
+    // too long with its slack.
     if (experiment.file.empty()) throw;
     throw InputError(one_line(fmt::format("{}: {}", experiment.file, error.what())));
   }

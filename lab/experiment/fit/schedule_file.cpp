@@ -1,4 +1,4 @@
-// Reading of schedules (see schedule_file.h).
+// Reads schedule files (see schedule_file.h).
 #include "mltcp/lab/experiment/fit/schedule_file.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Reader of the files that `mltcp schedule --json FILE` writes, "mltcp.schedule/1", to render their page later.
+// Reads the files "mltcp.schedule/1" that `mltcp schedule --json FILE` writes, so that they can be rendered as a page.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace mltcp::experiment {
 
-/// Returns what render_schedule() needs, except for the network and each job's first_send, which are not in the file.
-/// Unaware jobs come last. `file` is used in messages. Throws InputError with one line that names file, position, cause
-/// and cure.
+/// Returns the schedule in a file, as render_schedule() needs it. The network and each job's first_send are not in the
+/// file and are not set. Unaware jobs come last. Messages name `file`. Throws InputError with one line that names file,
+/// position, cause and cure.
 ScheduleResult parse_schedule(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,5 @@
-// The file "mltcp.schedule/1" (see compatibility.h): a schedule with the names of jobs and links in place of their
-// numbers.
+// Writes the file "mltcp.schedule/1" (see compatibility.h). The file contains the names of jobs and links instead of
+// their indices.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>

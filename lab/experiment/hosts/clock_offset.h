@@ -1,7 +1,8 @@
-// Estimates the offset of another host's clock from ours. Of several exchanges (request, answer with the other's time),
-// the one with the shortest round trip is used (Cristian, Probabilistic clock synchronization, Distributed Computing
-// 1989). The other's time is assigned to the middle of the exchange, so the error is at most half the round trip. With
-// two estimates, before and after a run, offsets in between are interpolated, which accounts for different clock rates.
+// Estimates the offset between the clocks of two hosts. Several exchanges are made, each a request and a reply with the
+// remote time; the exchange with the shortest round-trip time is used (Cristian, Probabilistic clock synchronization,
+// Distributed Computing 1989). The remote time is assigned to the middle of the exchange, so the error is at most half
+// the round-trip time. With two estimates, one before and one after a run, offsets between them are interpolated,
+// because clocks run at different rates.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace mltcp::experiment {
 
 class ClockOffset {
  public:
-  /// An exchange: requested at `sent` on our clock, answered with the other's time `remote`, and received at `received`
-  /// on our clock; `received` >= `sent`.
+  /// Adds an exchange: a request sent at `sent` and its reply received at `received`, both on the local clock, and the
+  /// time `remote` in the reply. `received` must be at least `sent`.
   void add(Nanos sent, Nanos remote, Nanos received) {
     if (known_ && received - sent >= round_trip_) return;
     known_ = true;
@@ -23,10 +24,10 @@ class ClockOffset {
     offset_ = remote - at_;
   }
   [[nodiscard]] bool known() const { return known_; }
-  /// How far the other clock is ahead of ours, at at() on our clock.
+  /// Returns the remote time minus the local time, at local time at().
   [[nodiscard]] Nanos offset() const { return offset_; }
   [[nodiscard]] Nanos at() const { return at_; }
-  /// Maximum error of offset().
+  /// Returns the maximum error of offset().
   [[nodiscard]] Nanos uncertainty() const { return round_trip_ / 2; }
 
  private:
@@ -36,28 +37,29 @@ class ClockOffset {
   Nanos offset_;
 };
 
-/// Converts times between our clock and the other's.
+/// Converts times between the local clock and the remote clock.
 class ClockMap {
  public:
   ClockMap() = default;
   explicit ClockMap(const ClockOffset& before) : first_(before), second_(before) {}
-  /// Adds a later estimate; from now on, offsets in between are interpolated.
+  /// Adds the estimate made after the run. From then on, offsets between the two estimates are interpolated.
   void add(const ClockOffset& after) { second_ = after; }
-  /// How much the other clock has gained on ours between the first estimate and `after`.
+  /// Returns how much the remote clock has gained on the local clock between the first estimate and `after`.
   [[nodiscard]] Nanos gained(const ClockOffset& after) const { return after.offset() - first_.offset(); }
-  /// Whether gained() is plausible: the rates of clocks differ by less than 1 %, unless a clock was set.
+  /// Returns whether gained() is plausible. The rates of clocks differ by less than 1 %, unless a clock was set.
   [[nodiscard]] bool believes(const ClockOffset& after) const {
     const Nanos most = slack(after.at()) + after.uncertainty();
     return gained(after) <= most && Nanos() - gained(after) <= most;
   }
-  /// Maximum error of a conversion at `ours` with only the first estimate.
+  /// Returns the maximum error of a conversion at local time `ours` that uses only the first estimate.
   [[nodiscard]] Nanos slack(Nanos ours) const {
     return first_.uncertainty() + std::max(ours - first_.at(), Nanos()) / 100;
   }
 
   [[nodiscard]] Nanos to_other(Nanos ours) const { return ours + offset_at(ours); }
   [[nodiscard]] Nanos to_ours(Nanos other) const {
-    // The rates of clocks differ by parts per million, so the first offset is good enough to choose the final one.
+    // The first offset is accurate enough to look up the interpolated offset, because the rates of clocks differ only
+    // by parts per million.
     return other - offset_at(other - first_.offset());
   }
   [[nodiscard]] Nanos uncertainty() const { return std::max(first_.uncertainty(), second_.uncertainty()); }

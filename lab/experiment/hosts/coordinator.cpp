@@ -29,23 +29,26 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos slice = 20_ms;
-constexpr Nanos kAnswerLimit = 20_s;  // for the answer of an idle host
+constexpr Nanos kAnswerLimit = 20_s;  // time limit for the answer of an idle host
 constexpr Nanos kMaxConnectLimit = 15_s;
-constexpr Nanos kLead = 200_ms;  // from sending the start message to the start
+constexpr Nanos kLead = 200_ms;  // time from sending the start message to the start of the jobs
 constexpr int kPings = 16;
 constexpr Nanos kViewEvery = 500_ms;
-// A host reports progress several times a second. Shorter than the 30 s after which connections to it give up.
+// If a host is silent for this long, the run fails. Hosts report progress several times a second. The limit is below
+// the 30 s after which connections to a silent host end.
 constexpr Nanos kHostSilenceLimit = 20_s;
-constexpr Nanos kMinPatience = 40_s;   // connections give up after 30 s, and their host then reports the cause
-constexpr Nanos kLongestTurn = 20_ms;  // for one host that sends without end, so that others are served, too
+constexpr Nanos kMinPatience = 40_s;  // connections end after 30 s, and their host then reports the cause
+// Maximum time to handle messages of one host, so that a host that sends without pause does not block the others.
+constexpr Nanos kLongestTurn = 20_ms;
 constexpr std::uint32_t kMinMtu = 68;  // RFC 791 section 3.2
 constexpr std::uint32_t kMaxMtu = 65535;
-constexpr std::size_t kMaxOutages = 1000;  // recorded in a run, for links that go down and up all the time
+// Maximum number of outages to record in a run, in case links go down and up all the time.
+constexpr std::size_t kMaxOutages = 1000;
 
 /// The latest reports of a host about one of its ranks.
 struct RankState {
   std::uint32_t host = 0;
-  Bytes bytes_per_iteration = 0;  ///< bytes that it must send
+  Bytes bytes_per_iteration = 0;  ///< bytes that the rank must send
   std::uint64_t recorded = 0;
   Bytes sent = 0;
   Nanos last;
@@ -53,10 +56,10 @@ struct RankState {
   std::uint64_t plan_serial = 0;
   bool connected = false;
   bool done = false;
-  std::size_t connections = 0;  ///< number of connections on which it sends
-  std::string unreached;        ///< why it is not connected
+  std::size_t connections = 0;  ///< number of connections on which the rank sends
+  std::string unreached;        ///< reason why the rank is not connected; empty if unknown
   std::optional<RankResult> result;
-  // For the view.
+  // The next three fields are for progress displays.
   Bytes sent_before = 0;
   Nanos seen_before;
   double bits_per_second = 0;
@@ -65,7 +68,7 @@ struct RankState {
 struct Host {
   std::unique_ptr<MessageStream> stream;
   std::uint32_t number = 0;
-  std::string name;  ///< "host 1 (10.0.0.2, af_packet:eth0)"
+  std::string name;  ///< such as "host 1 (10.0.0.2, af_packet:eth0)"
   std::string device;
   Address address;
   std::uint32_t mtu = 0;
@@ -77,11 +80,11 @@ struct Host {
   ClockMap clock;
   Stalls stalls;
   HostLosses losses;
-  // Series of this run:
+  // The next four fields are for the series of this run.
   std::optional<RunSeries> series;
-  std::size_t series_connections = 0;  ///< number when recording was requested
-  std::size_t series_connection = 0;   ///< connection of the next piece
-  std::size_t series_row = 0;          ///< first row of the next piece
+  std::size_t series_connections = 0;  ///< number of connections when recording was requested
+  std::size_t series_connection = 0;   ///< index of the connection to which the next piece belongs
+  std::size_t series_row = 0;          ///< first row in the next piece
 };
 
 std::string ip_text(const Address& address) {
@@ -187,7 +190,7 @@ class HostsDatapath final : public Coordinator {
       for (const RunJob& job : all_.jobs_) specs.push_back(job.spec);
       return std::max(patience_with(experiment_, specs), kMinPatience);
     }
-    /// A fixed interval, as the results needed to change a plan are requested over the network.
+    /// Returns a fixed interval, because each change of a plan requires results from the hosts over the network.
     [[nodiscard]] Nanos slice(Nanos /*wanted*/) const override { return kSlice; }
 
    private:
@@ -200,7 +203,7 @@ class HostsDatapath final : public Coordinator {
 
   // ---- Joining ----
 
-  /// Accepts at most one host per call, so that joined hosts are served, too.
+  /// Accepts at most one host per call, so that the messages of joined hosts are handled in between.
   void greet() {
     auto first = pending_.next();
     if (!first) return;
@@ -312,7 +315,7 @@ class HostsDatapath final : public Coordinator {
       lost(host, error.what());
     }
   }
-  /// If the host has sent a failure message that has not been read yet, throws it as RunError.
+  /// Throws RunError with the text of the host's failure message, if there is one among the unread messages.
   static void tell_last_words(const Host& host) {
     std::string words;
     try {
@@ -322,7 +325,7 @@ class HostsDatapath final : public Coordinator {
         message = protocol::receive(*host.stream);
       } while (message && message->at("type") != "failed" && wall_now() < give_up);
       if (message && message->at("type") == "failed") words = protocol::words_from(*message, "message");
-    } catch (const std::exception&) {  // it sent no failure message
+    } catch (const std::exception&) {  // there is no failure message
     }
     if (!words.empty()) throw RunError(fmt::format("{}: {}", host.name, words));
   }
@@ -336,7 +339,7 @@ class HostsDatapath final : public Coordinator {
                                host.name, what));
   }
 
-  /// Waits for messages for up to `limit`, and handles those that have arrived.
+  /// Waits up to `limit` for messages, and handles those that have arrived.
   void pump(Nanos limit) {
     if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
       throw RunError(why + "; the hosts end too");
@@ -364,7 +367,7 @@ class HostsDatapath final : public Coordinator {
         malformed(*host, error.what());
       }
     }
-    // Hosts that come after all have joined are refused here.
+    // Refuses additional hosts after all hosts have joined.
     greet();
     if (now < next_alive_) return;
     next_alive_ = now + options_.alive_every;
@@ -409,7 +412,7 @@ class HostsDatapath final : public Coordinator {
 
   // ---- Series ----
 
-  /// Number of connections on which the host's ranks send.
+  /// Returns the number of connections on which the host's ranks send.
   [[nodiscard]] std::size_t connections_of(const Host& host) const {
     std::size_t connections = 0;
     for (const RunJob& job : jobs_)
@@ -417,12 +420,12 @@ class HostsDatapath final : public Coordinator {
         if (rank.host == host.number) connections += rank.connections;
     return connections;
   }
-  /// Number of connections for which the host sends pieces; none without rows.
+  /// Returns the number of connections for which the host sends pieces; 0 if its series have no rows.
   static std::size_t connections_to_come(const Host& host) {
     return host.series->times.empty() ? 0 : host.series->connections.size();
   }
 
-  /// Prepares the order to record series, sent with the start message. Call when all ranks are connected.
+  /// Prepares the request to record series, which is sent with the start message. Call when all ranks are connected.
   void record(SeriesRecorder& recorder) {
     std::size_t connections = 0;
     for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
@@ -433,7 +436,7 @@ class HostsDatapath final : public Coordinator {
     recorder_ = &recorder;
     const SeriesOptions& options = recorder.options();
     series_order_.interval = options.interval;
-    // Odd, like the rows of a recorder, and equal on all hosts, so that all have the same rows.
+    // The number is odd, as in a recorder, and is equal on all hosts, so that all hosts record the same rows.
     series_order_.rows =
         std::max(SeriesRecorder::kFewestRows, options.max_rows / std::max<std::size_t>(1, connections)) | 1U;
   }
@@ -463,7 +466,7 @@ class HostsDatapath final : public Coordinator {
     ++host.series_connection;
   }
 
-  /// Merges the series of all hosts.
+  /// Merges the series of all hosts into `recorder_`.
   void join_series() {
     if (recorder_ == nullptr) return;
     std::vector<RunSeries> parts;
@@ -477,7 +480,7 @@ class HostsDatapath final : public Coordinator {
     const Nanos now = wall_now();
     if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
       throw InputError("an outage of its link at a time outside this run");
-    if (++links_told_ > 2 * kMaxOutages) return;  // two messages per outage
+    if (++links_told_ > 2 * kMaxOutages) return;  // hosts send two messages per outage
     if (message.at("lasted").is_null()) {
       warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
       return;
@@ -489,7 +492,8 @@ class HostsDatapath final : public Coordinator {
       outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), lasted});
   }
 
-  /// The field `key`: a duration within this run, by the host's clock. Throws InputError if it is impossible.
+  /// Returns the field `key`: a duration within this run, on the host's clock. Throws InputError if the duration is
+  /// impossible.
   [[nodiscard]] Nanos duration_from(const Host& host, const Json& message, const char* key) const {
     const Nanos time = protocol::time_from(message, key);
     const Nanos now = wall_now();
@@ -499,7 +503,7 @@ class HostsDatapath final : public Coordinator {
     return time;
   }
 
-  /// The limits of the result that the host may report for its rank.
+  /// Returns limits for the result that the host may report for its rank.
   [[nodiscard]] protocol::RankLimits limits_of(const Host& host, const RunJob& job, const RankState& rank) const {
     const Nanos now = wall_now();
     return {job.spec.iterations, rank.bytes_per_iteration, host.clock.to_other(start_of(job)),
@@ -518,7 +522,7 @@ class HostsDatapath final : public Coordinator {
     return job.ranks[rank];
   }
 
-  /// Maximum number of connections of one rank to all others.
+  /// Returns the maximum number of connections from one rank to all other ranks.
   static std::size_t max_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
 
   void on_progress(const Host& host, const Json& message) {
@@ -533,7 +537,7 @@ class HostsDatapath final : public Coordinator {
       rank.connected = entry.at("connected").get<bool>();
       const std::size_t connections = rank.connections;
       rank.connections = whole_field<std::size_t>(entry, "connections", 0, max_connections_of(job_of(entry)));
-      // The memory for series and the sampling interval were derived from the number.
+      // The memory for series and the sampling interval depend on this number.
       if (recorder_ != nullptr && rank.connections != connections)
         throw InputError(fmt::format("{} of a rank that had {} when its series began",
                                      plural(rank.connections, "connection"), connections));
@@ -542,7 +546,7 @@ class HostsDatapath final : public Coordinator {
     }
   }
 
-  /// Handles messages until `done` returns true; returns false after `limit`.
+  /// Handles messages until `done` returns true, or until `limit` has passed. Returns whether `done` returned true.
   template <typename Predicate>
   bool wait_until(Nanos limit, Predicate&& done) {
     for (const Nanos give_up = wall_now() + limit; !done();) {
@@ -587,7 +591,7 @@ class HostsDatapath final : public Coordinator {
     stopping_ = false;
     recorder_ = nullptr;
     setup.series = plan.series != nullptr;
-    epoch_ = set_up_at_ = wall_now();  // epoch_ is not known yet
+    epoch_ = set_up_at_ = wall_now();  // epoch_ is provisional until the start of the run
     ++run_;
     for (JobSpec& spec : job_specs(experiment, plan, true, true)) {
       RunJob& job = jobs_.emplace_back();
@@ -626,7 +630,7 @@ class HostsDatapath final : public Coordinator {
     }
   }
 
-  /// Sends the programs of the host's ranks.
+  /// Sends the programs of the ranks on this host.
   void send_programs(Host& host) {
     for (std::size_t number = 0; number < jobs_.size(); ++number) {
       const RunJob& job = jobs_[number];
@@ -681,7 +685,7 @@ class HostsDatapath final : public Coordinator {
 
   [[nodiscard]] Nanos start_of(const RunJob& job) const { return epoch_ + job.spec.job.start; }
 
-  /// Handles messages until `until`, or until all jobs are done; returns whether they are.
+  /// Handles messages until `until`, or until all jobs are done. Returns whether all jobs are done.
   bool watch(const RunPlan& plan, Nanos until) {
     for (;;) {
       if (std::ranges::all_of(jobs_, [](const RunJob& job) { return done(job); })) return true;
@@ -735,7 +739,8 @@ class HostsDatapath final : public Coordinator {
     if (options_.view) show(plan, wall_now());
   }
 
-  /// Waits for all hosts to stop. The limit restarts with each piece of series, which can be hundreds of megabytes.
+  /// Waits until all hosts have stopped. The time limit restarts with each piece of series, because series can have
+  /// hundreds of megabytes.
   void wait_for_stop() {
     last_series_ = wall_now();
     while (!all_hosts([](const Host& host) { return host.stopped; })) {
@@ -776,13 +781,13 @@ class HostsDatapath final : public Coordinator {
       ranks.push_back(*rank.result);
       for (Nanos& start : ranks.back().starts) start = clock.to_ours(start);
     }
-    // In a job with a sender and a receiver, the sender defines the iterations, as on other datapaths.
+    // If a job has only a sender and a receiver, the sender defines the iterations, as on other datapaths.
     if (job.spec.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
       ranks[1].starts = ranks[0].starts;
       ranks[1].times = ranks[0].times;
       ranks[1].computes = ranks[0].computes;
     }
-    // Errors of clock offsets must not move a start before time 0 (see below).
+    // Because clock offsets have errors, the loop below prevents start times before time 0.
     JobResult result = merge_ranks(job.spec.job, ranks, epoch_);
     if (job.spec.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
     for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
@@ -803,7 +808,7 @@ class HostsDatapath final : public Coordinator {
       if (plan != nullptr) {
         PhasePlan own = *plan;
         own.slot = host.clock.to_other(own.slot);
-        // The difference between two hosts has the errors of two estimates.
+        // The difference between two hosts includes the errors of two estimates.
         own.clock_bound =
             std::min(std::max(own.clock_bound, bound * 2),
                      Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));
@@ -850,14 +855,14 @@ class HostsDatapath final : public Coordinator {
   PendingStreams pending_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
-  std::vector<LinkOutage> outages_;     ///< in this run
-  std::size_t links_told_ = 0;          ///< number of link messages in this run
-  bool stopping_ = false;               ///< the stop message has been sent
-  SeriesRecorder* recorder_ = nullptr;  ///< null if hosts do not record
-  protocol::SeriesOrder series_order_;  ///< without the epoch, which depends on each host's clock
+  std::vector<LinkOutage> outages_;     ///< outages of links in this run
+  std::size_t links_told_ = 0;          ///< number of messages about links in this run
+  bool stopping_ = false;               ///< whether the stop message has been sent
+  SeriesRecorder* recorder_ = nullptr;  ///< null if hosts record no series
+  protocol::SeriesOrder series_order_;  ///< settings without the epoch, which depends on each host's clock
   Nanos last_series_;                   ///< time of the latest piece of series, or of the stop message
   Nanos set_up_at_;
-  bool unread_ = false;  ///< messages of a host may be left after its turn
+  bool unread_ = false;  ///< whether unread messages of a host may be left
   std::uint64_t run_ = 0;
   Nanos next_view_;
   Nanos next_alive_;

@@ -1,4 +1,4 @@
-// Hosts of an experiment and the ranks on them (see host_layout.h).
+// Assigns the ranks of an experiment to hosts (see host_layout.h).
 #include "mltcp/lab/experiment/hosts/host_layout.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The process on a host of an experiment across hosts (see hosts.h). One thread polls the port and reads the
-// coordinator's messages once a millisecond, or every 20 ms while it sleeps.
+// The process that runs on each host of an experiment across hosts (see hosts.h). One thread polls the port. The same
+// thread reads the coordinator's messages, once a millisecond, or every 20 ms if it sleeps.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,30 +39,31 @@ constexpr Nanos kLookEvery = 1_ms;
 constexpr Nanos kLongestLook = 1_ms;
 constexpr Nanos kReportEvery = 200_ms;
 constexpr Nanos kIdleWait = 5_ms;
-/// Capacity of a port's queue while the loop is delayed: 25 ms of 1500-byte packets at 1 Gbps; the maximum of AF_XDP.
+/// Capacity of a port's queue in packets, for times when the loop is delayed: 25 ms of 1500-byte packets at 1 Gbit/s.
+/// Equals the maximum of AF_XDP.
 constexpr std::uint32_t kQueuePackets = 2048;
-constexpr Nanos kLinkLimit = 3_s;       // maximum time without a link; it may come back before connections give up
-constexpr Nanos kLinkLookEvery = 5_ms;  // a shorter outage may be missed
-constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // until the coordinator welcomes this host
-/// A port is opened with buffers for this number of ranks before their number is known, and reopened for more.
+constexpr Nanos kLinkLimit = 3_s;       // maximum time without a link; the link may return before connections end
+constexpr Nanos kLinkLookEvery = 5_ms;  // interval of checks; an outage that is shorter may be missed
+constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // time limit for the coordinator's welcome
+/// Number of ranks for which a port is opened at first. It is reopened if this host has more ranks.
 constexpr std::uint32_t kUsualRanks = 8;
-/// Datapaths that allocate memory when they open reserve huge pages for this number of ranks. Unused ordinary pages
-/// cost nothing.
+/// Datapaths that allocate memory when they open reserve huge pages for this number of ranks. For other datapaths,
+/// unused ordinary pages cost nothing.
 constexpr std::uint32_t kManyRanks = 64;
 constexpr std::uint32_t kMaxRanks = 1024;
-/// Limits for all ranks on this host together, regardless of the coordinator's requests.
+/// Limits for all ranks on this host together, whatever the coordinator requests.
 constexpr std::size_t kMaxConnections = std::size_t{1} << 17U;
-constexpr std::size_t kMaxOperations = workload::kMaxOperationsInAll;  // also for recorded iterations
+constexpr std::size_t kMaxOperations = workload::kMaxOperationsInAll;  // also limits the number of recorded iterations
 constexpr std::size_t kMaxWaits = 4 * kMaxOperations;
 constexpr std::size_t kMaxSeriesRows = (SeriesRecorder::kFewestRows + 1) * SeriesRecorder::kMaxEntities;
 
-/// The coordinator, or this user, has ended the experiment.
+/// Thrown when the coordinator or the user of this host has ended the experiment.
 struct Ended {
   bool failed = false;
   std::string message;
 };
 
-/// Returns parse(); an InputError that it throws is preceded by the option.
+/// Returns parse(). If parse() throws an InputError, adds the name of the option in front of its text.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {
@@ -81,7 +82,8 @@ Idle idle_of(const std::string& word) {
   return word == "spin" ? Idle::spin : word == "sleep" ? Idle::sleep : Idle::pause;
 }
 
-/// Polls a shard without a rank: packets are dropped; receive() answers for the host's address.
+/// Polls a shard without a rank and drops its packets. Polling is necessary because receive() answers requests for the
+/// host's address.
 class Drain final : public Pollable {
  public:
   explicit Drain(PacketIo& io) : io_(io) {}
@@ -96,10 +98,11 @@ class Drain final : public Pollable {
   PacketIo& io_;
 };
 
-/// Takes samples of series before a shard is polled, as its state has not changed since the sample was due.
+/// Records samples of series before it polls a shard. The shard's state has not changed since a due sample, so late
+/// samples are accurate.
 class Sampler final : public Pollable {
  public:
-  /// Reads the states of all connections.
+  /// Fills in the states of all connections.
   using Read = std::function<void(std::span<ConnectionState> states)>;
 
   Sampler(Pollable& polled, SeriesRecorder& recorder, Read read)
@@ -130,7 +133,7 @@ class HostProcess {
       place_.gateway = of_option("--gateway", [&] { return Address::parse(options.gateway); });
     if (place_.gateway.port != 0)
       throw InputError(fmt::format("--gateway {}: a gateway has no port; leave it out", one_line(options.gateway)));
-    // Check the options now: after a host has joined, its failure ends the whole experiment.
+    // Checks the options here, because after a host has joined, its failure ends the whole experiment.
     check_host_datapath(config(), place_);
   }
 
@@ -175,7 +178,7 @@ class HostProcess {
     std::uint64_t plan_serial = 0;
   };
 
-  /// The datapath's settings. Each rank has a shard.
+  /// Returns the datapath's settings. Each rank has a shard.
   [[nodiscard]] HostDatapathConfig config() const {
     HostDatapathConfig config;
     config.device = options_.device;
@@ -194,20 +197,21 @@ class HostProcess {
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
   }
-  /// The coordinator's end message, if it closed the stream while this host was sending and had not read it yet.
+  /// Returns the coordinator's end message if there is one among the unread messages. The coordinator may have closed
+  /// the stream while this host was sending.
   std::optional<Ended> last_words() {
     try {
       while (const auto message = protocol::receive(*stream_))
         if (message->at("type") == "end")
           return Ended{message->at("failed").get<bool>(), protocol::words_from(*message, "message")};
-    } catch (const std::exception&) {  // it sent no end message
+    } catch (const std::exception&) {  // there is no end message
     }
     return std::nullopt;
   }
   void tell_failure(const std::string& why) {
     try {
       protocol::send(*stream_, {{"type", "failed"}, {"message", one_line(why)}});
-    } catch (const StreamError&) {  // the stream is broken, too
+    } catch (const StreamError&) {  // the stream is broken, so the coordinator cannot be notified
     }
   }
   [[noreturn]] void complain(const std::string& why) {
@@ -283,7 +287,7 @@ class HostProcess {
     }
   }
 
-  /// Assigns the address; the number of ranks is known now.
+  /// Assigns the host's address to the datapath, now that the number of ranks is known.
   void take_place() {
     place_.shards = static_cast<std::uint16_t>(ranks_);
     datapath_->take_place(place_);
@@ -299,7 +303,7 @@ class HostProcess {
 
   [[nodiscard]] Nanos now() const { return datapath_->time().now(); }
 
-  /// Calls `deal` for each message from the coordinator, for up to kLongestLook; the rest are left for the next call.
+  /// Calls `deal` for each message from the coordinator, for up to kLongestLook. Later messages wait for the next call.
   /// Throws RunError if the coordinator has been silent for too long.
   template <typename Deal>
   void take_messages(Deal&& deal) {
@@ -341,7 +345,7 @@ class HostProcess {
 
   // ---- A run ----
 
-  /// Stores a program until the run is set up.
+  /// Stores the program of a rank until the run is set up.
   void on_program(const Json& message) {
     const auto run = whole_field<std::uint64_t>(message, "run");
     if (run != programs_run_) programs_.clear();
@@ -360,7 +364,7 @@ class HostProcess {
       throw InputError("a program that was not requested");
   }
 
-  /// Gives jobs the programs of the ranks on this host.
+  /// Adds the programs of the ranks on this host to the jobs in `setup_`.
   void add_programs() {
     if (programs_run_ != run_) programs_.clear();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
@@ -423,7 +427,7 @@ class HostProcess {
           asked, what, most));
   }
 
-  /// Throws RunError if the ranks exceed the limits of a host, before memory is allocated for them.
+  /// Throws RunError if the ranks exceed the limits of a host. Call before memory is allocated for the ranks.
   void check_room_for_ranks() const {
     std::size_t connections = 0;
     std::size_t operations = 0;
@@ -464,7 +468,8 @@ class HostProcess {
     }
   }
 
-  /// When the loop next checks for messages, link and progress, and the state of the ranks in the latest report.
+  /// Times of the loop's next checks for messages, for the link and for progress, and the ranks' state in the latest
+  /// report.
   struct Looks {
     Nanos next;
     Nanos next_at_link;
@@ -472,7 +477,8 @@ class HostProcess {
     std::size_t told = 0;
   };
 
-  /// Handles the coordinator's messages, checks the link and reports the ranks' progress; true ends the run.
+  /// Handles the coordinator's messages, checks the link and reports the ranks' progress. Returns true if the run must
+  /// end.
   bool look(Nanos time, Looks& looks) {
     if (time < looks.next) return false;
     looks.next = time + kLookEvery;
@@ -495,7 +501,7 @@ class HostProcess {
 
   // ---- Series ----
 
-  /// Starts recording series of the connections on which data is sent. Allocates all memory.
+  /// Starts recording series of the connections on which this host's ranks send. Allocates all memory for the series.
   void record(const protocol::SeriesOrder& order) {
     std::vector<SeriesConnection> connections;
     for (const Rank& own : here_) {
@@ -516,7 +522,7 @@ class HostProcess {
     }
   }
 
-  /// Sends the recorded series in pieces.
+  /// Sends the recorded series to the coordinator in pieces.
   void tell_series() {
     if (!recorder_.next().is_never()) {
       read_states(recorder_.states().connections);
@@ -542,7 +548,7 @@ class HostProcess {
 
   // ---- Live view ----
 
-  /// Publishes a snapshot if a program has requested one.
+  /// Publishes a snapshot if another program has requested one.
   void show() {
     if (options_.exchange != nullptr && options_.exchange->is_asked()) options_.exchange->publish(snapshot());
   }
@@ -598,7 +604,7 @@ class HostProcess {
     if (live::has_room(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
   }
 
-  /// Reports the end of the run: the loop's counters, and the port's losses since `before`.
+  /// Reports the end of the run to the coordinator: the loop's counters, and the port's losses since `before`.
   void tell_end(const LoopCounters& loop, const HostLosses& before) {
     if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
@@ -622,7 +628,7 @@ class HostProcess {
                               {"losses", protocol::to_json(lost)}});
   }
 
-  /// Reports when the port loses its link and when it has one again. Throws RunError after kLinkLimit without a link.
+  /// Reports when the port loses its link, and when the link is back. Throws RunError after kLinkLimit without a link.
   void check_link(Nanos time) {
     const std::string down = datapath_->why_link_is_down();
     if (down.empty()) {
@@ -641,7 +647,7 @@ class HostProcess {
     }
   }
 
-  /// Ends the current outage, if any: the link is up again, or the run is over.
+  /// Reports the end of the current outage, if there is one. Call when the link is up again or the run is over.
   void end_outage(Nanos time) {
     if (!down_since_) return;
     const Nanos since = *down_since_;
@@ -652,7 +658,7 @@ class HostProcess {
         {{"type", "link"}, {"run", run_}, {"since", since.count}, {"lasted", (time - since).count}, {"why", ""}});
   }
 
-  /// The place of a connection's other end, and the cure: " on host 1 (10.0.0.2:62400); ...".
+  /// Returns where the peer of a lost connection is, and a cure: " on host 1 (10.0.0.2:62400); ...".
   [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
     const auto found =
         std::ranges::find_if(setup_.jobs, [&](const protocol::JobSetup& job) { return job.spec.number == lost.job; });
@@ -671,7 +677,7 @@ class HostProcess {
                        cure);
   }
 
-  /// Losses since the port was opened.
+  /// Returns the losses since the port was opened.
   [[nodiscard]] HostLosses losses() const {
     const DatapathLosses counted = datapath_->losses();
     HostLosses losses;
@@ -728,7 +734,8 @@ class HostProcess {
     }
   }
 
-  /// The job's time to its first send, which needs the programs of all ranks; empty: the driver computes it.
+  /// Returns the job's time to its first send if the coordinator has sent it. Empty for jobs without programs, for
+  /// which the driver computes the time.
   static std::optional<Nanos> lead_of(const protocol::JobSetup& job) {
     return job.programmed ? std::optional(job.lead) : std::nullopt;
   }
@@ -774,7 +781,8 @@ class HostProcess {
   }
 
   const HostOptions& options_;
-  const std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< of all connections; empty: no protection
+  /// Keys for the packets of all connections; empty if packets are not protected.
+  const std::vector<std::shared_ptr<const PacketKey>> keys_;
   HostPlace place_;
   std::unique_ptr<MessageStream> stream_;
   std::uint32_t number_ = 0;
@@ -784,16 +792,17 @@ class HostProcess {
   std::vector<std::unique_ptr<Drain>> drains_;
   protocol::RunSetup setup_;  ///< must outlive the ranks
   std::vector<Rank> here_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;  ///< by job and rank
+  /// Programs of ranks for the next run, by job and rank.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;
   std::uint64_t programs_run_ = 0;
   std::uint64_t run_ = 0;
-  SeriesRecorder recorder_{{}};  ///< for this run's series, if any
+  SeriesRecorder recorder_{{}};  ///< recorder of this run's series, if any
   live::PortView ended_;         ///< packets of finished runs
   const Nanos begun_ = wall_now();
   bool stop_ = false;
   bool started_ = false;
-  bool had_link_ = false;            ///< the port has had a link before
-  std::optional<Nanos> down_since_;  ///< when the current outage was noticed in this run
+  bool had_link_ = false;            ///< whether the port has ever had a link
+  std::optional<Nanos> down_since_;  ///< start of the current outage in this run; empty if the link is up
 };
 
 }  // namespace

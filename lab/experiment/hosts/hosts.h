@@ -1,11 +1,13 @@
 // Experiments across hosts: datapath "hosts". A process on each host drives the ranks of that host (host_layout.h) over
-// a host datapath, in real time. The coordinator waits for the hosts to join, sets up one run after the other, starts
-// each at a common time, watches it, and merges the results of the ranks.
+// a host datapath, in real time. The coordinator waits for the hosts to join. It then sets up one run after the other,
+// starts each run at a common time, monitors it, and merges the results of the ranks.
 //
-// Clocks of hosts differ, so the coordinator estimates each clock's offset before and after each run (clock_offset.h);
-// the results contain the uncertainty. An iteration's duration is measured on one host and does not depend on offsets.
+// The clocks of hosts differ. The coordinator therefore estimates each clock's offset before and after each run
+// (clock_offset.h); the results contain the uncertainty. An iteration's duration is measured on one host and does not
+// depend on offsets.
 //
-// A failure or the end of any process ends the experiment on all hosts within seconds, with one line on each.
+// If any process fails or ends, the experiment ends on all hosts within seconds, and each process reports the cause in
+// one line.
 #pragma once
 
 #include <functional>
@@ -31,11 +33,11 @@ struct HostsView {
     std::uint32_t host = 0;
     std::uint64_t recorded = 0;  ///< number of recorded iterations
     double bits_per_second = 0;  ///< recent rate of delivered application bytes
-    Nanos last;                  ///< latest iteration; 0 before the first
+    Nanos last;                  ///< duration of the latest iteration; 0 if none is recorded
   };
   struct JobProgress {
     std::string name;
-    std::uint64_t iterations = 0;  ///< number to record
+    std::uint64_t iterations = 0;  ///< number of iterations to record
     std::vector<Rank> ranks;
   };
   std::string policy;
@@ -43,63 +45,67 @@ struct HostsView {
 };
 
 struct CoordinatorOptions {
-  std::string address;               ///< to listen on, see StreamAddress
-  Nanos join_limit{60'000'000'000};  ///< time for all hosts to join
-  /// Called about every 50 ms. A non-empty text, the reason for people ("interrupted by the user"), ends the
-  /// experiment. May be empty.
+  std::string address;               ///< address on which the coordinator listens, see StreamAddress
+  Nanos join_limit{60'000'000'000};  ///< time limit for all hosts to join
+  /// Called about every 50 ms. If the function returns a non-empty text, which is the reason for people ("interrupted
+  /// by the user"), the experiment ends. May be empty.
   std::function<std::string()> interrupted;
-  std::function<void(const std::string&)> tell{};  ///< a line for people
-  std::function<void(const std::string&)> warn{};  ///< the same, for problems that spoil the results
-  std::function<void(const HostsView&)> view{};    ///< called twice a second while jobs run
-  Nanos alive_every{5'000'000'000};  ///< interval of messages that show hosts that the coordinator is alive
-  StreamKey key{};                   ///< only hosts with the same key can join; null: only hosts without a key
-  Nanos stop_limit{20'000'000'000};  ///< time for hosts to stop; restarts with each piece of series
+  std::function<void(const std::string&)> tell{};  ///< called with a message for people, one line
+  /// Called with a warning about a problem that spoils the results, one line.
+  std::function<void(const std::string&)> warn{};
+  std::function<void(const HostsView&)> view{};  ///< called twice a second while jobs run
+  Nanos alive_every{5'000'000'000};              ///< interval of messages that tell hosts that the coordinator is alive
+  StreamKey key{};                   ///< only hosts with this key can join; if null, only hosts without a key
+  Nanos stop_limit{20'000'000'000};  ///< time limit for hosts to stop; restarts with each piece of series
 };
 
 class Coordinator : public Datapath {
  public:
-  /// The address on which it listens, with the actual port in place of 0.
+  /// Returns the address on which the coordinator listens. If the requested port was 0, contains the actual port.
   [[nodiscard]] virtual std::string address() const = 0;
   /// Waits until all hosts have joined and opened their ports. Throws RunError that names missing hosts.
   virtual void join() = 0;
   /// Informs the hosts that the experiment has succeeded. Without this call, the destructor informs them of a failure.
   virtual void finish() = 0;
-  /// Informs the hosts that the experiment has failed; `why` is for their users.
+  /// Informs the hosts that the experiment has failed. `why` is the reason for their users.
   virtual void fail(const std::string& why) = 0;
 };
 
-/// Listens at once. `experiment` must outlive it. Throws InputError for an invalid address, else RunError.
+/// Creates a coordinator that listens for hosts. `experiment` must outlive it. Throws InputError for an invalid
+/// address, RunError if listening fails.
 std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, const CoordinatorOptions& options);
 
 struct HostOptions {
   std::string coordinator;  ///< the coordinator's address
-  StreamKey key{};          ///< the coordinator's key, also used for the packets of jobs; null: no key
+  StreamKey key{};          ///< the coordinator's key, which also protects the packets of jobs; null if there is no key
   /// Protection of the packets of jobs; must be equal on all hosts.
   security::Protection protection = security::Protection::encrypt;
   Nanos connect_limit{30'000'000'000};
-  std::string device;                        ///< in the syntax of its datapath (host_datapaths.h): "af_packet:eth0"
-  std::string ip;                            ///< "10.0.0.1/24", "fd00::1/64"
-  std::string gateway;                       ///< empty: none
-  std::optional<std::uint32_t> host;         ///< this host's number; empty: the coordinator assigns one
+  std::string device;   ///< name of the port in the syntax of its datapath (host_datapaths.h), such as "af_packet:eth0"
+  std::string ip;       ///< address of this host, such as "10.0.0.1/24" or "fd00::1/64"
+  std::string gateway;  ///< address of the gateway; empty if there is none
+  std::optional<std::uint32_t> host;         ///< number of this host; empty if the coordinator assigns it
   std::uint16_t udp_port = kDefaultUdpPort;  ///< port of the first rank; the other ranks use the next ports
-  std::string idle = "pause";                ///< spin, pause or sleep
-  std::string cores;                         ///< the CPU to use; empty: the first usable one
+  std::string idle = "pause";                ///< how the thread waits: "spin", "pause" or "sleep"
+  std::string cores;                         ///< number of the CPU to use; empty for the first usable CPU
   std::optional<std::uint32_t> memory_mb;
-  std::uint32_t mtu = 0;                         ///< 0: the interface's
+  std::uint32_t mtu = 0;                         ///< maximum IP packet size in bytes; 0 for the interface's MTU
   std::uint16_t queues = 1;                      ///< number of queues of the port
-  std::function<std::string()> interrupted;      ///< see CoordinatorOptions
-  std::function<void(const std::string&)> tell;  ///< a line for people
-  std::function<void(const std::string&)> warn;  ///< the same, for problems that may spoil the results
-  /// Fails if no message arrives from the coordinator for this long: it hangs or is unreachable. Normally it sends one
-  /// every few seconds (CoordinatorOptions::alive_every), except while it computes a plan.
+  std::function<std::string()> interrupted;      ///< see CoordinatorOptions::interrupted
+  std::function<void(const std::string&)> tell;  ///< called with a message for people, one line
+  /// Called with a warning about a problem that may spoil the results, one line.
+  std::function<void(const std::string&)> warn;
+  /// Time without a message from the coordinator after which run_host() fails. The coordinator sends a message every
+  /// few seconds (CoordinatorOptions::alive_every), except while it computes a plan.
   Nanos silence_limit{120'000'000'000};
-  std::optional<capture::CaptureOptions> capture{};  ///< captures the port's packets
-  live::Exchange* exchange = nullptr;                ///< for live views of this host; must outlive the call
+  /// Options of a capture of the port's packets; empty if packets are not captured.
+  std::optional<capture::CaptureOptions> capture{};
+  live::Exchange* exchange = nullptr;  ///< serves live views of this host; null if unused; must outlive the call
 };
 
-/// Takes part in an experiment until its end. Opens the port before it joins, so that problems with the port are
-/// reported at once on this host. Throws InputError for options that can't be used here, RunError if anything fails, on
-/// this host or on another one.
+/// Takes part in an experiment until the experiment ends. Opens the port before joining, so that problems with the port
+/// are reported at once on this host. Throws InputError for options that cannot be used on this host, RunError if this
+/// host or another host fails.
 void run_host(const HostOptions& options);
 
 }  // namespace mltcp::experiment

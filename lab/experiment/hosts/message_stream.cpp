@@ -32,7 +32,8 @@ using namespace literals;
 constexpr std::size_t kLengthBytes = 4;
 constexpr Nanos kLongestSend = 10_s;
 constexpr Nanos kLongestGreeting = 10_s;
-constexpr std::string_view kNoKey = "this end has no key";  // no greeting: the peer's reader reports the cause
+// Sent in place of a greeting, so that the peer reports the cause.
+constexpr std::string_view kNoKey = "this end has no key";
 constexpr Nanos kRetry = 100_ms;
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -40,7 +41,8 @@ void make_ready(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
   fcntl(file, F_SETFD, FD_CLOEXEC);
   const int on = 1;
-  // Unix sockets ignore options of TCP. The stream ends 30 s after the peer's machine has become unreachable.
+  // These options have no effect on Unix sockets. A TCP stream ends 30 s after the peer's machine has become
+  // unreachable.
   setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, 10), std::pair(TCP_KEEPINTVL, 5),
@@ -210,7 +212,7 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
 }
 
 void MessageStream::meet(const std::string& greeting) {
-  // Answers even if the client's greeting is refused below, so that the client can report the cause.
+  // A server always answers, even if it refuses the client's greeting below, so that the client can report the cause.
   if (!is_client_) send_bytes(seal_->greeting());
   try {
     seal_->meet(greeting);
@@ -241,7 +243,7 @@ std::optional<std::string> MessageStream::receive() {
     if (!security::SealedMessages::is_greeting(*bytes)) return bytes;
     try {
       send_bytes(kNoKey);
-    } catch (const StreamError&) {  // the peer has closed the stream
+    } catch (const StreamError&) {  // the peer has already closed the stream
     }
     throw KeyMismatch(
         "has a key, but this end has none: start this end with --key FILE too, or start the other end without a key");
@@ -343,9 +345,9 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
     refuse_planted_links(address.path);
     error = attempt(AF_UNIX, generic(at), sizeof at);
     if (error == EADDRINUSE) {
-      // If nothing listens there, the socket was left by a killed process.
+      // If no process listens on this socket, a killed process has left it.
       const int probe = try_to_connect(address, 1_s);
-      // Other files refuse connections, too; they must not be removed.
+      // Only sockets may be removed. Connections to other files are refused with the same error.
       struct stat found {};
       if (probe < 0 && errno == ECONNREFUSED && lstat(address.path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
         unlink(address.path.c_str());

@@ -1,4 +1,5 @@
-// A network of jobs whose packets are captured, with an interface in the capture for each used end. Not installed.
+// Decorates a JobNetwork so that its packets are captured. The capture has one interface for each used sender or
+// receiver. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ namespace mltcp::experiment {
 
 class CapturedNetwork final : public JobNetwork {
  public:
-  /// `names` of the jobs, by number. Throws RunError if the file can't be written.
+  /// `names` maps job numbers to job names. Throws RunError if the capture file cannot be written.
   CapturedNetwork(std::unique_ptr<JobNetwork> network, std::map<std::uint32_t, std::string> names,
                   const capture::CaptureOptions& options, bool real_time)
       : network_(std::move(network)),
@@ -28,7 +29,7 @@ class CapturedNetwork final : public JobNetwork {
         capture_(
             options, real_time ? std::function<Nanos()>() : [this] { return network_->now(); }) {}
 
-  /// Call when all ends are in use.
+  /// Starts the capture. Call after host() has been called for all senders and receivers.
   void start() { capture_.start(); }
   capture::Capture::Summary finish() { return capture_.finish(); }
 
@@ -51,7 +52,7 @@ class CapturedNetwork final : public JobNetwork {
   [[nodiscard]] std::optional<Stalls> stalls() const override { return network_->stalls(); }
 
  private:
-  /// "vgg19-a sender" for worker 0, "vgg19-a/1 sender" for worker 1.
+  /// Returns an interface name such as "vgg19-a sender" for worker 0 or "vgg19-a/1 sender" for worker 1.
   [[nodiscard]] std::string name_of(const End& end) const {
     const auto found = names_.find(end.job);
     return fmt::format("{}{} {}", found != names_.end() ? found->second : fmt::format("job {}", end.job),

@@ -1,4 +1,4 @@
-// The dumbbells of the simulator and of DPDK rings as networks for jobs. Not installed.
+// Adapts the dumbbells of the simulator and of DPDK rings to interface JobNetwork. Not installed.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace mltcp::experiment {
 
-// The two differ only in their construction and in stalls().
+// The adapters of simulator and rings differ only in construction and stalls().
 template <typename Dumbbell>
 class DumbbellNetwork : public JobNetwork {
  public:

@@ -1,4 +1,4 @@
-// The state of a shard's connection for time series. Not installed.
+// Reads the state of a shard's connection for time series. Not installed.
 #pragma once
 
 #include "mltcp/lab/experiment/series/series.h"
@@ -6,7 +6,7 @@
 
 namespace mltcp::experiment {
 
-/// Leaves `state` as it is if the connection has ended.
+/// Fills in `state`, or leaves it unchanged if the connection has ended.
 inline void read_state(const Shard& shard, ConnectionId connection, JobId job, ConnectionState& state) {
   const auto stats = shard.stats(connection);
   if (!stats) return;

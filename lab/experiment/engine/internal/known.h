@@ -1,4 +1,5 @@
-// Checks that a driver's shard knows the driver's job and connections. Otherwise MLTCP would be off without a message.
+// Checks that a driver's shard knows the driver's job and connections. Without this check, a bug could disable MLTCP
+// without any error.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace mltcp::experiment {
 
-/// `known`: the return value of the shard's function `call`. Throws RunError if it is false.
+/// Throws RunError if `known`, the return value of the shard's function `call`, is false.
 inline void expect_known(bool known, std::string_view call) {
   if (known) return;
   throw RunError("the transport does not know the job or connection of call " + std::string(call) +

@@ -1,4 +1,4 @@
-// TOML for the readers of this folder (see toml.h), and the parser's own functions.
+// TOML functions for the readers in this folder (see toml.h). Also compiles the functions of the parser toml++.
 #define TOML_IMPLEMENTATION
 #include "mltcp/lab/experiment/files/toml.h"
 
@@ -22,8 +22,8 @@ namespace {
 // a nested table, and tables are destroyed by recursion. Real keys have at most three parts.
 constexpr std::size_t kMaxKeyParts = 16;
 
-// Length of the quoted text at the beginning of `text`, with both quotes. If the closing quote is missing: up to the
-// end of the line, or up to the end of `text` for a multi-line text.
+// Returns the length of the quoted text at the beginning of `text`, including both quotes. If the closing quote is
+// missing, the length extends to the end of the line, or to the end of `text` for a multi-line text.
 std::size_t size_of_quoted(std::string_view text) {
   const char c = text.front();
   const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
@@ -33,12 +33,12 @@ std::size_t size_of_quoted(std::string_view text) {
     end += std::size_t{c == '"' && text[end] == '\\' ? 2U : 1U};
   if (!long_text && end < text.size() && text[end] == '\n') return end;
   end += long_text ? 3 : 1;
-  // A multi-line text may contain up to two quotes directly before the closing ones.
+  // The content of a multi-line text may end with up to two quotes, directly before the closing quotes.
   for (int own = 0; long_text && own < 2 && end < text.size() && text[end] == c; ++own) ++end;
   return std::min(end, text.size());
 }
 
-// The line of the first key with too many parts, if any.
+// Returns the line of the first key with too many parts; empty if there is no such key.
 std::optional<std::size_t> line_of_deep_key(std::string_view text) {
   std::size_t line = 1;
   std::size_t parts = 1;
@@ -68,12 +68,13 @@ bool fails_assertion(std::string_view text) {
   } catch (const ParserAssertion&) {
     return true;
   } catch (const toml::parse_error&) {
-    // Expected: the text is cut off.
+    // Expected, because the text is cut off.
   }
   return false;
 }
 
-// A failed assertion has no line number. The first lines of `text` fail it if and only if they include the line.
+// Finds the line of `text` that fails an assertion of the parser, because the assertion reports no line number. The
+// first N lines of `text` fail it if and only if they include that line.
 std::size_t line_of_assertion(std::string_view text) {
   std::vector<std::size_t> ends;
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
@@ -109,10 +110,10 @@ std::string key_text(std::string_view key) {
 
 // ---- Missing quotes ----
 
-// A line with missing quotes: its key within its table, and the line with quotes.
+// A line with missing quotes: its key within its table, and the corrected line.
 struct Unquoted {
   std::string key;
-  bool opened = false;  // only the closing quote is missing
+  bool opened = false;  // whether only the closing quote is missing
   std::string line;
 };
 
@@ -126,7 +127,8 @@ bool reads_as_value(const std::string& word) {
   }
 }
 
-// Position after the closing quote of the quoted text that begins at `from`; npos if there is none.
+// Returns the position after the closing quote of the quoted text that begins at `from`; npos if there is no closing
+// quote.
 std::size_t end_of_quoted(std::string_view text, std::size_t from) {
   const char quote = text[from];
   for (std::size_t at = from + 1; at < text.size(); at += std::size_t{quote == '"' && text[at] == '\\' ? 2U : 1U})
@@ -134,13 +136,13 @@ std::size_t end_of_quoted(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// The word in quotes; a quote at its end is removed first.
+// Returns `word` in quotes. Removes a quote at the end of `word` first.
 std::string in_toml_quotes(std::string_view word) {
   if (!word.empty() && (word.back() == '"' || word.back() == '\'')) word.remove_suffix(1);
   return quoted(trimmed(word));
 }
 
-// The corrected line, if adding quotes around values is enough to make `line` valid TOML.
+// Returns the corrected line if adding quotes around values is enough to make `line` valid TOML; empty if not.
 std::optional<Unquoted> without_quotes(std::string_view line) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
@@ -163,7 +165,7 @@ std::optional<Unquoted> without_quotes(std::string_view line) {
     if (c == '"' || c == '\'') {
       end = end_of_quoted(value, at);
       if (end == std::string_view::npos) {
-        if (structured) return std::nullopt;  // the intended end is unknown
+        if (structured) return std::nullopt;  // the intended end of the text is unknown
         found.opened = changed = true;
         found.line += quoted(trimmed(value.substr(at + 1)));
         break;
@@ -192,13 +194,13 @@ std::optional<Unquoted> without_quotes(std::string_view line) {
   return found;
 }
 
-// The context of a line.
+// Position of a line within the tables and texts of a file.
 struct Place {
-  std::string table;         // prefix of its keys, such as "job[2]."; empty: the top level
-  bool inside_text = false;  // it begins inside a multi-line text
+  std::string table;         // prefix of keys on this line, such as "job[2]."; empty at the top level
+  bool inside_text = false;  // whether the line begins inside a multi-line text
 };
 
-// The context of the last line of `text`.
+// Returns the position of the last line of `text`.
 Place place_of_last_line(std::string_view text) {
   const std::size_t last = text.find_last_of('\n') + 1;  // 0 if there is no line end
   Place place;
@@ -210,12 +212,12 @@ Place place_of_last_line(std::string_view text) {
     const std::size_t end = line.find(']');
     if (end == std::string_view::npos || end < begin) return;
     const std::string name(trimmed(line.substr(begin, end - begin)));
-    // A row in a list of lists begins with a bracket, too.
+    // This excludes a row in a list of lists, which also begins with a bracket.
     constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) return;
     place.table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
   };
-  std::size_t at = 0;  // beginning of a line that is not inside a text
+  std::size_t at = 0;  // start of a line that is not inside a multi-line text
   while (at < last) {
     note_table(trimmed(text.substr(at, text.find('\n', at) - at)));
     while (at < text.size() && text[at] != '\n') {
@@ -231,7 +233,8 @@ Place place_of_last_line(std::string_view text) {
   return place;
 }
 
-// Throws if quotes are missing on line `number`, from 1, where the parser gave up, or on the line before it.
+// Throws InputError if quotes are missing on line `number`, where the parser stopped, or on the line above. Lines are
+// counted from 1.
 void refuse_missing_quotes(std::string_view text, const std::string& file, std::size_t number) {
   std::vector<std::string_view> lines;
   for (std::size_t at = 0; lines.size() < number && at <= text.size();) {
@@ -277,11 +280,11 @@ void set_lines(toml::node& node, std::uint32_t line) {
   *table = std::move(changed);
 }
 
-// One part of a path: "job[2]", "job[*]" or "cc".
+// One step of a key path, such as "job[2]", "job[*]" or "cc".
 struct Step {
   static constexpr std::size_t kAll = 0;
   std::string_view key;
-  std::optional<std::size_t> index;  // from 1, or `kAll`
+  std::optional<std::size_t> index;  // index in an array, from 1, or `kAll`
 };
 
 Step step_from(std::string_view text, std::string_view path) {
@@ -341,7 +344,7 @@ void set_from(toml::table& table, std::string_view path, std::size_t from, const
       descend((*array)[i]);
   }
   if (!last) return;
-  // An element of an array has no key of its own, so the array's key gets the line.
+  // The elements of an array have no keys, so the line number is attached to the array's key.
   toml::array kept = std::move(*array);
   table.erase(step.key);
   table.insert(key_at(step.key, line), std::move(kept));
@@ -390,7 +393,7 @@ std::string to_toml(const toml::node& node) {
     return "[" + text + "]";
   }
   if (const toml::table* table = node.as_table()) {
-    std::string text;  // toml++ keeps the keys in order
+    std::string text;  // toml++ sorts the keys
     for (const auto& [key, child] : *table)
       text += (text.empty() ? " " : ", ") + key_text(key.str()) + " = " + to_toml(child);
     return text.empty() ? "{}" : "{" + text + " }";
@@ -414,7 +417,7 @@ std::string value_from_word(std::string_view word) {
         (structured || value->is_integer() || value->is_floating_point() || value->is_boolean()))
       return to_toml(*value);
   } catch (const toml::parse_error&) {
-    // Refused below, or taken as a text.
+    // Handled below: refused, or taken as a text without quotes.
   } catch (const ParserAssertion&) {
   }
   if (structured)

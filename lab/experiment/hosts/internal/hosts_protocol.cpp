@@ -1,4 +1,4 @@
-// Messages between coordinator and hosts (see hosts_protocol.h).
+// Messages between the coordinator and the hosts (see hosts_protocol.h).
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ namespace {
 
 template <typename T>
 Json value_of(const T& value);
-/// `key` is the name of the value for messages.
+/// Reads `value` from `json`. `key` is the name of the value in error messages.
 template <typename T>
 void take(const Json& json, T& value, const char* key);
 
@@ -58,14 +58,15 @@ Json value_of(const T& value) {
   }
 }
 
-/// Whether a value is in the range of its key in experiment files; `unset` is the value if the file omits the key.
+/// Returns whether `value` is in the range of its key in experiment files. `unset` is the value if a file omits the
+/// key, and is always in range.
 bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
   return value == unset || (value >= key.least && value <= key.most);
 }
 bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
-  return value.count >= 0 && value <= key.most * 2;  // a start plus its jitter
+  return value.count >= 0 && value <= key.most * 2;  // twice the limit, because a start time may include jitter
 }
-// NaN fails each of the following comparisons.
+// The comparisons in the functions below are false for NaN.
 bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
   return value >= key.least && value <= key.most;
 }
@@ -79,7 +80,7 @@ bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
 template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
-    // Limits times so that their sums and differences can't overflow.
+    // Limits times so that sums and differences of times cannot overflow.
     value = Nanos(whole_value<std::int64_t>(json, key, -kMaxTime.count));
     if (value > kMaxTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
   } else if constexpr (std::is_same_v<T, Rate>) {
@@ -114,7 +115,7 @@ void take(const Json& json, T& value, const char* key) {
 
 // ---- Parameters of congestion control, by name: all parameters of the algorithms that jobs use ----
 
-// A host may lack an algorithm that the coordinator has loaded.
+// Throws RunError if this host does not have an algorithm that the coordinator has loaded.
 void check_algorithm(const std::string& name) {
   const auto all = cc::algorithms();
   if (std::ranges::none_of(all, [&](const cc::AlgorithmTable* table) { return table->name == name; }))
@@ -146,7 +147,7 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   cc::Parameters parameters;
   for (const cc::AlgorithmTable* algorithm : algorithms) {
     const Json& values = json.at(std::string(algorithm->name));
-    // A parameter that is unknown here would silently have no effect.
+    // A parameter that this host does not know would have no effect, without any message.
     if (!values.is_object() || values.size() != algorithm->parameters.size())
       throw InputError(
           fmt::format("congestion control \"{}\" has other parameters than on this host", algorithm->name));
@@ -161,12 +162,12 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   return parameters;
 }
 
-/// Number of ranks in the job's programs.
+/// Returns the number of ranks in the job's programs.
 std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
 
-bool is_time(Nanos time) { return time <= kMaxTime; }  // excludes never()
+bool is_time(Nanos time) { return time <= kMaxTime; }  // also returns false for never()
 
-/// Maximum of a counter, so that a double represents it exactly and sums over all ranks don't overflow.
+/// Maximum of a counter. A double represents it exactly, and sums over all ranks cannot overflow.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 53U;
 
 template <HasFields T>
@@ -178,15 +179,16 @@ void check_counts(const T& counts) {
   });
 }
 
-/// A cell of a series. Throws InputError if it is out of its column's range.
+/// Returns a cell of a series. Throws InputError if the value is out of its column's range.
 template <typename T>
 T cell_from(const Json& json, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
     return Nanos(whole_value<std::int64_t>(json, key, 0, kMaxTime.count));
   } else if constexpr (std::is_same_v<T, Rate>) {
-    constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // maximum pacing rate of windows (cc/pacing.h)
+    // Maximum pacing rate of window-based algorithms (cc/pacing.h).
+    constexpr std::uint64_t most = 1'000'000'000'000'000'000;
     return Rate(whole_value<std::uint64_t>(json, key, 0, most));
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1: no value
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 if there is no value
     return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMaxCount));
   } else if constexpr (std::is_floating_point_v<T>) {
     const auto value = json.get<T>();
@@ -208,7 +210,7 @@ Json to_json(const RunSetup& setup) {
             {"learn_iterations", setup.mltcp.learn_iterations},
             {"series", setup.series},
             {"jobs", value_of(setup.jobs)}};
-  // All jobs have the same parameters.
+  // All jobs have the same parameters, so they are sent once.
   if (!setup.jobs.empty())
     json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, algorithms_of(setup.jobs));
   return json;
@@ -225,7 +227,7 @@ RunSetup setup_from(const Json& json) {
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
-  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their shards that have a rank
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // pairs of host and shard that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || ranks > workload::kMaxRanks || job.ports.size() != ranks || job.hosts.size() != ranks ||
@@ -240,7 +242,7 @@ RunSetup setup_from(const Json& json) {
         throw InputError("phases that compute for a negative time, or for more than a day");
       computes += phase.compute;
     }
-    // Checks the pattern or phases by creating one program: an error applies to all ranks.
+    // Creates one program to check the pattern or phases, because an error concerns all ranks.
     if (!job.programmed) static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
@@ -269,13 +271,14 @@ RankResult result_from(const Json& json, const RankLimits& limits) {
   if (count > limits.iterations || result.starts.size() != count || !fits(result.computes) ||
       !fits(result.communications))
     throw InputError("lists of iterations that do not match");
-  Nanos before = limits.from;  // earliest begin of the next iteration
+  Nanos before = limits.from;  // earliest start time of the next iteration
   for (std::size_t i = 0; i < count; ++i) {
     const Nanos start = result.starts[i];
     const Nanos time = result.times[i];
     if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
       throw InputError(fmt::format("iteration {} has an impossible time or duration; check that host's clock", i));
-    if (time.count == 0 && limits.bytes_per_iteration > 0)  // sending and acknowledgements take time
+    // Impossible, because sending and acknowledgements take time.
+    if (time.count == 0 && limits.bytes_per_iteration > 0)
       throw InputError(fmt::format("iteration {} of 0 ns, in which {} bytes were sent; check that host's clock", i,
                                    limits.bytes_per_iteration));
     before = start + time;
@@ -313,7 +316,7 @@ Json rows_to_json(const RunSeries& series) {
 void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series) {
   const auto rows = whole_field<std::size_t>(json, "rows", 0, order.rows + 1);
   const auto connections = whole_field<std::size_t>(json, "connections", 0, limits.connections);
-  if (rows == 0) {  // no rank sends on that host
+  if (rows == 0) {  // no rank on that host sends
     series = {};
     return;
   }
@@ -323,7 +326,7 @@ void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& l
         fmt::format("a last row of series at {} ns, but the run has lasted {}", last.count, to_text(limits.last)));
   series.sampled_every = time_from(json, "sampled_every");
   series.interval = time_from(json, "interval");
-  // A recorder only ever drops every other row, when the maximum number is reached.
+  // When a recorder reaches its maximum number of rows, it drops every second row. The interval can only be doubled.
   const auto is_doubled = [](Nanos wide, Nanos narrow) {
     const std::int64_t times = wide.count / narrow.count;
     return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
@@ -391,9 +394,11 @@ std::size_t piece_from(const Json& json, std::size_t connection, std::size_t fir
 
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series) {
   constexpr std::size_t rest = std::size_t{64} << 10U;
-  constexpr std::size_t piece = kSeriesPiece * 14 * 32;  // 14 columns, 25 characters a value at most
-  constexpr std::size_t iteration = 4 * 21;  // in the 4 lists of a result: 19 digits, a sign and a comma each
-  constexpr std::size_t rank = 1024;         // in a progress message, with the reason why it isn't connected
+  constexpr std::size_t piece = kSeriesPiece * 14 * 32;  // 14 columns with at most 25 characters per value
+  // An iteration's values in the 4 lists of a result, each with 19 digits, a sign and a comma.
+  constexpr std::size_t iteration = 4 * 21;
+  // A rank's entry in a progress message, including the reason why the rank is not connected.
+  constexpr std::size_t rank = 1024;
   return std::min(kLongest, rest + iteration * iterations + rank * ranks + (series ? piece : 0));
 }
 

@@ -1,20 +1,33 @@
-// The messages between the coordinator of an experiment and the processes on its hosts: JSON objects with a "type",
-// over a MessageStream. Structs are converted by their lists of fields (base/fields.h). Not installed.
+// The messages between the coordinator of an experiment and the processes on its hosts. A message is a JSON object with
+// a "type" and is sent over a MessageStream. Structs are converted with their lists of fields (base/fields.h). Not
+// installed.
 //
-//   host:         join {version, host?, device, address}     its port is open; ready {mtu} after welcome
-//   coordinator:  refused {message} | welcome {host, ranks}
-//   coordinator:  alive                                      every few seconds, so that hosts detect its failure
-//   coordinator:  ping {id}                                  host: pong {id, time}, at once
-//   coordinator:  program {run, job, rank, ...}, for each rank on that host of a job with programs; before setup
-//   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
-//   coordinator:  start {at: [..], series?} | plan {job, serial, plan | null} | collect
-//   host:         result {run, job, rank, ...}, one for each of its ranks; after collect
-//   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
-//   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}; before it,
-//   if
-//                                                            series were requested: rows {..} and series {..}, the
-//                                                            columns of one connection after the other, in pieces
-//   coordinator:  end {failed, message}                      host: failed {message}, at any time
+// Messages from the coordinator:
+//
+//   refused {message}                    the host cannot join
+//   welcome {version, host, ranks}       the host has joined
+//   ping {id}                            requests the host's time
+//   program {run, job, rank, ...}        for each rank on the host, if its job has programs
+//   setup {run, policy, function, scale_decrease, learn_iterations, series, jobs, parameters}
+//   start {at: [..], series?}            start time of each job
+//   plan {job, serial, plan | null}      sets or removes a job's plan, at any time of a run
+//   collect                              requests results
+//   stop                                 ends the run
+//   alive                                every few seconds, so that hosts detect a failure of the coordinator
+//   end {failed, message}                ends the experiment, at any time
+//
+// Messages from a host:
+//
+//   join {version, host?, device, address}          after the host has opened its port
+//   ready {mtu}                                     after welcome
+//   pong {id, time}                                 the reply to ping
+//   progress {run, ranks}                           five times a second, and when a rank is connected or done
+//   link {run, since, lasted, why}                  the port has lost its link (lasted: null), or has it again
+//   result {run, job, rank, ...}                    for each rank on the host, after collect
+//   rows {..}, series {..}                          after stop, if series were requested: the columns of one
+//                                                   connection after the other, in pieces
+//   stopped {longest_gap, stalled, losses}          the reply to stop, after all series
+//   failed {message}                                at any time
 //
 // Times are nanoseconds on the host's clock.
 #pragma once
@@ -39,17 +52,19 @@ using Json = nlohmann::json;
 inline constexpr int kVersion = 11;
 /// Maximum length of a message in bytes.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
-/// Limits of any message: enough for lists of a million iterations and for phases. A value takes 16 bytes of memory.
+/// Limits of any message, sufficient for phases and for lists with a million iterations. A value needs 16 bytes of
+/// memory.
 inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
 
-/// A job of a run, for the hosts of its ranks. The augmentation follows from the policy and MltcpSettings.
+/// A job of a run, as sent to the hosts of its ranks. Each host derives the augmentation from the policy and
+/// MltcpSettings.
 struct JobSetup {
   JobSpec spec;
-  std::vector<Address> addresses;    ///< by rank
-  std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
-  std::vector<std::uint32_t> hosts;  ///< by rank
-  bool programmed = false;           ///< its ranks' programs are sent (program_message.h)
-  Nanos lead;                        ///< programmed: time_to_first_send() of the job
+  std::vector<Address> addresses;    ///< address of each rank
+  std::vector<std::uint32_t> ports;  ///< shard of each rank on its host
+  std::vector<std::uint32_t> hosts;  ///< number of the host of each rank
+  bool programmed = false;           ///< whether the coordinator sends the programs of the ranks (program_message.h)
+  Nanos lead;                        ///< time_to_first_send() of the job; set only if `programmed`
 };
 constexpr auto fields_of(const JobSetup* /*type*/) {
   return list_of<JobSetup>(field("spec", &JobSetup::spec), field("addresses", &JobSetup::addresses),
@@ -59,34 +74,34 @@ constexpr auto fields_of(const JobSetup* /*type*/) {
 struct RunSetup {
   std::string policy;
   MltcpSettings mltcp;
-  bool series = false;  ///< series are recorded; the start message has their settings
+  bool series = false;  ///< whether hosts record series, with the settings in the start message
   std::vector<JobSetup> jobs;
 };
 
 Json to_json(const RunSetup& setup);
-/// Also creates augmentations; the caller must add programs (JobSetup::programmed). Throws Json::exception or
-/// InputError for an invalid set-up, RunError if this host does not know a job's congestion control.
+/// Reads a set-up and creates the augmentations of jobs. The caller must add programs (JobSetup::programmed). Throws
+/// Json::exception or InputError for an invalid set-up, RunError if this host does not know a job's congestion control.
 RunSetup setup_from(const Json& json);
 
 Json to_json(const RankResult& result);
-/// Limits of a rank's result, on its host's clock.
+/// Limits of a rank's result. Times are on the clock of the rank's host.
 struct RankLimits {
   std::size_t iterations = 0;
   Bytes bytes_per_iteration = 0;
   Nanos from;   ///< start time of the job
-  Nanos until;  ///< now, plus the uncertainty of the clock
+  Nanos until;  ///< current time plus the uncertainty of the clock
 };
-/// Throws Json::exception or InputError, also for impossible values.
+/// Reads a rank's result. Throws Json::exception or InputError, also for impossible values.
 RankResult result_from(const Json& json, const RankLimits& limits);
 
-/// Maximum number of rows of a connection's series; more than any file has.
+/// Maximum number of rows of a connection's series; greater than the number in any file.
 inline constexpr std::size_t kMaxSeriesRows = std::size_t{1} << 24U;
 
 /// The settings with which hosts record series.
 struct SeriesOrder {
-  Nanos epoch;  ///< the run's time 0 on the host's clock
+  Nanos epoch;  ///< time 0 of the run on the host's clock
   Nanos interval;
-  std::size_t rows = 0;  ///< maximum per connection, without the last row
+  std::size_t rows = 0;  ///< maximum number of rows per connection, not counting the last row
 };
 Json to_json(const SeriesOrder& order);
 SeriesOrder series_order_from(const Json& json);
@@ -94,34 +109,36 @@ SeriesOrder series_order_from(const Json& json);
 /// Maximum number of rows in a piece of a connection's series.
 inline constexpr std::size_t kSeriesPiece = 1024;
 
-/// The times of all rows of a host, and the number of connections that follow.
+/// Returns a message with the times of all rows of a host's series, and the number of connections.
 Json rows_to_json(const RunSeries& series);
-/// Limits of the series of a host.
+/// Limits of a host's series.
 struct SeriesLimits {
   std::size_t connections = 0;
-  Nanos last;  ///< time since the epoch, plus the uncertainty of the clock
+  Nanos last;  ///< maximum time of a row: current time since the epoch plus the uncertainty of the clock
 };
-/// Sets the times of `series` and allocates its connections, whose names are still unknown. Throws Json::exception or
-/// InputError, also for values that exceed `order` or `limits`.
+/// Sets the times of `series` and allocates its connections; their names follow with the pieces. Throws Json::exception
+/// or InputError, also for values that exceed `order` or `limits`.
 void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series);
-/// Rows [first, first + kSeriesPiece) of a connection, or up to the last row.
+/// Returns a message with rows [first, first + kSeriesPiece) of a connection, or fewer at the end of the series.
 Json piece_to_json(const RunSeries& series, std::size_t connection, std::size_t first);
-/// Adds a piece to `series`, which must already contain the connection's earlier rows. Returns the piece's number of
-/// rows. Throws Json::exception or InputError, also for impossible values and for totals that decrease.
+/// Adds a piece to `series`, which must already contain the connection's earlier rows. Returns the number of rows in
+/// the piece. Throws Json::exception or InputError, also for impossible values and for totals that decrease.
 std::size_t piece_from(const Json& json, std::size_t connection, std::size_t first, RunSeries& series);
 
-/// Maximum length in bytes of a message from a host with `ranks` ranks that records `iterations`, and `series` if true.
+/// Returns the maximum length in bytes of a message from a host with `ranks` ranks. `iterations` is the number of
+/// iterations that they record; `series` states whether they record series.
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series);
 
-/// The field `key`, a text for people: one line, truncated after 2000 bytes. Throws Json::exception.
+/// Returns the text in field `key`, for people: one line, truncated after 2000 bytes. Throws Json::exception.
 std::string words_from(const Json& json, const char* key);
 
-/// The field `key`: a time on a host's clock. This and the next function throw Json::exception or InputError.
+/// Returns the time in field `key`, on a host's clock. time_from() and plan_state_from() throw Json::exception or
+/// InputError.
 Nanos time_from(const Json& json, const char* key);
 PlanState plan_state_from(const Json& json, const char* key);
 
 Json to_json(const HostLosses& losses);
-/// The caller must set HostLosses::host. Throws Json::exception or InputError.
+/// Reads a host's losses. The caller must set HostLosses::host. Throws Json::exception or InputError.
 HostLosses losses_from(const Json& json);
 
 Json to_json(const PhasePlan& plan);
@@ -130,7 +147,8 @@ PhasePlan plan_from(const Json& json);
 std::string to_hex(const Address& address);
 Address address_from(const std::string& hex);
 
-/// The next message, if one has arrived: an object with a type. Throws StreamError, also for other text.
+/// Returns the next message, which is an object with a type; empty if none has arrived. Throws StreamError on failure,
+/// and for text that is not such an object.
 std::optional<Json> receive(MessageStream& stream);
 /// Parses the text of a message. Throws StreamError if it is not an object with a type.
 Json message_from(const std::string& text);

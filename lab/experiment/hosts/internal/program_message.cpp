@@ -1,4 +1,4 @@
-// Programs of ranks in messages (see program_message.h).
+// Converts programs of ranks to messages and back (see program_message.h).
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Operation operation_of(char letter) {
   }
 }
 
-/// Reads a list of whole numbers one after the other.
+/// Reads the whole numbers of a list one by one.
 class Column {
  public:
   Column(const Json& json, const char* key, std::uint64_t most) : list_(json.at(key)), key_(key), max_(most) {
