@@ -1,4 +1,4 @@
-// Streams whose other ends have not yet sent a message (see pending_streams.h).
+// Accepted streams whose peers have not yet sent a message (see pending_streams.h).
 #include "mltcp/lab/experiment/hosts/pending_streams.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,8 @@ void PendingStreams::accept(Nanos now) {
     auto stream = listener_.accept();
     if (stream == nullptr) return;
     std::string address = stream->peer();
-    // If a limit is reached, drops the oldest: of the same address if that has kMaxOfAddress streams, else of all.
+    // If the new stream's address already has kMaxOfAddress streams, drops the oldest stream of this address. Otherwise
+    // drops the oldest of all streams if there are kMax.
     const auto is_neighbour = [&](const Pending& pending) { return pending.address == address; };
     const auto same = std::ranges::count_if(streams_, is_neighbour);
     if (!address.empty() && static_cast<std::size_t>(same) >= kMaxOfAddress)

@@ -1,6 +1,6 @@
-// Streams to a listener whose other ends have not yet sent a message. Anybody can connect, so these streams are served
-// concurrently, and their total number, their number per address, their time and the lines printed about them are
-// limited. With a key, a first message proves that its sender has the key.
+// Accepted streams whose peers have not yet sent a message. Anybody can connect, so this class limits the number of
+// streams, the streams per address, the time that a stream may stay silent, and the lines printed about streams. No
+// stream blocks another. With a job key, a peer's first message proves that the peer has the key.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,17 @@
 
 namespace mltcp::experiment {
 
-/// Limits the lines that unknown peers can cause: prints at most kMax per kEvery, then the number of lines left out.
+/// Limits the lines that unauthenticated peers can cause. Prints at most kMax lines in an interval of kEvery, and after
+/// the interval the number of lines left out.
 class BoundedLines {
  public:
   static constexpr std::uint32_t kMax = 20;
   static constexpr Nanos kEvery{60'000'000'000};
 
-  /// `tell` may be empty.
+  /// `tell` prints a line; if `tell` is empty, nothing is printed.
   explicit BoundedLines(std::function<void(const std::string& line)> tell) : tell_(std::move(tell)) {}
   void tell(const std::string& line, Nanos now);
-  /// At the end of an interval, prints the number of lines left out, if any.
+  /// If the interval is over, ends it and prints the number of lines left out, unless this number is 0.
   void update(Nanos now);
 
  private:
@@ -38,7 +39,7 @@ class BoundedLines {
 class PendingStreams {
  public:
   static constexpr std::size_t kMax = 64;
-  /// Many hosts may share one address (NAT), but each is pending only for a short time.
+  /// Many hosts may share one address (NAT), but the stream of each host is pending only for a short time.
   static constexpr std::size_t kMaxOfAddress = 16;
   static constexpr Nanos kLimit{10'000'000'000};
 
@@ -47,21 +48,22 @@ class PendingStreams {
     std::string message;
   };
 
-  /// `peer`: the expected kind of other end, such as "host". `listener` must outlive this object.
+  /// `peer` names the expected kind of peer in printed lines, such as "host". `listener` must outlive this object.
   PendingStreams(StreamListener& listener, std::string_view peer, std::function<void(const std::string& line)> tell)
       : listener_(listener), peer_(peer), lines_(std::move(tell)) {}
 
-  /// Adds the files to wait for (wait_for()) before next() is called.
+  /// Appends the file descriptors of the listener and of all streams. Wait for these (wait_for()) before calling
+  /// next().
   void add_files(std::vector<int>& files) const;
-  /// A stream whose first message has arrived, if any. Does not wait.
+  /// Returns a stream whose first message has arrived, with this message, or nullopt if there is none. Does not wait.
   std::optional<First> next();
-  /// Prints a line about such a stream, within the limits of BoundedLines.
+  /// Prints a line about a stream of this listener, within the limits of BoundedLines.
   void tell(const std::string& line) { lines_.tell(line, wall_now()); }
 
  private:
   struct Pending {
     std::unique_ptr<MessageStream> stream;
-    std::string address;  ///< empty: a Unix socket
+    std::string address;  ///< address of the peer; empty for a Unix socket
     Nanos since;
   };
 
@@ -70,7 +72,7 @@ class PendingStreams {
   StreamListener& listener_;
   const std::string peer_;
   BoundedLines lines_;
-  std::list<Pending> streams_;  ///< oldest first
+  std::list<Pending> streams_;  ///< pending streams, oldest first
 };
 
 }  // namespace mltcp::experiment

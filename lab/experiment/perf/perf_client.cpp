@@ -33,7 +33,7 @@ PerfLatency latency_of(std::vector<Nanos>& rounds) {
   PerfLatency latency;
   if (rounds.empty()) return latency;
   std::ranges::sort(rounds);
-  // Nearest-rank percentile, in thousandths; half of the round trip.
+  // Nearest-rank percentile of the latency, given in thousandths. The latency is half of the round-trip time.
   const auto at = [&](std::size_t thousandths) {
     const std::size_t rank = (rounds.size() * thousandths + 999) / 1000;
     return rounds[std::max<std::size_t>(rank, 1) - 1] / 2;
@@ -61,7 +61,7 @@ class Client {
     if (results.sealed) results.key_id = place.key->id();
     results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
     perf::send(stream_, {{"opening", true}});
-    // Opens the own endpoint first, so that its errors are not attributed to the server.
+    // Opens the client's endpoint first, so that its errors are not attributed to the server.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
     results.client = end_->description();
     Json hello{{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}};
@@ -99,7 +99,7 @@ class Client {
     return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
   }
 
-  /// Expected duration of the shortest batch, at the rate of the latest transfer.
+  /// Returns how long the messages under way on one connection take at the rate of the latest transfer.
   [[nodiscard]] Nanos would_take(Bytes bytes) const {
     return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * depth_of(bytes));
   }
@@ -113,7 +113,9 @@ class Client {
     perf::send(stream_, perf::to_json(batch));
     end_->make_room(bytes);
     end_->prepare(batch, true);
-    receive();  // the server is ready. Not driven: messages that arrive before run() would be counted without time
+    // Waits until the server is ready. Does not drive the endpoint, since run() counts messages that arrive before it
+    // begins, but not their time.
+    receive();
     perf::Outcome outcome = end_->run(settings_.limit, settings_.every, [&] {
       if (const auto early = stream_.receive()) {
         const Json json = Json::parse(*early, nullptr, false);
@@ -122,13 +124,13 @@ class Client {
       }
       if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
     });
-    // The server may still be completing its receives, or waiting for our acknowledgements.
+    // The server may still complete its receives, or wait for acknowledgements from this end.
     if (early_.empty()) receive([&] { end_->drive(); });
     early_.clear();
     return outcome;
   }
 
-  /// Runs batches of more and more messages until one takes half of the wanted time.
+  /// Runs batches with more and more messages until one takes at least half of PerfSettings::time.
   perf::Outcome grow(PerfTest test, Bytes bytes, std::uint64_t& messages) {
     const std::uint64_t least = test == PerfTest::latency ? 1 : std::uint64_t{settings_.connections} * depth_of(bytes);
     messages = bytes >= kUnderWay ? least : std::max<std::uint64_t>(least, test == PerfTest::latency ? 16 : 64);
@@ -167,8 +169,9 @@ class Client {
   const PerfSettings& settings_;
   const PerfCallbacks& callbacks_;
   std::unique_ptr<perf::End> end_;
-  std::string early_;   ///< the server's message, if it arrived before this end was done
-  double slowest_ = 0;  ///< seconds per byte in the latest transfer
+  /// The server's message at the end of a batch, if it arrived before this end was done; else empty.
+  std::string early_;
+  double slowest_ = 0;  ///< seconds per byte in the latest transfer; 0 before the first one
 };
 
 }  // namespace
@@ -228,7 +231,7 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   register_datapaths_once();
   check(place);
   StreamRole role = perf::kServerRole;
-  // No kernel knows the addresses of other ports, but new users give these as HOST.
+  // Ports other than udp: and verbs: have addresses that no kernel knows, but new users give such an address as HOST.
   if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
     role.reached = " through the kernel: HOST is an address of its kernel, not of its port";
   const auto stream =

@@ -1,4 +1,4 @@
-// The results of mltcp perf as JSON: docs/schema/perf-1.schema.json.
+// Writes the results of mltcp perf as JSON, with schema docs/schema/perf-1.schema.json.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// The server of a measurement: listens, and does what the client requests (see perf.h).
+// The server of a measurement: listens, and measures what the client requests (see perf.h).
 #include <fmt/format.h>
 
 #include "mltcp/base/error.h"
@@ -16,7 +16,7 @@ using perf::Json;
 using perf::Refused;
 
 constexpr Nanos kLook{100'000'000};
-/// Maximum silence of a client between batches, since other clients wait for it.
+/// Maximum time that a client may stay silent between batches, since other clients wait until it has finished.
 constexpr Nanos kPatience{60'000'000'000};
 constexpr Nanos kBatchLimit{600'000'000'000};
 /// Maximum time for the client to open its endpoint: VFIO maps a NIC's memory page by page.
@@ -95,7 +95,7 @@ class Session {
   std::unique_ptr<perf::End> end_;
 };
 
-/// Returns the reason of a failure; empty if there was none.
+/// Serves one client. Returns the reason if this fails, otherwise an empty text.
 std::string serve_one(MessageStream& stream, const std::string& first, const PerfPlace& place,
                       const PerfCallbacks& callbacks, const std::string& version) {
   std::string why;
@@ -109,13 +109,13 @@ std::string serve_one(MessageStream& stream, const std::string& first, const Per
     why = refusal.what();
   } catch (const std::exception& error) {
     why = error.what();
-    // Do not reveal paths of this machine.
+    // A client must not learn paths of this machine.
     if (why.find('/') != std::string::npos) told = "it cannot open its endpoint; read its output";
   }
   try {
     perf::send(stream, {{"error", told.empty() ? why : told}});
   } catch (const StreamError&) {
-    // The client has gone, too.
+    // The client has already closed the connection.
   }
   return why;
 }
@@ -125,7 +125,8 @@ std::string serve_one(MessageStream& stream, const std::string& first, const Per
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version) {
   register_datapaths_once();
-  // The datapath is opened anew for each client; report its problems before the first client connects.
+  // The datapath is opened anew for each client. Opening it once here reports its problems before the first client
+  // connects.
   try_out(place);
   StreamListener listener(parse_stream_address(address), perf::kServerRole, place.key);
   callbacks.tell(

@@ -1,4 +1,4 @@
-// From traces to an experiment (see replay_experiment.h).
+// Makes an experiment from recorded traces (see replay_experiment.h).
 #include "mltcp/lab/experiment/replay/replay_experiment.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Maximum length of a job's timelines, in operations of all ranks in all iterations kept.
+/// Maximum number of operations in a job's timelines: the sum over all ranks and all iterations with timelines.
 constexpr std::uint64_t kMaxTimes = 4'000'000;
 
 bool names_a_job(const std::string& word) {
@@ -56,7 +56,8 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   fabric::check(network);
 }
 
-/// Assigns hosts in the order rank 0 of each job, rank 1 of each job, ... On a dumbbell the ranks are at its two sides.
+/// Assigns hosts in the order rank 0 of each job, rank 1 of each job, and so on. A dumbbell needs no assignment, since
+/// a job's two ranks are at its two sides.
 void place(std::uint32_t number, Experiment& experiment, const std::string& file) {
   workload::Job& job = experiment.jobs[number];
   const std::uint32_t ranks = ranks_of(job);
@@ -169,7 +170,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
 }
 
 std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
-  constexpr std::size_t most = 4;  // names per line
+  constexpr std::size_t most = 4;  // maximum number of names in a warning
   const std::vector<workload::Job>& jobs = experiment.jobs;
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());

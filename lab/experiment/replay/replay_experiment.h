@@ -20,35 +20,36 @@ namespace mltcp::experiment {
 /// A job to replay.
 struct ReplayJob {
   std::string name;
-  std::vector<std::filesystem::path> files;  ///< of its ranks
+  std::vector<std::filesystem::path> files;  ///< trace files of the job's ranks
   Nanos start;
 };
 
-/// "a=x.json,y.json@100 ms": a job of two files that starts at 100 ms. Throws InputError that quotes the word.
+/// Parses a job, such as "a=x.json,y.json@100 ms": job a with two files, which starts at 100 ms. Throws InputError that
+/// quotes `word` if it is invalid.
 ReplayJob parse_replay_job(const std::string& word);
-/// Either every word describes a job as above, or all words are files of one job, which is named after the first file.
-/// Throws InputError.
+/// Parses all words. Either every word describes a job, as for parse_replay_job(), or all words are files of a single
+/// job, which is named after the first file. Throws InputError if words are invalid.
 std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words);
 
-/// Each rank has a host of its own. With one job, all hosts are on one switch. With several, rank r of every job is on
-/// leaf switch r, and one spine switch connects the leaves, so that jobs share links; all links are equal. On a
-/// dumbbell a job has two ranks, one at each side.
+/// The network of a replay. Each rank has its own host. With one job, all hosts are on one switch. With several jobs,
+/// rank r of every job is on leaf switch r, and one spine switch connects the leaf switches, so that jobs share links.
+/// All links are equal. On a dumbbell, a job has two ranks, one at each side.
 struct ReplayNetwork {
   Rate rate{100'000'000'000};
-  Nanos delay{1'000};        ///< of each link, one way
-  Bytes buffer = 1'000'000;  ///< of each switch port
-  fabric::EcnConfig ecn;     ///< at each switch port
+  Nanos delay{1'000};        ///< one-way delay of each link
+  Bytes buffer = 1'000'000;  ///< buffer of each switch port, in bytes
+  fabric::EcnConfig ecn;     ///< congestion marking at each switch port
   std::uint32_t mtu = 1500;
   bool dumbbell = false;
 };
 
 struct ReplayRequest {
   std::vector<ReplayJob> jobs;
-  workload::GraphOptions graph;  ///< its `steps` is ignored
+  workload::GraphOptions graph;  ///< options of the programs; `graph.steps` is ignored
   workload::StepChoice steps;
   std::uint32_t trace_ranks = 0;  ///< see workload::TraceOptions::ranks
-  std::uint32_t flows = 1;        ///< connections between two ranks
-  ReplayNetwork network;          ///< used unless the experiment has one
+  std::uint32_t flows = 1;        ///< number of connections between two ranks
+  ReplayNetwork network;          ///< network to build if the experiment has none
 };
 
 /// The trace of one job, and the programs made from it.
@@ -62,11 +63,12 @@ struct Replay {
   std::vector<ReplayedTrace> traces;
 };
 
-/// `settings`: the experiment without the traces; its jobs are replaced. If `own_network`, its network is replaced by
-/// the request's. On a topology of n jobs, rank r of job j is on host r * n + j. Throws InputError.
+/// Returns the experiment `settings` with the jobs of `request` in place of its own. If `own_network`, the network of
+/// `request` also replaces the experiment's. On a topology with n jobs, rank r of job j is on host r * n + j. Throws
+/// InputError if a trace is invalid, or if the network has too few hosts.
 Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network);
 
-/// A line for each set of identical jobs that start together: nothing may ever separate them.
+/// Returns a warning for each set of identical jobs that start at the same time. Such jobs may never separate.
 std::vector<std::string> warnings_of_ties(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

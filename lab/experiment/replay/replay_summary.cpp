@@ -25,7 +25,7 @@ std::size_t operations_of(const GraphPrograms& programs, std::size_t program) {
   return programs.ranks[program].operations.size();
 }
 
-/// The spans of one rank's operations in one iteration.
+/// Returns the spans of one rank's operations in one iteration.
 std::span<const TimeSpan> spans_of(const GraphPrograms& programs, const JobResult& result, std::size_t program,
                                    std::size_t iteration) {
   const std::size_t each = operations_of(programs, program);
@@ -34,7 +34,8 @@ std::span<const TimeSpan> spans_of(const GraphPrograms& programs, const JobResul
 
 /// Sums of errors and lengths over the collectives of one kind.
 struct Sum {
-  std::set<std::pair<std::uint32_t, std::uint64_t>> instances;  ///< group, and number on a rank
+  /// Group of a collective, and its number among the rank's collectives of this group.
+  std::set<std::pair<std::uint32_t, std::uint64_t>> instances;
   Bytes bytes = 0;
   double recorded_ns = 0;
   double replayed_ns = 0;
@@ -67,8 +68,8 @@ void add_collectives(const ExecutionGraph& graph, const GraphPrograms& programs,
   }
 }
 
-/// The length that the trace states, or else the time from the step's first node to its last; 0 if that is unknown,
-/// too. Differences between the ranks' clocks are subtracted.
+/// Returns the length of a step: the length given by the trace, or else the time from the step's first node to its
+/// last. 0 if neither is known. Differences between the ranks' clocks are subtracted.
 Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs, std::uint32_t step) {
   Nanos first = Nanos::never();
   Nanos corrected_first = Nanos::never();
@@ -110,7 +111,7 @@ std::vector<NodeTimes> node_times(const ExecutionGraph& graph, const GraphProgra
     const std::span<const TimeSpan> spans = spans_of(programs, result, program, iteration);
     Nanos first = Nanos::never();
     std::vector<Nanos> ends(of_rank.nodes.size(), Nanos::never());
-    std::vector<Nanos> sent = ends;  // by collectives
+    std::vector<Nanos> sent = ends;  // end times of the sends of collectives
     for (std::size_t i = 0; i < spans.size(); ++i) {
       first = std::min(first, spans[i].from);
       const std::uint32_t node = programs.node_of[program][i];
@@ -150,7 +151,7 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
   const std::size_t iterations = iterations_with_times(programs, result);
   const std::size_t steps = programs.last_step - programs.first_step + 1;
   if (iterations == 0) {
-    // A single step is the whole iteration.
+    // If there is only one step, it is the whole iteration.
     if (steps > 1 || result.iterations.empty()) return replay;
     replay.steps.push_back({graph.steps[programs.first_step].name,
                             recorded_length(graph, programs, programs.first_step),

@@ -11,15 +11,16 @@
 
 namespace mltcp::experiment {
 
-/// A job to be drawn.
+/// A replayed job to draw.
 struct DrawnReplay {
   const workload::ExecutionGraph* graph = nullptr;
   const workload::GraphPrograms* programs = nullptr;
   const JobResult* result = nullptr;
 };
 
-/// Complete events ("X") of nodes, from time 0: the replayed steps as recorded, and the latest iteration of the replay.
-/// Each rank has two processes, "JOB recorded: rank 0" and "JOB replayed: rank 0", with a thread for each lane.
+/// Returns the nodes as complete events ("X"), from time 0: the replayed steps as they were recorded, and the last
+/// iteration of the replay that has timelines. Each rank has two processes, "JOB recorded: rank 0" and "JOB replayed:
+/// rank 0", with a thread for each lane.
 std::string replay_timeline(std::span<const DrawnReplay> jobs);
 
 }  // namespace mltcp::experiment

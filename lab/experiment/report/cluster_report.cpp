@@ -28,7 +28,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxWorst = 5;
 
-// The baseline, as in the command's own table: "locality", or else the first scheme.
+// Returns the baseline: the scheme "locality" if present, otherwise the first scheme. The table of `mltcp cluster` uses
+// the same baseline.
 const SchemeSummary& reference(const ClusterFile& cluster) {
   const auto at =
       std::ranges::find_if(cluster.schemes, [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
@@ -37,7 +38,7 @@ const SchemeSummary& reference(const ClusterFile& cluster) {
 
 std::string seconds_text(double seconds) { return fmt::format("{:.3g} s", seconds); }
 
-// "▲ 16% less time", with a mark for the direction of the change.
+// Returns a change as text, such as "▲ 16% less time". The mark shows the direction of the change.
 std::string beside_text(double before, double now) {
   const Change change = change_of(before, now);
   if (change == Change::same) return "no difference";
@@ -46,7 +47,8 @@ std::string beside_text(double before, double now) {
                      change_text(before, now));
 }
 
-// Mean and tail, with equal emphasis for better and worse: a scheme that helps most jobs may slow down the slowest.
+// Returns the first sentences of the page, on mean and tail. Better and worse have equal emphasis, since a scheme that
+// helps most jobs may slow down the slowest jobs.
 std::string lead(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   std::string out;
@@ -99,7 +101,7 @@ std::string scheme_table(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   const bool packets = cluster.level == "packet";
   const std::string than = fmt::format("vs {}", escaped(before.scheme));
-  // Names include quantity and unit, since there are a mean and a p99 of two quantities.
+  // Each name includes quantity and unit, since two quantities have a mean and a p99 each.
   const std::vector<std::string> columns{"Scheme",
                                          "Job completion time, mean, s",
                                          fmt::format("Mean completion {}", than),

@@ -1,5 +1,6 @@
-// The HTML page of a cluster's schemes, from a file of `mltcp cluster --json FILE`, "mltcp.cluster/1": compares each
-// scheme with the baseline, shows the distribution of slow-downs, and the jobs that were slowed down most.
+// The HTML page that compares the schemes of a cluster, from a file of `mltcp cluster --json FILE`, "mltcp.cluster/1".
+// The page compares each scheme with the baseline, and shows the distribution of slow-downs and the jobs that were
+// slowed down most.
 #pragma once
 
 #include <string>
@@ -10,12 +11,13 @@
 
 namespace mltcp::experiment {
 
-/// The file's contents that the page shows. Of its slow-downs, a run has percentiles 0 to 100.
+/// Contents of the file that the page shows. The slow-downs of a run are their percentiles 0 to 100.
 struct ClusterFile : ClusterResults {
   std::vector<SchemeSummary> schemes;
 };
 
-/// `file` is used in messages. Throws InputError with one line that names file, position, cause and cure.
+/// Parses the text of a file; messages call it `file`. Throws InputError with one line that names file, position, cause
+/// and remedy.
 ClusterFile parse_cluster(std::string_view text, const std::string& file);
 
 /// Renders the page. All names are escaped. Equal input gives identical bytes.

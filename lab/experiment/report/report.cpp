@@ -24,7 +24,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kWindowColumns = 1200;
-constexpr std::size_t kMaxBins = 600'000;  // recorded bins on the page, over all runs
+constexpr std::size_t kMaxBins = 600'000;  // maximum number of recorded bins on the page, over all runs
 constexpr int kWindowHeight = 170;
 constexpr int kChartHeight = 240;
 
@@ -63,10 +63,11 @@ std::string alarms(const View& view) {
   return out;
 }
 
-// The link's record shows when jobs send. By the jobs' own clocks, communication includes waiting.
+// The link's record shows when jobs send. Without a record, times are from the jobs' own clocks, where communication
+// includes waiting.
 std::string_view verb_of(const View& view, std::size_t run) { return view.has_usage(run) ? "send" : "communicate"; }
 
-// Compares a run with its reference, with equal emphasis for better and worse.
+// Returns a sentence that compares a run with its reference, with equal emphasis for better and worse.
 std::string sentence(const View& view, std::size_t run, std::size_t beside) {
   const RunSummary& now = view.summaries[run];
   const RunSummary& before = view.summaries[beside];
@@ -113,7 +114,7 @@ std::string lead(const View& view) {
                      only.several ? ", and jobs " + interleaving(only) : "");
 }
 
-// One tile per policy, with its two summary numbers.
+// Returns one tile per policy, with the two summary numbers of its run.
 std::string tiles(const View& view) {
   std::string out;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
@@ -197,7 +198,7 @@ std::string legend_of(const nlohmann::json& chart) {
   return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-// Caption of a run's panel, with its numbers.
+// Returns the caption of a run's panel, with the numbers of the run.
 std::string overlap_caption(const View& view, std::size_t run, TimeSpan span, std::string_view window) {
   if (view.blurred(run)) return fmt::format("{}, recorded too coarsely to show overlap", window);
   const auto shared = view.overlap(run, span);
@@ -214,8 +215,8 @@ int rows_height(std::size_t rows, int least) {
   return std::clamp(static_cast<int>(rows) * each + 46, least, 900);
 }
 
-/// `shares` and `counts`: texts by policy on how long, and how many, jobs send simultaneously. `recorded`: from the
-/// link's record.
+/// Returns the text about the use of the link. For each policy, `shares` says how long jobs send simultaneously, and
+/// `counts` says how many jobs do. `recorded` is true if the numbers are from the link's record.
 std::string link_prose(const View& view, const std::vector<std::string>& shares, const std::vector<std::string>& counts,
                        bool recorded) {
   std::string out;
@@ -239,7 +240,7 @@ std::string link_prose(const View& view, const std::vector<std::string>& shares,
   return out + fmt::format("Each panel shows {} of the run.", prose_time(view.window));
 }
 
-// The section "Use of the link over time".
+// Returns the section "Use of the link over time".
 std::string link_section(const View& view, ChartList& charts) {
   std::vector<std::string> shares;
   std::vector<std::string> counts;
@@ -301,7 +302,8 @@ std::string link_section(const View& view, ChartList& charts) {
   return out + rows + "</section>\n";
 }
 
-// The panels below the use of the link, for all runs: a button's data-panels lists the charts of its run.
+// Returns the panels below the use of the link, for all runs. The attribute data-panels of a run's button lists the
+// run's charts.
 std::string series_panels(const SeriesCharts& series, std::size_t runs) {
   if (!series.any()) return "";
   std::string out;
@@ -322,14 +324,14 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   std::string buttons;
   std::string legend = jobs_legend(view);
   bool chosen = false;
-  bool by_connections = false;  ///< the link was not recorded
+  bool by_connections = false;  ///< true if the link of any run was not recorded
   const std::size_t runs = std::max<std::size_t>(1, view.results.runs.size());
   const std::size_t bands = view.many() ? 4 : std::max<std::size_t>(1, view.jobs.size());
   const std::size_t columns = std::max<std::size_t>(1000, kMaxBins / runs / bands);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.has_usage(r) && !series.has_sent(r)) continue;
     by_connections |= !view.has_usage(r);
-    // Opens with a run in which the jobs interleave over time.
+    // The page opens with the first run of policy mltcp, in which the jobs interleave over time.
     const bool shown = !chosen && view.results.runs[r].policy == "mltcp";
     chosen |= shown;
     const auto shows =
@@ -386,7 +388,7 @@ std::string policies_section(const View& view, ChartList& charts) {
                  kChartHeight));
 }
 
-// Distribution of each job's iteration times, one panel per policy.
+// Returns the distribution of each job's iteration times, with one panel per policy.
 std::string time_distributions(const View& view, ChartList& charts) {
   std::string panels;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {

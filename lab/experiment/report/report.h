@@ -13,8 +13,8 @@
 
 namespace mltcp::experiment {
 
-/// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes. `series`, if
-/// any, are drawn for those of its runs that belong to runs of `results` (belongs()).
+/// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes. `series` may be
+/// null. Only those of its runs are drawn that belong to a run of `results` (see belongs()).
 std::string render_report(const Results& results, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

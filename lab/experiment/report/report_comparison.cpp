@@ -28,10 +28,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxDrawnRows = 100;  // rows of the chart
-constexpr std::size_t kMaxSettings = 25;    // settings of the experiments that differ
+constexpr std::size_t kMaxDrawnRows = 100;  // maximum number of rows of the chart
+constexpr std::size_t kMaxSettings = 25;    // maximum number of shown settings in which the experiments differ
 
-// A job that both files have under a policy.
+// A job that both files have under the same policy, with its slow-downs in A and B.
 struct Pair {
   std::string name;
   double a = 0;
@@ -42,9 +42,9 @@ struct Policy {
   RunSummary a;
   RunSummary b;
   std::vector<Pair> jobs;
-  double mean_a = 0;  // mean over the common jobs
+  double mean_a = 0;  // mean slow-down of the common jobs in A
   double mean_b = 0;
-  std::vector<const JobResult*> jobs_a;  // parallel to `jobs`
+  std::vector<const JobResult*> jobs_a;  // in the order of `jobs`
   std::vector<const JobResult*> jobs_b;
 };
 
@@ -53,7 +53,7 @@ double slowdown_of(const JobResult& job) {
   return static_cast<double>(job.mean.count) / static_cast<double>(job.isolated.count);
 }
 
-// Pairs each run of `a` with the most similar unpaired run of `b` of the same policy.
+// Pairs each run of `a` with the most similar run of `b` that has the same policy and is not yet paired.
 std::vector<std::pair<std::size_t, std::size_t>> matched(const Results& a, const Results& b) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::set<std::size_t> taken;
@@ -127,7 +127,7 @@ std::vector<Policy> compared(const View& a, const View& b, const NamedResults& f
   return policies;
 }
 
-// "▼ 1.082 worse"; `before` is A.
+// Returns a ratio as text, such as "▼ 1.082 worse". `before` is the value of A.
 std::string ratio_text(double before, double now) {
   const Change change = change_of(before, now);
   const std::string ratio = fmt::format("{:.3f}", now / before);
@@ -136,7 +136,7 @@ std::string ratio_text(double before, double now) {
                      change == Change::better ? "▲" : "▼", ratio, class_of(change));
 }
 
-// Both numbers of each policy, with equal emphasis for better and worse.
+// Returns sentences on mean slow-down and interleaving under each policy, with equal emphasis for better and worse.
 std::string lead(const std::vector<Policy>& policies) {
   std::string out;
   for (const Policy& policy : policies) {
@@ -152,7 +152,7 @@ std::string lead(const std::vector<Policy>& policies) {
   return "<ul class=\"lead\">" + out + "</ul>\n";
 }
 
-// "iteration 7", "never", "never; 5% from 12".
+// Returns from when on jobs interleave, such as "iteration 7", "never (5%: 12)" or "never"; a dash if unknown.
 std::string from_text(const RunSummary& summary) {
   if (!summary.several || !summary.slowdown) return "–";
   if (summary.interleaved) return fmt::format("iteration {}", *summary.interleaved);
@@ -205,7 +205,7 @@ std::string marking_words(const Results& results, const std::optional<std::vecto
   return marked ? "on; its settings are unknown" : "unknown";
 }
 
-// Traits that are always shown.
+// Returns the traits that are always shown.
 std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
   std::vector<Trait> traits{{"File", a.name, b.name}};
   const auto add = [&](const char* name, auto&& words) {
@@ -218,7 +218,7 @@ std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
   return traits;
 }
 
-// Traits that are shown if they differ.
+// Returns the traits that are shown only if they differ.
 std::vector<Trait> other_traits(const Results& a, const Results& b) {
   std::vector<Trait> traits;
   const auto add = [&](const char* name, auto&& words) { traits.push_back({name, words(a), words(b)}); };
@@ -262,15 +262,15 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   return traits;
 }
 
-// Keys whose values the runs contain, since options of the command may override the file's; and ECN marking, which has
-// a line of its own.
+// Returns whether another row of the table shows this key. The runs contain most of these values, because options of
+// the command may override the file. ECN marking has its own row.
 bool told_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
   return std::ranges::find(keys, key) != keys.end();
 }
 
-// The settings of the experiments that differ, and the number of the others.
+// Returns the settings in which the experiments differ, and the number of settings that are equal.
 std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Setting>& a,
                                                           const std::vector<Setting>& b) {
   const auto value = [](const std::vector<Setting>& settings, const std::string& key) {
@@ -288,7 +288,7 @@ std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Sett
   return {std::move(traits), same};
 }
 
-// A table of the origin of both and of all differences, and a line of the settings that are equal.
+// Returns a table of the origin of both files and of all differences, and a line with the settings that are equal.
 std::string identity(const NamedResults& a, const NamedResults& b) {
   std::vector<Trait> traits = main_traits(a, b);
   std::vector<std::string> same;
@@ -420,7 +420,7 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
          charts.add(spec, "Mean slow-down", "Mean slow-down of each job in both files", height) + "</section>\n";
 }
 
-// For each policy, slow-downs of A and B by iteration, and their distributions.
+// Returns the slow-downs of A and B by iteration and their distributions, for each policy.
 std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
   constexpr std::size_t kMaxPoints = 1000;
   constexpr int height = 240;
@@ -434,7 +434,7 @@ std::string iterations_section(const std::vector<Policy>& policies, ChartList& c
   for (const Policy& policy : policies) {
     const auto a = sorted_slowdowns(policy.jobs_a);
     const auto b = sorted_slowdowns(policy.jobs_b);
-    if (a.empty() || b.empty()) continue;  // records of sweeps have no series
+    if (a.empty() || b.empty()) continue;  // records of sweeps contain no single iterations
     const std::size_t length = std::max(most_iterations(policy.jobs_a), most_iterations(policy.jobs_b));
     const std::size_t group = (length + kMaxPoints - 1) / kMaxPoints;
     const Json lines =

@@ -1,4 +1,4 @@
-// Compares two result files: the same policies and jobs in each.
+// Compares the policies and jobs that two result files have in common.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct NamedResults {
   const Results* results = nullptr;
 };
 
-/// Renders the page: origin and differences of both; by policy the mean slow-down and when jobs interleave, in `a` and
-/// `b`; by policy and job the slow-downs and their ratio. States if both are of one run or measured the same. If a file
-/// has several runs of a policy, they are distinguished by congestion control, datapath and seed, as far as these
-/// differ. All names are escaped. Throws InputError "cause; cure", in one line, if the files have no policy or no job
-/// in common, or no slow-down known in both.
+/// Renders the page. It shows the origin and the differences of both files. For each policy, it shows the mean
+/// slow-down and when jobs interleave. For each policy and job, it shows the slow-downs and their ratio. It states
+/// whether both files are from one run, or contain the same measurements. If a file has several runs of a policy, their
+/// labels include congestion control, datapath and seed, as far as these differ. All names are escaped. Throws
+/// InputError with one line, "cause; remedy", if the files have no policy, no job or no known slow-down in common.
 std::string render_comparison(const NamedResults& a, const NamedResults& b);
 
 }  // namespace mltcp::experiment

@@ -22,7 +22,7 @@ constexpr TextFile kReportFile{"a file that `mltcp run --json FILE` wrote, or sw
 }  // namespace
 
 ReportFile parse_report_file(std::string_view text, const std::string& name) {
-  // If there is no schema, the reader of results reports the problem.
+  // If the file has no schema, the reader of results reports the problem.
   const std::string schema = schema_of_json(text).value_or(std::string(kResultsSchema));
   if (schema == kResultsSchema) return parse_json(text, name);
   if (schema == kSweepSchema) return parse_sweep(text, name);

@@ -1,4 +1,4 @@
-// Reads any file that `mltcp report` accepts: detects its schema first.
+// Reads any file that `mltcp report` accepts. The schema of the file is detected first.
 #pragma once
 
 #include <filesystem>
@@ -16,17 +16,17 @@ namespace mltcp::experiment {
 
 using ReportFile = std::variant<Results, SweepFile, ClusterFile, ScheduleResult>;
 
-/// Throws InputError with one line that names file, position, cause and cure, if the file cannot be read, has an
-/// unknown schema or version, or violates its schema.
+/// Reads a file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
+/// read, has an unknown schema or version, or violates its schema.
 ReportFile read_report_file(const std::filesystem::path& path);
 
-/// The same from text; `name` is used as the file's name in messages.
+/// Parses `text` like read_report_file(). Messages use `name` as the file's name.
 ReportFile parse_report_file(std::string_view text, const std::string& name);
 
-/// The schema of the file, for example "mltcp.results/1".
+/// Returns the schema of the file, for example "mltcp.results/1".
 std::string_view schema_of(const ReportFile& file);
 
-/// Renders the file's page; `series`, if any, are for that of results.
+/// Renders the file's page. `series` may be null, and is drawn only on pages of results.
 std::string render_page(const ReportFile& file, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

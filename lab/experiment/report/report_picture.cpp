@@ -1,4 +1,4 @@
-// Drawing of a result file's pictures (see report_picture.h).
+// Draws the pictures of a result file (see report_picture.h).
 #include "mltcp/lab/experiment/report/report_picture.h"
 
 #include <fmt/format.h>
@@ -17,19 +17,19 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr int kWidth = 960;
-constexpr double kLeft = 64;  // left edge of the plots; left of it are the axes' numbers
+constexpr double kLeft = 64;  // left edge of the plots; the numbers of the axes are left of it
 constexpr double kRight = 936;
-constexpr double kMargin = 24;  // of texts
+constexpr double kMargin = 24;  // left and right margin of texts
 constexpr double kPlot = 150;   // height of a panel's plot
-constexpr double kAbove = 34;   // a panel's title
-constexpr double kBelow = 58;   // its strip of collisions and its axis
-constexpr double kSmall = 13;   // sizes of texts
+constexpr double kAbove = 34;   // space above a plot, for the panel's title
+constexpr double kBelow = 58;   // space below a plot, for the strip of collisions and the axis
+constexpr double kSmall = 13;   // font size of most texts
 constexpr double kLegendRow = 22;
 constexpr std::size_t kColumns = 430;
 constexpr std::int64_t kIterations = 5;  // iterations of the slowest job that a panel shows
 
-// Classes: b(ackground), i(nk), s(oft), l(ine), j and c and p with a number for bands and lines; see report.css for the
-// colours.
+// Class names are short: b is background, i ink, s soft, l line. Bands and lines have j, c or p with a number. The
+// colours are those of report.css.
 constexpr std::string_view kStyle =
     R"(text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 .b{fill:#ffffff}.i{fill:#1c1f24}.s{fill:#5b626d}.l{stroke:#dde0e5;fill:none}.a{stroke:#5b626d;fill:none}
@@ -48,7 +48,7 @@ constexpr std::string_view kStyle =
 }
 )";
 
-// "job-3" of the style sheet of pages is "j3" here.
+// Returns the class for a colour of the pages: "job-3" becomes "j3".
 std::string class_of_colour(const std::string& colour, char line = '\0') {
   const char kind = colour.starts_with("line") ? (line != '\0' ? line : 'p') : colour.front();
   return fmt::format("{}{}", kind, colour.substr(colour.find('-') + 1));
@@ -59,7 +59,7 @@ struct Entry {
   std::string name;
 };
 
-// Swatches and names in rows, and the height that they take.
+// Draws swatches and names in rows, unless `svg` is null. Returns the height of the legend.
 double legend(Svg* svg, const std::vector<Entry>& entries, double top) {
   double x = kMargin;
   double y = top;
@@ -109,8 +109,8 @@ struct Panel {
   TimeSpan span;
 };
 
-// Windows of one width that begin in the middle of each run: after the first collisions, which every policy has, and
-// before the end, when the jobs may have interleaved even under fair sharing.
+// Returns windows of equal width that begin in the middle of each run. This is after the first collisions, which every
+// policy has, and before the end, when the jobs may have interleaved even under fair sharing.
 std::vector<Panel> panels_of(const View& view, const std::vector<std::size_t>& chosen) {
   Nanos slowest;
   Nanos width = Nanos::never();
@@ -127,7 +127,7 @@ std::vector<Panel> panels_of(const View& view, const std::vector<std::size_t>& c
   return panels;
 }
 
-// What a panel shows: a word, and the numbers as text.
+// What a panel shows: a word, and a text with the numbers.
 struct Finding {
   std::string word;
   std::string text;
@@ -192,7 +192,7 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
   }
   svg.path("l", grid);
   svg.text_upwards("s", 20, top + kPlot / 2, unit.name);
-  // Draws the tallest stack first and lower ones over it, so that each band's own share stays visible.
+  // Draws the tallest stack first and lower stacks over it, so that each band's own share stays visible.
   const std::size_t columns = bands.bands.empty() ? 0 : bands.bands.front().bytes.size();
   std::vector<std::vector<double>> sums;
   for (const Band& band : bands.bands) {

@@ -1,6 +1,6 @@
-// Pictures of a result file as SVG, for pages that cannot embed a report: use of the link under the first and last
-// policy, and the slow-down of iterations under each. Equal results give identical bytes. The background is included
-// and follows the colour scheme, so that the picture is legible on light and dark pages.
+// Pictures of a result file as SVG, for pages that cannot embed a report. A picture shows the use of the link under the
+// first and last policy, or the slow-down of iterations under each policy. Equal results give identical bytes. A
+// picture includes a background that follows the reader's colour scheme, so that it is legible on light and dark pages.
 #pragma once
 
 #include <array>
@@ -12,18 +12,20 @@
 
 namespace mltcp::experiment {
 
-/// The names of the charts, the default first.
+/// The names of the charts. The first is the default.
 inline constexpr std::array<std::string_view, 2> kPictures{"usage", "iterations"};
 
 struct PictureOptions {
   std::string chart = "usage";  ///< one of kPictures
-  /// Policies to show, in this order. Empty: for "usage" the first and the last, for "iterations" all.
+  /// Policies to show, in this order. If empty, "usage" shows the first and the last policy, and "iterations" shows
+  /// all.
   std::vector<std::string> policies;
 };
 
-/// "usage": one panel per policy, on a common scale: some iterations from the middle of the run, as areas of rate by
-/// job; if the link was not recorded, as bars from the jobs' own clocks. "iterations": slow-down by iteration, one line
-/// per policy. Throws InputError "cause; cure" for an unknown chart or policy, and if the results lack the data for it.
+/// Renders a chart. Chart "usage" has one panel per policy, all with the same scale. A panel shows some iterations from
+/// the middle of the run, as areas of rate by job, or as bars from the jobs' own clocks if the link was not recorded.
+/// Chart "iterations" shows the slow-down by iteration, with one line per policy. Throws InputError "cause; remedy" if
+/// the chart or a policy is unknown, or if the results lack the data.
 std::string render_picture(const Results& results, const PictureOptions& options);
 
 }  // namespace mltcp::experiment

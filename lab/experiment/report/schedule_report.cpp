@@ -25,8 +25,8 @@ extern const std::string_view schedule_js;
 namespace mltcp::experiment {
 namespace {
 
-// Scores are coloured in steps, each with a name and a minimum score. The first step is for links on which shifts do
-// not matter. The colours are .s0 and so on in schedule.css.
+// Scores are coloured in steps. Each step has a name and a minimum score. The first step is for links on which shifts
+// do not matter. The colours are .s0, .s1 and so on in schedule.css.
 struct Step {
   std::string_view name;
   double from;
@@ -128,7 +128,7 @@ std::string link_table(const ScheduleResult& schedule) {
 
 std::string loops(const ScheduleResult& schedule) {
   if (schedule.joint.empty()) return "";
-  constexpr std::size_t most = 12;  // names in a sentence
+  constexpr std::size_t most = 12;  // maximum number of names in a sentence
   const auto names = [&](const std::vector<std::uint32_t>& which, const auto& of) {
     std::vector<std::string> list;
     for (std::size_t i = 0; i < std::min(which.size(), most); ++i)
@@ -211,7 +211,7 @@ std::string removal_table(const ScheduleResult& schedule, const ScheduleResult::
   return out + "</tbody></table></div>\n";
 }
 
-// The data that the script draws. Demands that links have in common are stored once.
+// Returns the data that the script draws. Equal demands on several links are stored once.
 nlohmann::json drawing_data(const ScheduleResult& schedule) {
   nlohmann::json data;
   data["jobs"] = nlohmann::json::array();

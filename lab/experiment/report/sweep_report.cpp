@@ -22,10 +22,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxDrawnPoints = 120;  // points of a chart
-constexpr std::size_t kMaxListed = 1000;      // points of the table
+constexpr std::size_t kMaxDrawnPoints = 120;  // maximum number of points of a chart
+constexpr std::size_t kMaxListed = 1000;      // maximum number of points of the table
 constexpr std::size_t kMaxFailures = 50;
-constexpr double kMaxInterval = 0.1;  // largest half-width of an interval that the chart makes room for
+constexpr double kMaxInterval = 0.1;  // maximum half-width of an interval that fits on the chart
 
 Estimate estimate_from(const JsonObject& json) { return {json.real("mean"), json.later_real("ci95")}; }
 
@@ -57,7 +57,7 @@ SweepRow row_from(const JsonObject& json) {
   return row;
 }
 
-// The factors that distinguish points.
+// Returns the factors whose values differ between points.
 std::vector<std::size_t> varying(const SweepFile& sweep) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < sweep.factors.size(); ++f)
@@ -75,7 +75,7 @@ std::string name_of(const SweepFile& sweep, const SweepFile::Point& point, const
   return fmt::format("{}", fmt::join(values, " · "));
 }
 
-// A key with places for line breaks, since "bottleneck.buffer" is a wide column. HTML.
+// Returns the key as HTML that allows line breaks, since "bottleneck.buffer" is a wide column.
 std::string breakable(const std::string& key) {
   std::string text;
   for (const char c : escaped(key)) {
@@ -91,7 +91,7 @@ const SweepRow* fair_of(const SweepFile::Point& point) {
   return point.rows.empty() ? nullptr : &point.rows.front();
 }
 
-// Whether the confidence intervals are too wide to decide which is slower.
+// Returns whether the confidence intervals are too wide to decide which slow-down is larger.
 bool uncertain(const Estimate& a, const Estimate& b) {
   return a.ci95 && b.ci95 && std::abs(a.mean - b.mean) < *a.ci95 + *b.ci95;
 }
@@ -100,9 +100,9 @@ struct Tally {
   std::size_t better = 0;
   std::size_t same = 0;
   std::size_t worse = 0;
-  std::size_t open = 0;  // number of different ones for which there are too few seeds to decide
+  std::size_t open = 0;  // number of better or worse points for which there are too few seeds to decide
   std::string beside;
-  double best = 0;  // maximum share of time saved
+  double best = 0;  // maximum share of time saved at a point
   double worst = 0;
 };
 
@@ -197,7 +197,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
       series[p]["v"].push_back(known ? Json(row->slowdown.mean) : Json());
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
       if (!known) continue;
-      // Intervals of few seeds may be wider than everything else, so they are cut off.
+      // Confidence intervals from few seeds may be wider than everything else on the chart, so they are cut off.
       const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
       range.add(std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
       range.to = std::max(range.to, row->slowdown.mean + ci);
@@ -231,7 +231,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
                  static_cast<int>(drawn) * each + 46));
 }
 
-// The policy of all rows, if it is the same.
+// Returns the policy of all rows, or nullopt if rows differ.
 std::optional<std::string> only_policy(const SweepFile& sweep) {
   std::vector<std::string> policies;
   for (const SweepFile::Point& point : sweep.points)
@@ -240,15 +240,15 @@ std::optional<std::string> only_policy(const SweepFile& sweep) {
   return policies.front();
 }
 
-// Whether a point sets this key of the experiment, a part of it, or a key that contains it.
+// Returns whether a point sets this key of the experiment, a part of the key, or a key that contains it.
 bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
   return std::ranges::any_of(sweep.set, [&](const std::string& set) {
     return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
   });
 }
 
-// "The same everywhere": constant values of the sweep, and the experiment's settings of the network and of the run. The
-// jobs' settings would be too long.
+// Returns the paragraph "The same everywhere" with constant values of the sweep, and the experiment's settings of the
+// network and of the run. It omits the jobs' settings, which would be too long.
 std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> settings;
   const auto add = [&](const std::string& key, const std::string& value) {
@@ -272,7 +272,7 @@ std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& f
 std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> columns;
   for (const std::size_t f : factors) columns.push_back(breakable(sweep.factors[f]));
-  // A single policy is left out, unless rows have no other name.
+  // Omits the column of a single policy, unless no factor varies and rows have no other name.
   const bool policies = factors.empty() || !only_policy(sweep);
   if (policies) columns.emplace_back("Policy");
   columns.insert(columns.end(), {"Slow-down", "vs fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",

@@ -1,4 +1,4 @@
-// The HTML page of a sweep, from the table written by `mltcp sweep --json FILE`, "mltcp.sweep/1": compares each policy
+// The HTML page of a sweep, from a file of `mltcp sweep --json FILE`, "mltcp.sweep/1". The page compares each policy
 // with fair sharing at each point, with confidence intervals over several seeds.
 #pragma once
 
@@ -20,8 +20,8 @@ inline constexpr std::string_view kSweepSchema = "mltcp.sweep/1";
 /// The file's contents that the page shows.
 struct SweepFile {
   struct Point {
-    std::vector<std::string> values;  ///< by factor
-    std::vector<SweepRow> rows;       ///< `same` is not in the file
+    std::vector<std::string> values;  ///< value of each factor
+    std::vector<SweepRow> rows;       ///< SweepRow::same is not in the file
     std::size_t missing = 0;          ///< number of seeds without a record
     std::vector<std::pair<std::uint64_t, std::string>> failures;
   };
@@ -33,7 +33,8 @@ struct SweepFile {
   std::optional<Provenance> provenance;
 };
 
-/// `file` is used in messages. Throws InputError with one line that names file, position, cause and cure.
+/// Parses the text of a file; messages call it `file`. Throws InputError with one line that names file, position, cause
+/// and remedy.
 SweepFile parse_sweep(std::string_view text, const std::string& file);
 
 /// Renders the page. All names are escaped. Equal input gives identical bytes.

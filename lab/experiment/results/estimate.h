@@ -6,12 +6,12 @@
 
 namespace mltcp::experiment {
 
-/// A mean over seeds, and half the width of its 95% confidence interval, which a single seed does not have.
+/// A mean over seeds, and half the width of its 95% confidence interval. A single seed has no interval (nullopt).
 struct Estimate {
   double mean = 0;
   std::optional<double> ci95;
 };
-/// Requires at least one value.
+/// Returns the estimate from `values`, which must not be empty.
 Estimate estimate_of(std::span<const double> values);
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,5 @@
-// Result file: statistics of iteration times, from when on the jobs of a run are interleaved, how much their bursts
-// overlap, and JSON in both directions (nlohmann-json).
+// Result file: computes statistics of iteration times, from when on the jobs of a run are interleaved, and how much
+// their bursts overlap. Reads and writes JSON (nlohmann-json).
 #include "mltcp/lab/experiment/results/results.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Nanos mean_of(std::span<const Nanos> times) {
   return Nanos(static_cast<std::int64_t>((sum + times.size() / 2) / times.size()));
 }
 
-// `sorted` is not empty, `percent` is above 0 and at most 100.
+// `sorted` must not be empty. `percent` must be above 0 and at most 100.
 Nanos percentile(std::span<const Nanos> sorted, std::size_t percent) {
   return sorted[(sorted.size() * percent + 99) / 100 - 1];
 }
@@ -42,11 +42,11 @@ double ratio(Nanos a, Nanos b) {
 
 void derive_slowdown(JobResult& job) { job.slowdown = ratio(job.mean, job.isolated); }
 
-// Data of one job for interleaved_from(), by suffix of its iterations.
+// Data of one job for interleaved_from(): counts of slow iterations.
 struct SlowIterations {
-  std::vector<std::size_t> later;   // [i]: slow iterations among i, i+1, ...; one more element than iterations
-  std::size_t after_last_pair = 0;  // 1 + index of the last slow iteration that follows a slow one
-  std::vector<Nanos> ends;          // of the slow iterations
+  std::vector<std::size_t> later;  // [i]: number of slow iterations among i, i+1, ...; one element more than iterations
+  std::size_t after_last_pair = 0;  // 1 + index of the last slow iteration that directly follows a slow iteration
+  std::vector<Nanos> ends;          // end times of the slow iterations
 
   SlowIterations(const JobResult& job, double tolerance) : later(job.iterations.size() + 1) {
     const double limit = static_cast<double>(job.isolated.count) * (1.0 + tolerance);
@@ -61,7 +61,7 @@ struct SlowIterations {
     }
   }
 
-  // Whether the iterations from `first` on may count as interleaved.
+  // Returns whether the iterations from `first` on may count as interleaved.
   [[nodiscard]] bool interleaved_at(std::size_t first, const InterleaveRule& rule) const {
     const std::size_t count = later.size() - 1 - first;
     if (count == 0 || (first > 0 && count < rule.min_iterations)) return false;
@@ -150,8 +150,8 @@ void summarize(Run& run, InterleaveRule rule) {
 
 namespace {
 
-/// The number of the first bin that starts in [from, to), and the number of jobs that use the link in each bin from
-/// there to `to` or the last bin of any job. See overlap_share().
+/// Returns the number of the first bin that starts in [from, to), and the number of jobs that use the link in each bin.
+/// The bins end at `to` or with the last bin of any job. See overlap_share().
 std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usage, Nanos from, Nanos to) {
   if (usage.bin.count <= 0 || to <= from) return {};
   const auto bin_at = [&](Nanos time) {  // the first bin that starts at `time` or later
@@ -217,7 +217,7 @@ TimeSpan common_span(const Run& run) {
     span.from = std::min(span.from, job.starts.front());
     span.to = std::min(span.to, job.starts.back() + job.iterations.back());
   }
-  span.to = std::max(span.to, span.from);  // a job may have finished before another one starts
+  span.to = std::max(span.to, span.from);  // a job may finish before another job starts
   return span;
 }
 
@@ -227,7 +227,7 @@ namespace {
 
 std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
-// nlohmann's own indentation puts every number on a line of its own, which makes a list of 10,000 unreadable.
+// The indentation of nlohmann-json puts every number on its own line, which makes a list of 10,000 numbers unreadable.
 void write_indented(const OrderedJson& json, std::ostream& out, const std::string& indent) {
   const bool list_of_structures = json.is_array() && !json.empty() && json.front().is_structured();
   if (json.empty() || !(json.is_object() || list_of_structures)) {
@@ -274,7 +274,7 @@ static void complete(const JsonObject& json, JobResult& job) {
   if (!json.has("second_half_p99_ns")) job.second_half_p99 = iteration_stats(job.iterations).second_half_p99;
   for (const auto& [key, from] : {std::pair{"interleaved_from", job.interleaved_from},
                                   std::pair{"interleaved_from_5pct", job.interleaved_from_5pct}})
-    // The series may be left out (records of sweeps).
+    // Records of sweeps have no iterations, so their indices cannot be checked.
     if (from && !job.iterations.empty() && *from >= job.iterations.size())
       json.fail(json.place_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
   if (json.has("iteration_compute_ns") && job.iteration_compute.size() != job.iterations.size())

@@ -1,9 +1,9 @@
 // The result file "mltcp.results/1": what `mltcp run` measured under each policy, and its statistics.
 //
-// The structs mirror the JSON file; where a member's name differs from the field's, the comment names the field. Fields
-// may be added but are never renamed: readers ignore unknown fields, and fields added after the first version may be
-// absent (then they are derived or left at their defaults). Times are whole nanoseconds relative to the start of the
-// run, 0 to 2^60 (36 years); JSON readers represent those below 2^53 (104 days) exactly.
+// The structs mirror the JSON file. Where a member's name differs from the field's, the comment names the field. Fields
+// may be added but are never renamed, and readers ignore unknown fields. Fields added after the first version may be
+// absent. Readers then derive them or leave their default values. Times are whole nanoseconds relative to the start of
+// the run, 0 to 2^60 (36 years). JSON readers represent those below 2^53 (104 days) exactly.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@
 
 namespace mltcp::experiment {
 
-/// The policy with which others are compared.
+/// The policy with which all other policies are compared.
 inline constexpr std::string_view kBaselinePolicy = "fair";
 inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
 /// Results of one rank, for the iterations that all ranks of the job have recorded.
 struct RankTimes {
   std::uint32_t rank = 0;
   std::optional<std::uint32_t> host{};  ///< number of the host; datapath hosts only
-  Nanos mean;                           ///< mean_ns of its iterations, on its own clock; percentiles as in JobResult
-  Nanos p50;                            ///< p50_ns
-  Nanos p99;                            ///< p99_ns
-  Nanos communication;                  ///< communication_ns: as in JobResult, for this rank
+  Nanos mean;           ///< mean_ns: mean iteration time on the rank's own clock; percentiles as in JobResult
+  Nanos p50;            ///< p50_ns
+  Nanos p99;            ///< p99_ns
+  Nanos communication;  ///< communication_ns: like JobResult::communication, for this rank
   bool operator==(const RankTimes&) const = default;
 };
 
@@ -43,111 +43,116 @@ struct TimeSpan {
 /// A replayed trace compared with its recording.
 struct ReplayResult {
   struct Step {
-    std::string name;  ///< as recorded; may be empty
-    Nanos recorded;    ///< recorded_ns: length; 0 = unknown
-    Nanos replayed;    ///< replayed_ns: mean over the latest iterations
+    std::string name;  ///< name in the trace; may be empty
+    Nanos recorded;    ///< recorded_ns: length in the trace; 0 if unknown
+    Nanos replayed;    ///< replayed_ns: mean length in the latest iterations
     bool operator==(const Step&) const = default;
   };
   struct Collective {
-    std::string name;         ///< "all-reduce"
-    std::uint64_t count = 0;  ///< per iteration; a collective counts once for all its ranks
-    Bytes bytes = 0;          ///< sum of the sizes, as recorded
-    Nanos recorded;           ///< recorded_ns: mean over its ranks, with waits for others; 0 = unknown
+    std::string name;         ///< kind of collective, such as "all-reduce"
+    std::uint64_t count = 0;  ///< number per iteration; a collective counts once, not once per rank
+    Bytes bytes = 0;          ///< sum of the sizes in the trace
+    Nanos recorded;           ///< recorded_ns: mean length in the trace, with waits for other ranks; 0 if unknown
     Nanos replayed;           ///< replayed_ns
     /// Mean over collectives and ranks of |replayed - recorded| / recorded; 0 if lengths are unknown.
     double mean_error = 0;
     bool operator==(const Collective&) const = default;
   };
-  std::string format;                   ///< of the trace
-  std::vector<std::string> sources;     ///< its files
-  std::vector<Step> steps;              ///< those that an iteration replays, in order
-  std::vector<Collective> collectives;  ///< by kind
-  std::vector<std::string> simplified;  ///< what was left out or simplified, one line each
+  std::string format;                   ///< format of the trace
+  std::vector<std::string> sources;     ///< files of the trace
+  std::vector<Step> steps;              ///< steps that an iteration replays, in order
+  std::vector<Collective> collectives;  ///< collectives, one entry per kind
+  std::vector<std::string> simplified;  ///< what the replay leaves out or simplifies, one line each
 };
 
 /// Results of one job of a run.
 struct JobResult {
   std::string name;  ///< unique within the run
-  /// isolated_ns: iteration time of the same job alone on the same network, without jitter; median of up to 6; 0 =
-  /// unknown
+  /// isolated_ns: iteration time of the job alone on the same network, without jitter. Median of up to 6 iterations; 0
+  /// if unknown.
   Nanos isolated;
-  std::vector<Nanos> starts;                ///< start_ns: start time of each iteration, ascending
-  std::vector<Nanos> iterations;            ///< iteration_ns: duration of each iteration; as many as `starts`
-  Nanos mean;                               ///< mean_ns of `iterations`; mean and percentiles are 0 if there are none
-  Nanos p50;                                ///< p50_ns
-  Nanos p99;                                ///< p99_ns
-  Nanos time_shift;                         ///< time_shift_ns: delay of the job's start by the scheduler; 0 or more
-  Bytes bytes = 0;                          ///< application bytes delivered in `iterations`
-  std::uint64_t retransmitted_packets = 0;  ///< up to the end of the last of `iterations`
+  std::vector<Nanos> starts;      ///< start_ns: start time of each iteration, ascending
+  std::vector<Nanos> iterations;  ///< iteration_ns: duration of each iteration; as many as `starts`
+  Nanos mean;                     ///< mean_ns: mean of `iterations`; mean and percentiles are 0 without iterations
+  Nanos p50;                      ///< p50_ns
+  Nanos p99;                      ///< p99_ns
+  Nanos time_shift;               ///< time_shift_ns: delay of the job's start by the scheduler; 0 or more
+  Bytes bytes = 0;                ///< application bytes delivered in `iterations`
+  std::uint64_t retransmitted_packets = 0;  ///< packets retransmitted until the end of the last of `iterations`
 
-  double slowdown = 0;                            ///< mean / isolated; 1 = as in isolation; 0 if one of them is unknown
-  Nanos second_half_mean;                         ///< second_half_mean_ns: mean of the second half of `iterations`
-  Nanos second_half_p99;                          ///< second_half_p99_ns
-  std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null = never
-  /// The same with a tolerance of 5% instead of 2%, for nearly interleaved jobs; never later.
+  double slowdown = 0;     ///< mean / isolated; 1 means as in isolation; 0 if mean or isolated is unknown
+  Nanos second_half_mean;  ///< second_half_mean_ns: mean of the second half of `iterations`
+  Nanos second_half_p99;   ///< second_half_p99_ns
+  std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null if never
+  /// Like interleaved_from, but with a tolerance of 5% instead of 2%, for nearly interleaved jobs. Never later than
+  /// interleaved_from.
   std::optional<std::uint64_t> interleaved_from_5pct;
   std::uint64_t verified_messages = 0;  ///< number of messages whose contents were verified on arrival
   std::uint64_t checksum_errors = 0;    ///< number of verified messages that were damaged
-  std::string first_error;              ///< first_checksum_error: first damaged message; written if any
-  Nanos compute;                        ///< compute_ns: per iteration, without jitter
+  std::string first_error;              ///< first_checksum_error: first damaged message; not written if empty
+  Nanos compute;                        ///< compute_ns: compute time per iteration, without jitter
   Bytes bytes_per_iteration = 0;        ///< application bytes per iteration, over all flows
-  /// iteration_compute_ns: compute time of each of `iterations`; empty for a job without jitter, for which it is
-  /// `compute`.
+  /// iteration_compute_ns: compute time of each of `iterations`. Empty for a job without jitter, whose compute time is
+  /// always `compute`.
   std::vector<Nanos> iteration_compute;
-  std::string cc;     ///< its congestion control, if different from the run's
-  Nanos gate_waited;  ///< gate_waited_ns: total time its communication phases waited for slots; written if not 0
-  std::uint64_t gate_corrections = 0;  ///< drifts from its slot that were corrected
-  std::string plan_dropped;            ///< why its plan was dropped: "stale", "misfit", "removed"; empty if it was not
-  bool unaware = false;                ///< no policy was applied to it; ignored by interleaved_from()
-  /// communication_ns: duration of the collective of an iteration, from when a rank has computed until its part is
-  /// done, including waits for slower ranks but not for a slot; mean over ranks and iterations, as in nccl-tests. For
-  /// patterns that are a single collective (workload::bus_factor()), like the two bandwidths; otherwise 0, and not
-  /// written.
+  std::string cc;     ///< congestion control of the job; empty if it is the run's
+  Nanos gate_waited;  ///< gate_waited_ns: total time that communication phases waited for slots; not written if 0
+  std::uint64_t gate_corrections = 0;  ///< number of times that a drift from the job's slot was corrected
+  std::string plan_dropped;  ///< why the job's plan was dropped: "stale", "misfit" or "removed"; empty if it was not
+  bool unaware = false;      ///< true if no policy was applied to the job; interleaved_from() ignores such jobs
+  /// communication_ns: duration of an iteration's collective. It begins when a rank has finished its compute phase and
+  /// ends when the rank's part is done, so it includes waits for slower ranks, but not waits for a slot. Mean over
+  /// ranks and iterations, as in nccl-tests. This value and the two bandwidths exist only for patterns that are a
+  /// single collective (workload::bus_factor()). For other patterns they are 0 and not written.
   Nanos communication{};
   Rate algorithm_bandwidth{};            ///< algorithm_bandwidth_bps: the pattern's size / `communication`
   Rate bus_bandwidth{};                  ///< bus_bandwidth_bps: algorithm_bandwidth * bus_factor()
-  std::optional<ReplayResult> replay{};  ///< of a replayed trace; otherwise not written
-  /// By rank: when each operation of the latest iterations began and ended (Job::timeline); in no file.
+  std::optional<ReplayResult> replay{};  ///< comparison with the trace, if the job replays one; otherwise not written
+  /// For each rank, when each operation of the latest iterations began and ended (see Job::timeline). Not written to
+  /// files.
   std::vector<std::vector<TimeSpan>> timelines{};
-  std::vector<RankTimes> ranks{};  ///< of a job whose ranks execute iterations separately; otherwise not written
+  /// Results by rank if ranks execute iterations separately; otherwise empty and not written.
+  std::vector<RankTimes> ranks{};
 };
 
 /// Use of the bottleneck over time, in bins of equal width from time 0 on.
 struct Usage {
-  Nanos bin;                                       ///< bin_ns: width of a bin; 0 = nothing was recorded
-  std::map<std::string, std::vector<Bytes>> jobs;  ///< bytes on the wire per bin; ends at the job's last used bin
+  Nanos bin;  ///< bin_ns: width of a bin; 0 if nothing was recorded
+  /// Bytes on the wire per bin, for each job. A list ends at the job's last used bin.
+  std::map<std::string, std::vector<Bytes>> jobs;
 };
 
-/// The most significant link of the run: of a dumbbell the bottleneck; of a topology the link with the highest
-/// utilization among those used by several jobs (or, if there are none, among all); of a testbed, all outputs of
-/// switches together.
+/// The most significant link of the run. In a dumbbell, this is the bottleneck. In a topology, it is the link with the
+/// highest utilization among the links used by several jobs, or among all links if jobs share none. In a testbed, it
+/// stands for all outputs of switches together.
 struct Bottleneck {
   std::string name;        ///< name in `links`; empty, and not written, if the network has a single bottleneck
   double utilization = 0;  ///< bytes carried / capacity of the link during the run; 0 to 1, finite
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
-  std::uint64_t lost_packets = 0;  ///< lost by the link's faults; the counts of faults are written if not 0
+  std::uint64_t lost_packets = 0;  ///< packets lost by faults of the link; counts of faults are not written if 0
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
   Nanos contended;  ///< contended_ns: see LinkResult
   Bytes contended_bytes = 0;
-  Rate rate;  ///< rate_bps; 0 = unknown
+  Rate rate;  ///< rate_bps; 0 if unknown
   Usage usage;
 };
 
 /// One link of a topology, in one direction.
 struct LinkResult {
-  std::string name;        ///< "leaf 0 -> spine 1"
+  std::string name;        ///< name of the link, such as "leaf 0 -> spine 1"
   Rate rate;               ///< rate_bps
-  double utilization = 0;  ///< as for the bottleneck
+  double utilization = 0;  ///< see Bottleneck::utilization
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
-  std::uint64_t pauses = 0;  ///< number of times that its sender was paused (PFC); written if not 0
-  /// contended_ns: time during which several senders could together have exceeded its capacity; contended_bytes: what
-  /// it carried meanwhile. Datapath flow only, instead of ECN marks; written if not 0.
+  std::uint64_t pauses = 0;  ///< number of times that the sender was paused (PFC); not written if 0
+  /// contended_ns: time during which several senders together could have exceeded the link's capacity. contended_bytes:
+  /// bytes that the link carried during this time. Only datapath flow has these values, in place of ECN marks. Not
+  /// written if 0.
   Nanos contended{};
   Bytes contended_bytes = 0;
 };
@@ -161,13 +166,13 @@ struct Stalls {
 /// Packets of a run that were lost within a host, not in the network.
 struct HostLosses {
   std::uint32_t host = 0;                   ///< number of the host
-  std::uint64_t missed_packets = 0;         ///< dropped since the port's receive queue was full
-  std::uint64_t port_errors = 0;            ///< damaged packets, sent or received, as reported by the port
-  std::uint64_t handover_full_packets = 0;  ///< dropped between ranks that share the port
-  std::uint64_t rejected_packets = 0;       ///< not addressed to its ranks, or damaged
-  std::uint64_t unsent_packets = 0;         ///< no route, or an unresolved neighbour
-  // The following are not losses of the host; each is written if not 0.
-  std::uint64_t black_holes = 0;  ///< paths that dropped long packets; their connections continued with shorter ones
+  std::uint64_t missed_packets = 0;         ///< packets dropped because the port's receive queue was full
+  std::uint64_t port_errors = 0;            ///< damaged packets, sent or received, as counted by the port
+  std::uint64_t handover_full_packets = 0;  ///< packets dropped between ranks that share the port
+  std::uint64_t rejected_packets = 0;       ///< packets that were damaged, or not addressed to the host's ranks
+  std::uint64_t unsent_packets = 0;         ///< packets without a route, or whose neighbour's address was not resolved
+  // The following numbers are not losses of the host. A number is not written if it is 0.
+  std::uint64_t black_holes = 0;  ///< paths that dropped long packets; connections continued there with shorter packets
   std::uint64_t size_probes_sent = 0;  ///< packets that probed the path MTU
   std::uint64_t size_probes_lost = 0;
 
@@ -180,8 +185,8 @@ struct HostLosses {
 /// A period during which a host's port had no link.
 struct LinkOutage {
   std::uint32_t host = 0;  ///< number of the host
-  std::string port;        ///< port name as given: "af_xdp:eth0"
-  Nanos start;             ///< start_ns: relative to the run's time 0
+  std::string port;        ///< name of the port as the user gave it, such as "af_xdp:eth0"
+  Nanos start;             ///< start_ns: start, relative to the run's time 0
   Nanos duration;          ///< duration_ns
   bool operator==(const LinkOutage&) const = default;
 };
@@ -196,20 +201,21 @@ struct ScheduleSummary {
     double stretch = 0;  ///< slot period / isolated iteration time - 1
     bool operator==(const Slot&) const = default;
   };
-  std::uint64_t links = 0;      ///< number of links shared by jobs
-  double score = 1;             ///< mean over these links; 1 = fully compatible, may be negative
-  double upper_bound = 1;       ///< no shifts have a higher score
-  bool optimal = true;          ///< score == upper_bound, proven
-  double stretch = 0;           ///< maximum of slot period / own period - 1
-  std::uint64_t replanned = 0;  ///< number of times that new slots were computed because a job missed its old ones
-  /// `unplanned_jobs`: number without slots, since no slots within the limit on stretch suit them.
+  std::uint64_t links = 0;      ///< number of links that several jobs share
+  double score = 1;             ///< mean score of these links; 1 if fully compatible; may be negative
+  double upper_bound = 1;       ///< score that no time shifts can exceed
+  bool optimal = true;          ///< true if the score is proven to equal upper_bound
+  double stretch = 0;           ///< maximum over the jobs of slot period / isolated iteration time - 1
+  std::uint64_t replanned = 0;  ///< number of times that new slots were computed because a job missed its old slots
+  /// `unplanned_jobs`: number of jobs that share links but have no slots.
   std::uint64_t unplanned = 0;
   std::vector<Slot> slots;  ///< final slots, in the order of their jobs; absent from older files
-  /// Jobs without slots at the end, except unaware ones: they share no link, no slots suit them, or they lost them.
+  /// Jobs without slots at the end, except unaware jobs. Such a job shares no link, no slots suit it, or it lost its
+  /// slots.
   std::vector<std::string> without_slots;
-  std::vector<std::string> reasons;  ///< reasons, by index in without_slots; absent from older files
-  std::uint64_t repaired = 0;        ///< number of times that slots were moved for a job that had missed its own
-  /// cut_off: some slots or repairs were not tried because of the work limit; written if so.
+  std::vector<std::string> reasons;  ///< why each job in without_slots has no slots; absent from older files
+  std::uint64_t repaired = 0;        ///< number of times that slots were moved for a job that had missed its own slot
+  /// True if some slots or repairs were not tried because of the work limit. Not written if false.
   bool cut_off = false;
 };
 
@@ -222,32 +228,36 @@ struct Run {
   std::string datapath;
   std::uint64_t seed = 0;
   std::vector<JobResult> jobs;
-  /// The links were not measured (datapath hosts): `bottleneck` is meaningless; neither it nor `links` is written.
+  /// True if the links were not measured (datapath hosts). `bottleneck` is then meaningless, and neither `bottleneck`
+  /// nor `links` is written.
   bool links_unknown = false;
   Bottleneck bottleneck;
-  std::vector<LinkResult> links;            ///< of a topology; empty, and not written, for a dumbbell
+  std::vector<LinkResult> links;            ///< links of a topology; empty, and not written, for a dumbbell
   Nanos duration;                           ///< duration_ns: from the first start to the end of the last iteration
-  std::optional<Stalls> stalls;             ///< real-time datapaths only
-  std::optional<ScheduleSummary> schedule;  ///< policies that schedule
+  std::optional<Stalls> stalls;             ///< stalls of the datapath's loop; only for real-time datapaths
+  std::optional<ScheduleSummary> schedule;  ///< only for policies that plan slots
   /// clock_uncertainty_ns: maximum error of start times on different hosts relative to each other. Datapath hosts only.
   std::optional<Nanos> clock_uncertainty{};
-  std::vector<HostLosses> hosts{};         ///< datapath hosts only; empty, and not written, elsewhere
-  std::vector<LinkOutage> link_outages{};  ///< datapath hosts only; not written if there were none
-  /// begun_ns, ended_ns: the run's time 0, and when all hosts had stopped, on CLOCK_MONOTONIC of the coordinator.
-  /// Datapath hosts only.
+  std::vector<HostLosses> hosts{};  ///< losses within hosts; only for datapath hosts, otherwise empty and not written
+  /// Periods without a link; only for datapath hosts. Not written if there were none.
+  std::vector<LinkOutage> link_outages{};
+  /// begun_ns is the run's time 0. ended_ns is the time when all hosts had stopped. Both are on CLOCK_MONOTONIC of the
+  /// coordinator. Datapath hosts only.
   std::optional<TimeSpan> clock{};
 };
 
 struct Results {
   std::string experiment;
   std::vector<Run> runs;
-  /// unfinished_policies: requested policies without a run here, because of an interruption; not written if empty.
+  /// unfinished_policies: requested policies without a run in this file, because of an interruption. Not written if
+  /// empty.
   std::vector<std::string> unfinished;
   std::optional<Provenance> provenance;  ///< absent from older files, and from records of sweeps
 };
 
-/// Mean and nearest-rank percentiles of iteration times: percentile p of n values is the ceil(p·n/100)-th smallest, so
-/// always a measured value. The second half is `times[n/2]` and on. Times are 0 or more; without times all are 0.
+/// Mean and nearest-rank percentiles of iteration times. Percentile p of n values is the ceil(p·n/100)-th smallest
+/// value, so it is always a measured value. The second half begins with `times[n/2]`. Times must be 0 or more. Without
+/// times, all members are 0.
 struct IterationStats {
   Nanos mean;
   Nanos p50;
@@ -257,29 +267,32 @@ struct IterationStats {
 };
 IterationStats iteration_stats(std::span<const Nanos> times);
 
-/// When jobs count as interleaved.
+/// Rule that decides whether jobs count as interleaved.
 struct InterleaveRule {
   double tolerance = 0.02;         ///< an iteration is slow if it is longer than isolated · (1 + tolerance)
   double outlier_fraction = 0.0;   ///< share of slow iterations that is tolerated as the machine's noise; 0 to 1
   std::size_t min_iterations = 5;  ///< minimum number of iterations that must stay interleaved
 
-  /// Virtual time has no noise: no slow iteration is tolerated.
+  /// Returns the rule for virtual time, which has no noise: no slow iteration is tolerated.
   static constexpr InterleaveRule virtual_time() { return {}; }
-  /// In real time the operating system preempts threads occasionally: up to 5% of the iterations may be slow.
+  /// Returns the rule for real time, where the operating system preempts threads occasionally: up to 5% of the
+  /// iterations may be slow.
   static constexpr InterleaveRule real_time() { return {0.02, 0.05, 5}; }
 };
 
-/// From which iteration on the jobs of a run are interleaved, by job. Deviations of a job's compute time (jitter) are
-/// subtracted from its iterations first, since they are not caused by the network.
+/// Returns for each job the iteration from which on the jobs of a run are interleaved. All values are null if the jobs
+/// never interleave, if `jobs` is empty, or if an isolated time is unknown. Deviations of a job's compute time (jitter)
+/// are first subtracted from its iterations, since the network does not cause them.
 ///
-/// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that no
-/// iteration that starts at t or later is slow, and each job has at least `min_iterations` of these (or they are all it
-/// has). Each job's answer is its first iteration that starts at t or later. t is 0 or the end of a slow iteration of
-/// some job.
-/// With an outlier fraction f, a job may have slow iterations after t if they are at most f of its iterations there
-/// and none of them is its first or follows another slow one: noise hits single iterations, while jobs that are
-/// still colliding are slow several times in a row.
-/// All null when there is no such time, when `jobs` is empty, or when an isolated time is unknown.
+/// Jobs with different periods can only be compared in time. The jobs interleave at the earliest time t that meets two
+/// conditions. No iteration that starts at t or later is slow. Each job has at least `min_iterations` iterations that
+/// start at t or later, or all its iterations do. A job's value is its first iteration that starts at t or later. t is
+/// 0 or the end of a slow iteration of some job.
+///
+/// With an outlier fraction f, slow iterations of a job after t are tolerated if they are at most the share f of its
+/// iterations after t. A job's first iteration after t must not be slow, and no slow iteration may follow another slow
+/// one. The reason is that noise affects single iterations, while jobs that still collide are slow several times in a
+/// row.
 std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs,
                                                            InterleaveRule rule = InterleaveRule::virtual_time());
 
@@ -287,37 +300,40 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
 /// `run` from its `isolated`, `starts` and `iterations`.
 void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
 
-/// The share of the link's busy time in [from, to) during which two or more jobs use it simultaneously, 0 to 1.
+/// Returns the share of the link's busy time in [from, to) during which two or more jobs use the link simultaneously, 0
+/// to 1.
 ///
-/// A job uses the link in a bin if it sends at least 5% of what it sends in its fullest bin of the run (which excludes
-/// control packets and stray retransmissions); a bin is busy if any job uses it. Bins count if they start in [from,
-/// to). Empty if nothing was recorded or no such bin is busy.
+/// A job uses the link in a bin if it sends at least 5% of what it sends in its fullest bin of the run. This excludes
+/// control packets and stray retransmissions. A bin is busy if any job uses the link in it. Only bins that start in
+/// [from, to) count. The result is empty if nothing was recorded or no such bin is busy.
 std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
-/// Mean number of jobs that use the link in a busy bin, by the same rule: 1 or more. Unlike overlap_share() it
-/// distinguishes two overlapping jobs from thirty. Empty if overlap_share() is.
+/// Returns the mean number of jobs that use the link in a busy bin, by the rule of overlap_share(); at least 1. Unlike
+/// overlap_share(), it distinguishes two overlapping jobs from thirty. Empty if overlap_share() is empty.
 std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to);
-/// When two or more jobs use it simultaneously, by the same rule: whole bins, ascending, disjoint and not adjacent.
+/// Returns when two or more jobs use the link simultaneously, by the rule of overlap_share(). The spans consist of
+/// whole bins, and are ascending, disjoint and not adjacent.
 std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to);
-/// Minimum bytes in a bin for the job to count as using the link; `bins` are all bins of the job in the run.
+/// Returns the minimum number of bytes in a bin for which the job counts as using the link. `bins` are all bins of the
+/// job in the run.
 double min_of_a_burst(std::span<const Bytes> bins);
 
-/// The time during which all jobs of the run are active: from the first start of any job until the first job has
-/// finished its last iteration. `from == to` if a job has no iterations.
+/// Returns the time during which all jobs of the run are active: from the first start of any job until the first job
+/// has finished its last iteration. `from == to` if a job has no iterations.
 TimeSpan common_span(const Run& run);
 
-/// Whether other work of the machine delayed a real-time run by more than 2%, so that its times are unreliable.
+/// Returns whether other work of the machine delayed a real-time run by more than 2%, so that its times are unreliable.
 bool disturbed(const Run& run);
 
-/// Writes the file, indented, with lists of numbers on one line each. Invalid UTF-8 is replaced. Errors are left in the
-/// stream's state.
+/// Writes the results as indented JSON, with each list of numbers on one line. Replaces invalid UTF-8. If writing
+/// fails, the stream's state shows the error.
 void write_json(const Results& results, std::ostream& out);
 
-/// Reads the file. Throws InputError with one line that names file, position, cause and cure, if the file cannot be
+/// Reads the file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
 /// read, is not JSON, has another schema, lacks or mistypes a field of the first version, or has a value that is out of
 /// range.
 Results read_json(const std::filesystem::path& path);
 
-/// The same from text; `name` is used as the file's name in messages.
+/// Parses `text` like read_json(). Messages use `name` as the file's name.
 Results parse_json(std::string_view text, const std::string& name);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// A job's ideal demand on a link (see demand.h).
+// Computes a job's ideal demand on a link (see demand.h).
 #include "mltcp/lab/experiment/run/demand.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ double bits_of(const Burst& burst) {
   return static_cast<double>(burst.rate.bits_per_second) * static_cast<double>((burst.to - burst.from).count);
 }
 
-// Replaces two neighbours and the gap between them by one burst of the same bits.
+// Replaces two neighbouring bursts and the gap between them by one burst with the same number of bits.
 Burst joined(const Burst& a, const Burst& b) {
   const double mean = (bits_of(a) + bits_of(b)) / static_cast<double>((b.to - a.from).count);
   return {a.from, b.to, Rate(std::max<std::uint64_t>(static_cast<std::uint64_t>(std::llround(mean)), 1))};
 }
 
-// Number of bits that joining would move to another time.
+// Returns the number of bits that joining the two bursts would move to another time.
 double moved(const Burst& a, const Burst& b) {
   const double mean = static_cast<double>(joined(a, b).rate.bits_per_second);
   double above = 0;
@@ -37,8 +37,8 @@ double moved(const Burst& a, const Burst& b) {
 
 }  // namespace
 
-// Joins the neighbours that this changes least. Changes are computed once, for the initial neighbours: computing them
-// again after each joining would take too long for 100,000 bursts.
+// Joins the neighbours whose joining changes the demand least. Changes are computed once, for the initial neighbours.
+// Computing them again after each joining would take too long for 100,000 bursts.
 bool limit_bursts(std::vector<Burst>& bursts, std::size_t most) {
   if (bursts.size() <= most) return false;
   std::vector<std::size_t> order(bursts.size() - 1);

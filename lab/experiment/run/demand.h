@@ -1,5 +1,5 @@
-// A job's ideal demand on a link: each transfer at its place in the iteration, queued behind the previous one if they
-// overlap; nothing but the link takes time.
+// A job's ideal demand on a link. Each transfer begins at its time in the iteration. Overlapping transfers queue one
+// behind the other. A transfer takes only the time that the link's rate requires.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace mltcp::experiment {
 
-/// Maximum number of bursts per iteration. If there are more, those whose merging changes the demand least are merged,
-/// with a warning.
+/// Maximum number of bursts per iteration. If an iteration has more, bursts are merged where merging changes the demand
+/// least, and a warning is given.
 inline constexpr std::size_t kMaxBursts = 100;
 
-/// Merges adjacent bursts until there are at most `most`; returns whether there were more.
+/// Merges adjacent bursts until there are at most `most`. Returns whether there were more.
 bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t most = kMaxBursts);
 
-/// The transfers of an iteration as a demand of at most kMaxBursts bursts; further ones are merged with neighbours at
-/// their mean rate. `joined`, if given, is set to whether that happened.
+/// Returns the transfers of an iteration as a demand. If there are more than kMaxBursts bursts, some are merged with
+/// neighbours at their mean rate. `joined` may be null; otherwise it is set to whether bursts were merged.
 scheduler::Demand demand_of(const workload::Job& job, Rate link, bool* joined = nullptr);
 
-/// The demand of one of the job's workers on a link, if an iteration takes `period`.
+/// Returns the demand of one of the job's workers on a link, if an iteration takes `period`.
 scheduler::Demand demand_of(const workload::Job& job, Nanos period);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Measuring of jobs that run alone (see isolated_profile.h).
+// Measures jobs that run alone (see isolated_profile.h).
 #include "mltcp/lab/experiment/run/isolated_profile.h"
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 namespace mltcp::experiment {
 namespace {
 
-// Enough for a median.
+// Number of iterations that is enough for a median.
 constexpr std::uint32_t kMaxIterations = 7;
-// The meters' bins are short compared with an iteration and long compared with packets, whose bunches are not demand.
+// A bin of a meter is short compared with an iteration, and long compared with a packet. Within a bin, bunches of
+// packets do not count as demand.
 constexpr std::int64_t kBinsPerIteration = 512;
 constexpr std::int64_t kPacketsPerBin = 16;
 
-/// By job, the first identical job. On a topology no two jobs are identical: hosts and paths differ.
+/// Returns for each job the first identical job. On a topology no two jobs are identical, since hosts and paths differ.
 std::vector<std::size_t> representatives(const Experiment& experiment) {
   std::vector<std::size_t> all(experiment.jobs.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -34,7 +35,7 @@ std::vector<std::size_t> representatives(const Experiment& experiment) {
   return all;
 }
 
-/// Delays all bursts by `shift`, and removes what would leave the period.
+/// Delays all bursts by `shift`, and removes parts that are then beyond the period.
 scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
   for (scheduler::Burst& burst : demand.bursts) {
     burst.from += shift;
@@ -44,7 +45,8 @@ scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
   return demand;
 }
 
-/// Delays every burst by the increase of the silence before it.
+/// Returns the demand with period `period`. The silence is scaled, and every burst is delayed by the increase of the
+/// silence before it.
 scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   scheduler::Demand result;
   result.period = period;
@@ -64,13 +66,13 @@ scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   return result;
 }
 
-/// Bytes sent on a link, by bin, from the epoch on.
+/// Bytes sent on a link in each bin since the epoch.
 struct Metered {
   std::vector<Bytes> bytes;
-  Nanos bin;  ///< full meters widen their bins
+  Nanos bin;  ///< width of a bin; meters widen their bins when they are full
 };
 
-/// Usage of the links by job `number`. Adds an entry to `profile.uses` for each link, without its demand.
+/// Returns how job `number` used the links. Adds an entry to `profile.uses` for each used link, without the demand.
 std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::LinkView> links, Nanos epoch,
                               Profile& profile) {
   std::vector<Metered> usage;
@@ -78,7 +80,8 @@ std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::
     if (links[link].usage == nullptr) continue;
     const auto found = links[link].usage->jobs().find(number);
     if (found == links[link].usage->jobs().end()) continue;
-    // The epoch is on a bin edge of the meter's initial width.
+    // The epoch is on an edge of the meter's initial bins. It is rounded to an edge of the current bins, which may be
+    // wider.
     const Nanos bin = links[link].usage->bin();
     const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
     if (found->second.size() <= skip) continue;
@@ -88,13 +91,13 @@ std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::
   return usage;
 }
 
-/// Demand of an iteration of `period` that began at `start`.
+/// Returns the demand of an iteration that began at `start` and took `period`.
 scheduler::Demand demand_in(const Metered& usage, Nanos start, Nanos period) {
   const auto& [bytes, bin] = usage;
-  // Starts at the next bin edge: the bin before it holds the end of the previous iteration.
+  // Starts at the next bin edge, since the bin before this edge contains the end of the previous iteration.
   const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
   if (period > bin * 2) return moved(scheduler::fold(bytes, bin, edge, period), edge - start);
-  // Only the mean of so short an iteration is known.
+  // If the iteration is this short, only its mean rate is known.
   const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
   return {period, {{Nanos(0), period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
@@ -130,7 +133,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   Profile profile;
   profile.compute = job.compute_per_iteration();
   profile.first_send = time_to_first_send(job);
-  std::vector<Metered> usage;  // parallel to profile.uses
+  std::vector<Metered> usage;  // in the order of profile.uses
   bool measured = false;
   plan.finished = [&](std::span<const JobNetwork::LinkView> links, Nanos epoch) {
     measured = !links.empty();
@@ -141,7 +144,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   const JobResult& result = run.jobs.front();
   const auto times = std::span(result.iterations).subspan(1);
   profile.period = iteration_stats(times).p50;
-  // If the bottleneck was not measured, its ideal use is assumed. Additional time is at the end of the iteration.
+  // If the bottleneck was not measured, assumes its ideal use, with additional time at the end of the iteration.
   if (!measured && !experiment.topology) {
     if (job.rate.is_zero()) job.rate = experiment.bottleneck.rate;
     scheduler::Demand demand = demand_of(job, experiment.bottleneck.rate);
@@ -152,7 +155,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
     profile.uses.push_back({0, "bottleneck", experiment.bottleneck.rate, stretched(demand, profile.period)});
   }
   profile.deviation = deviation_from(profile.period, times);
-  // The demand is that of the iteration that took as long as the median.
+  // Takes the demand from the iteration whose length is the median.
   const auto median = static_cast<std::size_t>(std::ranges::find(times, profile.period) - times.begin());
   for (std::size_t i = 0; i < usage.size(); ++i) {
     scheduler::Demand& demand = profile.uses[i].demand;
@@ -167,7 +170,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
 
 Profile with_compute(const Profile& profile, Nanos compute) {
   Profile result = profile;
-  // At most all of the silence can be removed.
+  // The period cannot become shorter than the bursts.
   Nanos least(1);
   for (const Profile::Use& use : profile.uses) least = std::max(least, scheduler::busy_time(use.demand));
   result.period = std::max(profile.period + compute - profile.compute, least);
@@ -200,7 +203,7 @@ std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapa
     if (all[i] == i) measured.push_back(i);
   const double total = profile_work(experiment, real_time);
   std::vector<Profile> profiles(all.size());
-  std::mutex mutex;  // of `progress` calls, and of `done`
+  std::mutex mutex;  // protects `done`, and serialises `progress` calls
   double done = 0;
   side_by_side(real_time ? 1 : threads, measured.size(), [&](std::size_t place) {
     const std::size_t i = measured[place];

@@ -1,5 +1,5 @@
 // The profile of each job running alone on the network: duration and variation of its iterations, and its demand on
-// each link, measured by the links' meters. Input of the scheduler, and the definition of "isolated" in results.
+// each link, measured by the links' meters. Profiles are the input of the scheduler, and define "isolated" in results.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 namespace mltcp::experiment {
 
 struct Profile {
-  /// A link that carries the job's data. The demand's time 0 is the start of an iteration; its period is the profile's.
+  /// A link that carries the job's data. Time 0 of the demand is the start of an iteration. The period of the demand is
+  /// that of the profile.
   struct Use {
     std::size_t link = 0;  ///< index in JobNetwork::links()
     std::string name;
@@ -24,7 +25,7 @@ struct Profile {
     scheduler::Demand demand;
     bool operator==(const Use&) const = default;
   };
-  Nanos period;          ///< median iteration, without jitter and stragglers
+  Nanos period;          ///< median length of an iteration, without jitter and stragglers
   Nanos compute;         ///< compute time per iteration
   double deviation = 0;  ///< standard deviation of iteration times, as a share of the period
   Nanos first_send;      ///< time from the start of an iteration to its first bytes
@@ -32,23 +33,23 @@ struct Profile {
   bool operator==(const Profile&) const = default;
 };
 
-/// The profile of the job if it computed `compute` per iteration: the bursts stay the same, with longer or shorter
-/// silence between them.
+/// Returns the profile that the job would have if it computed `compute` per iteration. The bursts stay the same, with
+/// longer or shorter silence between them.
 Profile with_compute(const Profile& profile, Nanos compute);
 
-/// Called with the fraction of the work done, and the job being measured.
+/// Called with the fraction of the work done, and the name of the job being measured.
 using ProfileProgress = std::function<void(double fraction, const std::string& job)>;
 
-/// Number of iterations of each run of profile_jobs(); there is one run for all identical jobs. The first iteration,
-/// with its slow start, is not counted.
+/// Returns the number of iterations that profile_jobs() runs for each set of identical jobs. The profile ignores the
+/// first of these iterations, because of its slow start.
 std::uint32_t profile_iterations(const Experiment& experiment);
 
-/// Cost of profile_jobs(), in the unit of work_of().
+/// Returns the cost of profile_jobs(), in the unit of work_of().
 double profile_work(const Experiment& experiment, bool real_time);
 
-/// Measures each job of the experiment alone on the network, without its later disturbances (pause, change). Throws
-/// like run_experiment(). `threads`: number of jobs measured in parallel, see RunOptions; calls of `progress` are
-/// serialised.
+/// Measures each job of the experiment alone on the network, without the job's disturbances (pause, change). Throws
+/// like run_experiment(). `threads` is the number of jobs measured in parallel, as in RunOptions. Calls of `progress`
+/// are serialised.
 std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath,
                                   const ProfileProgress& progress = {}, std::uint32_t threads = 1);
 

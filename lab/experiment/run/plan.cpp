@@ -1,4 +1,4 @@
-// Planning of slots (see plan.h).
+// Plans slots (see plan.h).
 #include "mltcp/lab/experiment/run/plan.h"
 
 #include <fmt/format.h>
@@ -15,33 +15,33 @@
 namespace mltcp::experiment {
 namespace {
 
-// Jobs whose demand exceeds their links fit into longer slots. Lengths are tried in growing steps until one suffices,
-// and then between the last two.
+// Jobs whose demand exceeds their links' capacity need longer slots. The search tries lengths in growing steps until
+// one suffices, and then lengths between the last two.
 constexpr double kFirstRoom = 0.0025;
 constexpr double kRoomGrowth = 1.5;
 constexpr int kRoomHalvings = 5;
-// Maximum number of connected jobs for which room is searched.
+// Maximum number of connected jobs for which longer slots are searched.
 constexpr std::size_t kMaxJobsWithRoom = 64;
 
 // Even without jitter, the first iteration is late because of its slow start.
 constexpr double kMinSlack = 0.001;
-// Lateness that is not repaired, as a share of the period: noticing it takes about as long, and bursts that overlap by
-// it cost about as much.
+// Lateness up to this share of the period is not repaired, because detecting it takes about as long as the overlap that
+// it causes.
 constexpr double kMinTolerance = 0.01;
-// Error of forecasts as a share of an iteration, since they do not model packets. In a tie slots are used, which are
-// certain.
+// Error of forecasts as a share of an iteration; forecasts do not model packets. If the difference is within this
+// error, slots are used, because their effect is certain.
 constexpr double kForecastError = 0.01;
-// If jobs overlap even in their slots, lateness spreads among them and forecasts are less accurate: slots must save at
-// least this share of the cost of sharing.
+// If jobs overlap even in their slots, lateness spreads among them and forecasts are less accurate. Such slots must
+// save at least this share of the cost of sharing.
 constexpr double kMinSaving = 0.25;
 
-/// Step meetings counted for each node of the solver (scheduler/problem.h).
+/// Number of step meetings for which one node of the solver counts (scheduler/problem.h).
 constexpr std::uint64_t kMeetingsPerNode = 64;
 
-/// Jobs that share links, directly or through others.
+/// Jobs that share links, directly or through other jobs.
 struct Component {
   scheduler::Problem problem;
-  std::vector<std::size_t> jobs;  ///< by job of the problem
+  std::vector<std::size_t> jobs;  ///< for each job of the problem, its number among all jobs
 };
 
 std::vector<Component> components_of(std::span<const workload::Job> jobs, std::span<const Profile> profiles) {
@@ -62,7 +62,8 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   }
   std::erase_if(links, [](const auto& link) { return link.second.uses.size() < 2; });
 
-  // By job, a smaller job of its component. Following these leads to the component's smallest job.
+  // For each job, a job of its component with a smaller or equal number. Following these numbers leads to the
+  // component's smallest job.
   std::vector<std::size_t> smaller(jobs.size());
   std::iota(smaller.begin(), smaller.end(), std::size_t{0});
   const auto root = [&](std::size_t job) {
@@ -99,13 +100,13 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   return result;
 }
 
-/// Sets by how much the start of each job is delayed, so that its iterations begin on the solution's shifts plus a
-/// common shift, which is returned.
+/// Sets `delays`, the delay of each job's start, so that its iterations begin at the solution's shift plus a common
+/// shift. Returns the common shift.
 Nanos min_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
                  std::vector<Nanos>& delays) {
   double least = -1;
   Nanos best;
-  // In the best case at least one job is not delayed.
+  // With the best common shift, at least one job is not delayed.
   for (std::size_t candidate = 0; candidate < component.jobs.size(); ++candidate) {
     const Nanos common = jobs[component.jobs[candidate]].start - solution.shifts[candidate];
     double sum = 0;
@@ -129,12 +130,12 @@ scheduler::SolveOptions options_of(const ScheduleSettings& settings) {
   return options;
 }
 
-/// Standard deviation of the job's iterations, as a share of its period.
+/// Returns the standard deviation of the job's iterations, as a share of its period.
 double deviation_of(const workload::Job& job, const Profile& profile) {
   return std::hypot(profile.deviation, job.jitter.seconds() / profile.period.seconds());
 }
 
-/// The slack that the jitter of the jobs requires.
+/// Returns the slack that the jitter of the jobs requires.
 double slack_of(const ScheduleSettings& settings, const Component& component, std::span<const workload::Job> jobs,
                 std::span<const Profile> profiles) {
   if (settings.slack) return *settings.slack;
@@ -144,7 +145,7 @@ double slack_of(const ScheduleSettings& settings, const Component& component, st
   return slack;
 }
 
-/// The jobs as input of the forecast, without slots.
+/// Returns the jobs as input of the forecast, without slots.
 std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<const workload::Job> jobs,
                                        std::span<const Profile> profiles) {
   std::vector<ForecastJob> result;
@@ -153,29 +154,30 @@ std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<con
   return result;
 }
 
-/// The lowest score of any link; 1 if no job meets another.
+/// Returns the lowest score of any link; 1 if no jobs overlap.
 double lowest_score(const scheduler::Solution& solution) {
   double score = 1;
   for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
   return score;
 }
 
-/// Maximum room in addition to `slack`. Slots do not pay if they cost more than sharing, or if they are longer than
-/// twice an iteration: jobs that need that keep the link busy all the time, with or without slots.
+/// Returns the maximum room in addition to `slack`. Slots do not pay if they cost more than sharing. Slots longer than
+/// twice an iteration do not pay either, because jobs that need them keep the link busy all the time, with or without
+/// slots.
 double max_room(double slack, const Forecast& sharing) {
   return std::clamp(sharing.mean - 1, 0.0, scheduler::kMaxSlack - slack);
 }
 
-/// Slots to be compared with others, and their forecast.
+/// Slots that are compared with other slots, and their forecast.
 struct Candidate {
   scheduler::Solution solution;
-  std::vector<PhasePlan> plans;  ///< by job of the component; iterations begin on the solution's shifts
+  std::vector<PhasePlan> plans;  ///< plan of each job of the component; iterations begin on the solution's shifts
   std::shared_ptr<const scheduler::Timetable> timetable;
   Forecast forecast;
   std::string objection;  ///< why these slots do not pay; empty if they do
 };
 
-/// Searches the slots of one component.
+/// Searches slots for one component.
 class Planning {
  public:
   Planning(const ScheduleSettings& settings, std::span<const workload::Job> jobs, std::span<const Profile> profiles,
@@ -192,21 +194,21 @@ class Planning {
   }
 
   [[nodiscard]] bool repaired() const { return repaired_; }
-  /// Forecast without slots.
+  /// Returns the forecast without slots.
   [[nodiscard]] const Forecast& sharing() const { return sharing_; }
-  /// Work done, in the unit of kMaxPlanWork.
+  /// Returns the work done, in the unit of kMaxPlanWork.
   [[nodiscard]] std::uint64_t work() const { return work_; }
-  /// Some slots were not tried, or a forecast is incomplete, because of a work limit.
+  /// Returns whether a work limit was reached, so that some slots were not tried or a forecast is incomplete.
   [[nodiscard]] bool cut_off() const { return cut_off_; }
 
-  /// The best slots found; `objection` says if they do not pay.
+  /// Returns the best slots found. If they do not pay, `objection` says why.
   Candidate best() {
     const double needed = repaired_ && !settings_.slack ? kMinSlack : slack_of(settings_, component_, jobs_, profiles_);
     Candidate best = candidate(needed);
     if (settings_.slack) return best;
     if (lowest_score(best.solution) >= 1 && best.solution.slots.within_limit) return best;
-    // Tries room for the whole demand. If there is none, tries longer slots, which may cost less than the overlaps that
-    // they avoid.
+    // Tries slots that are long enough for the whole demand. If there are none, tries slots that are longer, but not
+    // long enough, because they may cost less than the overlaps that they avoid.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
     const double most = max_room(needed, sharing_);
@@ -217,7 +219,7 @@ class Planning {
       if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
     };
     if (enough > 0) {
-      exhausted();  // records that less room might have sufficed
+      exhausted();  // sets cut_off_ at the work limit, since less room might have sufficed
       take_better(candidate(needed + enough));
       return best;
     }
@@ -228,7 +230,8 @@ class Planning {
   }
 
  private:
-  /// Under MLTCP, slots must also pay in comparison with fair sharing.
+  /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP alone and with fair sharing,
+  /// so this is the better of both.
   [[nodiscard]] Forecast without_slots() const {
     Forecast fair = forecast_sharing(component_.problem, forecast_jobs_, std::nullopt);
     if (!options_.sharing) return fair;
@@ -237,15 +240,15 @@ class Planning {
     own.tail = std::min(own.tail, fair.tail);
     return own;
   }
-  /// Excess of mean and tail over isolation. It is increased if slots overlap, since the forecast is then less
-  /// accurate. Infinite if slots exceed the limit on stretch.
+  /// Returns by how much mean and tail together exceed isolation. The value is increased if slots overlap, since the
+  /// forecast is then less accurate. It is infinite if slots exceed the limit on stretch.
   static double cost(const Candidate& candidate) {
     if (!candidate.solution.slots.within_limit) return std::numeric_limits<double>::infinity();
     const double above = candidate.forecast.mean + candidate.forecast.tail - 2;
     return lowest_score(candidate.solution) >= 1 ? above : above / (1 - kMinSaving);
   }
 
-  /// Whether the work limit is reached, so that the best slots so far are used.
+  /// Returns whether the work limit is reached, so that the best slots so far are used.
   bool exhausted() {
     if (work_ <= kMaxPlanWork) return false;
     cut_off_ = true;
@@ -259,7 +262,8 @@ class Planning {
     result.solution = scheduler::solve(component_.problem, options);
     work_ += result.solution.nodes * kMeetingsPerNode;
     if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
-      // The search for margin leaves less work for the score. room_for() works without it, so try that, too.
+      // The search for robust slots leaves less work for improving the score. So also tries a search that ignores
+      // robustness, as room_for() does.
       options.robust = false;
       scheduler::Solution other = scheduler::solve(component_.problem, options);
       work_ += other.nodes * kMeetingsPerNode;
@@ -268,7 +272,8 @@ class Planning {
     result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
     make_plans(result);
     if (repaired_ && lowest_score(result.solution) < 1 && result.solution.slots.within_limit) {
-      // The solver considers the whole circle, but jobs that meet in their first slots are all late from then on.
+      // The solver considers the whole circle, but jobs that overlap in their first slots are all late from then on. So
+      // tries disjoint first slots, too.
       Candidate apart = result;
       part_first_slots(apart);
       make_plans(apart);
@@ -277,7 +282,7 @@ class Planning {
     return result;
   }
 
-  /// Repairs the first slot of each job, in the order of slots, as if the job were about to miss it.
+  /// Repairs the first slot of each job, in the order of slots, as if the job were about to miss its slot.
   static void part_first_slots(Candidate& candidate) {
     std::vector<Nanos>& shifts = candidate.solution.shifts;
     std::vector<std::uint32_t> order(shifts.size());
@@ -304,13 +309,14 @@ class Planning {
       plan.tolerance = settings_.tolerance;
       plan.correction = settings_.correction;
       plan.clock_bound = settings_.clock_bound;
-      // A step must exceed the slack, which works against it.
+      // A step must exceed the slack, since slack counteracts the step.
       const double own = plan.period.seconds() / profiles_[job].period.seconds() - 1;
       plan.gradual_step = std::clamp(settings_.gradual_step, std::min(2 * own, 1.0), 1.0);
       if (const std::string wrong = objection_to(plan); !wrong.empty())
         throw InputError(fmt::format("the slots of job \"{}\" cannot be kept: {}", jobs_[job].name, wrong));
       if (repaired_) {
-        // A job is late if its delay exceeds the free time behind its slot. A difference between clocks is no lateness.
+        // A job is late if its delay exceeds the free time behind its slot. A delay within the uncertainty of the
+        // clocks does not count.
         const double period = plan.period.seconds();
         const Nanos most = Nanos::from_seconds(period * settings_.tolerance);
         const double room = candidate.timetable->room_behind(solution.shifts, i, most).seconds() / period;
@@ -358,7 +364,7 @@ class Planning {
   const PlanOptions& options_;
   const Component& component_;
   const std::vector<ForecastJob> forecast_jobs_;
-  std::vector<Nanos> held_;  ///< by job of the component: time from the start of an iteration to its slot
+  std::vector<Nanos> held_;  ///< for each job of the component, time from the start of an iteration to its slot
   const bool repaired_;
   const Forecast sharing_;
   std::uint64_t work_ = 0;
@@ -387,7 +393,8 @@ std::vector<Found> search(const ScheduleSettings& settings, std::span<const work
   return result;
 }
 
-/// search(), or its earlier result from the memo. The result does not depend on when jobs start.
+/// Returns the result of search(), or the memo's result if the memo has one for these jobs. The result does not depend
+/// on when jobs start.
 std::shared_ptr<const std::vector<Found>> found_for(const ScheduleSettings& settings,
                                                     std::span<const workload::Job> jobs,
                                                     std::span<const Profile> profiles, const PlanOptions& options) {

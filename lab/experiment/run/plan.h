@@ -1,27 +1,27 @@
-// From measured jobs to slots: which jobs compete on which links, the scheduler's solution, and when each job's
-// communication phases may begin.
+// Plans slots from measured jobs: finds which jobs compete on which links, solves the scheduling problem, and computes
+// when each job's communication phases may begin.
 //
-// Slots get slack in addition to the jobs' own periods, as otherwise a job that was late once would stay late. Lateness
-// is a random walk reflected where the job waits for its slot: each iteration adds its deviation, with standard
-// deviation sigma (a share of the period), and subtracts the slack s. Like the waiting time of a queue in heavy traffic
-// (Kingman, 1962; Harrison, Brownian Motion and Stochastic Flow Systems, 1985), it exceeds the tolerance tau with
-// probability exp(-2 s tau / sigma^2). Slack costs s periods per iteration. A gate without repairs pays a period for
-// each drift, and the total is minimal at
+// Slots get slack in addition to the jobs' own periods, because without slack a job that was late once would stay late.
+// Lateness is a random walk that is reflected where the job waits for its slot. Each iteration adds a deviation with
+// standard deviation sigma (a share of the period), and subtracts the slack s. Like the waiting time of a queue in
+// heavy traffic (Kingman, 1962; Harrison, Brownian Motion and Stochastic Flow Systems, 1985), lateness exceeds the
+// tolerance tau with probability exp(-2 s tau / sigma^2). Slack costs s periods per iteration. A gate without repairs
+// pays a period for each drift. The total cost is minimal at
 //
 //   s = sigma^2 / (2 tau) * ln(2 tau / sigma^2)
 //
-// for sigma^2 < 2 tau. Stragglers are handled by corrections. Slots that are repaired (plan_keeper.h) need only minimum
-// slack: a late job delays the others once, by the excess over the free time behind its slot, which costs less than
-// slack in every iteration. For such slots a drift is a delay of more than that free time and of more than 1% of the
+// for sigma^2 < 2 tau. Corrections handle stragglers. Slots that are repaired (plan_keeper.h) need only minimum slack.
+// A late job delays other jobs once, by the excess of its lateness over the free time behind its slot. This costs less
+// than slack in every iteration. For repaired slots, a drift is a delay that exceeds both this free time and 1% of the
 // period.
 //
-// Jobs that are not compatible have excess demand in every period, and would be later and later. Longer slots make
-// room: all of them are lengthened by the minimum share with which the score is 1.
+// Jobs that are not compatible have excess demand in every period, and would be later and later. Longer slots avoid
+// this: all slots are lengthened by the minimum share for which the score is 1.
 //
-// Slots are only used where they pay: iteration times with and without slots are predicted (plan_forecast.h), and jobs
-// get slots only if neither mean nor tail is worse with them. Variants are compared: slots as they are or with
-// additional room, and, for a score below 1, initial slots that overlap or are disjoint (the solver considers the whole
-// circle, but jobs that have collided once are late from then on).
+// Slots are only used where they pay. Iteration times with and without slots are predicted (plan_forecast.h), and jobs
+// get slots only if neither mean nor tail is worse with slots. Several variants are compared: slots as they are, and
+// longer slots. If the score is below 1, initial slots that overlap are also compared with disjoint initial slots. The
+// reason is that the solver considers the whole circle, but jobs that have collided once are late from then on.
 #pragma once
 
 #include <memory>
@@ -44,70 +44,76 @@
 
 namespace mltcp::experiment {
 
-/// Keeps what plan_jobs() found, so that a later call for the same jobs with other starts needs no search. Settings and
-/// options must be the same each time. Thread-safe; one thread at a time searches.
+/// Stores what plan_jobs() found, so that a call for the same jobs with other start times needs no search. Use a memo
+/// only with the same settings and options. Thread-safe; one thread at a time searches.
 struct PlanMemo {
   std::mutex mutex;
-  std::vector<Profile> profiles;  ///< by job, as of the search
-  std::vector<Nanos> jitters;     ///< by job; never() if it is unaware
+  std::vector<Profile> profiles;  ///< profile of each job at the time of the search
+  std::vector<Nanos> jitters;     ///< jitter of each job; never() if the job is unaware
   std::shared_ptr<const void> found;
   std::uint64_t searches = 0;  ///< number of searches
 };
 
-/// How slots are maintained, and how jobs share links otherwise.
+/// How slots are maintained, and how jobs share links without slots.
 struct PlanOptions {
-  /// MLTCP's function by which competing jobs share links; empty: fair sharing.
+  /// MLTCP's function by which competing jobs share links; empty for fair sharing.
   std::optional<cc::Aggressiveness> sharing;
-  /// A keeper notices jobs that have missed their slots, and repairs the plan at once.
+  /// True if a keeper detects jobs that have missed their slots, and repairs the plan at once.
   bool repaired = false;
-  PlanMemo* memo = nullptr;  ///< null: none
+  PlanMemo* memo = nullptr;  ///< null if there is no memo
 };
 
-/// Maximum size of a group of connected jobs for repairs, whose cost grows at least with the square of that; larger
-/// groups rely on the gates alone.
+/// Maximum number of connected jobs whose slots are repaired. The cost of repairs grows at least with the square of
+/// this number. Larger groups rely on the gates alone.
 inline constexpr std::size_t kMaxRepairedJobs = 24;
 
-/// Work limit for trying slots for a group of connected jobs, about two seconds, in step meetings examined by the
-/// solver plus the work of repairs (scheduler::Repair). Measured demands with hundreds of bursts on several links would
-/// take minutes otherwise. Not a time, so that results are the same on every machine.
+/// Work limit for trying slots for a group of connected jobs. The unit is a step meeting examined by the solver; the
+/// work of repairs (scheduler::Repair) is added. The limit corresponds to about two seconds. Without it, measured
+/// demands with hundreds of bursts on several links would take minutes. The limit is not a time, so that results are
+/// the same on every machine.
 inline constexpr std::uint64_t kMaxPlanWork = 200'000'000;
 
 struct Schedule {
-  /// Jobs that share links, directly or through others.
+  /// Jobs that share links, directly or through other jobs.
   struct Group {
-    std::vector<std::size_t> jobs;  ///< indices of the timetable's jobs
+    std::vector<std::size_t> jobs;  ///< for each job of the timetable, its number among all jobs
     std::shared_ptr<const scheduler::Timetable> timetable;
-    Forecast slots;          ///< with the best slots found
-    Forecast sharing;        ///< without slots
-    bool fit = false;        ///< no two of them overlap in these slots
-    bool repaired = false;   ///< the slots rely on repairs
+    Forecast slots;          ///< forecast with the best slots found
+    Forecast sharing;        ///< forecast without slots
+    bool fit = false;        ///< true if no two jobs of the group overlap in these slots
+    bool repaired = false;   ///< true if the slots rely on repairs
     std::uint64_t work = 0;  ///< work done by planning, in the unit of kMaxPlanWork
   };
-  /// By job: its slots, relative to the experiment's time 0. Empty for jobs that are unaware or share no link, and if
-  /// no slots pay.
+  /// Slots of each job, relative to the experiment's time 0. Empty if the job is unaware or shares no link, or if no
+  /// slots pay.
   std::vector<std::optional<PhasePlan>> slots;
-  std::vector<std::string> reasons;  ///< by job: why it has no slots; empty for those that have some
-  std::vector<std::size_t> groups;   ///< by job: equal for those that share links, directly or through others
-  std::vector<Group> planned;        ///< by group
-  std::vector<Nanos> delays;         ///< by job: by how much its start is delayed, so that it begins on its slot
+  std::vector<std::string> reasons;  ///< why each job has no slots; empty for a job that has slots
+  /// Group of each job; equal for jobs that share links, directly or through other jobs.
+  std::vector<std::size_t> groups;
+  std::vector<Group> planned;  ///< data of each group, indexed by `groups`
+  std::vector<Nanos> delays;   ///< delay of each job's start, so that the job begins on its slot
   ScheduleSummary summary;
 };
 
-/// The slack of slots without repairs, for a job whose iteration times deviate by `sigma` (a share of the period).
+/// Returns the slack of slots without repairs, for a job whose iteration times deviate by `sigma`. Both are shares of
+/// the period.
 double slack_for(double sigma, double tolerance);
 
-/// The minimum share, up to `most`, by which slots must be longer than with `options` for a score of 1. 0 if it is 1
-/// already, if no share suffices or none was found within kMaxPlanWork, and for more than 64 jobs. Found by search, so
-/// it may be slightly too large. `work`, if given, is the work done so far, and is increased.
+/// Returns the minimum share, up to `most`, by which slots must be longer than with `options` for a score of 1. Returns
+/// 0 if the score is already 1, if no share suffices, if none was found within kMaxPlanWork, and for more than 64 jobs.
+/// The share is found by search, so it may be slightly too large. `work` may be null; otherwise it is the work done so
+/// far, and is increased.
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
                 std::uint64_t* work = nullptr);
 
-/// The maximum slack that plan_jobs() gives to any slots, whether they pay or not; 0 if no jobs compete.
+/// Returns the maximum slack that plan_jobs() gives to any slots, whether these pay or not. Returns 0 if no jobs
+/// compete.
 double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                  std::span<const Profile> profiles);
 
-/// `jobs` (with their start times) and `profiles` are by job. A common shift of all jobs is free: it is chosen to delay
-/// their starts least. Throws InputError if the clocks' uncertainty exceeds what the slots' tolerance allows.
+/// Plans the slots of all jobs. `jobs` (with their start times) and `profiles` have one entry per job. A common shift
+/// of all jobs does not change the plan, so the shift is chosen that delays the jobs' starts least. Throws InputError
+/// if the uncertainty of the clocks exceeds what the slots' tolerance allows.
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                    std::span<const Profile> profiles, const PlanOptions& options = {});
 

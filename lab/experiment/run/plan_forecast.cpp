@@ -1,4 +1,4 @@
-// Replay of jobs as a fluid (see plan_forecast.h).
+// Replays jobs as fluids (see plan_forecast.h).
 #include "mltcp/lab/experiment/run/plan_forecast.h"
 
 #include <algorithm>
@@ -11,31 +11,32 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::uint64_t kSeed = 0xF0CA57;
-constexpr std::size_t kIterations = 24;   // of each job
-constexpr std::size_t kStartsTried = 8;   // without slots
-constexpr std::size_t kJittersTried = 3;  // with slots
-constexpr std::size_t kMaxSegments = 64;  // of an iteration
+constexpr std::size_t kIterations = 24;   // number of iterations of each job
+constexpr std::size_t kStartsTried = 8;   // number of replays without slots, with random starts
+constexpr std::size_t kJittersTried = 3;  // number of replays with slots, with random jitter
+constexpr std::size_t kMaxSegments = 64;  // maximum number of segments of an iteration
 constexpr std::size_t kStepsOfFunction = 16;
-// A replay ends after kEnoughSteps if each job has completed kFewestIterations, and always after kMaxWork. Its results
-// so far are used. A step examines each job.
+// A replay ends after kEnoughSteps if each job has completed kFewestIterations, and always after kMaxWork. The results
+// of the completed iterations are used. A step costs as much work as there are jobs.
 constexpr std::size_t kFewestIterations = 4;
 constexpr std::size_t kEnoughSteps = 100'000;
-constexpr double kMaxWork = 2e7;                       // steps times jobs, in one replay
-constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // in one replay: a second or two
+constexpr double kMaxWork = 2e7;                       // maximum of steps times jobs in one replay
+constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // maximum work of repairs in one replay: 1 to 2 seconds
 constexpr double kMinSpeed = 0.1;                      // minimum speed of a silence that jitter makes longer
 
 /// A part of an iteration with constant demand.
 struct Segment {
   double from = 0;  // seconds since the start of the iteration
   double to = 0;
-  double sent = 0;                                     // share of the iteration's bits sent before it
-  std::vector<std::pair<std::uint32_t, double>> asks;  // link and share of its capacity; none: silence
+  double sent = 0;  // share of the iteration's bits sent before this segment
+  // Links, and the share of each link's capacity that the job requires. Empty if the job is silent.
+  std::vector<std::pair<std::uint32_t, double>> asks;
 };
 
 struct ReplayedJob {
   double period = 0;
-  double silence = 0;  // per period
-  double send = 0;     // time of its first bytes
+  double silence = 0;  // silent time per period
+  double send = 0;     // time from the start of an iteration to its first bytes
   double jitter = 0;
   std::vector<Segment> segments;
 };
@@ -51,7 +52,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
           edges.push_back(burst.to.seconds());
         }
   std::ranges::sort(edges);
-  // Merges edges closer than this share of the period: measured bursts have many.
+  // Merges edges that are closer than this time, since measured demands have many bursts.
   const double least = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
   for (const double edge : edges)
@@ -76,7 +77,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
         if (share > 1e-6) segment.asks.emplace_back(l, share);
       }
   }
-  // Progress is counted on the link with the highest demand, as a sender counts its bytes.
+  // Counts progress only on the link with the highest demand, since a sender counts each byte once.
   double all = 0;
   const auto weight = [](const Segment& segment) {
     double most = 0;
@@ -109,7 +110,8 @@ class Replay {
     }
   }
 
-  /// Replays jobs that begin at `starts`, held to their slots if `slots`. Adds to `sum`.
+  /// Replays the jobs, which begin at `starts`, and adds the results to `sum`. If `slots`, gates hold the jobs to their
+  /// slots.
   void run(std::span<const double> starts, bool slots, const scheduler::Timetable* timetable, Random& random,
            Forecast& sum) {
     states_.assign(jobs_.size(), {});
@@ -145,7 +147,7 @@ class Replay {
     sum.jobs.resize(jobs_.size());
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       std::vector<double>& lengths = states_[j].lengths;
-      // An iteration under way takes at least as long as it has taken so far.
+      // An unfinished iteration takes at least as long as it has taken so far.
       if (states_[j].running && now_ - states_[j].start > jobs_[j].period) lengths.push_back(now_ - states_[j].start);
       if (lengths.empty()) {
         sum.known = false;
@@ -166,9 +168,9 @@ class Replay {
   struct State {
     double begins = 0;  // start of the first iteration
     bool running = false;
-    bool asked = false;  // the gate was asked in this iteration
+    bool asked = false;  // true if the gate was called in this iteration
     double held_until = -1;
-    double at = 0;  // position in its iteration
+    double at = 0;  // position in the iteration, in seconds
     std::size_t segment = 0;
     double start = 0;
     double silence_speed = 1;
@@ -178,7 +180,7 @@ class Replay {
     std::vector<double> lengths;
   };
 
-  /// Number of iterations that every job has completed, at most kIterations.
+  /// Returns the number of iterations that every job has completed, at most kIterations.
   [[nodiscard]] std::size_t fewest() const {
     std::size_t least = kIterations;
     for (const State& state : states_) least = std::min(least, state.lengths.size());
@@ -202,7 +204,7 @@ class Replay {
     state.gate.begin_iteration();
   }
 
-  /// Handles all that is due now: starts, openings of gates, ends of segments and iterations.
+  /// Handles all events that are due now: starts, openings of gates, ends of segments and iterations.
   void settle(const scheduler::Timetable* timetable, Random& random) {
     constexpr double close = 1e-9;
     bool moved = true;
@@ -245,7 +247,7 @@ class Replay {
     if (opens <= now) return;
     state.held_until = opens.seconds();
     if (timetable == nullptr || state.gate.stats().adrift_since.is_never()) return;
-    // As in the keeper, a job that is early for its first slot waits without a repair.
+    // As in the plan keeper, a job that is early for its first slot waits without a repair.
     if (state.lengths.empty() && modulo(now - state.slots.slot, state.slots.period) > state.slots.period / 2) return;
     std::vector<Nanos> shifts;
     for (std::size_t k = 0; k < jobs_.size(); ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
@@ -261,7 +263,7 @@ class Replay {
     }
   }
 
-  /// Time until something changes for the job.
+  /// Returns the time until something changes for the job.
   [[nodiscard]] double until(std::size_t j) const {
     const State& state = states_[j];
     if (!state.running) return state.begins - now_;
@@ -302,7 +304,7 @@ class Replay {
       for (const auto& [link, share] : segment.asks) weights[link] += open_.back().second;
     }
     while (!open_.empty()) {
-      // Each job's speed with its part of each link. Jobs that get their whole demand are settled first.
+      // Computes each job's speed if it gets its part of each link. Jobs that get their whole demand are settled first.
       double slowest = std::numeric_limits<double>::infinity();
       bool any_satisfied = false;
       speeds_.clear();
@@ -337,7 +339,7 @@ class Replay {
   std::vector<ReplayedJob> jobs_;
   std::vector<State> states_;
   double now_ = 0;
-  std::uint64_t repair_work_ = 0;  // in this run
+  std::uint64_t repair_work_ = 0;  // work of repairs in this replay
   bool repairs_complete_ = true;
   std::vector<std::pair<std::size_t, double>> open_;
   std::vector<double> speeds_;

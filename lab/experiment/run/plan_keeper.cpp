@@ -13,14 +13,14 @@
 namespace mltcp::experiment {
 namespace {
 
-// A late job is noticed within 1/256 of its period, which is below the slack of slots. Checking more often than every
+// A late job is detected within 1/256 of its period, which is below the slack of slots. Checking more often than every
 // kShortestSlice does not help hosts, whose messages take about 100 us.
 constexpr std::int64_t kSlicesPerPeriod = 256;
 constexpr Nanos kShortestSlice{100'000};
-// Maximum number of periods that repairs may cost all jobs together beyond what slots save, like the gate's misfit
-// (three corrections of a period each).
+// Maximum cost of repairs beyond what slots save, in periods, for all jobs together. It is like the gate's limit for a
+// misfit, which is three corrections of a period each.
 constexpr double kMaxDebt = 3;
-// Iterations of each job by which its slots are judged.
+// Number of each job's latest iterations that decide whether slots pay.
 constexpr std::size_t kIterationsToJudge = 6;
 
 }  // namespace
@@ -90,7 +90,8 @@ void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos
   }
 }
 
-/// Each drift is examined once: the decision holds until the job is on a slot again.
+/// Returns whether the job has drifted and the keeper has not yet decided on this drift. A decision holds until the job
+/// is on a slot again.
 bool PlanKeeper::drifts(std::size_t number, const RunningJob& driver, Nanos now) const {
   const JobState& state = states_[number];
   if (now < state.decided_until || driver.adrift_since().is_never()) return false;
@@ -108,7 +109,7 @@ bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJo
     double own = 0;
     for (std::size_t i = result.iterations.size() - kIterationsToJudge; i < result.iterations.size(); ++i) {
       own += result.iterations[i].seconds();
-      // Slots do not cause additional compute time.
+      // Subtracts additional compute time, which is not caused by slots.
       if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
     }
     sum += own / static_cast<double>(kIterationsToJudge) / profiles_[job].period.seconds();
@@ -133,7 +134,8 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
   }
   const scheduler::Repair repair = group.timetable->repair(shifts, place, now - epoch);
   schedule_.summary.cut_off = schedule_.summary.cut_off || !repair.complete;
-  // What slots save pays for their repairs. Slots in which jobs meet are given up if repairs cost more.
+  // The time saved by slots pays for repairs. Slots in which jobs overlap are given up if repairs cost more than slots
+  // save.
   const Nanos period = schedule_.slots[late]->period;
   GroupState& state = groups_[schedule_.groups[late]];
   const double periods = (now - epoch - state.repaired_at).seconds() / period.seconds();
@@ -144,7 +146,8 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
     give_up(schedule_.groups[late], "its slots were dropped: repairs cost more than they saved", drivers);
     return;
   }
-  // By then the job has left its gate; half a period later its next iteration cannot be mistaken for this one.
+  // After repair.wait, the job has left its gate. Half a period later, its next iteration cannot be mistaken for this
+  // one.
   states_[late].decided_until = now - epoch + repair.wait + period / 2;
   if (repair.delays[place].count > 0) ++schedule_.summary.repaired;
   for (std::size_t i = 0; i < group.jobs.size(); ++i) {
@@ -159,7 +162,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
 }
 
 void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
-  // Plans this group's jobs only: no job has begun to use other links.
+  // Plans only the jobs of this group, because no job has begun to use other links.
   std::vector<workload::Job> jobs = as_they_run(drivers);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (schedule_.groups[j] != group) jobs[j].unaware = true;
@@ -183,7 +186,7 @@ void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> driv
     PhasePlan slots = *schedule_.slots[j];
     slots.slot += epoch;
     drivers[j]->set_plan(slots);
-    // By then the job has been on one of its new slots.
+    // After one period, the job has been on one of its new slots.
     states_[j].decided_until = states_[j].joins_until = now - epoch + slots.period;
   }
 }
@@ -198,13 +201,14 @@ void PlanKeeper::give_up(std::size_t group, const std::string& reason, std::span
 }
 
 bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
-  // The standard deviation of the median of n values is 1.25 / sqrt(n) of theirs: with 7 values, four deviations of the
-  // median are about two of theirs. Late jobs have computed long recently: fewer values would take chance for a change.
+  // The standard deviation of the median of n values is 1.25 / sqrt(n) times the standard deviation of the values. With
+  // 7 values, four deviations of the median are about two deviations of the values. Fewer values would mistake chance
+  // for a change, since late jobs have recently computed longer than usual.
   constexpr std::size_t few = 3;
   constexpr std::size_t many = 7;
   constexpr double deviations = 2;
   constexpr double min_change = 0.001;
-  // If ranks have jitter of their own, the slowest counts. It is later than the mean by about this many deviations.
+  // If each rank has its own jitter, the slowest rank decides. It is later than the mean by about this many deviations.
   const workload::Job& job = jobs_[number];
   const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
   const double jitter = job.jitter.seconds();
@@ -221,7 +225,7 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   return true;
 }
 
-/// The jobs. The start of each is when its next iteration would begin by itself.
+/// Returns the jobs. The start of each job is the time when its next iteration would begin without slots.
 std::vector<workload::Job> PlanKeeper::as_they_run(std::span<RunningJob* const> drivers) const {
   std::vector<workload::Job> jobs = jobs_;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

@@ -1,4 +1,4 @@
-// Running of experiments (see runner.h).
+// Runs experiments (see runner.h).
 #include "mltcp/lab/experiment/run/runner.h"
 
 #include <fmt/format.h>
@@ -29,19 +29,19 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint64_t kStartStreams = std::uint64_t{1}
-                                        << 32U;  // random streams of starts; those below belong to the jobs
+// First random stream for start times. Streams with lower numbers belong to the jobs.
+constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 32U;
 
 bool schedules(const std::string& policy) { return policy_named(policy).slots; }
 
 constexpr std::string_view kNothingLeft = "no policy was complete, so no results are written";
 
-/// Thrown to end a run at once. Neither InputError nor RunError, so that datapaths do not handle it.
+/// Thrown to end a run at once. It is neither InputError nor RunError, so that datapaths do not handle it.
 struct Interrupted {
   std::string why;
 };
 
-/// Cost of running all jobs together under any policy; see work_of().
+/// Returns the cost of running all jobs together under any policy; see work_of().
 double work_of_run(const Experiment& experiment, bool real_time) {
   double work = 0;
   for (const workload::Job& job : experiment.jobs) {
@@ -52,7 +52,7 @@ double work_of_run(const Experiment& experiment, bool real_time) {
   return work;
 }
 
-/// The jobs with starts drawn from the seed, the same under every policy.
+/// Returns the jobs with starts drawn from the seed. The starts are the same under every policy.
 std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   std::vector<workload::Job> jobs = experiment.jobs;
   for (std::size_t number = 0; number < jobs.size(); ++number) {
@@ -64,7 +64,8 @@ std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   return jobs;
 }
 
-/// Makes the jobs of one run follow a plan file. `without`: jobs already reported as having no slots, over all runs.
+/// Makes the jobs of one run follow a plan file. `without` contains the jobs, of all runs, that were already reported
+/// as having no slots.
 class PlanFollower {
  public:
   PlanFollower(const RunOptions& options, bool real_time, std::set<std::string>& without)
@@ -111,7 +112,7 @@ class PlanFollower {
   }
 
  private:
-  /// "\"a\", \"b\", and 3 more".
+  /// Returns text such as "\"a\", \"b\", and 3 more".
   static std::string first_of(const std::vector<std::string>& jobs) {
     constexpr std::size_t most = 5;
     std::vector<std::string> names;
@@ -119,7 +120,7 @@ class PlanFollower {
     if (jobs.size() > most) names.push_back(fmt::format("and {} more", jobs.size() - most));
     return fmt::format("{}", fmt::join(names, ", "));
   }
-  /// "\"a\" isn't in the experiment, \"b\" is unaware": the first few of those that are left out.
+  /// Returns text such as "\"a\" is not in the experiment, \"b\" is unaware", for the first few jobs that are left out.
   static std::string list_of(const PlanFile& plan, const std::vector<bool>& left_out,
                              std::span<const workload::Job> jobs) {
     constexpr std::size_t most = 5;
@@ -181,8 +182,8 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
 
 namespace {
 
-/// All runs of an experiment. In virtual time independent runs are parallel: each has a network of its own, and its
-/// results depend on the experiment alone.
+/// Executes all runs of an experiment. In virtual time, independent runs are executed in parallel. Each run has its own
+/// network, and its results depend only on the experiment.
 class Runner {
  public:
   Runner(const Experiment& experiment, Datapath& datapath, const Progress& progress, const RunOptions& options)
@@ -190,7 +191,7 @@ class Runner {
         datapath_(datapath),
         progress_(progress),
         options_(options),
-        // A plan file and between_slices require the order of the policies.
+        // With a plan file or between_slices, the policies must run in order.
         threads_(datapath.real_time() || !options.plan_file.empty() || options.between_slices ? 1 : options.threads),
         alone_(profile_work(experiment, datapath.real_time())),
         each_(work_of_run(experiment, datapath.real_time())),
@@ -217,7 +218,7 @@ class Runner {
         failed_ = std::min(failed_.load(), number);
       }
     });
-    // The first failure in the order of the policies, so that the message does not depend on the machine.
+    // Throws the first failure in the order of the policies, so that the message does not depend on the machine.
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
     collect();
@@ -230,7 +231,7 @@ class Runner {
   }
 
  private:
-  /// Thrown out of a run when one before it has failed.
+  /// Thrown to abort a run if the run of an earlier policy has failed.
   struct Superseded {};
 
   void check_interrupted() {
@@ -338,7 +339,8 @@ class Runner {
     if (!results_.unfinished.empty()) options_.finished(results_);
   }
 
-  /// A 200th of the median iteration: fine enough for what happens in a burst.
+  /// Returns the interval of series if the user chose none: a 200th of the median iteration, which is fine enough to
+  /// show what happens in a burst, or more if the network or the datapath requires it.
   [[nodiscard]] Nanos usual_series_interval() const {
     constexpr std::int64_t per_iteration = 200;
     std::vector<Nanos> periods;
@@ -363,7 +365,7 @@ class Runner {
     return series;
   }
 
-  /// Collects complete runs in the order of the policies. Lock the mutex, or call it after all runs.
+  /// Collects complete runs in the order of the policies. The caller must lock the mutex, or call it after all runs.
   void collect() {
     results_.runs.clear();
     results_.unfinished.clear();
@@ -396,16 +398,17 @@ class Runner {
   const Progress& progress_;
   const RunOptions& options_;
   const std::uint32_t threads_;
-  // Work, see work_of(): of all jobs alone, and of a run under a policy.
+  // Work of all jobs alone, and work of a run under a policy; see work_of().
   const double alone_;
   const double each_;
   std::vector<Profile> profiles_;
-  std::set<std::string> without_slots_;                                       ///< see PlanFollower
-  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};  ///< the first policy that has failed
+  std::set<std::string> without_slots_;  ///< jobs already reported as having no slots; see PlanFollower
+  /// Number of the first policy that has failed.
+  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};
 
-  std::mutex mutex_;  ///< of everything below, and of callbacks
+  std::mutex mutex_;  ///< protects all members below, and serialises callbacks
   std::string ended_;
-  std::vector<std::optional<Run>> complete_;  ///< by policy, as the next two
+  std::vector<std::optional<Run>> complete_;  ///< complete run of each policy; the next two members are also by policy
   std::vector<std::optional<RunSeries>> series_;
   std::vector<std::optional<double>> fractions_;
   Results results_;

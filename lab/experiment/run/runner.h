@@ -22,46 +22,50 @@ namespace mltcp::experiment {
 using Progress = std::function<void(double fraction, const std::string& what)>;
 
 struct RunOptions {
-  /// Number of parallel runs in virtual time (isolated jobs, then policies); 0: one per core. Does not affect results.
-  /// With a plan file or `between_slices`, policies run sequentially.
+  /// Number of parallel runs in virtual time (isolated jobs, then policies); 0 for one per core. Does not affect
+  /// results. With a plan file or `between_slices`, policies run sequentially.
   std::uint32_t threads = 1;
-  /// Path of a plan file (plan_file.h) that policies with a schedule follow and watch instead of planning; empty: none.
+  /// Path of a plan file (plan_file.h), or empty. Policies with a schedule follow and watch the file instead of
+  /// planning.
   std::string plan_file;
-  /// By policy, the memo for plan_jobs(), shared by runs of the same jobs with any starts. A missing policy has none.
-  /// Null: no policy has one.
+  /// Memos for plan_jobs(), by policy. Runs of the same jobs may share a memo, with any start times. A policy without
+  /// an entry has no memo. Null if no policy has a memo.
   std::map<std::string, PlanMemo>* plan_memos = nullptr;
-  bool metered = true;  ///< datapath flow: record each job's use of the links over time
-  /// Called with problems of the plan file and of measurements during runs: one line each.
+  bool metered = true;  ///< datapath flow only: whether to record each job's use of the links over time
+  /// Called with one line for each problem of the plan file, and of measurements during runs.
   std::function<void(const std::string& problem)> report;
-  /// Called with all completed runs after each run but the last, so that they can be saved in case a later one fails.
-  /// Calls are serialised, as are those of the progress callback.
+  /// Called after each run except the last, with all completed runs, so that the caller can save them in case a later
+  /// run fails. Calls of this function and of the progress callback are serialised.
   std::function<void(const Results& so_far)> finished;
-  /// Polled by any thread; a non-empty text, the reason ("interrupted by the user"), stops the work. May be empty.
+  /// Polled by any thread. Returns the reason to stop, such as "interrupted by the user", or an empty text to continue.
+  /// The function itself may be empty.
   std::function<std::string()> interrupted;
-  /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
-  /// is 0 or more. The plan file is checked afterwards.
+  /// Called before the jobs start, and then every 50 ms of the experiment's time. The experiment's time stands still
+  /// during a call. `time` is 0 or more. The plan file is checked after each call.
   std::function<void(const std::string& policy, Nanos time)> between_slices;
-  /// Series to record of each policy's run; results are the same with and without. An interval of 0 becomes a 200th of
-  /// the jobs' median iteration alone, and at least a round trip.
+  /// Series to record in each policy's run. Recording does not change results. An interval of 0 is replaced by a 200th
+  /// of the median isolated iteration time, and at least a round trip.
   std::optional<SeriesOptions> series;
-  /// Receives the series, if any: those of the completed runs, in their order.
+  /// Receives the series of the completed runs, in the order of the runs. May be null.
   std::vector<RunSeries>* recorded = nullptr;
-  /// Captures the packets of each policy's run, but not of isolated jobs. If there are several policies, each has a
-  /// file of its own, with the policy appended to the name.
+  /// Captures the packets of each policy's run, but not those of isolated jobs. If there are several policies, each has
+  /// its own file, with the policy appended to the file's name.
   std::optional<capture::CaptureOptions> capture;
-  /// Called after each capture with a line for people, and whether it has all packets. Calls are serialised.
+  /// Called after each capture with a line for people, and with whether the capture contains all packets. Calls are
+  /// serialised.
   std::function<void(const std::string& line, bool is_complete)> captured;
 };
 
-/// The shortest useful interval of series: the time of a packet on the bottleneck.
+/// Returns the shortest useful interval of series: the transmission time of a packet on the bottleneck.
 Nanos shortest_series_interval(const Experiment& experiment);
 
-/// Throws what run_experiment() would throw at its beginning: InputError for unsuitable options or plan file.
+/// Throws what run_experiment() would throw at its beginning: InputError if an option or the plan file is unsuitable.
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options);
 
 /// Executes all runs of `experiment`. Throws InputError if an algorithm cannot run on this datapath, RunError if a job
-/// fails or makes no progress. In virtual time equal experiments give bit-identical results. When interrupted, returns
-/// the results of the completed policies, with the others in `unfinished`; throws RunError if none was complete.
+/// fails or makes no progress. In virtual time, equal experiments give bit-identical results. If interrupted, returns
+/// the results of the completed policies, and lists all other policies in `unfinished`. Throws RunError if no policy
+/// was completed.
 Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress = {},
                        const RunOptions& options = {});
 

@@ -8,9 +8,9 @@ namespace mltcp::experiment {
 
 /// Properties of a column.
 struct Column {
-  bool of_packets = false;     ///< not known at flow level
-  std::string_view counter{};  ///< unit of the counter track in traces; empty: no track
-  bool counts = false;         ///< a total that only grows
+  bool of_packets = false;     ///< true if the column is unknown at flow level
+  std::string_view counter{};  ///< unit of the counter track in traces; empty if there is no track
+  bool counts = false;         ///< true if the column is a total that only grows
 };
 inline constexpr Column kOfPackets{.of_packets = true};
 inline constexpr Column kCount{.of_packets = true, .counts = true};

@@ -31,8 +31,8 @@ using Text = std::string;
 void append(Text& out, std::string_view text) { out.append(text); }
 
 /// Writes the shortest text that identifies the number. A real number always has a point or an exponent, so that
-/// readers that guess types recognise a column of real numbers. Uses to_chars, since files have hundreds of thousands
-/// of them.
+/// readers that guess types recognise a column of real numbers. Uses to_chars because it is fast: files have hundreds
+/// of thousands of numbers.
 template <typename M>
 void append_number(Text& out, const M& value) {
   if constexpr (std::is_same_v<M, Nanos>) {
@@ -75,7 +75,7 @@ void append_member(Text& out, const char* name, const M& value) {
   append(out, ", ");
 }
 
-/// The columns of one connection or link.
+/// Writes the columns of one connection or link.
 template <typename State>
 void append_columns(Text& out, const RunSeries& run, const std::vector<State>& states, std::size_t entities,
                     std::size_t number) {
@@ -127,7 +127,8 @@ template <typename Key, typename State>
 void read_entities(const JsonObject& run, const char* name, bool packets, std::size_t rows, std::vector<Key>& keys,
                    std::vector<State>& states) {
   const std::vector<JsonObject> entries = run.objects(name);
-  // Both kinds have this column. Checked before memory is allocated for rows that a damaged file does not have.
+  // Connections and links both have this column. Its length is checked before memory is allocated for rows that a
+  // damaged file does not have.
   for (const JsonObject& entry : entries)
     if (const std::size_t length = entry.length("sent_bytes"); length != rows)
       entry.fail(entry.place_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));
@@ -183,7 +184,7 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
   for (const RunSeries& run : series.runs) {
     const std::vector<Key>& entities = run.*keys;
     const std::vector<State>& states = run.*all_states;
-    // The cells that are the same in all rows of an entity.
+    // These cells are the same in all rows of a connection or link.
     std::vector<std::string> names;
     for (const Key& key : entities) {
       Text name;

@@ -22,22 +22,23 @@ struct SeriesFile {
 
 std::string series_json(const SeriesFile& series);
 
-/// Throws InputError with one line that names file, position, cause and cure, if the file cannot be read, has another
-/// schema, or has columns that are missing, of the wrong type or of unequal length.
+/// Reads the file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
+/// read, has another schema, or has columns that are missing, of the wrong type or of unequal length.
 SeriesFile read_series(const std::filesystem::path& path);
-/// The same from text; `name` is used as the file's name in messages.
+/// Parses `text` like read_series(). Messages use `name` as the file's name.
 SeriesFile parse_series(std::string_view text, const std::string& name);
 
-/// Whether a series is that of the run.
+/// Returns whether `series` was recorded in `run`.
 bool belongs(const RunSeries& series, const Run& run);
 
-/// A row for each connection and time. Cells of a column have one type; unknown ones are empty.
+/// Returns a table with a row for each connection and time. All cells of a column have the same type. Unknown cells are
+/// empty.
 std::string connections_csv(const SeriesFile& series);
-/// A row for each link and time.
+/// Returns a table with a row for each link and time.
 std::string links_csv(const SeriesFile& series);
 
-/// Iterations of jobs as slices, and a counter track for each connection's and link's state; times are in the file as
-/// microseconds. `results` are those of the same runs, in the same order.
+/// Returns a trace with the iterations of jobs as slices, and counter tracks for the states of connections and links.
+/// Times in the file are microseconds. `results` must be those of the same runs, in the same order.
 std::string series_trace(const SeriesFile& series, const Results& results);
 
 }  // namespace mltcp::experiment

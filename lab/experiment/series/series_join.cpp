@@ -1,4 +1,4 @@
-// Joining of series (see series_join.h).
+// Joins series (see series_join.h).
 #include "mltcp/lab/experiment/series/series_join.h"
 
 #include <algorithm>
@@ -10,24 +10,24 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Sets the bounds to the state itself: nothing was sampled since the previous row.
+/// Sets the bounds to the state itself, since nothing was sampled after the previous row.
 void narrow(ConnectionState& state) {
   state.cwnd_least_bytes = state.cwnd_most_bytes = state.cwnd_bytes;
   state.rtt_max = state.rtt;
 }
 void narrow(LinkState& state) { state.queue_most_bytes = state.queue_bytes; }
 
-/// Writes the states of `part` into columns `column` and on of `states`, whose rows have `width` columns and end at
-/// `times`.
+/// Writes the states of `part` into `states`, from column `column` on. A row of `states` has `width` columns, and its
+/// time is in `times`.
 template <typename State>
 void put_columns(const std::vector<Nanos>& times, const std::vector<State>& part, const std::vector<Nanos>& part_times,
                  std::size_t entities, std::vector<State>& states, std::size_t width, std::size_t column) {
-  std::size_t next = 0;  // row of `part`
+  std::size_t next = 0;  // next row of `part`
   for (std::size_t row = 0; row < times.size(); ++row) {
     const bool is_last = row + 1 == times.size();
     const std::size_t first = next;
     while (next < part_times.size() && (is_last || part_times[next] <= times[row])) ++next;
-    if (next == 0) continue;  // states of 0
+    if (next == 0) continue;  // the states before the first row of `part` remain 0
     for (std::size_t e = 0; e < entities; ++e) {
       State& state = states[row * width + column + e] = part[(next - 1) * entities + e];
       if (first == next) narrow(state);
@@ -47,7 +47,7 @@ void make_room(std::vector<State>& states, std::size_t entities, std::size_t mor
   states = std::move(all);
 }
 
-/// join() of all `parts`, which copies the existing states only once.
+/// Joins all `parts` as join() would, but copies the existing states only once.
 void join_all(RunSeries& whole, const std::vector<const RunSeries*>& parts) {
   std::size_t connections = 0;
   std::size_t links = 0;
@@ -77,7 +77,7 @@ void join_all(RunSeries& whole, const std::vector<const RunSeries*>& parts) {
 void join(RunSeries& whole, const RunSeries& part) { join_all(whole, {&part}); }
 
 RunSeries joined(const std::vector<RunSeries>& parts) {
-  std::vector<const RunSeries*> all;  // in the order of the parts, whichever has the widest rows
+  std::vector<const RunSeries*> all;  // the parts that have rows, in their given order
   for (const RunSeries& part : parts)
     if (!part.times.empty()) all.push_back(&part);
   if (all.empty()) return {};

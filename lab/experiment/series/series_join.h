@@ -1,5 +1,5 @@
-// Joins the series of one run that several processes have recorded, each of its own connections and links: the hosts of
-// an experiment, and the switches between them.
+// Joins the series of one run that several processes have recorded: the hosts of an experiment, and the switches
+// between them. Each process has recorded its own connections and links.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace mltcp::experiment {
 
-/// Adds the connections and links of `part` to `whole`, in the rows of `whole`, whose times are relative to the same
-/// time 0. A row gets the state of the latest row of `part` up to its time. Its bounds cover the rows of `part` since
-/// the previous row, or that state alone if there are none. Later rows of `part` count towards the last row, whose time
-/// becomes theirs. Before the first row of `part`, its states are 0. `whole` must have a row.
+/// Adds the connections and links of `part` to `whole`, in the rows of `whole`. Times of both must be relative to the
+/// same time 0. A row gets the state of the latest row of `part` up to its time; before the first row of `part`, this
+/// state is 0. The bounds of a row cover the rows of `part` since the previous row, or only this state if there are
+/// none. Rows of `part` after the last row of `whole` count towards the last row, which gets their latest time. `whole`
+/// must have a row.
 void join(RunSeries& whole, const RunSeries& part);
 
-/// All parts, in the rows of the part with the longest interval, which also provides the run's names. An empty series
-/// if no part has rows.
+/// Returns all parts joined, in the rows of the part with the longest interval. This part also provides the names of
+/// the run. Returns an empty series if no part has rows.
 RunSeries joined(const std::vector<RunSeries>& parts);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Recording of series (see series_recorder.h).
+// Records series (see series_recorder.h).
 #include "mltcp/lab/experiment/series/series_recorder.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Keeps rows 0, 2, 4 ... of `count`.
+/// Keeps rows 0, 2, 4 and so on of the first `count` rows.
 template <typename State>
 void keep_every_other(std::vector<State>& states, std::size_t count, std::size_t entities) {
   for (std::size_t row = 2; row < count; row += 2)
@@ -45,7 +45,7 @@ void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connection
   longest_queues_.resize(links.size());
   series_.connections = std::move(connections);
   series_.links = std::move(links);
-  // One more for the run's end.
+  // Reserves one more row for the run's end.
   series_.times.reserve(max_rows_ + 1);
   series_.connection_states.reserve((max_rows_ + 1) * series_.connections.size());
   series_.link_states.reserve((max_rows_ + 1) * series_.links.size());
@@ -76,7 +76,8 @@ void SeriesRecorder::sample() {
 void SeriesRecorder::finish(Nanos now) {
   if (next_.is_never()) return;
   widen_bounds();
-  // Rows have different times: a row at this very time is replaced by the new one, which has both bounds.
+  // All rows must have different times. If the last row already has this time, the new row replaces it, with the bounds
+  // of both.
   const bool again = !series_.times.empty() && epoch_ + series_.times.back() >= now;
   store(now);
   if (again) {
@@ -118,7 +119,8 @@ void SeriesRecorder::store(Nanos at) {
   }
 }
 
-/// Doubles the distance between rows from now on. Half of the samples of the next row have already been taken.
+/// Removes every other row, and doubles the time between rows from now on. Half of the samples of the next row have
+/// already been taken.
 void SeriesRecorder::thin() {
   const std::size_t count = series_.times.size();
   keep_every_other(series_.connection_states, count, connections_.size());

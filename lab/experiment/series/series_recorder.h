@@ -1,8 +1,8 @@
-// Records the series of one run in bounded memory. The backend asks for next(), and at that time of its clock fills in
-// the state of all connections and links.
+// Records the series of one run in bounded memory. At time next() of its clock, the backend fills in the state of all
+// connections and links.
 //
-// When all rows are in use, every other row is removed, and rows are twice as far apart from then on. For least and
-// most values at most eight samples per row are taken, so the cost of a long run is bounded, too.
+// When all rows are in use, the recorder removes every other row, and doubles the time between rows from then on. For
+// least and most values, it takes at most eight samples per row. So the cost of a long run is bounded, too.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@
 namespace mltcp::experiment {
 
 struct SeriesOptions {
-  Nanos interval;  ///< between samples at first; 0: chosen for the run
-  /// Maximum number of rows of all connections and links together; each has at least kFewestRows.
+  Nanos interval;  ///< initial time between samples; 0 if it is chosen for the run
+  /// Maximum number of rows of all connections and links together. Each connection or link has at least kFewestRows
+  /// rows.
   std::size_t max_rows = 100'000;
-  /// The user did not choose the interval: for n connections and links together it is n / kFewEntities times as long
-  /// (rounded up), since a sample reads them all.
+  /// True if the user did not choose the interval. With n connections and links, the interval is then multiplied by n /
+  /// kFewEntities (rounded up), since a sample reads all of them.
   bool is_usual_interval = false;
 };
 
@@ -28,35 +29,37 @@ class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
   static constexpr std::size_t kFewEntities = 64;
-  static constexpr std::size_t kMaxEntities = 8192;  ///< connections and links together: some 300 MB
+  /// Maximum number of connections and links together; needs about 300 MB.
+  static constexpr std::size_t kMaxEntities = 8192;
   static constexpr std::uint32_t kMaxSamplesOfARow = 8;
 
-  /// `options.interval` is above 0.
+  /// `options.interval` must be above 0.
   explicit SeriesRecorder(const SeriesOptions& options) : options_(options) {}
 
-  /// `epoch` is time 0 of the run and of the first row, on the backend's clock. Allocates all memory. Throws InputError
-  /// if there are more than kMaxEntities.
+  /// Allocates all memory. `epoch` is time 0 of the run and of the first row, on the backend's clock. Throws InputError
+  /// if there are more than kMaxEntities connections and links.
   void begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links);
-  /// When the next sample is due, on the backend's clock; never() before begin().
+  /// Returns when the next sample is due, on the backend's clock; never() before begin().
   [[nodiscard]] Nanos next() const { return next_; }
 
   struct States {
     std::span<ConnectionState> connections;
     std::span<LinkState> links;
   };
-  /// Fill these in before sample() and finish(); other values remain. Bounds (_least_, _most_) are computed here, but a
-  /// backend that knows the longest queue since the previous sample may set it.
+  /// Returns the states that the backend fills in before sample() and finish(). Values that it does not fill in remain.
+  /// The recorder computes the bounds (_least_, _most_), but a backend that knows the longest queue since the previous
+  /// sample may set this bound.
   [[nodiscard]] States states() { return {connections_, links_}; }
-  /// Takes states() as those at next(). Allocates nothing.
+  /// Records states() as the states at time next(). Allocates nothing.
   void sample();
-  /// Takes states() as those at `now`, the run's end.
+  /// Records states() as the states at `now`, the run's end.
   void finish(Nanos now);
 
-  /// Takes a series that others have recorded, instead of all of the above.
+  /// Uses a series that another process has recorded, instead of begin(), sample() and finish().
   void adopt(RunSeries recorded);
   [[nodiscard]] const SeriesOptions& options() const { return options_; }
 
-  /// The recorded series, without links that carried nothing. The caller fills in the names of the run.
+  /// Returns the recorded series, without links that carried nothing. The caller fills in the names of the run.
   [[nodiscard]] RunSeries take();
 
  private:
@@ -68,10 +71,10 @@ class SeriesRecorder {
   Nanos epoch_;
   Nanos next_ = Nanos::never();
   Nanos interval_;
-  std::size_t max_rows_ = 0;          ///< odd, so that keeping every other row keeps the last one
+  std::size_t max_rows_ = 0;  ///< maximum number of rows; odd, so that keeping every other row keeps the last one
   std::uint32_t samples_of_row_ = 1;  ///< samples per row
-  std::uint32_t samples_ = 0;         ///< since the last row
-  // The latest sample.
+  std::uint32_t samples_ = 0;         ///< number of samples since the last row
+  // States of the latest sample.
   std::vector<ConnectionState> connections_;
   std::vector<LinkState> links_;
   /// Bounds over the samples since the last row.

@@ -33,7 +33,7 @@ class TraceWriter {
         "\"args\":{{\"slowdown\":{}}}}}",
         process, thread, iteration, micros(start), micros(length), slowdown);
   }
-  /// `name` is JSON.
+  /// `name` must be a JSON string.
   void counter(std::size_t process, const std::string& name, Nanos at, std::string_view unit, double value) {
     event("{{\"ph\":\"C\",\"pid\":{},\"name\":{},\"ts\":{},\"args\":{{\"{}\":{}}}}}", process, name, micros(at), unit,
           value);
@@ -50,7 +50,7 @@ class TraceWriter {
   }
 
  private:
-  /// Whole nanoseconds as microseconds, exactly.
+  /// Returns whole nanoseconds as microseconds, exactly.
   static std::string micros(Nanos time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }
   template <typename... Values>
   void event(fmt::format_string<Values...> format, Values&&... values) {
@@ -62,7 +62,7 @@ class TraceWriter {
   bool first_ = true;
 };
 
-/// The counter tracks of a connection or link.
+/// Writes the counter tracks of a connection or link.
 template <typename State>
 void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& run, const std::vector<State>& states,
                     std::size_t entities, std::size_t number, const std::string& name) {
@@ -71,13 +71,14 @@ void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& ru
     double last = -1;
     for (std::size_t row = 0; row < run.times.size(); ++row) {
       const double value = value_at(row);
-      // A counter holds its value until the next one.
+      // A counter keeps its value until its next event, so unchanged values are not written.
       if (row > 0 && value == last) continue;
       trace.counter(process, track_name, run.times[row], unit, value);
       last = value;
     }
   };
-  // A rate covers the time before its row, but a counter is drawn from its row on.
+  // A rate covers the time before its row, but readers draw a counter from its row on. So each rate is written at the
+  // row before its own.
   track("rate_bps", "bps", [&](std::size_t row) {
     return row + 1 < run.times.size() ? rate_in_row(states, entities, number, run.times, row + 1) : 0;
   });
@@ -88,7 +89,8 @@ void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& ru
   });
 }
 
-/// "vgg19-a", with what distinguishes the connection from the job's others.
+/// Returns a name for each connection: its job, such as "vgg19-a", and what distinguishes the connection from the other
+/// connections of the job.
 std::vector<std::string> names_of(const std::vector<SeriesConnection>& connections) {
   std::map<std::string_view, std::size_t> of_job;
   for (const SeriesConnection& connection : connections) ++of_job[connection.job];

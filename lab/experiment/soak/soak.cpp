@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStuckAfter{120};
 constexpr int kFailed = 1;
 
-/// Ends the process with a message if there is no heartbeat for too long: a thread that hangs cannot report its state.
+/// Ends the process with a message if there is no heartbeat for too long, because a thread that hangs cannot report its
+/// state.
 class Watchdog {
  public:
   Watchdog() : thread_([this] { watch(); }) {}
@@ -111,7 +112,7 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
     if (results.rounds > 0 && is_time()) break;
     watchdog.begin(replay_command(settings, round));
     Random random = Random::stream(settings.seed, round);
-    // Most rounds are short, since most errors are at beginnings and ends; some are long.
+    // Most rounds are short, since most errors are at beginnings and ends of connections. Some rounds are long.
     const double most = networks->real_time() ? 20e9 : 2e9;
     const Nanos busy(static_cast<std::int64_t>(20e6 * std::pow(most / 20e6, random.uniform() * random.uniform())));
     const std::unique_ptr<SoakNetwork> network = networks->make(random);
@@ -132,7 +133,7 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
       if (!traffic.is_over()) fail("nothing is left to happen before all connections have ended");
     } catch (const Violation& violation) {
       fail(violation.what);
-    } catch (const std::exception& error) {  // of the running network, such as a host polled for ever
+    } catch (const std::exception& error) {  // thrown by the running network, for example if a host is polled for ever
       fail(error.what());
     }
     ++results.rounds;

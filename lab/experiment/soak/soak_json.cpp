@@ -1,4 +1,4 @@
-// The results of soak tests as JSON: docs/schema/soak-1.schema.json.
+// Writes the results of soak tests as JSON, with schema docs/schema/soak-1.schema.json.
 #include <nlohmann/json.hpp>
 
 #include "mltcp/lab/experiment/soak/soak.h"

@@ -1,4 +1,4 @@
-// Reader of sweeps (see sweep_file.h).
+// Reads sweep files (see sweep_file.h).
 #include "mltcp/lab/experiment/sweep/sweep_file.h"
 
 #include <fmt/format.h>
@@ -33,10 +33,10 @@ struct Level {
 struct Factor {
   std::string key;
   std::vector<Level> levels;
-  std::unordered_set<std::string> values = {};  // of the levels
+  std::unordered_set<std::string> values = {};  // values of all levels
 };
 
-// A text without its quotes, everything else as TOML.
+// Returns a text without its quotes, and any other value as TOML.
 std::string label_of(const toml::node& value) {
   const auto* text = value.as_string();
   return text != nullptr ? one_line(text->get()) : to_toml(value);
@@ -63,7 +63,7 @@ class SweepReader {
         experiment_line = line_of(key);
       }
       if (key == "seeds") read_seeds(key, node);
-      // The experiment's reader uses these in place of its own.
+      // The reader of experiments uses these policies in place of the experiment's own.
       if (key == "policies") policies = Override{"policies", to_toml(node), place(line_of(key)), folder()};
       if (key == "case") read_cases(key, node);
     }
@@ -135,7 +135,7 @@ class SweepReader {
     return value->get();
   }
 
-  // The value of a key that must be an array with at least one element.
+  // Returns the value of a key, which must be an array with at least one element.
   const toml::array& list(const toml::key& key, std::string_view path, const toml::node& node,
                           std::string_view example) const {
     const toml::array* array = node.as_array();
@@ -174,7 +174,7 @@ class SweepReader {
     if (table == nullptr)
       fail(line_of(section), "vary", fmt::format("a table is expected, but this is {}", type_name(node)),
            "write [vary] and below it keys of the experiment with lists of values");
-    // In the order of the file, which the parser does not keep.
+    // Sorts the entries by their order in the file, which the parser does not preserve.
     std::vector<std::pair<const toml::key*, const toml::node*>> entries;
     for (const auto& [key, values] : *table) entries.emplace_back(&key, &values);
     std::ranges::sort(entries, [](const auto& a, const auto& b) {
@@ -232,7 +232,8 @@ class SweepReader {
     }
   }
 
-  // Rejects dotted keys: TOML makes a table of such a key, at the key's place, which would replace a whole table.
+  // Rejects keys with dots outside quotes. TOML makes a table of such a key, which would replace a whole table of the
+  // experiment.
   void refuse_dots(const toml::key& key, const toml::node& value, std::string_view path) const {
     const auto& a = key.source().begin;
     const auto& b = value.source().begin;
@@ -249,7 +250,7 @@ class SweepReader {
                                                 key, in_quotes(one.label))));
   }
 
-  // Rejects keys for which a sweep has keys of its own.
+  // Rejects the keys `seed` and `policies`, which a sweep sets for all points.
   static void check_key(std::string_view origin, std::string_view key) {
     if (key == "seed" || key == "policies")
       throw InputError(one_line(fmt::format("{}: {}: it is the same at every point; write {} of the sweep", origin, key,
@@ -295,7 +296,7 @@ class SweepReader {
   std::string file_;
 };
 
-// The cases times all combinations, the last factor fastest.
+// Returns all points: each case with each combination of the factors. The last factor varies fastest.
 std::vector<SweepPoint> expand(const std::vector<Level>& cases, const std::vector<Factor>& factors) {
   std::vector<SweepPoint> points(1);
   const auto multiply = [&](const std::vector<Level>& levels) {
@@ -341,7 +342,7 @@ FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
 
 namespace {
 
-// Reads into `sweep`. If it throws, the text and file in `sweep` are the ones read last.
+// Reads into `sweep`. If it throws, `sweep` contains the text and the path of the file that was read last.
 void read_sweep(const std::filesystem::path& path, const SweepOptions& options, Sweep& sweep) {
   const std::string file = path.string();
   sweep.file = file;
@@ -368,7 +369,8 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
     reader.vary(option);
   }
 
-  // Checked before points are made: a few long lists can multiply to more than fits into memory.
+  // Limits the number of runs before making points, since a few long lists can multiply to more points than fit into
+  // memory.
   const std::size_t seeds =
       options.seeds.value_or(reader.seeds.value_or(std::max<std::size_t>(reader.listed_seeds.size(), 1)));
   std::size_t runs = seeds * std::max<std::size_t>(reader.cases.size(), 1);

@@ -1,10 +1,10 @@
-// Reader of sweep files: a grid of experiments that vary some keys of one experiment file. All keys:
-// docs/reference/sweep-file.md.
+// Reads sweep files: a grid of experiments that vary some keys of one experiment file. docs/reference/sweep-file.md
+// describes all keys.
 //
-// A sweep has points, each a set of values that override the experiment's, and seeds; every point is run with every
-// seed. The points are the file's cases times all combinations of the varied values, with the last one varying fastest.
-// Invalid input throws InputError "FILE:LINE: KEY: cause; cure", as in experiment files; for values of the command
-// line, "--vary" takes the place of file and line.
+// A sweep has points and seeds. A point is a set of values that override those of the experiment. Every point is run
+// with every seed. The points are the file's cases times all combinations of the varied values; the last key varies
+// fastest. Invalid input throws InputError "FILE:LINE: KEY: cause; remedy", as in experiment files. For values of the
+// command line, "--vary" takes the place of file and line.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace mltcp::experiment {
 
 struct SweepPoint {
-  std::vector<std::string> values;  ///< for people, one for each of Sweep::factors
+  std::vector<std::string> values;  ///< one value for each of Sweep::factors, for people
   std::vector<Override> overrides;
   std::string fingerprint;  ///< Experiment::fingerprint
 };
@@ -27,33 +27,35 @@ struct Sweep {
   std::string name;
   std::string file;  ///< path of the experiment file
   std::string text;  ///< contents of the experiment file
-  /// What varies between points, also if it has a single value: "case" if there are cases, then key paths.
+  /// Names of what varies between points, including a key with a single value: "case" if there are cases, then key
+  /// paths.
   std::vector<std::string> factors;
   std::vector<SweepPoint> points;    ///< at least one
   std::vector<std::uint64_t> seeds;  ///< at least one, without duplicates
-  FileOptions options;               ///< for every experiment, to which the point's overrides and the seed are added
+  FileOptions options;               ///< options of every experiment; the point's overrides and the seed are added
   std::vector<std::string> warnings;
 };
 
 struct SweepOptions {
-  FileOptions files;  ///< what the caller supports
-  /// "KEY=VALUE,VALUE": further keys to vary, or other values for a key that the file varies. A value is parsed as
-  /// TOML, or else taken as text; commas inside brackets and quotes belong to the value.
+  FileOptions files;  ///< options for reading experiments: what the caller supports
+  /// "KEY=VALUE,VALUE": additional keys to vary, or other values for a key that the file varies. A value that is not
+  /// valid TOML is taken as text. Commas inside brackets and quotes belong to the value.
   std::vector<std::string> vary;
-  std::optional<std::uint32_t> seeds;  ///< number of seeds; empty: the file's
-  std::vector<std::string> policies;   ///< empty: the file's
+  std::optional<std::uint32_t> seeds;  ///< number of seeds; empty to use those of the file
+  std::vector<std::string> policies;   ///< policies to run; empty to use those of the file
 };
 
 inline constexpr std::size_t kMaxSweepRuns = 1'000'000;
 
 /// Reads a sweep file, or an experiment file to be varied by the options, and validates the experiment of every point.
-/// Throws InputError.
+/// Throws InputError if a file, an option or an experiment is invalid.
 Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options);
 
-/// The experiment of a point with a seed, including its traces. Throws InputError.
+/// Returns the experiment of a point with a seed, including its traces. Throws InputError if the experiment is invalid.
 Experiment experiment_of(const Sweep& sweep, const SweepPoint& point, std::uint64_t seed);
 
-/// For people: "cc = cubic, bottleneck.buffer = 75 kB"; "the only point" if nothing varies.
+/// Returns a description for people, such as "cc = cubic, bottleneck.buffer = 75 kB", or "the only point" if nothing
+/// varies.
 std::string describe(const Sweep& sweep, const SweepPoint& point);
 
 }  // namespace mltcp::experiment

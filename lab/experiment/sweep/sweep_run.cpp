@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Increase the number if results are computed or recorded in another way, so that older records are no longer found.
+// Increase the number when results are computed or recorded differently, so that older records are no longer found.
 constexpr std::string_view kRecordSchema = "mltcp.sweep-run/1";
 constexpr TextFile kRecordFile{"a record of a sweep", std::size_t{1} << 30};
 constexpr JsonLimits kRecordLimits{.depth = 64, .values = 32'000'000};
@@ -103,7 +103,7 @@ std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::s
     return record;
   } catch (const Json::exception&) {
     return std::nullopt;
-  } catch (const InputError&) {  // no file, or not a record
+  } catch (const InputError&) {  // there is no file, or it is not a record
     return std::nullopt;
   }
 }
@@ -146,14 +146,14 @@ class SweepRunner {
     const std::lock_guard lock(mutex_);
     settings_.write(record_path(settings_.folder, task.identity).string(), text);
   }
-  /// Lock the mutex, or call it before runs begin.
+  /// Reports the progress. The caller must lock the mutex, or call it before runs begin.
   void tell() const {
     if (settings_.progress)
       settings_.progress(outcome_.before + outcome_.ran, outcome_.all,
                          to_do_.empty() ? 1.0 : fractions_ / static_cast<double>(to_do_.size()));
   }
 
-  /// Reads existing records, also from folders to merge, and lists the missing runs.
+  /// Reads existing records, including those in folders to merge, and lists the missing runs.
   void look_for_records() {
     const auto counts = [&](const std::optional<SweepRecord>& record) {
       return record && (record->failure.empty() ? record->full || !settings_.full : record->build == settings_.build);
@@ -233,11 +233,11 @@ class SweepRunner {
   const Sweep& sweep_;
   const SweepSettings& settings_;
   std::vector<SweepTask> tasks_;
-  std::vector<std::string> failures_;  ///< by task
+  std::vector<std::string> failures_;  ///< reason of failure of each task; empty if there is none
   std::vector<std::size_t> to_do_;     ///< tasks
   SweepOutcome outcome_;
-  std::mutex mutex_;      ///< of writing, `progress` calls, outcome_.ran and fractions_
-  double fractions_ = 0;  ///< sum of the fractions done of the missing runs
+  std::mutex mutex_;      ///< protects outcome_.ran and fractions_; serialises writing and `progress` calls
+  double fractions_ = 0;  ///< sum of the completed fractions of the missing runs
 };
 
 }  // namespace

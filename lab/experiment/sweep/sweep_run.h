@@ -1,11 +1,11 @@
 // Runs a sweep on all cores (oneTBB), and records finished runs, so that they are never repeated.
 //
-// A run is one point with one seed under all policies: single-threaded, in virtual time, and so reproducible on every
-// machine. Its record is the file FOLDER/runs/IDENTITY.json, written atomically. The identity is a hash of all that
-// determines the result, so no other state is needed: an interrupted sweep continues with the runs that have no record;
-// shards of a sweep and different sweeps may share a folder; records may be copied between folders. A record is a
-// result file ("mltcp.results/1") with an additional field "sweep" that holds a fingerprint of the rest: damaged
-// records are ignored.
+// A run is one point with one seed under all policies. It is single-threaded and in virtual time, and therefore
+// reproducible on every machine. Its record is the file FOLDER/runs/IDENTITY.json, written atomically. The identity is
+// a hash of everything that determines the result, so no other state is needed. An interrupted sweep continues with the
+// runs that have no record. Different sweeps, and shards of a sweep, may share a folder. Records may be copied between
+// folders. A record is a result file ("mltcp.results/1") with an additional field "sweep", which contains a checksum of
+// the rest, so that damaged records are ignored.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@
 namespace mltcp::experiment {
 
 struct SweepRecord {
-  Results results;      ///< without the series of iterations and usage unless requested; empty if the run failed
-  std::string failure;  ///< reason of a failure; empty if there was none
-  std::string build;    ///< SweepSettings::build of the program that wrote it
-  bool full = false;    ///< includes the series
+  Results results;      ///< without the series of iterations and usage unless `full`; empty if the run failed
+  std::string failure;  ///< reason of the failure; empty if the run succeeded
+  std::string build;    ///< SweepSettings::build of the program that wrote the record
+  bool full = false;    ///< true if the results include the series
 };
 
 /// One run of a sweep.
@@ -36,53 +36,53 @@ struct SweepTask {
   std::string identity;  ///< 32 hexadecimal digits
 };
 
-/// All runs in the order of points and seeds. Points with identical experiments share their runs, which are listed
-/// once.
+/// Returns all runs, in the order of points and seeds. Points with identical experiments share their runs, which are
+/// listed once.
 std::vector<SweepTask> tasks_of(const Sweep& sweep);
 
 std::string identity_of(const SweepPoint& point, std::uint64_t seed);
 
 std::filesystem::path record_path(const std::filesystem::path& folder, std::string_view identity);
 
-/// Removes the series of iterations and usage; keeps what tables need, a few hundred bytes per job.
+/// Removes the series of iterations and usage. Keeps what tables need, a few hundred bytes per job.
 void drop_series(Results& results);
 
-/// The contents of a record's file. `description` is for people.
+/// Returns the contents of a record's file. `description` is for people.
 std::string record_text(const SweepRecord& record, std::string_view identity, std::string_view description);
-/// The record with this identity; empty if there is no valid one.
+/// Returns the record with this identity, or nullopt if the file does not contain a valid one.
 std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity);
 
-/// Runs one experiment; calls `tick` with the fraction done, which may throw to abort the run. Throws RunError or
+/// Runs one experiment and calls `tick` with the fraction done. `tick` may throw to abort the run. Throws RunError or
 /// InputError if the run fails.
 using Runner = std::function<Results(const Experiment& experiment, const std::function<void(double)>& tick)>;
-/// run_experiment() in virtual time.
+/// Calls run_experiment() in virtual time.
 Results run_in_virtual_time(const Experiment& experiment, const std::function<void(double)>& tick);
 
 struct SweepSettings {
   std::filesystem::path folder;
   std::vector<std::filesystem::path> merge;  ///< folders from which records missing in `folder` are taken
-  /// Number of this shard, from 1, of `shards` shards of the sweep. Every run belongs to one shard.
+  /// Number of this shard, from 1 to `shards`. Every run of the sweep belongs to one shard.
   std::uint32_t shard = 1;
   std::uint32_t shards = 1;
-  bool full = false;          ///< keep the series of iterations and usage in records
-  bool run = true;            ///< false: only merge
-  std::uint32_t threads = 0;  ///< 0: one per core
+  bool full = false;          ///< true to keep the series of iterations and usage in records
+  bool run = true;            ///< false to only merge records
+  std::uint32_t threads = 0;  ///< number of threads; 0 for one per core
   std::string build;          ///< identifies the build of the program
   /// Writes a file atomically. Throws RunError. Calls are serialised.
   std::function<void(const std::string& file, const std::string& text)> write;
   Runner runner = run_in_virtual_time;
   std::function<bool()> stop;  ///< polled by any thread; when it returns true, the sweep stops soon
-  /// Called with the number of completed runs and of all runs of the shard, and the completed fraction of those that
-  /// were missing at the beginning. Calls are serialised.
+  /// Called with the number of completed runs, the number of all runs of the shard, and the completed fraction of the
+  /// runs that were missing at the beginning. Calls are serialised.
   std::function<void(std::size_t done, std::size_t all, double fraction)> progress;
 };
 
 struct SweepOutcome {
   std::size_t all = 0;     ///< number of runs of the shard
-  std::size_t before = 0;  ///< of these, recorded before
-  std::size_t ran = 0;     ///< of these, executed now, including failed ones
+  std::size_t before = 0;  ///< number of these runs that were recorded before
+  std::size_t ran = 0;     ///< number of these runs that were executed now, including failed ones
   bool stopped = false;
-  /// Failed runs of the shard, recorded now or before, in the order of tasks_of().
+  /// Failed runs of the shard, whether recorded now or before, in the order of tasks_of().
   std::vector<std::pair<SweepTask, std::string>> failures;
 };
 

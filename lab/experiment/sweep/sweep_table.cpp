@@ -1,4 +1,4 @@
-// The table of a sweep (see sweep_table.h).
+// Makes the table of a sweep (see sweep_table.h).
 #include "mltcp/lab/experiment/sweep/sweep_table.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@ using Json = nlohmann::ordered_json;
 
 double ratio(Nanos a, Nanos b) { return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0; }
 
-// Results for comparing policies: without unaware jobs if there are others.
+// Returns the results from which policies are compared. Unaware jobs are left out, unless all jobs of a run are
+// unaware.
 std::vector<Results> without_unaware(std::span<const Results> seeds) {
   std::vector<Results> result(seeds.begin(), seeds.end());
   for (Results& results : result)
@@ -33,7 +34,7 @@ std::vector<Results> without_unaware(std::span<const Results> seeds) {
   return result;
 }
 
-// The mean of a number over the jobs of a run.
+// Returns the mean of a number over the jobs of a run.
 template <typename Value>
 double over_jobs(const Run& run, Value value) {
   double sum = 0;
@@ -47,7 +48,7 @@ const Run* fair_run(const Results& results) {
   return nullptr;
 }
 
-// From which iteration on all jobs of a run are interleaved; empty if one never is.
+// Returns the iteration from which on all jobs of a run are interleaved; empty if a job never is.
 std::optional<std::uint64_t> interleaved(const Run& run) {
   std::uint64_t last = 0;
   for (const JobResult& job : run.jobs) {
@@ -72,7 +73,7 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   row.seeds = seeds.size();
   enum Time : std::size_t { mean, half_mean, p99, half_p99 };
   constexpr std::array<Nanos JobResult::*, 4> times{&JobResult::mean, &JobResult::second_half_mean, &JobResult::p99,
-                                                    &JobResult::second_half_p99};  // by Time
+                                                    &JobResult::second_half_p99};  // in the order of Time
   std::array<std::vector<double>, times.size()> slowdowns;
   std::array<std::vector<double>, times.size()> gains;
   std::vector<std::uint64_t> from;
@@ -127,7 +128,7 @@ std::string number_text(const Estimate& estimate) {
                        : fmt::format("{:.3f}", estimate.mean);
 }
 
-// Rounded for files: further digits are not significant.
+// Rounds a number for files, since further digits are not significant.
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 Json to_json(const Estimate& estimate) {

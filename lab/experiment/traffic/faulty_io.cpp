@@ -10,7 +10,7 @@
 namespace mltcp::experiment {
 namespace {
 
-// Offsets in a header (wire.h).
+// Offsets of fields in a packet header (wire.h).
 constexpr std::size_t kFlagsAt = 1;
 constexpr std::size_t kCoveredAt = 2;
 constexpr std::size_t kChecksumAt = 4;
@@ -38,7 +38,7 @@ void set_checksum(std::vector<std::byte>& packet) {
 
 FaultyIo::FaultyIo(PacketIo& below, const Limits& limits, const Random& random)
     : below_(below), limits_(limits), random_(random), burst_(below.limits().burst) {
-  // So that send() does not allocate.
+  // Reserves memory, so that send() does not allocate.
   sending_.reserve(limits_.burst);
 }
 
@@ -87,7 +87,7 @@ void FaultyIo::absorb() {
 }
 
 std::size_t FaultyIo::receive(std::span<RxPacket> out) {
-  lent_.clear();  // freed, for a sanitizer to see late reads
+  lent_.clear();  // frees the packets, so that a sanitizer detects late reads
   while (ready_.size() < out.size() && take_burst()) continue;
   const std::size_t count = std::min(out.size(), ready_.size());
   lent_.reserve(count);
@@ -124,7 +124,7 @@ void FaultyIo::take(const RxPacket& arrived) {
   }
   if (random_.chance(faults_.duplication)) {
     ++counts_.doubled;
-    // The copy follows at once, or within 50 ms.
+    // The copy arrives at once, or within 50 ms.
     const Nanos at = random_.below(2) == 0 ? now_ : now_ + Nanos(static_cast<std::int64_t>(random_.below(50'000'000)));
     delayed_.emplace(at, packet);
   }
@@ -149,7 +149,7 @@ void FaultyIo::damage(Packet& packet) {
   const bool all = has_flag(packet.bytes, wire::sealed) || has_flag(packet.bytes, wire::full_integrity);
   const std::size_t guarded = all ? packet.bytes.size() : covered_bytes(packet.bytes);
   if (guarded == 0) return;
-  if (random_.below(8) == 0) {  // truncates it where that is detected
+  if (random_.below(8) == 0) {  // truncates the packet where the transport detects this
     packet.bytes.resize(random_.below(guarded));
     return;
   }
@@ -161,11 +161,11 @@ void FaultyIo::forge() {
   if (packet.bytes.size() < wire::kHeaderBytes) return;
   ++counts_.forged;
   const std::uint64_t act = random_.below(6);
-  if (act == 0) {  // replays it
+  if (act == 0) {  // replays the packet
     ready_.push_back(std::move(packet));
     return;
   }
-  if (act == 1) {  // invents everything but the first byte
+  if (act == 1) {  // invents all bytes; only magic number, size and checksum are valid
     packet.bytes.resize(random_.below(limits_.max_packet_bytes));
     for (std::byte& byte : packet.bytes) byte = static_cast<std::byte>(random_.next());
     if (packet.bytes.size() < wire::kHeaderBytes) packet.bytes.resize(wire::kHeaderBytes);
@@ -176,7 +176,7 @@ void FaultyIo::forge() {
     ready_.push_back(std::move(packet));
     return;
   }
-  // Changes a packet that it has seen.
+  // Changes a packet that arrived earlier.
   for (std::uint64_t changes = 1 + random_.below(4); changes > 0; --changes) {
     const bool in_header = random_.below(2) == 0;
     const std::size_t at =
@@ -187,7 +187,8 @@ void FaultyIo::forge() {
   if (!has_flag(packet.bytes, wire::sealed)) {
     std::uint32_t connection = 0;
     std::memcpy(&connection, packet.bytes.data() + kConnectionAt, sizeof connection);
-    // The tag of a CONNECT is part of its contents; the forger does not know other tags.
+    // The tag of a CONNECT is part of its contents. The forger does not know the tags of other packets, so it draws
+    // them.
     if (connection != 0 || act == 2)
       for (std::size_t i = 0; i < 8; ++i) packet.bytes[kTagAt + i] = static_cast<std::byte>(random_.next());
     if (covered_bytes(packet.bytes) >= wire::kHeaderBytes) set_checksum(packet.bytes);

@@ -1,12 +1,12 @@
-// A datapath that adds faults to another one: it loses, duplicates, delays, damages and marks packets, refuses packets
-// as if full, reads payloads long after they were sent, as a device does, and delivers forged packets. For any
-// datapath, in virtual and real time. Sans-IO: its owner sets the time.
+// A datapath that adds faults to another datapath. It loses, duplicates, delays, damages and marks packets, and refuses
+// packets as if its queue were full. It reads payloads long after they were sent, as a device does. It also delivers
+// forged packets. It works with any datapath, in virtual and real time. Sans-IO: its owner sets the time.
 //
-// Faults apply to packets as they arrive. Packets are damaged where the transport promises to detect it: in what the
-// checksum covers, or anywhere in a sealed packet.
+// Faults apply to packets as they arrive. Packets are damaged where the transport guarantees to detect damage: in bytes
+// that the checksum covers, or anywhere in a sealed packet.
 //
-// The forger does not know the tags of unsealed connections, since the transport promises no protection against a peer
-// that reads them. It knows all else: addresses, ids, and earlier packets, which it replays or changes.
+// The forger does not know the tags of unsealed connections, since the transport does not guarantee protection against
+// a peer that reads tags. It knows everything else: addresses, ids, and earlier packets, which it replays or changes.
 #pragma once
 
 #include <array>
@@ -21,16 +21,16 @@
 
 namespace mltcp::experiment {
 
-/// Probabilities in [0, 1], per packet unless stated otherwise; all zero: no faults.
+/// Probabilities in [0, 1], per packet unless stated otherwise. If all are 0, there are no faults.
 struct Faults {
   double loss = 0;
   double duplication = 0;
   double corruption = 0;
-  double marking = 0;  ///< of packets that may be marked (ECN)
+  double marking = 0;  ///< probability that a packet is marked, among packets that support marking (ECN)
   double delaying = 0;
-  Nanos max_delay{};   ///< of delayed packets, which others overtake
-  double refusal = 0;  ///< per burst: only a part of it is accepted
-  double forgery = 0;  ///< per received burst: a forged packet comes with it
+  Nanos max_delay{};   ///< maximum delay of a delayed packet, which other packets overtake
+  double refusal = 0;  ///< probability per burst that only a part of it is accepted
+  double forgery = 0;  ///< probability per received burst that a forged packet comes with it
 };
 
 struct FaultCounts {
@@ -39,26 +39,27 @@ struct FaultCounts {
   std::uint64_t damaged = 0;
   std::uint64_t marked = 0;
   std::uint64_t delayed = 0;
-  std::uint64_t refused = 0;   ///< bursts
-  std::uint64_t forged = 0;    ///< packets of an unknown peer: replayed, changed or made up
-  std::uint64_t kept = 0;      ///< payloads that were read in place, after they were sent
-  std::uint64_t epochs = 0;    ///< times that a sender's keys were replaced by the next epoch's
+  std::uint64_t refused = 0;   ///< bursts of which a part was refused
+  std::uint64_t forged = 0;    ///< forged packets: replayed, changed or made up
+  std::uint64_t kept = 0;      ///< payloads that were read in the sender's memory after they were sent
+  std::uint64_t epochs = 0;    ///< number of times that a sender's keys were replaced by those of the next epoch
   std::uint64_t received = 0;  ///< packets that arrived
 };
 
 class FaultyIo final : public PacketIo {
  public:
-  /// `below` must outlive this. `limits` must not exceed those of `below`, except keeps_payload_from, which is its own.
+  /// `below` must outlive this object. `limits` must not exceed those of `below`. An exception is keeps_payload_from,
+  /// which may have any value.
   FaultyIo(PacketIo& below, const Limits& limits, const Random& random);
 
-  /// Call it before each poll of the host. Throws Violation if a payload was changed before it was read.
+  /// Must be called before each poll of the host. Throws Violation if a payload was changed before it was read.
   void set_time(Nanos now);
   void set_faults(const Faults& faults) { faults_ = faults; }
-  /// The host stands still: stores arriving packets.
+  /// Stores arriving packets. Called while the host stands still.
   void absorb();
-  /// Whether there are packets that have not been received yet.
+  /// Returns whether there are packets that the host has not received yet.
   [[nodiscard]] bool holds_packets() const { return !ready_.empty() || !delayed_.empty(); }
-  /// The host is gone: drops packets that have arrived, and reads no more payloads.
+  /// Drops packets that have arrived, and reads no more payloads. Called when the host is gone.
   void forget();
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
 
@@ -92,7 +93,7 @@ class FaultyIo final : public PacketIo {
     Nanos until;
   };
 
-  /// Returns false if there are no more packets.
+  /// Receives a burst from `below_`. Returns false if there are no more packets.
   bool take_burst();
   void take(const RxPacket& packet);
   void damage(Packet& packet);
@@ -100,7 +101,7 @@ class FaultyIo final : public PacketIo {
   void release(const Kept& kept);
   void watch_epoch(const TxPacket& packet);
 
-  static constexpr Nanos kRetry{20'000};  // after a full send()
+  static constexpr Nanos kRetry{20'000};  // time until the next attempt after send() refused packets
 
   PacketIo& below_;
   Limits limits_;
@@ -117,7 +118,7 @@ class FaultyIo final : public PacketIo {
   bool blocked_ = false;
   std::array<Packet, 32> seen_;  ///< some of the packets that arrived, for the forger
   std::size_t next_seen_ = 0;
-  std::unordered_map<std::uint64_t, bool> epoch_bits_;  ///< by the peer's connection
+  std::unordered_map<std::uint64_t, bool> epoch_bits_;  ///< latest epoch bit of each peer's connection
 };
 
 }  // namespace mltcp::experiment

@@ -27,7 +27,7 @@ const std::vector<std::byte>& pattern() {
 
 std::uint64_t name(std::uint32_t stream, std::uint64_t serial) { return std::uint64_t{stream} << 32 | serial; }
 
-/// Calls `piece(at, bytes)` for the pieces of a message's contents after its name, until one returns false.
+/// Calls `piece(at, bytes)` for each piece of a message's contents after its name, until a call returns false.
 template <typename Piece>
 bool contents(std::uint64_t of, std::size_t size, Piece piece) {
   // Successive messages begin far from each other in the pattern, and at different places of a word.
@@ -41,7 +41,7 @@ bool contents(std::uint64_t of, std::size_t size, Piece piece) {
   return true;
 }
 
-/// Frees `memory` of `tag`, and removes elements before the first one in use.
+/// Frees the memory of operation `tag`, and removes elements before the first element in use.
 void drop(std::deque<std::vector<std::byte>>& memory, std::uint64_t& first, std::uint64_t tag) {
   if (tag < first) return;
   std::vector<std::byte>().swap(memory[tag - first]);
@@ -57,7 +57,7 @@ std::span<const std::byte> Ledger::make(std::size_t bytes) {
   const std::uint64_t own = name(stream_, sends_.size());
   sends_.push_back({.bytes = bytes});
   ++sends_open_;
-  // An empty message has one byte, which distinguishes it from a freed one.
+  // An empty message has one byte, which distinguishes it from a freed message.
   Memory& made = messages_.emplace_back(std::max(bytes, std::size_t{1}));
   std::memcpy(made.data(), &own, std::min(bytes, kNameBytes));
   contents(own, bytes, [&](std::size_t at, std::span<const std::byte> piece) {
@@ -88,7 +88,7 @@ void Ledger::take_back_buffer() {
 void Ledger::discard(std::uint64_t tag) {
   receives_[tag].discarded = true;
   ++discarded_;
-  // The element stays in use, which is recognised by its capacity.
+  // The element stays in use. Its capacity above 0 shows this.
   if (tag >= first_buffer_) buffers_[tag - first_buffer_] = Memory(1);
 }
 

@@ -1,9 +1,9 @@
-// Checks what the transport promises for the messages in one direction of a connection: every operation completes once;
-// a message is received at most once, unchanged, into the buffers in their order; a message that completed as sent has
-// been received.
+// Checks the transport's guarantees for the messages in one direction of a connection. Every operation completes once.
+// A message is received at most once and unchanged, into the buffers in their order. A message that completed as sent
+// has been received.
 //
-// The first 8 bytes identify a message, and the rest follows from them, so only its length is kept. Messages below 8
-// bytes are only counted.
+// The first 8 bytes of a message identify it, and the other bytes follow from them, so only its length is stored.
+// Messages below 8 bytes are only counted.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace mltcp::experiment {
 
-/// A promise was broken. Not a std::exception, so that no code handles it as an ordinary error.
+/// Thrown if a guarantee is violated. Not a std::exception, so that no code handles it as an ordinary error.
 struct Violation {
   std::string what;
 };
@@ -31,25 +31,27 @@ class Ledger {
  public:
   static constexpr std::size_t kNameBytes = 8;
 
-  /// `stream` identifies the direction: a message of another stream is a violation.
+  /// `stream` identifies the direction. Receiving a message of another stream is a violation.
   explicit Ledger(std::uint32_t stream) : stream_(stream) {}
 
   // The tag of an operation is its number: sends() - 1 after make(), receives() - 1 after make_buffer().
 
-  /// Memory of a new message, valid until it has completed. The program sends it, or takes it back.
+  /// make() returns the memory of a new message, valid until its send has completed. The program then sends the
+  /// message, or calls take_back().
   std::span<const std::byte> make(std::size_t bytes);
   void take_back();
-  /// A new buffer, filled so that written bytes can be recognised.
+  /// make_buffer() returns a new buffer, filled so that written bytes can be recognised.
   std::span<std::byte> make_buffer(std::size_t bytes);
   void take_back_buffer();
-  /// The receive continues without its buffer (Shard::discard_receive).
+  /// Called when a receive continues without its buffer (Shard::discard_receive).
   void discard(std::uint64_t tag);
 
   void on_sent(std::uint64_t tag, Status status);
-  /// Returns the number of verified bytes.
+  /// Checks a completed receive. Returns the number of verified bytes.
   Bytes on_received(std::uint64_t tag, Status status, Bytes bytes);
 
-  /// The program and the shard of an end are gone: its open operations will never complete.
+  /// Called when the program and the shard of the sender or receiver are gone, so that its open operations never
+  /// complete.
   void lose_sender();
   void lose_receiver();
   /// Throws Violation if something has not completed, or if a message is missing.
@@ -59,10 +61,10 @@ class Ledger {
   [[nodiscard]] std::uint64_t receives() const { return receives_.size(); }
   [[nodiscard]] std::uint64_t sends_open() const { return sends_open_; }
   [[nodiscard]] std::uint64_t receives_open() const { return receives_open_; }
-  /// Number of identified messages that were received.
+  /// Returns the number of identified messages that were received.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
-  /// Identifies a message: `stream` is that of its direction, `serial` its number.
+  /// Identifies a message. `stream` identifies its direction, `serial` is its number in this direction.
   struct Name {
     std::uint32_t stream = 0;
     std::uint32_t serial = 0;
@@ -73,7 +75,7 @@ class Ledger {
   enum class State : std::uint8_t { open, ok, failed };
   struct Send {
     Bytes bytes = 0;
-    std::uint64_t receive = 0;  ///< tag of the receive that got it, plus 1; 0: none
+    std::uint64_t receive = 0;  ///< tag of the receive that received this message, plus 1; 0 if there is none
     State state = State::open;
   };
   struct Receive {
@@ -85,8 +87,8 @@ class Ledger {
   std::uint32_t stream_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  // Freed when the program owns them again, so that a sanitizer detects later uses. Elements before the first one in
-  // use have been removed.
+  // Memory is freed when the program owns it again, so that a sanitizer detects later uses. Elements before the first
+  // element in use have been removed.
   std::deque<Memory> messages_;
   std::deque<Memory> buffers_;
   std::uint64_t first_message_ = 0;
@@ -94,8 +96,10 @@ class Ledger {
   std::uint64_t sends_open_ = 0;
   std::uint64_t receives_open_ = 0;
   std::uint64_t delivered_ = 0;
-  std::uint64_t nameless_ = 0;   ///< received messages that are too short to be identified, or whose buffer is
-  std::uint64_t discarded_ = 0;  ///< receives whose buffers were taken back: what they received is unknown
+  /// Number of received messages that cannot be identified, since message or buffer is too short.
+  std::uint64_t nameless_ = 0;
+  /// Number of receives whose buffers were taken back, so that it is unknown what they received.
+  std::uint64_t discarded_ = 0;
   bool lost_sender_ = false;
   bool lost_receiver_ = false;
 };

@@ -23,16 +23,16 @@ namespace {
 
 constexpr Nanos kTickTime = 2_ms;
 constexpr Nanos kLongestOutage = 300_ms;
-// Eight probe timeouts: the maximum time for which an end is reported to the peer.
+// Eight probe timeouts: the maximum time for which a shard reports the end of a connection to the peer.
 constexpr Nanos kLongestDraining = 10_s;
 constexpr Nanos kLongestPhase = 3'600_s;
 constexpr Bytes kCrampedBytes = 4096;
 // Maximum stall of a message whose pieces are accepted one by one.
 constexpr Nanos kLongestStall = 120_s;
-constexpr Bytes kMaxBytesOfARound = 64'000'000;  // so that rounds are many
+constexpr Bytes kMaxBytesOfARound = 64'000'000;  // limits the length of rounds, so that there are many
 constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};
 
-/// A number between `least` and `most`, uniform on a logarithmic scale.
+/// Returns a random number between `least` and `most`, uniform on a logarithmic scale.
 double any_scale(Random& random, double least, double most) { return least * std::pow(most / least, random.uniform()); }
 
 std::shared_ptr<const PacketKey> draw_key(Random& random, security::Protection protection) {
@@ -83,7 +83,7 @@ struct Traffic::Host final : public Pollable {
   std::map<ConnectionId, Introduction> introductions;
   Nanos next_act;
   Nanos stands_until;
-  bool has_timer = false;  ///< its shard has a timer of its own
+  bool has_timer = false;  ///< true if the shard has set a timer, in addition to that of its PacketIo
 };
 
 Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& places)
@@ -133,7 +133,7 @@ void Traffic::draw_settings() {
   pace_ = Nanos(
       static_cast<std::int64_t>(settings_.real_time ? any_scale(random_, 100e3, 2e6) : any_scale(random_, 10e3, 1e6)));
   patient_ = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
-  // In half of the rounds (of virtual time) no silent peer is given up: connections end for other reasons only.
+  // In half of the rounds in virtual time, no silent peer is given up, so that connections end for other reasons only.
   is_endless_ = !settings_.real_time && below(2) == 0;
   give_up_after_ = is_endless_ ? Nanos(1'000'000'000'000) : patient_;
   badness_ = below(4) == 0 ? 0 : random_.uniform();
@@ -149,7 +149,7 @@ void Traffic::draw_settings() {
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
   // After refused pieces, data arrives only after eight probes without success, and then two pieces per probe.
   if (is_endless_) stall_bound_ = kLongestStall;
-  // Both a connection and its closing can be given up. An unproven connection lasts for three seconds.
+  // Both a connection and its closing can be given up. A half-open connection lasts for up to three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
 
@@ -257,7 +257,7 @@ void Traffic::take(Host& host, const Completion& completion) {
     require(introduction.buffer.empty() && !host.sides.contains(completion.connection),
             "the connection is opened twice");
     introduction.buffer.resize(kHelloBytes);
-    // Without a buffer the client cannot identify the connection.
+    // Without a buffer, the client cannot identify the connection, so the connection is aborted.
     if (host.shard->receive(completion.connection, introduction.buffer, 0) == PostResult::queue_full)
       static_cast<void>(host.shard->abort(completion.connection, now_));
     return;
@@ -309,7 +309,7 @@ void Traffic::take_introduction(Host& host, const Completion& completion) {
     return;
   }
   require(completion.kind == Completion::Kind::received && completion.tag == 0, "a completion without an operation");
-  if (completion.status != Status::ok) return;  // the connection ends
+  if (completion.status != Status::ok) return;  // the connection is about to end
   std::vector<std::byte> hello = std::move(known->second.buffer);
   host.introductions.erase(known);
   bind(host, completion.connection, completion, std::move(hello));
@@ -345,7 +345,8 @@ void Traffic::go_to(Phase phase) {
 
 void Traffic::tick(Nanos now) {
   next_tick_ = now + kTickTime;
-  // Closing connections first send what they have, which may take any time.
+  // A closing connection first sends its remaining data, which may take any time. So patience counts from the latest
+  // progress.
   if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
   require(now - phase_since_ <= kLongestPhase, "a round does not end");
   const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
@@ -368,7 +369,7 @@ void Traffic::tick(Nanos now) {
       close_all();
       return go_to(Phase::closing);
     case Phase::closing:
-      close_all();  // also those accepted since
+      close_all();  // also closes connections that were accepted after the phase began
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
         return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
@@ -432,7 +433,7 @@ void Traffic::change_weather() {
 
 bool Traffic::is_expected(const Direction& direction) const {
   if (!direction.sender.is_live()) return false;
-  // The first message of the client identifies the connection; the server has a buffer for it.
+  // The first message of the client identifies the connection. The server always has a buffer for it.
   if (direction.receiver.id == 0 && !direction.receiver.ended) return direction.ledger.sends_open() > 0;
   return direction.receiver.is_live() && direction.ledger.sends_open() > 0 && direction.ledger.receives_open() > 0;
 }
@@ -464,17 +465,17 @@ void Traffic::watch(const Direction& direction) {
   }
   watch.messages = messages;
   watch.end_of_next = end_of_next;
-  // Hosts whose processor did other work measure long round trips, and pace by these until the next packet arrives.
+  // A host whose processor did other work measures long round trips, and paces by these until the next packet arrives.
   if (now_ - watch.since > kLongestOutage) watch.between = std::max(watch.between, between_packets(direction.sender));
-  // With hardly any memory for holes, a receiver accepts only data adjacent to what it has, but lost pieces are sent
-  // again in the order in which their loss was detected.
+  // With very little memory for holes, a receiver accepts only data adjacent to the data that it has. But the sender
+  // repeats lost pieces in the order in which it detected their loss.
   const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < kCrampedBytes;
   if (now_ - watch.since <= (is_cramped ? kLongestStall : stall_bound_)) return;
   require(now_ - watch.since <= stall_bound_ + watch.between * 2,
           "a message that has a buffer makes no progress over a network without faults");
 }
 
-// Swift's minimum window is a hundredth of a packet: with a round-trip time of 50 ms a packet takes 5 s.
+// Swift's minimum window is a hundredth of a packet. With a round-trip time of 50 ms, a packet then takes 5 s.
 Nanos Traffic::between_packets(const End& sender) const {
   constexpr double longest = 20e9;
   const auto stats = hosts_[sender.host]->shard->stats(sender.id);
@@ -489,8 +490,9 @@ void Traffic::close_all() {
       End& end = end_of(side);
       if (!std::exchange(end.closing, true)) static_cast<void>(host->shard->close(id));
     }
-    // Most clients identify their connection, or have closed it, which also ends it. A duplicate CONNECT, whose client
-    // never sends, is given up only after give_up_after, so it is aborted if that is endless.
+    // Most clients identify their connection. If a client closes its connection before, this ends the connection, too.
+    // A duplicate CONNECT has no client that sends, so its connection is given up only after give_up_after. It is
+    // aborted if that time is endless.
     for (const auto& [id, introduction] : host->introductions)
       static_cast<void>(is_endless_ ? host->shard->abort(id, now_) : host->shard->close(id));
   }
@@ -500,7 +502,7 @@ bool Traffic::all_ended() const {
   return std::ranges::all_of(hosts_, [](const auto& host) { return host->connections() == 0; });
 }
 
-// A shard holds an ended connection until its peer has been informed.
+// A shard holds an ended connection until it has informed the peer.
 bool Traffic::is_quiet() const {
   return std::ranges::all_of(hosts_, [](const auto& host) {
     return host->shard->stats().connections == 0 && !host->has_timer && !host->io.holds_packets();
@@ -589,7 +591,7 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
   const PostResult posted = host.shard->send(id, link.up.make(kHelloBytes), 0);
   require(posted == PostResult::ok || posted == PostResult::queue_full, "a new connection accepts no message");
   if (posted == PostResult::ok) return true;
-  // The shard is full of completions. The connection is closed, since it cannot identify itself.
+  // The shard is full of completions. The connection is closed, since it could not identify itself.
   link.up.take_back();
   link.client.closing = true;
   static_cast<void>(host.shard->close(id));
@@ -631,7 +633,7 @@ void Traffic::act_on(Host& host, const Side& side) {
     static_cast<void>(below(3) == 0 ? host.shard->abort(end.id, now_) : host.shard->close(end.id));
     return;
   }
-  // One of the latest operations, but not the first one, which identifies the connection.
+  // Returns one of the latest operations, but not the first, which identifies the connection.
   const auto recent = [this](std::uint64_t count) { return count - 1 - below(std::min<std::uint64_t>(count, 8)); };
   switch (below(16)) {
     case 0:

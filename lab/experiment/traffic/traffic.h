@@ -1,19 +1,22 @@
-// Hosts that exchange random traffic over networks with faults, and check at every step what the transport promises: a
-// round of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all drawn from
-// one seed. A broken promise is thrown as a Violation.
+// Hosts that exchange random traffic over networks with faults, and check the transport's guarantees at every step. A
+// round consists of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all
+// drawn from one seed. A violated guarantee is thrown as a Violation.
 //
-//   drawn     settings of shards, connections and keys, and how bad the network gets
-//   busy      programs do anything; the network is good and bad by turns, hosts stand still and restart
-//   settling  the network is good: every message that has a buffer arrives
+// First, a round draws the settings of shards, connections and keys, and how bad the network gets. Then it has phases:
+//
+//   busy      programs take random actions; the network has faults at times; hosts stand still and restart
+//   settling  the network has no faults: every message that has a buffer arrives
 //   closing   all connections are closed, and end
-//   proving   each host connects to the next, and a message arrives
+//   proving   each host connects to the next host, and a message arrives
+//   ending    the connections of phase proving are closed, and end
 //   over      nothing is left: no connection, no memory, no timer
 //
-// At every step: memory for holes and half-open connections are within their bounds. Each operation completes once.
-// Messages are as in ledger.h. A message that has a buffer makes progress while the network is good. An operation or
-// connection that must end does so within `patience_`. A peer without the key is never accepted.
+// Every step checks these guarantees. Memory for holes and the number of half-open connections are within their bounds.
+// Each operation completes once. Messages arrive as ledger.h requires. A message that has a buffer makes progress while
+// the network has no faults. An operation or connection that must end does so within `patience_`. A peer without the
+// key is never accepted.
 //
-// Sans-IO: hosts are Pollables; the network that carries their packets drives all of them in one thread.
+// Sans-IO: hosts are Pollables. The network that carries their packets drives all of them in one thread.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +36,17 @@ namespace mltcp::experiment {
 struct TrafficSettings {
   std::uint64_t seed = 1;
   Nanos busy{20'000'000};  ///< duration of phase busy
-  /// Time passes while the processor does other work: hosts act less often and wait longer.
+  /// True if time passes while the processor does other work. Hosts then act less often and wait longer.
   bool real_time = false;
-  /// Hosts with even numbers connect only to those with odd numbers, and vice versa.
+  /// True if hosts with even numbers connect only to hosts with odd numbers, and vice versa.
   bool two_sides = false;
 };
 
 struct TrafficCounts {
-  std::uint64_t connections = 0;  ///< opened at both ends
-  std::uint64_t messages = 0;     ///< that arrived unchanged
-  Bytes bytes = 0;                ///< of these messages, each byte compared
-  std::uint64_t operations = 0;   ///< that completed with any status
+  std::uint64_t connections = 0;  ///< connections opened at both ends
+  std::uint64_t messages = 0;     ///< messages that arrived unchanged
+  Bytes bytes = 0;                ///< bytes of these messages; each byte was compared
+  std::uint64_t operations = 0;   ///< operations that completed, with any status
   std::uint64_t refused = 0;      ///< connections that were not accepted
   std::uint64_t restarts = 0;
   std::uint64_t stand_stills = 0;
@@ -59,13 +62,14 @@ class Traffic {
     Address address;
   };
 
-  /// `places`: two or more; they must outlive this.
+  /// `places` must contain two or more places, whose PacketIo must outlive this object.
   Traffic(const TrafficSettings& settings, const std::vector<Place>& places);
   ~Traffic();
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  /// The host to drive, and the PacketIo that it uses, which is on the datapath of its place.
+  /// pollable() returns the host to drive. io() returns the PacketIo that the host uses, which is on top of the
+  /// PacketIo of the host's place.
   [[nodiscard]] Pollable& pollable(std::size_t host);
   [[nodiscard]] PacketIo& io(std::size_t host);
 
@@ -73,7 +77,7 @@ class Traffic {
   void end_soon() { wants_end_ = true; }
   [[nodiscard]] bool is_over() const { return phase_ == Phase::over; }
   [[nodiscard]] TrafficCounts counts() const;
-  /// For people, after a Violation: settings, phase, and each connection.
+  /// Returns a text for people after a Violation: settings, phase, and the state of each connection.
   [[nodiscard]] std::string state() const;
 
  private:
@@ -83,15 +87,15 @@ class Traffic {
     ConnectionId id = 0;
     bool open = false;
     bool closing = false;     ///< close() or abort() was called
-    bool ended = false;       ///< or its host is gone
-    Status how = Status::ok;  ///< status of an end by itself
+    bool ended = false;       ///< true if the connection has ended at this end, or if the host is gone
+    Status how = Status::ok;  ///< status with which the connection ended
     [[nodiscard]] bool is_live() const { return open && !closing && !ended; }
   };
   struct Watch {
     std::uint64_t messages = 0;
     Bytes end_of_next = 0;
     Nanos since;
-    Nanos between;  ///< longest time between packets by the sender's pacing since then
+    Nanos between;  ///< longest time between packets since `since`, by the sender's pacing rate
   };
   /// A connection, as the programs at both ends know it.
   struct Link {
@@ -99,11 +103,11 @@ class Traffic {
         : client{.host = from}, server{.host = to}, up(2 * number), down(2 * number + 1) {}
     End client;
     End server;
-    Ledger up;  ///< client to server
+    Ledger up;  ///< messages from client to server
     Ledger down;
     Watch up_watch;
     Watch down_watch;
-    bool has_no_key = false;  ///< it must not be accepted
+    bool has_no_key = false;  ///< true if the client does not have the key, so that the connection must not be accepted
     bool is_proof = false;
   };
   struct Direction {
@@ -145,14 +149,15 @@ class Traffic {
   void make_well();
   void watch();
   void watch(const Direction& direction);
-  /// Time between packets at the sender's current pacing rate; 0 if its window is at least a packet.
+  /// Returns the time between packets at the sender's current pacing rate, or 0 if the sender's window is at least a
+  /// packet.
   [[nodiscard]] Nanos between_packets(const End& sender) const;
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_quiet() const;
-  /// Whether any shard still holds a connection.
+  /// Returns whether any shard still holds a connection.
   [[nodiscard]] bool is_telling() const;
-  /// Changes with whatever arrives or completes.
+  /// Returns a number that changes whenever data arrives or an operation completes.
   [[nodiscard]] std::uint64_t progress() const;
   void close_all();
   void prove();
@@ -181,21 +186,22 @@ class Traffic {
 
   const TrafficSettings settings_;
   Random random_;
-  // Memory of messages outlives the shards, which may read and write it until they end.
+  // The memory of messages must outlive the shards, which may read and write it until they end.
   std::deque<Link> links_;
   std::vector<std::unique_ptr<Host>> hosts_;
 
-  // Drawn once.
-  std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< keys of listeners and clients; empty: none
+  // Settings of the round, drawn once.
+  /// Keys of listeners and clients; empty if the round uses no keys.
+  std::vector<std::shared_ptr<const PacketKey>> keys_;
   std::shared_ptr<const PacketKey> strange_key_;
-  std::size_t max_links_ = 0;  ///< open at a time
-  Bytes max_bytes_ = 0;        ///< of a message
-  std::uint64_t depth_ = 1;    ///< operations open in a direction
+  std::size_t max_links_ = 0;  ///< maximum number of open connections of a host
+  Bytes max_bytes_ = 0;        ///< maximum length of a message
+  std::uint64_t depth_ = 1;    ///< maximum number of open operations in a direction
   Nanos pace_;                 ///< mean time between actions of a program
   Nanos patient_;              ///< scale of the times after which connections are kept alive or given up
   Nanos give_up_after_;
   bool is_endless_ = false;
-  double badness_ = 0;     ///< of the network, 0 to 1
+  double badness_ = 0;     ///< how bad the network gets, 0 to 1
   double restarting_ = 0;  ///< probability that an action is a restart
   double standing_ = 0;
   double ending_ = 0;  ///< probability that an action ends a connection

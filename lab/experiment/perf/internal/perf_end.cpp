@@ -28,7 +28,7 @@ constexpr std::size_t kMaxIntervals = 10'000;
 constexpr const char* kSeeUdp =
     "check that its process runs, and that firewalls and links let UDP pass between the two hosts";
 
-/// Whether the device is a port with an address of its own, which the kernel does not have.
+/// Returns whether `device` is a port with an IP address that the kernel does not have.
 bool has_own_address(const std::string& device) {
   const auto& kinds = host_datapaths();
   return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.takes(device); }) &&
@@ -89,7 +89,7 @@ Trial trial_of(const PerfPlace& place) {
   trial.datapath.sleeps = place.idle == Idle::sleep;
   Address& address = trial.host.address;
   if (place.ip.empty()) {
-    // The device uses the kernel's addresses; its interface, and so its MTU, is not known yet.
+    // The device uses an address of the kernel. Its interface, and thus the MTU, is not known yet.
     trial.datapath.mtu = 0;
     address.port = 0;
   }
@@ -97,7 +97,7 @@ Trial trial_of(const PerfPlace& place) {
     check_host_datapath(trial.datapath, trial.host);
     return trial;
   }
-  // Tries several ports: one may be in use, but hardly all of them.
+  // Tries several UDP ports, since some may be in use.
   constexpr std::uint16_t first = 49152;
   constexpr std::uint16_t step = 1009;
   constexpr int tries = 8;
@@ -158,7 +158,7 @@ void End::accept(Nanos limit, const std::function<void()>& look) {
 
 void End::make_room(Bytes bytes) {
   if (out_.size() >= bytes) return;
-  // All buffers are zero: the contents do not matter.
+  // All buffers contain zeros, since the contents of messages do not matter.
   out_.resize(bytes);
   in_.resize(bytes);
 }
@@ -246,9 +246,9 @@ void End::post_receive(Flow& flow) {
   must("receiving", endpoint_.receive(flow.connection, std::span(in_).first(batch_.bytes), 0, options, operation));
 }
 
-// An answer posted from a callback carries the acknowledgement of the message that it answers; posted from a queue, it
-// would come after that acknowledgement has left. The last completions of a batch go to the queue, on which run()
-// waits.
+// In the latency test, answers are posted from a callback, so that an answer carries the acknowledgement of the message
+// that it answers. An answer posted by run() would come after this acknowledgement has left. The last completions of a
+// batch go to the queue, because run() waits on the queue.
 endpoint::PostOptions End::telling(Flow& flow, std::uint64_t left) {
   if (batch_.test == PerfTest::latency && left > 0) return {.callback = &on_answer, .context = &flow};
   return {.queue = queue_.get(), .context = &flow};

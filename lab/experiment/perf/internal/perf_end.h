@@ -1,5 +1,5 @@
-// One of the two ends of a measurement: an endpoint that this thread drives, its connections, and the batches that it
-// sends and receives.
+// One of the two ends of a measurement: an endpoint driven by the calling thread, its connections, and the batches of
+// messages sent and received on these connections.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ namespace mltcp::experiment::perf {
 /// Result of a batch at this end.
 struct Outcome {
   Nanos time;
-  std::vector<Nanos> rounds;  ///< round-trip times; latency test, client only
+  std::vector<Nanos> rounds;  ///< round-trip times; only at the client of a latency test
   std::vector<PerfInterval> intervals;
 };
 
 class End {
  public:
-  /// `fallback_ip` is used if the place names no address. Throws InputError, RunError.
+  /// Uses `fallback_ip` if `place` names no address. Throws InputError or RunError if the endpoint cannot be opened.
   End(const PerfPlace& place, const std::string& fallback_ip, const std::string& congestion_control);
 
-  /// Ends all operations while their memory and queue still exist.
+  /// Closes the endpoint, which ends all operations while their buffers and queue still exist.
   ~End() { endpoint_.close(); }
   End(const End&) = delete;
   End& operator=(const End&) = delete;
@@ -38,38 +38,43 @@ class End {
   [[nodiscard]] const endpoint::EndpointAddress& address() const { return endpoint_.address(); }
   [[nodiscard]] const std::string& description() const { return endpoint_.description(); }
 
-  /// Adds a connection, opened by this end or by the other. `look` is called every 0.1 s. Throws RunError.
+  /// connect() opens a connection to the endpoint with address `blob`. accept() waits up to `limit` for a connection
+  /// from the other end, and calls `look` about every 0.1 s. Both throw RunError if there is no connection.
   void connect(std::span<const std::byte> blob);
   void accept(Nanos limit, const std::function<void()>& look);
   [[nodiscard]] std::size_t connections() const { return flows_.size(); }
 
-  /// Enlarges the buffers for messages of `bytes`.
+  /// Enlarges the buffers if they are too small for messages of `bytes`.
   void make_room(Bytes bytes);
-  /// Begins a batch: posts this end's first receives, before the other end sends.
+  /// Begins a batch: posts this end's first receives. Must be called before the other end sends.
   void prepare(const Batch& batch, bool is_client);
-  /// Runs the batch to its end. `look` is called every 0.1 s; its exceptions end the batch. Throws RunError.
+  /// Runs the batch until all messages are sent and received. Records intervals of length `every` unless it is 0. Calls
+  /// `look` about every 0.1 s; an exception of `look` ends the batch. Throws RunError if an operation fails or the
+  /// batch takes longer than `limit`.
   Outcome run(Nanos limit, Nanos every, const std::function<void()>& look);
-  /// Called while waiting between batches: the other end may still lack acknowledgements of this one.
+  /// Drives the endpoint between batches, since the other end may still need acknowledgements from this end.
   void drive() { endpoint_.progress(); }
-  /// Adds the counters of packets, and the packet lengths.
+  /// Adds the packet counters and packet lengths of all connections to `results`.
   void add_counters(PerfResults& results);
 
  private:
   struct Flow {
     End* end = nullptr;
     endpoint::ConnectionHandle connection = 0;
-    std::uint64_t to_send = 0;  ///< not posted
+    std::uint64_t to_send = 0;  ///< number of messages whose send is not yet posted
     std::uint64_t to_receive = 0;
   };
   void post_send(Flow& flow);
   void post_receive(Flow& flow);
-  /// Options for the operation that `flow` posts now; `left`: number of such operations still to be posted.
+  /// Returns the options of the operation that `flow` posts next. `left` is the number of operations of the same kind
+  /// that `flow` has to post afterwards.
   endpoint::PostOptions telling(Flow& flow, std::uint64_t left);
   static void on_answer(void* flow, const endpoint::Completion& end) noexcept;
   void on_end(const endpoint::Completion& end);
-  /// For people: why an operation failed.
+  /// Returns a text for people that explains why an operation failed.
   [[nodiscard]] std::string why(const endpoint::Completion& end) const;
-  /// `what`, with the port's own cause and cure if it carries nothing, otherwise with `cure`.
+  /// Returns the message `what`, followed by the endpoint's explanation why nothing arrives, or by `cure` if the
+  /// endpoint has none.
   [[nodiscard]] std::string silent(const std::string& what, const std::string& cure,
                                    const Address* peer = nullptr) const;
   void on_interval(Nanos now, bool is_last);
@@ -82,17 +87,17 @@ class End {
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;
 
-  // The batch that is under way.
+  // State of the current batch.
   Batch batch_;
   bool is_client_ = false;
-  std::uint64_t sending_ = 0;    ///< sends that have not ended, posted or not
-  std::uint64_t receiving_ = 0;  ///< likewise
+  std::uint64_t sending_ = 0;    ///< number of sends that are not completed, including those not yet posted
+  std::uint64_t receiving_ = 0;  ///< number of receives that are not completed, including those not yet posted
   Nanos begun_;
   Nanos every_;
   Nanos round_begun_;
   PerfInterval interval_;
   Outcome outcome_;
-  std::exception_ptr failure_;  ///< of a callback
+  std::exception_ptr failure_;  ///< exception thrown by a callback; null if there is none
 };
 
 }  // namespace mltcp::experiment::perf

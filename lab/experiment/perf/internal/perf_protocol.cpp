@@ -30,7 +30,7 @@ std::string why_gone(MessageStream& stream, const StreamError& error) {
   std::string why = error.what();
   if (why != gone) return why;
   try {
-    // A send fails before the other side's last message has been read.
+    // After a failed send, the last message of the other side may still be unread. It can show why the other side left.
     static_cast<void>(stream.receive());
   } catch (const StreamError& last) {
     why = last.what();
@@ -126,7 +126,7 @@ std::string own_ip(int socket) {
     inet_ntop(AF_INET, &name.v4.sin_addr, text.data(), text.size());
   } else if (name.any.sa_family == AF_INET6) {
     inet_ntop(AF_INET6, &name.v6.sin6_addr, text.data(), text.size());
-    // An IPv4 address of a dual-stack socket.
+    // A dual-stack socket shows an IPv4 address as an IPv6 address with this prefix.
     const std::string_view mapped = "::ffff:";
     if (std::string_view(text.data()).starts_with(mapped) && IN6_IS_ADDR_V4MAPPED(&name.v6.sin6_addr))
       return std::string(text.data() + mapped.size());

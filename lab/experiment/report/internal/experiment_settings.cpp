@@ -13,7 +13,7 @@ namespace {
 
 std::string value_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
-  if (const auto* decimal = node.as_floating_point()) return fmt::format("{}", decimal->get());  // 1.0 is 1
+  if (const auto* decimal = node.as_floating_point()) return fmt::format("{}", decimal->get());  // writes 1.0 as 1
   std::string text;
   if (const toml::array* array = node.as_array()) {
     for (const toml::node& element : *array) text += (text.empty() ? "" : ", ") + value_text(element);
@@ -27,7 +27,7 @@ std::string value_text(const toml::node& node) {
   return to_toml(node);
 }
 
-// With the defaults of docs/reference/experiment-file.md.
+// Missing values have the defaults of docs/reference/experiment-file.md.
 std::string ecn_text(const toml::table& ecn) {
   const auto value = [&](std::string_view key, const std::string& otherwise) {
     const toml::node* node = ecn.get(key);
@@ -85,7 +85,7 @@ std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>&
       const toml::node* jobs = table.get("job");
       if (jobs != nullptr && jobs->is_array()) return flattened(table);
     } catch (const InputError&) {
-      // A trace, a table of links, or a file of another version.
+      // The file is not an experiment, but a trace, a table of links, or a file of an unknown version.
     }
   }
   return std::nullopt;

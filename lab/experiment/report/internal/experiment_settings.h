@@ -1,5 +1,5 @@
-// All settings of an experiment file, from its text in the provenance of results, so that pages can show how two
-// results differ and what all points of a sweep share. Not installed.
+// Reads all settings of an experiment from the text of its file, which the provenance of results contains. Pages use
+// these settings to show how two results differ, and what all points of a sweep share. This header is not installed.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@
 namespace mltcp::experiment {
 
 struct Setting {
-  std::string key;    ///< "bottleneck.buffer"; for a job with its name: "job vgg19-a: start"
-  std::string value;  ///< as in the file, without quotes; one line
+  std::string key;    ///< such as "bottleneck.buffer"; a job's keys start with its name, such as "job vgg19-a: start"
+  std::string value;  ///< value as in the file, without quotes, on one line
   bool operator==(const Setting&) const = default;
 };
 
-/// All settings of the experiment, ascending by key. `ecn` includes its defaults, to be comparable. Empty without
-/// provenance, or if that has no readable text of an experiment.
+/// Returns all settings of the experiment, ascending by key. `ecn` includes its defaults, so that experiments are
+/// comparable. Empty if there is no provenance, or if the provenance contains no readable experiment.
 std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>& provenance);
 
-/// Null if there is no such key.
+/// Returns the value of `key`, or null if there is no such key.
 const std::string* find_setting(const std::vector<Setting>& settings, std::string_view key);
 
-/// The links' ECN marking, from bottleneck.ecn or topology.ecn: "kmin 60 kB, kmax 60 kB, pmax 1", or that it is off.
+/// Returns the ECN marking of the links, from bottleneck.ecn or topology.ecn, such as "kmin 60 kB, kmax 60 kB, pmax 1".
+/// Without marking, returns a text that says so.
 std::string marking_of(const std::vector<Setting>& settings);
 
 }  // namespace mltcp::experiment

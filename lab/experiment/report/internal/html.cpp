@@ -1,4 +1,4 @@
-// Text of HTML pages (see html.h).
+// Makes the text of HTML pages (see html.h).
 #include "mltcp/lab/experiment/report/internal/html.h"
 
 #include <charconv>
@@ -46,7 +46,7 @@ std::string script_safe(const nlohmann::json& json) {
       out += text[i];
     } else if (text[++i] != 'u') {
       out += {'\\', text[i]};
-    } else {  // all but ASCII is written as \uXXXX
+    } else {  // writes characters outside ASCII as \uXXXX
       unsigned code = 0;
       std::from_chars(&text[i + 1], &text[i + 1] + digits, code, 16);
       out += is_printable(code) ? "\\u" + text.substr(i + 1, digits) : "?";

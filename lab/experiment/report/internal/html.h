@@ -1,4 +1,4 @@
-// Common parts of the HTML pages: escaping, data for scripts, and templates. Not installed.
+// Common parts of the HTML pages: escaping, data for scripts, and templates. This header is not installed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,15 +13,15 @@ namespace mltcp::experiment {
 /// Escapes text for use between tags and in quoted attributes.
 std::string escaped(std::string_view text);
 
-/// JSON for a script element: contains no "<" that could close it.
+/// Returns JSON for a script element: the text contains no "<" that could close the element.
 std::string script_safe(const nlohmann::json& json);
 
-/// Name and replacement of {{name}} in a template.
+/// A name and its replacement: {{name}} in a template is replaced.
 using Part = std::pair<std::string_view, std::string_view>;
 /// Replaces each {{name}} of the template in one pass, so that replacements are not expanded again.
 std::string filled(std::string_view page, std::span<const Part> parts);
 
-/// "a, b and c"
+/// Joins the items as in "a, b and c".
 std::string listed(const std::vector<std::string>& items);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Rows of a network's nodes (see network_drawing.h).
+// Arranges the nodes of a network in rows (see network_drawing.h).
 #include "mltcp/lab/experiment/report/internal/network_drawing.h"
 
 #include <algorithm>

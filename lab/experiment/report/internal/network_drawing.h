@@ -1,5 +1,5 @@
-// Layout of a network for the schedule's page: nodes in rows, hosts at the bottom, each switch one row above the nodes
-// over which it is nearest to hosts. Not installed.
+// Layout of a network for the page of a schedule. Hosts are in the bottom row. A switch whose nearest host is n links
+// away is in the n-th row above the hosts. This header is not installed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,11 +8,12 @@
 
 namespace mltcp::experiment {
 
-/// Larger networks are not drawn.
+/// Networks with more nodes are not drawn.
 inline constexpr std::uint32_t kMaxDrawnNodes = 20'000;
 
-/// {"names": by node, "tiers": [rows of nodes from left to right, hosts first; null = a gap], "cables": [[node,
-/// node]]}. A switch is placed by the mean of those below it (Sugiyama, Tagawa and Toda, IEEE Trans. SMC 11, 1981).
+/// Returns {"names": [name of each node], "tiers": [rows of nodes from left to right, hosts first; null is a gap],
+/// "cables": [[node, node]]}. A row of switches is ordered by the mean position of each switch's neighbours in the row
+/// below (Sugiyama, Tagawa and Toda, IEEE Trans. SMC 11, 1981).
 nlohmann::json drawing_of(const Topology& topology);
 
 }  // namespace mltcp::experiment

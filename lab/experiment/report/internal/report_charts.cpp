@@ -1,4 +1,4 @@
-// The numbers of the report's charts (see report_charts.h).
+// Computes the data of the report's charts (see report_charts.h).
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxPoints = 1000;  // of a line: more than the columns of pixels of a chart
-constexpr std::size_t kMaxCells = 400;    // columns of a heat map
+constexpr std::size_t kMaxPoints = 1000;  // maximum number of points of a line; a chart has fewer columns of pixels
+constexpr std::size_t kMaxCells = 400;    // maximum number of columns of a heat map
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -35,8 +35,8 @@ double slowdown_at(const JobResult& job, std::size_t i) {
   return static_cast<double>(job.iterations[i].count) / static_cast<double>(job.isolated.count);
 }
 
-// Means of `values` by group, with least and most values if groups have several. Values that are not finite are left
-// out.
+// Returns the mean of each group of `values`, and its minimum and maximum if groups have several values. Ignores values
+// that are not finite.
 Json grouped(const std::vector<double>& values, std::size_t group) {
   Json means = Json::array();
   Json least = Json::array();
@@ -65,7 +65,7 @@ Json grouped(const std::vector<double>& values, std::size_t group) {
   return line;
 }
 
-// The name of the file that a chart is saved to.
+// Returns the name of the file to which a chart is saved.
 std::string file_name(std::string_view kind, const std::string& label) {
   std::string name(kind);
   if (label.empty()) return name;
@@ -86,7 +86,7 @@ Json iteration_axis(std::size_t length) {
   return {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}};
 }
 
-/// A line at slow-down 1 on the axis `along`.
+/// Returns a line at slow-down 1 on the axis `along`.
 Json level_rule(const char* along) { return {{along, 1}, {"colour", "ink"}, {"dash", "5 4"}}; }
 
 Json line_of_job(const View& view, const JobResult& job, const std::vector<double>& values, std::size_t group) {
@@ -96,7 +96,7 @@ Json line_of_job(const View& view, const JobResult& job, const std::vector<doubl
   return line;
 }
 
-// The common scale of all runs' iterations: slow-downs, or times if a slow-down is unknown.
+// The scale of iterations, common to all runs: slow-downs, or times if any slow-down is unknown.
 struct IterationScale {
   bool slowdowns = true;
   AxisRange range;
@@ -410,7 +410,7 @@ Json offset_chart(const View& view, std::size_t run) {
       while (at + 1 < first.starts.size() && first.starts[at + 1] <= start) ++at;
       const double share = static_cast<double>((start - first.starts[at]).count) /
                            static_cast<double>(std::max<std::int64_t>(first.iterations[at].count, 1));
-      // Otherwise the first job does not run at that time.
+      // If the share is outside 0 to 1, the first job does not run at that time.
       values.push_back(share >= 0 && share <= 1 ? std::min(share, 1 - share) : kNone);
     }
     series.push_back(line_of_job(view, job, values, joined));
@@ -494,7 +494,7 @@ Json distribution_chart(const View& view) {
 }
 
 Json times_chart(const View& view, std::size_t run) {
-  AxisRange range;  // over all runs, so that their panels have one scale
+  AxisRange range;  // range over all runs, so that all panels have the same scale
   for (const Run& one : view.results.runs)
     for (const JobResult& job : one.jobs)
       for (const Nanos time : job.iterations) range.add(static_cast<double>(time.count) / view.unit.nanos);

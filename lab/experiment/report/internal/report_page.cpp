@@ -1,4 +1,4 @@
-// The frame of pages (see report_page.h).
+// The frame common to all pages with charts (see report_page.h).
 #include "mltcp/lab/experiment/report/internal/report_page.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The frame common to all pages with charts. Not installed.
+// The frame common to all pages with charts. This header is not installed.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace mltcp::experiment {
 
-/// A complete page. `kicker` is above the title; `body` and `footer` are HTML; `script` is added to charts.js. The
-/// title is escaped here.
+/// Returns a complete page. `kicker` is the text above the title. `body` and `footer` are HTML. `script` is added to
+/// charts.js. `title` is escaped by this function.
 std::string page_of(std::string_view kicker, const std::string& title, const std::string& body,
                     const std::string& footer, const std::optional<Provenance>& provenance, const ChartList& charts,
                     std::string_view script);
 
-/// The glossary of a page of results: "Slow-down: ...".
+/// Returns the glossary of a page of results, such as "Slow-down: ...".
 std::string words_of_results();
 
 }  // namespace mltcp::experiment

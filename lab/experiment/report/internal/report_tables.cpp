@@ -15,9 +15,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMaxWorstJobs = 5;     // per policy
-constexpr std::size_t kMaxListedLinks = 10;  // without a script
-constexpr std::size_t kMaxLinks = 2000;      // to choose from
+constexpr std::size_t kMaxWorstJobs = 5;     // maximum number of jobs in worst_table(), per policy
+constexpr std::size_t kMaxListedLinks = 10;  // maximum number of links that the page lists without a script
+constexpr std::size_t kMaxLinks = 2000;      // maximum number of links from which the reader can choose
 constexpr std::size_t kMaxListedRanks = 2000;
 
 std::string with_unit(const TimeUnit& unit, std::string_view column, Nanos value) {
@@ -52,7 +52,7 @@ std::string policy_cell(const std::string& label, std::size_t rows) {
   return fmt::format("<th scope=\"rowgroup\" rowspan=\"{}\"><span class=\"name\">{}</span></th>", rows, escaped(label));
 }
 
-// All names of links, those used most under any policy first.
+// Returns the names of all links, ordered by their maximum use under any policy, most used first.
 std::vector<std::string> links_by_use(const View& view) {
   std::map<std::string, double> most;
   std::vector<std::string> names;
@@ -102,15 +102,16 @@ std::string iterations_table(const View& view) {
 
 namespace {
 
-/// A column of the table of runs: its cells, and whether the results have data for it.
+/// A column of the table of runs: the text of its cells, and whether the results have data for this column.
 struct RunColumn {
   std::string title;
   std::function<std::string(std::size_t run)> text;
   bool shown = true;
-  std::string label = {};  ///< of its cells on narrow screens; empty: the title
+  std::string label = {};  ///< label of the column's cells on narrow screens; the title if empty
 };
 
-/// "a 1 ms, b 2 ms" for the run's jobs for which `text` is not empty; names at most `most` jobs.
+/// Returns a list such as "a 1 ms, b 2 ms" of the run's jobs for which `text` is not empty. Returns `none` if there are
+/// no such jobs, and only their number if there are more than `most`.
 std::string of_jobs(const Run& run, const std::function<std::string(const JobResult&)>& text, const std::string& none,
                     std::size_t most) {
   std::vector<std::string> texts;
@@ -128,7 +129,7 @@ std::uint64_t sum_over(const std::vector<JobResult>& jobs, Value value) {
 }
 
 std::vector<RunColumn> columns_of_runs(const View& view) {
-  constexpr std::size_t max_shifts = 8;  // jobs named in a cell
+  constexpr std::size_t max_shifts = 8;  // maximum number of jobs named in a cell
   const std::vector<Run>& runs = view.results.runs;
   const auto any_run = [&](auto&& has) { return std::ranges::any_of(runs, has); };
   const auto any_job = [&](auto&& has) {
@@ -149,7 +150,7 @@ std::vector<RunColumn> columns_of_runs(const View& view) {
       {"Overlap, 2nd half", [&view, share](std::size_t r) { return share(view.overlap(r, view.second_half(r))); }},
       {"ECN marks", of_link([](const Run& run) { return count_text(run.bottleneck.ecn_marked_packets); })},
       {"Drops", of_link([](const Run& run) {
-         std::uint64_t dropped = 0;  // on all links
+         std::uint64_t dropped = 0;  // sum over all links
          for (const auto& link : run.links) dropped += link.dropped_packets;
          const std::uint64_t here = run.bottleneck.dropped_packets;
          return count_text(here) + (dropped > here ? fmt::format(", {} on all links", count_text(dropped)) : "");

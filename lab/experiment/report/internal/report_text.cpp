@@ -1,4 +1,4 @@
-// Words and cells of the report (see report_text.h).
+// Formats texts and table cells of the report (see report_text.h).
 #include "mltcp/lab/experiment/report/internal/report_text.h"
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ std::string cell(std::string_view column, const std::string& value) {
 
 std::string table(std::string_view caption, const std::vector<std::string>& columns, const std::string& rows,
                   std::string_view classes) {
-  constexpr std::size_t many = 10;  // columns, which are then closer so that they fit on a page
+  constexpr std::size_t many = 10;  // tables with more columns are set more closely, so that they fit on a page
   std::string head;
   for (const std::string& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column);
   return fmt::format(

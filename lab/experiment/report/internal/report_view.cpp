@@ -1,4 +1,4 @@
-// Runs as the report shows them (see report_view.h).
+// Prepares runs for the report (see report_view.h).
 //
 // Every run is shown in windows of the same width, so that all panels share one time scale. The last window ends when
 // the first job finishes, because policies have less to do from then on.
@@ -12,9 +12,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::int64_t kWindowIterations = 4;  // of the slowest job; enough to see a rhythm, few enough to see bursts
+// Width of a window in iterations of the slowest job: enough to show a rhythm, few enough to show bursts.
+constexpr std::int64_t kWindowIterations = 4;
 
-// Use during the time in which any job communicates, by the jobs' own clocks.
+// How jobs share the link while at least one job communicates, according to the jobs' own clocks.
 struct LaneUse {
   double shared = 0;  // share of the time in which two or more jobs communicate
   double jobs = 0;    // mean number of jobs that communicate

@@ -1,4 +1,4 @@
-// The numbers of the charts of series (see series_charts.h).
+// Computes the data of the charts of recorded series (see series_charts.h).
 #include "mltcp/lab/experiment/report/internal/series_charts.h"
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxNumbers = 800'000;  // in all panels of a page: about 4 MB
-constexpr std::size_t kMaxPoints = 16'000;    // of a line: several for each pixel of any screen
+constexpr std::size_t kMaxNumbers = 800'000;  // maximum number of values in all panels of a page together: about 4 MB
+constexpr std::size_t kMaxPoints = 16'000;  // maximum number of points of a line: several for each pixel of any screen
 constexpr std::size_t kFewestPoints = 500;
-constexpr double kSteps = 4095;  // of a value: finer than the pixels of a panel
+constexpr double kSteps = 4095;  // number of steps to which values are rounded: finer than the pixels of a panel
 
 // Indices of SeriesCharts::kPanels.
 constexpr std::size_t kQueue = 0;
@@ -26,7 +26,7 @@ constexpr std::size_t kGain = 2;
 constexpr std::size_t kRatio = 3;
 constexpr std::size_t kRtt = 4;
 
-// Values in steps of `most` / kSteps, rounded.
+// Returns the values in steps of `most` / kSteps, rounded.
 Json in_steps(const std::vector<double>& values, double most) {
   Json steps = Json::array();
   for (const double value : values)
@@ -34,7 +34,7 @@ Json in_steps(const std::vector<double>& values, double most) {
   return steps;
 }
 
-// How much a counter grew over each `group` of rows.
+// Returns how much a counter grew over each group of `group` rows.
 std::vector<std::uint64_t> growth(const RunSeries& run, std::size_t link, std::uint64_t LinkState::*counter,
                                   std::size_t group) {
   std::vector<std::uint64_t> result;
@@ -57,7 +57,8 @@ SeriesCharts::SeriesCharts(const View& view, const SeriesFile* series) : view_(v
     if (series == nullptr) continue;
     for (const RunSeries& one : series->runs)
       if (belongs(one, run) && !one.times.empty()) runs_.back() = &one;
-    // Two numbers per point: for the queue and its counters, and for each job in each of the other panels.
+    // Each point needs two numbers. There is one line for the queue, one for its counters, and one for each job in each
+    // of the other panels.
     if (runs_.back() != nullptr) lines += 2 * (2 + (view.many() ? 2 : run.jobs.size()) * (kPanels.size() - 1));
   }
   points_ = std::clamp(kMaxNumbers / lines, kFewestPoints, kMaxPoints);
@@ -118,7 +119,7 @@ SeriesCharts::Values SeriesCharts::rows_of_job(const RunSeries& run, const std::
           least = std::max(least, static_cast<double>(state.rtt.count));
           most = std::max(most, static_cast<double>(state.rtt_max.count));
           break;
-        default: {  // over a job's workers, which may be at different points of their iterations
+        default: {  // range over a job's workers, which may be at different points of their iterations
           const double value = panel == kGain ? state.gain : state.bytes_ratio;
           least = n == 0 ? value : std::min(least, value);
           most = std::max(most, value);
@@ -142,7 +143,7 @@ SeriesCharts::Values SeriesCharts::joined(const Values& rows, std::size_t group)
   return result;
 }
 
-/// Maximum over all runs, so that different policies have one scale.
+/// Returns the maximum over all runs, so that all policies have the same scale.
 double SeriesCharts::most_of(std::size_t panel) const {
   double most = 0;
   for (std::size_t r = 0; r < runs_.size(); ++r) {
@@ -165,7 +166,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
   const std::size_t rows = group(series);
   const Nanos bin = series.interval * static_cast<std::int64_t>(rows);
   const std::size_t connections = series.connections.size();
-  // Row 0 has no predecessor. The last bin may be incomplete.
+  // Row 0 has no predecessor, so the first bin starts with row 1. The last bin may be incomplete.
   const auto bytes_of = [&](const auto& is_of) {
     std::vector<Bytes> bins;
     for (std::size_t from = 1; from < series.times.size(); from += rows) {
@@ -205,7 +206,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
 Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
   struct Axis {
     const char* label;
-    double scale;  ///< per unit
+    double scale;  ///< size of one unit of the axis
   };
   const double most = panel == kRatio ? 1 : std::max(most_of(panel), 1e-9);
   const auto in_bytes = [&] {

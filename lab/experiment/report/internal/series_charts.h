@@ -1,6 +1,6 @@
-// The charts of recorded series on the page of results: one panel each for the link's queue, congestion windows, gains,
-// progress and round-trip times, over the time of a run. Rows are joined to what a page can hold; joined rows keep
-// their least and most values. Not installed.
+// The charts of recorded series on the page of results. The link's queue, congestion windows, gains, progress and
+// round-trip times have one panel each, over the time of a run. If a run has more rows than a page can show, successive
+// rows are joined, and a joined row contains their minimum and maximum. This header is not installed.
 #pragma once
 
 #include <array>
@@ -32,22 +32,22 @@ class SeriesCharts {
       {"rtt", "<b>Round trip</b>, smoothed: the longest of each job's connections"},
   }};
 
-  /// `series` may be null; both must outlive this object.
+  /// `series` may be null. `view` and `series` must outlive this object.
   SeriesCharts(const View& view, const SeriesFile* series);
 
-  /// Whether there are series of any run.
+  /// Returns whether any run has series.
   [[nodiscard]] bool any() const;
-  /// Whether the run has this panel: datapath flow has neither queues nor windows.
+  /// Returns whether the run has data for this panel. Datapath flow has neither queues nor windows.
   [[nodiscard]] bool has(std::size_t run, std::size_t panel) const;
-  /// A chart of kind "series" for charts.js.
+  /// Returns a chart of kind "series" for charts.js.
   [[nodiscard]] nlohmann::json chart(std::size_t run, std::size_t panel) const;
-  /// Whether there are series of connections, from which follows what each job has sent over time.
+  /// Returns whether the run has series of connections, which show what each job has sent over time.
   [[nodiscard]] bool has_sent(std::size_t run) const {
     return runs_[run] != nullptr && !runs_[run]->connections.empty() && runs_[run]->times.size() > 1;
   }
-  /// What jobs have sent, as a chart of kind "bands", for a run whose link was not recorded.
+  /// Returns what jobs have sent, as a chart of kind "bands", for a run whose link was not recorded.
   [[nodiscard]] nlohmann::json sent(std::size_t run, std::string_view name) const;
-  /// Number of rows that a drawn point joins, maximum over the runs.
+  /// Returns how many rows a drawn point joins: the maximum over all runs.
   [[nodiscard]] std::size_t max_joined() const;
 
  private:
@@ -62,8 +62,8 @@ class SeriesCharts {
   [[nodiscard]] Values rows_of_job(const RunSeries& run, const std::string& job, std::size_t panel) const;
 
   const View& view_;
-  std::vector<const RunSeries*> runs_;  ///< by run of the results; null: none
-  std::size_t points_ = 0;              ///< maximum of a line
+  std::vector<const RunSeries*> runs_;  ///< series of each run of the results; null if a run has none
+  std::size_t points_ = 0;              ///< maximum number of points of a line
 };
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Writing of SVG (see svg.h).
+// Writes SVG (see svg.h).
 #include "mltcp/lab/experiment/report/internal/svg.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Texts in JSON. Not installed.
+// Texts as JSON strings. This header is not installed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 namespace mltcp::experiment {
 
-/// `text` as a JSON string, with quotes; invalid UTF-8 is replaced.
+/// Returns `text` as a JSON string, with quotes. Replaces invalid UTF-8.
 inline std::string quoted_in_json(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// Keeps the bounds of rows that are left out, in the row after them. Not installed.
+// Merges the bounds of a row that is left out into the row after it. This header is not installed.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace mltcp::experiment {
 
-/// Extends the bounds of `later` to those of both rows.
+/// Extends the bounds of `later` so that they cover both rows.
 inline void widen(ConnectionState& later, const ConnectionState& before) {
   later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
   later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);

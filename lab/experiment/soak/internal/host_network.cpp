@@ -1,5 +1,5 @@
-// Hosts on datapaths that are opened by name (transport/host_datapath.h), in real time: the kernel's UDP sockets over
-// the loopback, opened for each round, or the user's ports, opened once.
+// Hosts on datapaths that are opened by name (transport/host_datapath.h), in real time. The datapaths are the kernel's
+// UDP sockets over the loopback, opened for each round, or the user's ports, opened once.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ struct Site {
   Address address;
 };
 
-/// Opens a site on the first free UDP port, or on the default port if the datapath does not know.
+/// Opens a site on the first free UDP port, or on the default port if the datapath cannot find a free one.
 Site open_site(const HostDatapathConfig& config, HostPlace place) {
   const std::uint16_t free = free_host_ports(config, place);
   place.address.port = free == 0 ? kDefaultUdpPort : free;
@@ -113,7 +113,7 @@ class PortNetworks final : public SoakNetworks {
                       : why));
     }
   }
-  /// Polls the datapaths, which then answer requests for their addresses.
+  /// Polls the datapaths, so that they answer requests for their addresses.
   void receive_and_drop() {
     std::array<RxPacket, 32> packets;
     for (const Site& site : sites_) site.datapath->io(0).receive(packets);

@@ -13,7 +13,7 @@ namespace mltcp::experiment {
 #if MLTCP_HAS_DPDK
 namespace {
 
-/// Hosts with even numbers are on the left, those with odd numbers on the right.
+/// Hosts with even numbers are on the left side, hosts with odd numbers on the right side.
 class RingNetwork final : public SoakNetwork {
  public:
   RingNetwork(const dpdk::Eal& eal, const fabric::DumbbellConfig& config) : network_(eal, config) {}
@@ -69,7 +69,7 @@ class RingNetworks final : public SoakNetworks {
     largest.bottleneck.buffer_bytes = largest.reverse.buffer_bytes = 1'000'000;
     dpdk::EalOptions options;
     options.cores = cores;
-    // A network is destroyed before the next is made, but the memory that it frees is fragmented.
+    // A network is destroyed before the next network is made, but the memory that it frees is fragmented.
     options.memory_mb = 2 * realtime::RingDumbbell::memory_mb(largest);
     return options;
   }

@@ -18,15 +18,16 @@ class SoakNetwork {
   virtual ~SoakNetwork() = default;
 
   [[nodiscard]] virtual std::vector<Traffic::Place> places() = 0;
-  /// Drives all hosts of `traffic` until `stop` returns true, which is called often.
+  /// Drives all hosts of `traffic` until `stop` returns true. Calls `stop` often.
   virtual void run(Traffic& traffic, const std::function<bool()>& stop) = 0;
-  /// Time since the network was made.
+  /// Returns the time since the network was made.
   [[nodiscard]] virtual Nanos now() const = 0;
-  /// Why the hosts may not receive each other's packets, "cause; cure"; empty: no known reason.
+  /// Returns why the hosts may not receive each other's packets, "cause; remedy", or an empty text if no reason is
+  /// known.
   [[nodiscard]] virtual std::string why_silent() const { return {}; }
 };
 
-/// Makes a network for each round: with random hosts, rates and queues, or always with the given ports.
+/// Makes a network for each round, with random hosts, rates and queues, or always with the given ports.
 class SoakNetworks {
  public:
   virtual ~SoakNetworks() = default;
@@ -35,7 +36,8 @@ class SoakNetworks {
   [[nodiscard]] virtual bool two_sides() const { return false; }
 };
 
-// Throw InputError for impossible settings, RunError if this build or machine does not have the datapath.
+// These functions throw InputError for impossible settings, RunError if this build or machine does not have the
+// datapath.
 std::unique_ptr<SoakNetworks> make_sim_networks();
 std::unique_ptr<SoakNetworks> make_ring_networks(const std::string& cores);
 std::unique_ptr<SoakNetworks> make_udp_networks();
