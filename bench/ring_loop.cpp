@@ -1,4 +1,4 @@
-// The bare ring loop; see ring_loop.h.
+// Implements ring_loop.h.
 #include "ring_loop.h"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ struct RingLoop::Impl {
   dpdk::RingPort b;
   std::array<std::byte, kHeaderBytes> header{};
   std::vector<std::byte> payload;
-  std::uint64_t seen = 0;  ///< keeps the reads alive
+  std::uint64_t seen = 0;  ///< prevents the compiler from removing the reads
 };
 
 RingLoop::RingLoop(std::size_t frame_bytes, std::size_t burst) {

@@ -1,6 +1,6 @@
-// Cost of a packet on bare ring ports: 64 and 1400 bytes, bursts of 1 and 32, with and without a copy of the payload,
-// on one core. Counters: nanoseconds and TSC cycles per packet, of the thread's CPU time, so that other load on the
-// machine does not count.
+// Measures the cost of a packet on bare ring ports, on one core. Packets have 64 or 1400 bytes, bursts 1 or 32 packets,
+// with and without a copy of the payload. The counters are nanoseconds and TSC cycles per packet. They use the thread's
+// CPU time, so that other load on the machine does not count.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

@@ -1,6 +1,7 @@
-// Time to compute the shifts of jobs on one link, compared with a grid of 5 degrees, the precision of the published
-// method (arXiv 2308.00852): its time, and the score that it loses. The grid search is a plain implementation of the
-// paper's score: for every combination of grid positions, it sums the demand at each of the 72 angles.
+// Measures the time to compute the time shifts of jobs on one link. Compares it with a grid search in steps of 5
+// degrees, the precision of the published method (arXiv 2308.00852), and reports the score that the grid search loses.
+// The grid search is a plain implementation of the paper's score: for every combination of grid positions, it sums the
+// demand at each of the 72 angles.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using namespace mltcp::scheduler;
 constexpr Rate kCapacity(50'000'000'000);
 constexpr std::uint64_t kSeeds = 16;
 
-/// Jobs of one to three bursts at 40% to 100% of the link's rate; their total load is `load`.
+/// Creates jobs of one to three bursts at 40% to 100% of the link's rate. `load` is the mean total load of the jobs as
+/// a fraction of the link's rate.
 Problem random_jobs(std::uint64_t seed, std::size_t count, double load, std::vector<Nanos> periods) {
   Random random = Random::stream(seed, count);
   Problem problem;
@@ -50,7 +52,7 @@ Problem random_jobs(std::uint64_t seed, std::size_t count, double load, std::vec
 }
 
 const std::vector<Nanos> kHarmonic = {Nanos(40'000'000), Nanos(60'000'000), Nanos(120'000'000)};
-const std::vector<Nanos> kAnything = {Nanos(100'000'000)};  // to 250 ms, to the nanosecond
+const std::vector<Nanos> kAnything = {Nanos(100'000'000)};  // random_jobs() adds up to 150 ms to this period
 
 Problem talk_pair() {
   const Demand a{Nanos(40'000'000), {{Nanos(0), Nanos(15'000'000), kCapacity}}};
@@ -66,7 +68,8 @@ void pair(benchmark::State& state) {
 }
 BENCHMARK(pair)->ArgName("angles")->Arg(0)->Arg(72)->Arg(360)->Unit(benchmark::kMicrosecond);
 
-/// Arguments: jobs; load of the link in percent; whether periods have a short common multiple.
+/// The arguments are the number of jobs, the load of the link in percent, and 1 if the periods have a short common
+/// multiple, 0 if not.
 void random_link(benchmark::State& state) {
   std::vector<Problem> problems;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
@@ -96,7 +99,8 @@ BENCHMARK(random_link)
     ->ArgsProduct({{2, 3, 4, 6, 8}, {70, 90, 110}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
-/// Tries every combination of multiples of 5 degrees. Its score considers only the 72 angles.
+/// A grid search that tries every combination of shifts by multiples of 5 degrees. Its score considers the demand at
+/// the 72 angles only.
 class FiveDegrees {
  public:
   static constexpr std::size_t kAngles = 72;
@@ -151,8 +155,8 @@ class FiveDegrees {
   double best_ = -1e9;
 };
 
-/// `loses`: exact score minus the true score of the grid's shifts, in the same slots; `mistakes`: error of the grid's
-/// own score.
+/// The counter `loses` is the exact score minus the true score of the grid's shifts, both in the same slots. The
+/// counter `mistakes` is the error of the score that the grid search computes.
 void five_degrees(benchmark::State& state) {
   std::vector<Problem> problems;
   std::vector<Solution> exact;

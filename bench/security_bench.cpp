@@ -1,6 +1,7 @@
-// Sealing and opening of packets (transport/security/aead.h), compared with OpenSSL's AES-128-GCM alone on the same
-// number of bytes: one context, a nonce and a tag per message, as in `openssl speed -aead -evp aes-128-gcm`.
-// bytes_per_second counts encrypted bytes. "Keys": this number of connections in turn, with 256 contexts.
+// Measures sealing and opening of packets (transport/security/aead.h). Compares them with OpenSSL's AES-128-GCM on the
+// same number of bytes, with one context, and a nonce and a tag per message, as in `openssl speed -aead -evp
+// aes-128-gcm`. The counter bytes_per_second counts encrypted bytes. The argument "keys" is the number of connections
+// that are used in turn; there are contexts for 256 of them.
 #include <benchmark/benchmark.h>
 #include <openssl/evp.h>
 

@@ -1,6 +1,6 @@
-// The cost of recording time series (docs/reference/series.md): pairs of runs of the same experiment with and without,
-// by the processor time of the thread. Prints a row per experiment: the median of the pairs' ratios, and their
-// quartiles.
+// Measures the cost of recording time series (docs/reference/series.md). Runs each experiment in pairs, with and
+// without recording, and compares the processor time of the thread. Prints a row per experiment, with the median and
+// the quartiles of the pairs' ratios.
 //
 //   series_cost EXPERIMENT.toml... [PAIRS]     PAIRS: number of pairs, 15 by default
 #include <fmt/format.h>
@@ -56,9 +56,9 @@ void compare(const std::string& file, int pairs) {
   std::vector<double> ratios;
   double without = 0;
   std::size_t rows = 0;
-  run(experiment, true);  // warms up caches
+  run(experiment, true);  // the first run fills the caches
   for (int pair = 0; pair < pairs; ++pair) {
-    // The order alternates, so that drift affects both.
+    // The order within pairs alternates, so that drift affects both kinds of run.
     Measured on;
     Measured off;
     if (pair % 2 == 0) {

@@ -1,6 +1,6 @@
-// Speed of the simulator: packet-hops per second of processor time with real shards, with virtual and with real
-// payloads, on a dumbbell and on a leaf-spine network with each kind of queue. A hop is one packet that leaves one
-// link; data and acknowledgements take two hops each on the dumbbell.
+// Measures the speed of the simulator in packet-hops per second of processor time, with real shards. The networks are a
+// dumbbell, with virtual and with real payloads, and a leaf-spine network with each kind of queue. A hop is one packet
+// that leaves one link. On the dumbbell, data and acknowledgements take two hops each.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using namespace mltcp::literals;
 
 constexpr Bytes kMessageBytes = 1 << 20;
 
-/// Always keeps four messages in flight.
+/// A sender that always has four messages in flight.
 struct Sender final : Pollable {
   Sender(PacketIo& io, const Address& peer, bool real) : shard(io, {.seed = 1}), data(real ? kMessageBytes : 0) {
     connection = shard.connect(peer, ConnectionConfig{}, Nanos(0));
@@ -96,7 +96,8 @@ void dumbbell(benchmark::State& state) {
   state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
   state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-/// 16 hosts under four leaves with two spines at 100 Gbps, jumbo frames, each host sending to one of the next leaf.
+/// Measures 16 hosts under four leaves with two spines at 100 Gbps, with jumbo frames. Each host sends to a host under
+/// the next leaf.
 void leaf_spine(benchmark::State& state) {
   fabric::SwitchedNetworkConfig config;
   const LeafSpineShape shape{4, 2, 4, Rate::from_gbps(100), {}, 1_us};
@@ -124,7 +125,7 @@ void leaf_spine(benchmark::State& state) {
   state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
   state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-// FIFO queues, then with priorities, shared memory and PFC added one after the other.
+// The value 0 of `queues` means FIFO queues. Value 1 adds priorities, value 2 also shared memory, and value 3 also PFC.
 BENCHMARK(leaf_spine)->ArgName("queues")->DenseRange(0, 3);
 
 BENCHMARK(dumbbell)->ArgNames({"jobs", "real_payload"})->Args({1, 0})->Args({2, 0})->Args({2, 1})->Args({32, 0});

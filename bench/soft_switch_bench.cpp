@@ -1,6 +1,7 @@
-// The cost of a frame in the software switch: receive it from a ring port, parse, learn its address, forward, queue,
-// send to another ring port. Argument: bytes of a frame. Counters: nanoseconds and TSC cycles of the switch per frame,
-// in the thread's CPU time, so that other load does not count; creating and freeing frames is not included.
+// Measures the cost of a frame in the software switch. The switch receives the frame from a ring port, parses it,
+// learns its source address, queues it, and sends it to a second ring port. The argument is the frame's size in bytes.
+// The counters are nanoseconds and TSC cycles per frame. They use the CPU time that the thread spends in the switch, so
+// that other load and the creation of frames do not count.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <rte_ethdev.h>
@@ -50,7 +51,7 @@ void forward(benchmark::State& state) {
   const dpdk::PacketPool pool(name, 8192, 2000);
   End from(name + "0", pool);
   End to(name + "1", pool);
-  // A rate that is never the limit: about 1 ns per frame.
+  // The rate never limits the switch, because a frame takes about 1 ns.
   fabric::SwitchPortConfig port;
   port.output.rate = Rate(100'000'000'000'000);
   realtime::SoftSwitch bridge(*eal, {{from.bridge.id(), 1514, port, nullptr}, {to.bridge.id(), 1514, port, nullptr}});
@@ -64,7 +65,7 @@ void forward(benchmark::State& state) {
   headers.ecn = Ecn::ect0;
   std::array<std::byte, encap::kIpv4OverheadBytes> header{};
   encap::write_headers(headers, bytes - header.size(), 0, header.data());
-  // The switch learns the other end's address, so that it does not flood.
+  // The switch first learns the address of the receiving end, so that it does not flood frames.
   std::array<rte_mbuf*, kBurst> frames{};
   const auto make = [&](std::uint16_t count, bool back) {
     rte_pktmbuf_alloc_bulk(pool.get(), frames.data(), count);

@@ -1,4 +1,4 @@
-// The speed of reading traces from memory; compressed ones include the time to decompress.
+// Measures the speed of reading traces from memory. For compressed traces, the time includes decompression.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -18,8 +18,9 @@ std::string bytes(std::uint32_t field, const std::string& value) {
   return varint(field << 3U | 2U) + varint(value.size()) + value;
 }
 
-/// A Chakra trace like those converted from PyTorch: nodes with tensors, a schema and attributes, each node depends on
-/// the one before, every hundredth is a collective. 700 bytes per node, as in published traces.
+/// Returns a Chakra trace like those converted from PyTorch. Its nodes have tensors, a schema and attributes, and each
+/// node depends on the previous one. Every hundredth node is a collective. A node has 700 bytes, as in published
+/// traces.
 std::string chakra_trace(std::uint64_t nodes) {
   std::string trace = varint(7) + bytes(1, "0.0.4");
   const std::string tensors = bytes(8, bytes(1, std::string(200, 't')) + bytes(2, std::string(60, 's')));
@@ -53,7 +54,7 @@ void chakra(benchmark::State& state) {
 }
 BENCHMARK(chakra)->Unit(benchmark::kMillisecond);
 
-/// The same nodes as a JSON list.
+/// Reads the nodes of chakra_trace() from a JSON list.
 void chakra_json(benchmark::State& state) {
   static const std::string trace = [] {
     std::string text = "{\"workload_graph\": [";

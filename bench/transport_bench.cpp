@@ -1,12 +1,13 @@
-// Cost of the transport over DPDK ring ports: two shards in one thread, each with a ring port, connected to each other.
-// All work for a packet counts, on both sides: build, headers and checksums, copy, ring, parse, reassemble,
-// acknowledge, process the acknowledgement. The bare ring loop (ring_loop_bench.cpp) runs for comparison.
+// Measures the cost of the transport over DPDK ring ports. One thread drives two shards, each with a ring port; the two
+// ports are connected. All work for a packet counts, on both sides: building, headers and checksums, copy, ring,
+// parsing, reassembly, and the acknowledgement. The bare ring loop (ring_loop_bench.cpp) runs for comparison.
 //
-// Per packet: one data packet sent and acknowledged. Per message: the same for messages that share packets.
+// The cost per packet is that of one data packet that is sent and acknowledged. The cost per message is measured with
+// messages that share packets.
 //
-// Many connections: `connections` sends the same messages on 1 to 20,000 of them, also with optional features off;
-// `memory` measures the cost of memory lines outside of the caches. `ping_pong` is the round trip of a message and its
-// answer, `two_shards` two pairs of shards on two cores. bench/stages counts instructions by stage.
+// The case `connections` sends the same messages on 1 to 20,000 connections, also with optional features off. `memory`
+// measures the cost of memory lines that are not in the caches. `ping_pong` measures the round trip of a message and
+// its answer. `two_shards` runs two pairs of shards on two cores. bench/stages counts instructions by stage.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -49,7 +50,7 @@ double thread_nanos() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// Two hosts on one wire.
+/// Two hosts that are connected by one wire.
 struct Wire {
   Wire(std::uint32_t mtu, const dpdk::RingIoOptions& options, const std::string& name = "")
       : pool("bench" + name, 8191, mtu + 14),
@@ -66,11 +67,11 @@ struct Wire {
 
 enum Options { plain = 0, integrity = 1, unpacked = 2, mltcp_job = 4, zero_copy = 8, no_checksums = 16 };
 
-// Two bursts, so that packets stay in the cache as in a NIC at low load.
+// Two bursts of messages and packets are in flight, so that packets stay in the cache as in a NIC at low load.
 constexpr int kOutstanding = 64;
 constexpr std::uint32_t kInFlight = 64;
 
-/// Messages flow from `a` to `b`, which has the address `to`, for as long as the benchmark runs.
+/// Sends messages from `a` to `b`, which has the address `to`, for as long as the benchmark runs.
 void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const auto options = state.range(1);
@@ -112,7 +113,8 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
           sender.send(connection, out, 0);
         }
   };
-  // Opens the connection and its window. Other load on the machine meanwhile lengthens round trips, which set the pace.
+  // Opens the connection and lets its window grow. Other load on the machine lengthens the first round trips, and the
+  // pacing rate depends on them.
   const Nanos give_up = eal->clock().now() + Nanos(10'000'000'000);
   constexpr std::uint64_t warm = 1000;
   const auto packets_sent = [&] { return sender.stats(connection).value_or(ConnectionStats{}).packets_sent; };
@@ -137,7 +139,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
   state.counters["lost"] = static_cast<double>(sender.stats(connection)->lost_packets);
 }
 
-/// Messages of the given size with the given options, in packets of `mtu`, over ring hosts.
+/// Sends messages of the given size with the given options, in packets of `mtu` bytes, between two ring hosts.
 void transport(benchmark::State& state) {
   const auto options = state.range(1);
   Wire wire(static_cast<std::uint32_t>(state.range(2)),
@@ -159,7 +161,8 @@ BENCHMARK(transport)
     ->Args({8'000'000, no_checksums, 9000})
     ->Args({8'000'000, zero_copy | no_checksums, 9000});
 
-/// The same over hosts on ports, with all the work of PortIo, here on two connected ring ports.
+/// Measures the same as transport(), but between hosts on ports. This includes all work of PortIo, here on two
+/// connected ring ports.
 void ports(benchmark::State& state) {
   dpdk::PortConfig port{.device = "ring:left,to=right", .mtu = static_cast<std::uint32_t>(state.range(2))};
   const dpdk::Port left(*eal, port);
@@ -186,15 +189,15 @@ BENCHMARK(ports)
     ->Args({8'000'000, zero_copy, 9000});
 
 enum ConnectionOptions {
-  own_credit = 1,   ///< credit is sent in packets of its own
-  at_once = 2,      ///< the poll that receives a message acknowledges it
+  own_credit = 1,   ///< credit is sent in separate packets
+  at_once = 2,      ///< the poll() that receives a message also acknowledges it
   no_prefetch = 4,  ///< cache lines are not prefetched
-  answered = 8,     ///< each message is answered by one of the same length
-  few_in_use = 16,  ///< messages go over 64 of the connections, which change after 4096 messages
+  answered = 8,     ///< each message is answered by a message of the same length
+  few_in_use = 16,  ///< messages use 64 of the connections, and 64 different ones after 4096 messages
 };
 
-/// Two shards with `count` connections between them, and 64 messages of 32 bytes in flight in total, each on the next
-/// connection of a shuffled list and in a packet of its own.
+/// Two shards with `count` connections between them. In total, 64 messages of 32 bytes are in flight. Each message uses
+/// the next connection of a shuffled list and its own packet.
 class ManyConnections {
  public:
   ManyConnections(std::uint32_t count, std::int64_t options, const std::string& name = "")
@@ -259,9 +262,9 @@ class ManyConnections {
   }
   [[nodiscard]] std::uint64_t packets() const { return sender_.stats().packets_sent + receiver_.stats().packets_sent; }
 
-  std::uint64_t messages = 0;  ///< finished; with answers a message and its answer count as one
-  double opened_bytes = 0;     ///< memory of a connection, both ends together, after the handshake
-  double used_bytes = 0;       ///< the same after each has carried a message
+  std::uint64_t messages = 0;  ///< number of finished messages; a message and its answer count as one
+  double opened_bytes = 0;     ///< memory per connection after the handshake, in bytes at both ends together
+  double used_bytes = 0;       ///< memory per connection after its first message, in bytes at both ends together
 
  private:
   static ShardConfig shards(std::uint32_t count, std::int64_t options) {
@@ -315,7 +318,7 @@ void connections(benchmark::State& state) {
   state.counters["packets/message"] = static_cast<double>(many.packets() - packets_before) / messages;
   state.counters["ns/message"] = nanos / messages;
   state.counters["cycles/message"] = nanos * 1e-9 * eal->clock().ticks_per_second() / messages;
-  // A case runs several times with more and more iterations; callgrind counts all of them together.
+  // A case runs several times with more and more iterations, and callgrind counts all runs together.
   static std::uint64_t counted = 0;
   counted += many.messages;
   state.counters["messages"] = messages;
@@ -333,8 +336,8 @@ BENCHMARK(connections)
     ->Args({20'000, few_in_use})
     ->Args({20'000, few_in_use | answered});
 
-/// Cost of memory lines: each read waits for the one before, which contains its address; or 32 lines are prefetched
-/// before the first is read.
+/// Measures the cost of reading memory lines. Either each read waits for the previous one, which returns its address,
+/// or 32 lines are prefetched before the first is read.
 void memory(benchmark::State& state) {
   const auto lines = static_cast<std::size_t>(state.range(0)) * (1U << 20) / 64;
   const bool burst = state.range(1) != 0;
@@ -370,8 +373,8 @@ void memory(benchmark::State& state) {
 }
 BENCHMARK(memory)->ArgNames({"MiB", "burst"})->ArgsProduct({{1, 4, 48, 76}, {0, 1}});
 
-/// One message of 32 bytes and its answer at a time, both ends polled in turn: round-trip times as measured by the
-/// program at one end, from send() to the completion of the receive.
+/// Measures round-trip times of one message of 32 bytes and its answer. One thread polls both ends in turn. The program
+/// at one end measures the time from send() to the completion of the receive.
 void ping_pong(benchmark::State& state) {
   Wire wire(1500, {0, state.range(0) == 0});
   Shard a(wire.a, ShardConfig{});
@@ -423,9 +426,9 @@ void ping_pong(benchmark::State& state) {
 }
 BENCHMARK(ping_pong)->ArgNames({"no_checksums"})->Arg(0)->Arg(1);
 
-/// Two threads on two cores, each with a pair of shards and rings of its own, compared with one such thread alone,
-/// which runs on each of the cores before. Messages per second of each thread's processor time, so that other load on
-/// the machine has little effect.
+/// Measures two threads on two cores, each with its own pair of shards and its own rings. Compares them with one thread
+/// alone, which first runs on each of the two cores. Counts messages per second of each thread's processor time, so
+/// that other load on the machine has little effect.
 void two_shards(benchmark::State& state) {
   const std::vector<unsigned> cpus = dpdk::usable_cpus();
   if (cpus.size() < 2) {
@@ -438,7 +441,7 @@ void two_shards(benchmark::State& state) {
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-    rte_thread_register();  // for the packet pool's cache
+    rte_thread_register();  // gives the thread a cache of the packet pool
     {
       ManyConnections one(1, 0, name);
       for (int i = 0; i < turns / 10; ++i) one.turn();
@@ -468,7 +471,7 @@ void two_shards(benchmark::State& state) {
     ratios.push_back((rates[0] + rates[1]) / ((alone[0] + alone[1]) / 2));
   }
   std::sort(ratios.begin(), ratios.end());
-  state.counters["x_of_one"] = ratios[ratios.size() / 2];  // the median, and the extremes
+  state.counters["x_of_one"] = ratios[ratios.size() / 2];  // the median of the ratios
   state.counters["least"] = ratios.front();
   state.counters["most"] = ratios.back();
   state.counters["messages/s"] = together / static_cast<double>(state.iterations());

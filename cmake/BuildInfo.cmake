@@ -1,10 +1,12 @@
-# Writes a file next to a program that describes its build: the commit of the source, whether the source had further
-# changes, compiler and build type, and the program's build id, by which the program recognises its own file. Runs with
-# every build, so that the file is right after each commit; the program itself does not change with a commit alone.
+# Writes a file next to a program that describes the program's build: the commit of the source, whether the source has
+# uncommitted changes, compiler and build type, and the program's build id. The program compares the build id with its
+# own to recognise the file. This script runs with every build, so that the file is right after each commit. A commit
+# alone does not change the program.
 #
 #   cmake -DOUTPUT=... -DSOURCE=... -DBUILD=... -DPROGRAM=... -DREADELF=... -P BuildInfo.cmake
 #
-# Without git, or if the source is not a clone, the commit is unknown; without readelf or a build id, everything is.
+# Without git, or if the source is not a clone, the commit is unknown. Without readelf or a build id, all values are
+# unknown to the program.
 set(commit "")
 set(modified false)
 find_program(GIT git)

@@ -1,5 +1,7 @@
-# Writes OUTPUT, a header that lists the fields (base/fields.h) of the reports in HEADER, mltcp.h, so that reports are
-# filled by the names of their members: cmake -DHEADER=... -DOUTPUT=... -P CReports.cmake
+# Writes OUTPUT, a header that lists the fields (base/fields.h) of the reports in HEADER. HEADER is mltcp.h. With these
+# lists, reports are filled by the names of their members.
+#
+#   cmake -DHEADER=... -DOUTPUT=... -P CReports.cmake
 file(READ ${HEADER} text)
 string(REGEX REPLACE "/[*][^*]*[*]+([^/*][^*]*[*]+)*/" "" text "${text}")
 set(lists "")

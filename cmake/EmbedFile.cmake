@@ -5,11 +5,13 @@
 #           extern const std::string_view mltcp::embedded::SYMBOL;
 #       with the bytes of FILE (relative to the calling folder). The source is written again when FILE changes.
 #
-# The same file is the build-time script: cmake -DINPUT=... -DOUTPUT=... -DSYMBOL=... -P EmbedFile.cmake
+# At build time, this file is also the script that writes the source:
+#
+#   cmake -DINPUT=... -DOUTPUT=... -DSYMBOL=... -P EmbedFile.cmake
 
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${INPUT} bytes HEX)
-  # Character literals, because numbers above 127 would be narrowed; 16 per line.
+  # The array uses character literals, because integers above 127 would be narrowed. Each line has 16 of them.
   string(REPEAT "[0-9a-f]" 32 line)
   string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")

@@ -1,4 +1,5 @@
-# Writes a C++ source that contains the BPF objects:
+# Writes a C++ source that contains the BPF objects.
+#
 #   cmake -DOUTPUT=objects.cpp -DOBJECTS=reno=FILE,cubic=FILE -P EmbedObjects.cmake
 string(REPLACE "," ";" objects "${OBJECTS}")
 set(arrays "")

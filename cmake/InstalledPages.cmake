@@ -1,12 +1,12 @@
-# Changes the links of installed pages, which lead into the source: links to headers lead to the installed headers, and
-# links to files that are not installed become plain text.
+# Changes the links of installed pages that lead into the source. Links to headers then lead to the installed headers,
+# and links to files that are not installed become plain text.
 #
 #   cmake -DSOURCE=... -DPAGES=... -DHEADERS=... -P InstalledPages.cmake
 #
-# SOURCE is the root of the source, PAGES the folder with the installed README.md, docs/ and examples/, HEADERS the
-# folder with the installed headers, which contains mltcp/.
+# SOURCE is the root of the source. PAGES is the folder with the installed README.md, docs/ and examples/. HEADERS is
+# the folder of installed headers that contains mltcp/.
 
-# Whether a file of the source, given by its path from the root, is installed with the pages.
+# Sets `result` to TRUE if `path`, relative to the root of the source, is installed with the pages, or to FALSE if not.
 function(mltcp_is_page path result)
   set(${result} FALSE PARENT_SCOPE)
   if(path MATCHES "^(README\\.md|LICENSE|docs(/.*)?|examples(/.*)?)$")
@@ -14,7 +14,8 @@ function(mltcp_is_page path result)
   endif()
 endfunction()
 
-# The replacement of the link [text](target) of a page; `folder` is the page's folder, relative to the root.
+# Sets `result` to the replacement of the link [text](target) of a page. `folder` is the page's folder, relative to the
+# root.
 function(mltcp_mended_link text target folder result)
   set(${result} "[${text}](${target})" PARENT_SCOPE)
   string(REGEX REPLACE "#.*" "" file "${target}")

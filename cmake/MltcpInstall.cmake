@@ -1,9 +1,10 @@
-# Installs the CMake package, with one component per library, and the pkg-config files. Included after all folders,
-# because it reads which libraries they link.
+# Installs the CMake package, with one component per library, and the pkg-config files. This file is included after all
+# folders, because it reads which libraries they link.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mltcp)
-# Libraries with installed headers, and those that they link. c is a shared library that contains what it needs.
+# The installed components: libraries with installed headers, the libraries that they link, and c. c is a shared library
+# that contains all libraries that it needs.
 get_property(installed GLOBAL PROPERTY MLTCP_INSTALLED)
 get_property(MLTCP_UNSTABLE GLOBAL PROPERTY MLTCP_UNSTABLE)
 list(TRANSFORM installed PREPEND mltcp_)
@@ -14,16 +15,16 @@ foreach(library IN LISTS libraries)
     list(REMOVE_ITEM libraries ${library})
     continue()
   endif()
-  # One export set per library, so that a program needs only the packages of the libraries that it uses.
+  # Each library has its own export set, so that a program needs only the packages of the libraries that it uses.
   install(TARGETS mltcp_${library} EXPORT mltcp-${library} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 list(APPEND libraries c)
 
-# For each library: the libraries that it needs, and the packages whose targets it names. As libraries are static, the
-# final link needs their private links, too, except those of c.
+# For each library, this lists the libraries that it needs and the packages whose targets it names. As libraries are
+# static, the final link also needs their private links. Only c does not need them, because it is a shared library.
 set(MLTCP_COMPONENTS ${libraries})
 set(MLTCP_COMPONENT_NEEDS "")
-# Packages found by pkg-config, as PkgConfig::NAME: the module and its minimum version.
+# These packages are found by pkg-config, as PkgConfig::NAME. Each value is the module and its minimum version.
 set(MLTCP_PKG_CONFIG_DPDK "libdpdk >= 22.11")
 set(MLTCP_PKG_CONFIG_LIBBPF "libbpf >= 1.0")
 set(MLTCP_PKG_CONFIG_IBVERBS "libibverbs")
@@ -62,8 +63,8 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/mltcpConfig.cmake ${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# The pkg-config files: one per component, and "mltcp" for most programs. They derive the prefix from their own path, so
-# that an installed tree can be moved. Private links are requirements, too, because the libraries are static.
+# Writes one pkg-config file per component, and "mltcp" for most programs. The files derive the prefix from their own
+# path, so that an installed tree can be moved. Private links are also requirements, because the libraries are static.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH MLTCP_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
 string(REGEX REPLACE "/$" "" MLTCP_PC_TO_PREFIX ${MLTCP_PC_TO_PREFIX})
@@ -89,7 +90,7 @@ foreach(library IN LISTS libraries)
     elseif(link MATCHES "^PkgConfig::(.+)$")
       list(APPEND requires "${MLTCP_PKG_CONFIG_${CMAKE_MATCH_1}}")
       if(link STREQUAL "PkgConfig::DPDK")
-        # The drivers that register themselves, named as they are linked in dpdk/CMakeLists.txt.
+        # These drivers register themselves. They are linked as in dpdk/CMakeLists.txt.
         string(APPEND MLTCP_PC_LIBS
           " -Wl,--push-state,--no-as-needed,-lrte_net_ring,-lrte_mempool_ring,-lrte_bus_vdev,--pop-state")
       endif()
@@ -121,17 +122,19 @@ configure_file(cmake/component.pc.in ${CMAKE_BINARY_DIR}/mltcp.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/mltcp.pc DESTINATION ${pkgconfig_dir})
 
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
-# In the same folders as in the source, so that the links between pages work.
+# The pages are installed in the same folders as in the source, so that the links between pages work.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.sweep" EXCLUDE PATTERN "*.results.json" EXCLUDE)
-# Links into the source are changed to installed files, or become text. Headers are installed before this, if at all.
+# Changes links into the source to links to installed files, or to text. Headers are installed earlier, if at all.
 install(CODE "set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
 execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES=\${root}/${CMAKE_INSTALL_DOCDIR}
   -DHEADERS=\${root}/${CMAKE_INSTALL_INCLUDEDIR} -P ${PROJECT_SOURCE_DIR}/cmake/InstalledPages.cmake
   COMMAND_ERROR_IS_FATAL ANY)" COMPONENT tools)
-# The schemas of what the command writes (docs/reference/results-file.md).
+# Installs the schemas of the files that the command writes (docs/reference/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
-# The Python package, where Debian's interpreters find it below /usr; with another prefix, PYTHONPATH must name it.
+# Installs the Python package where Debian's interpreters find it below /usr. If the prefix is not /usr, PYTHONPATH must
+# name the package's folder.
 install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE
   PATTERN mltcp.h EXCLUDE)
-install(FILES endpoint/mltcp.h DESTINATION lib/python3/dist-packages/mltcp COMPONENT python)  # python/mltcp/mltcp.h is a link to it
+# python/mltcp/mltcp.h is a link to this header
+install(FILES endpoint/mltcp.h DESTINATION lib/python3/dist-packages/mltcp COMPONENT python)

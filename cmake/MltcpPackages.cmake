@@ -11,7 +11,7 @@
 #   libmltcp-torch0  PyTorch's backend; its Python module is in python3-mltcp
 #   mltcp-slurm    the plug-ins of Slurm
 #
-# dpkg-shlibdeps finds the shared libraries that a package needs; this file names only the other dependencies.
+# dpkg-shlibdeps finds the shared libraries that a package needs. This file names only the other dependencies.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME mltcp)
 set(CPACK_PACKAGE_VENDOR "MLTCP")
@@ -46,7 +46,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_DESCRIPTION "transport of training jobs, for programs that link it
  Headers, static libraries and examples of MLTCP, a transport whose congestion
  control interleaves the bursts of training jobs that share a network.")
-# A program that links the static libraries also links the libraries that these use.
+# A program that links the static libraries also links the libraries on which they depend.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libmltcp1 (= ${PROJECT_VERSION}), libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev, libmicrohttpd-dev")
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libdpdk-dev")
@@ -60,7 +60,8 @@ set(CPACK_DEBIAN_TOOLS_DESCRIPTION "runs training jobs' traffic: simulator, test
  The command mltcp runs the jobs of an experiment over a network in virtual
  time, across hosts or on a testbed of this machine, under fair sharing, under
  MLTCP and in computed slots, and reports what each policy makes of them.")
-# iproute2 creates the interfaces of testbeds; librte-meta-net has the drivers of ports, which DPDK loads by itself.
+# iproute2 creates the interfaces of testbeds. librte-meta-net contains the drivers of ports, which DPDK loads by
+# itself.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS iproute2)
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", librte-meta-net")
@@ -112,7 +113,7 @@ if(TARGET mltcp_torch)
   set(CPACK_DEBIAN_TORCH_DESCRIPTION "PyTorch's collectives over MLTCP
  What \"import mltcp.torch\" of python3-mltcp loads: the backend mltcp of
  torch.distributed, on MLTCP's transport.")
-  # The folder in which dpkg-shlibdeps finds libmltcp-gloo.
+  # dpkg-shlibdeps finds libmltcp-gloo in this folder.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
   set(CPACK_DEBIAN_TORCH_PACKAGE_DEPENDS
     "libmltcp-gloo0 (= ${PROJECT_VERSION}), python3-mltcp (>= ${PROJECT_VERSION}), python3-torch")
@@ -125,7 +126,7 @@ if(TARGET mltcp_spank)
   set(CPACK_DEBIAN_SLURM_DESCRIPTION "places jobs of Slurm beside those that they go with
  Plug-ins of Slurm that hand a job's profile to the scheduler of MLTCP, and its
  time slots to its tasks.")
-  # Slurm loads only plug-ins of its own release: 0x160508 is 22.05.8.
+  # Slurm loads only plug-ins that were built for its own release. The version number 0x160508 means 22.05.8.
   file(STRINGS ${MLTCP_SLURM_INCLUDE}/slurm/slurm_version.h slurm_version REGEX "define SLURM_VERSION_NUMBER +0x")
   string(REGEX REPLACE ".*0x(..)(..).*" "0x\\1;0x\\2" slurm_version "${slurm_version}")
   list(GET slurm_version 0 year)

@@ -4,20 +4,23 @@
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
 #       PUBLIC_HEADERS algorithm.h ...: headers that are installed, and do not change until the next minor version.
 #       UNSTABLE_HEADERS ...: headers that are installed, and may change with any version. Other headers are not
-#       installed. A library is installed if it has installed headers, or if such a library links it.
-#       OWN_OPTIONS: it is compiled with options of its own, so that it cannot use the precompiled headers.
-#       COLD: its speed does not matter, so a release compiles it with -O1.
+#       installed. A library is installed if it has installed headers, or if a library with installed headers links it.
+#       OWN_OPTIONS: the library has its own compiler options, so that it cannot use the precompiled headers.
+#       COLD: the speed of the library does not matter, so a release compiles it with -O1.
 #       BATCH n: n files at a time are compiled as one (see MLTCP_UNITY).
 #   mltcp_library(engine IN experiment ...)
-#       a subfolder: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
+#       library mltcp_experiment_engine (alias mltcp::experiment_engine) of a subfolder of experiment; headers are
+#       "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
 #       a GoogleTest program; ctest runs each of its cases separately. Cases labelled dpdk or realtime run alone,
 #       because other tests would use the processors that they poll on.
-#       INTERNALS_OF transport ...: it may include "mltcp/transport/internal/...", which otherwise only that folder may.
-#       NO_DISCOVERY: it is only built, for a script that runs it. ALONGSIDE regex ...: real-time cases that mostly
-#       wait, with generous limits. They run together with tests in virtual time, but not with each other.
+#       INTERNALS_OF transport ...: the test may include "mltcp/transport/internal/...", which only that folder may
+#       include by default.
+#       NO_DISCOVERY: the program is only built; a script runs it.
+#       ALONGSIDE regex ...: names real-time cases that mostly wait and have generous limits. They run together with
+#       tests in virtual time, but not with each other.
 #   mltcp_alongside(TEST ...)
-#       the same for tests made by add_test.
+#       does the same as ALONGSIDE for tests made by add_test.
 
 add_library(mltcp_options INTERFACE)
 target_compile_options(mltcp_options INTERFACE
@@ -25,14 +28,14 @@ target_compile_options(mltcp_options INTERFACE
   -Wcast-align -Woverloaded-virtual -Wnull-dereference -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
   $<$<BOOL:${MLTCP_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports null dereferences and array bounds inside its own inlined library code.
+  # GCC 12 gives false warnings about null dereferences and array bounds in its own inlined library code.
   target_compile_options(mltcp_options INTERFACE -Wno-null-dereference)
-  # Compiles 10% faster with 25% more memory, 600 MB per compilation.
+  # With these parameters GCC is 10% faster and uses 25% more memory, 600 MB per compilation.
   target_compile_options(mltcp_options INTERFACE "SHELL:--param ggc-min-expand=400" "SHELL:--param ggc-min-heapsize=524288")
 endif()
 if(MLTCP_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The code that sanitizers insert causes false warnings of GCC's flow analysis, e.g. in <regex> and <vector>.
+    # The code that sanitizers insert causes false warnings of GCC's flow analysis, for example in <regex> and <vector>.
     target_compile_options(mltcp_options INTERFACE
       -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
       -Wno-mismatched-new-delete)
@@ -44,7 +47,7 @@ if(MLTCP_SANITIZE)
   endif()
 endif()
 
-# With little inlining, GCC 12's flow analysis gives false warnings in its own library.
+# With little inlining, GCC 12's flow analysis gives false warnings in its own library code.
 set(MLTCP_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   foreach(warning maybe-uninitialized restrict array-bounds stringop-overflow stringop-overread)
@@ -52,16 +55,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endforeach()
 endif()
 
-# Half of the time to compile a file goes to third-party headers, which hardly change: they are precompiled, once for
-# the libraries and once for the tests. No file may rely on this: the sanitizer presets and MLTCP_PCH=OFF build without.
+# Half of the time to compile a file goes to third-party headers, which hardly change. They are precompiled once for the
+# libraries and once for the tests. No file may rely on precompiled headers, because the sanitizer presets and
+# MLTCP_PCH=OFF build without them.
 option(MLTCP_PCH "Precompile headers of the standard library, fmt and GoogleTest" ON)
 if(MLTCP_SANITIZE)
   set(MLTCP_PCH OFF)
 endif()
 set(MLTCP_PCH_STANDARD <algorithm> <array> <chrono> <cmath> <cstddef> <cstdint> <functional> <map> <memory> <mutex>
   <optional> <set> <span> <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
-# mltcp_precompile(NAME [PROGRAMS] HEADERS <a> ... LINKS fmt::fmt ... [OPTIONS ...]): creates target NAME, for
-# REUSE_FROM of libraries or, with PROGRAMS, of programs, whose code is position independent in another way (PIE).
+# mltcp_precompile(NAME [PROGRAMS] HEADERS <a> ... LINKS fmt::fmt ... [OPTIONS ...]) creates the target NAME. Libraries
+# name it after REUSE_FROM. With PROGRAMS, the target is for programs, which compile position-independent code
+# differently (PIE).
 function(mltcp_precompile name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PROGRAMS" "" "HEADERS;LINKS;OPTIONS")
   # A user of a precompiled header must be compiled with the same definitions as the header.
@@ -86,16 +91,17 @@ if(MLTCP_PCH)
   find_package(fmt REQUIRED)
   find_package(nlohmann_json REQUIRED)
   find_package(TBB REQUIRED)
-  # One for each optimisation level: GCC uses functions from it as they were compiled there.
+  # Each optimisation level has its own precompiled header, because GCC does not optimise the functions of a precompiled
+  # header again.
   mltcp_precompile(mltcp_precompiled HEADERS <fmt/format.h> LINKS fmt::fmt)
   mltcp_precompile(mltcp_precompiled_cold OPTIONS ${MLTCP_COLD_OPTIONS} LINKS fmt::fmt nlohmann_json::nlohmann_json TBB::tbb
     HEADERS <fmt/format.h> <fmt/ranges.h> ${PROJECT_SOURCE_DIR}/base/json/json_templates.h
       <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
 endif()
 
-# Headers and templates take half to two thirds of the compile time; files compiled together share it. A batch compiles
-# within 20 s, so that a change can still be tried quickly; the datapath and the transport are compiled file by file.
-# MLTCP_UNITY=OFF, as in the sanitizer presets and tools/lint, verifies that each file compiles by itself.
+# Headers and templates take half to two thirds of the compile time, and files that are compiled as one batch share this
+# time. A batch compiles within 20 s, so that a change can be tried quickly. The datapath and the transport are compiled
+# file by file. MLTCP_UNITY=OFF verifies that each file compiles by itself, as in the sanitizer presets and tools/lint.
 option(MLTCP_UNITY "Compile several files of a target as one" ON)
 if(MLTCP_SANITIZE AND NOT MLTCP_FUZZERS)
   set(MLTCP_UNITY OFF)
@@ -105,16 +111,17 @@ function(mltcp_unity target batch)
   if(MLTCP_UNITY AND sources GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # GCC treats the files of a batch as headers.
+      # GCC treats the files of a batch as headers, for which it gives this warning.
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
     endif()
   endif()
 endfunction()
 
-# Makes the headers of the calling folder available as "mltcp/PATH/..." to `target` and to targets that link it; PATH is
-# the folder's path in the source. The headers of its subfolder internal/, if any, are available to `target` only.
+# Makes the headers of the calling folder available as "mltcp/PATH/..." to `target` and to targets that link it. PATH is
+# the folder's path in the source. Only `target` can include the headers of the subfolder internal/, if there is one.
 function(mltcp_include_root target)
-  # An include root contains only these headers: an include without a link to the library does not compile.
+  # An include root contains the headers of one library only. An include without a link to that library does not
+  # compile.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
   set(root ${CMAKE_BINARY_DIR}/include/${target})
   file(REMOVE_RECURSE ${root})
@@ -134,7 +141,7 @@ function(mltcp_include_root target)
   endif()
 endfunction()
 
-# `target` may include the headers in the folders internal/ of the libraries.
+# Permits `target` to include the headers in the folders internal/ of the given libraries.
 function(mltcp_internals_of target)
   foreach(library IN LISTS ARGN)
     string(REGEX REPLACE "^mltcp_" "" library ${library})
@@ -142,8 +149,8 @@ function(mltcp_internals_of target)
   endforeach()
 endfunction()
 
-# Writes a source that defines register_datapaths_once() of `namespace`, for a shared object that contains the datapaths
-# of this build. Returns the source's path in `source`, and the libraries that it needs in `libraries`.
+# Writes a source file that defines register_datapaths_once() in `namespace`, for a shared object that contains all
+# datapaths of this build. Sets `source` to the file's path, and `libraries` to the libraries that the file needs.
 function(mltcp_datapaths namespace source libraries)
   set(includes "")
   set(calls "")
@@ -184,12 +191,12 @@ function(mltcp_library name)
   if(arg_BATCH)
     mltcp_unity(${target} ${arg_BATCH} ${arg_SOURCES})
   endif()
-  # DPDK's headers need compiler options of their own.
+  # DPDK's headers need their own compiler options, with which the precompiled headers cannot be used.
   if(MLTCP_PCH AND NOT arg_OWN_OPTIONS)
     if(arg_COLD)
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled_cold)
       if(NOT name STREQUAL "json")
-        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<LINK_ONLY:mltcp_json>>)  # for json_templates.h
+        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<LINK_ONLY:mltcp_json>>)  # provides json_templates.h
       endif()
     else()
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled)
@@ -207,14 +214,14 @@ function(mltcp_library name)
   set_property(GLOBAL APPEND PROPERTY MLTCP_FOLDERS ${path}=${target})
 endfunction()
 
-# The tested libraries are optimised. The tests are not: optimising takes two thirds of the time to compile them.
+# The tested libraries are optimised, but the tests are not, because optimising takes two thirds of their compile time.
 set(MLTCP_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 
-# GNU gold links a test three times as fast as GNU ld, and there are over a hundred tests.
+# GNU gold links a test three times as fast as GNU ld, and there are over a hundred test programs.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold MLTCP_HAS_GOLD)
 
-# Returns the libraries of this project that `targets` link, directly or indirectly.
+# Sets `result` to the libraries of this project that the given targets link, directly or indirectly.
 function(mltcp_linked_libraries result)
   set(found "")
   set(targets ${ARGN})
@@ -233,8 +240,8 @@ function(mltcp_linked_libraries result)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# If several objects define an inline function, the linker uses the first. The libraries come first, and whole, so that
-# the optimised functions are tested, and not their copies in the tests.
+# If several objects define an inline function, the linker uses the first definition. Whole libraries are linked before
+# the tests, so that the tests call the optimised functions of the libraries and not their own copies.
 function(mltcp_link_tested_first target)
   mltcp_linked_libraries(libraries ${ARGN})
   set(archives "")
@@ -249,7 +256,7 @@ function(mltcp_link_tested_first target)
   endif()
 endfunction()
 
-# One of them runs at a time. A high cost starts them early, so that they do not run last.
+# Only one of these tests runs at a time. A high cost starts them early, so that they do not run last.
 set(MLTCP_ALONGSIDE "RESOURCE_LOCK real_time COST 700")
 function(mltcp_alongside)
   separate_arguments(properties UNIX_COMMAND "${MLTCP_ALONGSIDE}")
@@ -266,10 +273,10 @@ function(mltcp_test name)
   endif()
   mltcp_unity(${name} 8 ${arg_SOURCES})
   if(MLTCP_UNITY)
-    # Names of one file may be shadowed in other files of its batch.
+    # A name in one file of a batch may shadow a name in another file.
     target_compile_options(${name} PRIVATE -Wno-shadow)
   endif()
-  # DPDK's headers need compiler options of their own.
+  # DPDK's headers need their own compiler options, with which the precompiled headers cannot be used.
   if(MLTCP_PCH AND NOT PkgConfig::DPDK IN_LIST arg_LINKS)
     if(NOT TARGET mltcp_precompiled_test)
       mltcp_precompile(mltcp_precompiled_test PROGRAMS OPTIONS ${MLTCP_TEST_OPTIONS}
@@ -291,7 +298,7 @@ function(mltcp_test name)
   if(arg_NO_DISCOVERY)
     return()
   endif()
-  # For tools/mutate, which needs the labels before anything is built.
+  # tools/mutate reads the labels before anything is built.
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/labels/${name} CONTENT "${arg_LABELS}\n")
   set(environment "")
   if(MLTCP_SANITIZE MATCHES thread)
@@ -299,8 +306,8 @@ function(mltcp_test name)
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 ${environment})
   if(arg_LABELS)
-    # ctest reads this file after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests
-    # itself treats the second of several labels as the name of a property.
+    # ctest reads this file after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests()
+    # cannot set several labels, because it treats the second label as the name of a property.
     set(serial FALSE)
     if("dpdk" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS)
       set(serial TRUE)

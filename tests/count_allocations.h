@@ -1,7 +1,7 @@
-// Replaces operator new to count a program's allocations. For inclusion in one file of a test program.
+// Replaces operator new to count a program's allocations. Exactly one file of a test program includes this header.
 #pragma once
 
-// This operator new uses malloc(), and operator delete below frees its memory.
+// GCC warns because this operator new uses malloc(), and operator delete below frees its memory.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<std::uint64_t> allocations{0};
-/// Longer allocations fail, as if memory ran out.
+/// Size in bytes above which an allocation fails, as if memory ran out.
 std::atomic<std::size_t> longest_allocation{~std::size_t{0}};
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -39,7 +39,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-// Arrays, too, because a sanitizer's own operators do not call the ones above.
+// Arrays have their own operators here, because a sanitizer's operators for arrays do not call the operators above.
 void* operator new[](std::size_t size) { return allocate(size, 0); }
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));

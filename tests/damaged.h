@@ -1,4 +1,4 @@
-// Damaged text, which readers of files and messages must accept, or refuse with one line.
+// Damages text for tests. Readers of files and messages must accept damaged text, or refuse it with one line.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace mltcp {
 
-/// Makes 1 to `max_changes` of these changes: another byte, a flipped bit, a digit; a part left out or doubled, or the
-/// rest cut off; many copies of one byte, such as the digits of an endless number, or nested brackets.
+/// Returns `text` with 1 to `max_changes` random changes. A change replaces a byte, flips a bit, writes a digit,
+/// removes or repeats a part, removes the rest, or inserts many copies of one byte.
 inline std::string damaged(std::string text, Random& random, std::uint64_t max_changes = 4) {
   for (std::uint64_t changes = 1 + random.below(max_changes); changes > 0 && !text.empty(); --changes) {
     const std::size_t at = random.below(text.size());

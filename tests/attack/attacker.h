@@ -1,4 +1,4 @@
-// A hostile host on the network of an endpoint: a UDP socket of its own, and hand-made packets. On the loopback it may
+// A hostile host on the network of an endpoint, with its own UDP socket and hand-made packets. On the loopback it can
 // send from every address of 127.0.0.0/8.
 #pragma once
 
@@ -24,7 +24,7 @@ using ByteVector = std::vector<std::byte>;
 
 class Attacker {
  public:
-  /// Port 0: a free one.
+  /// If `port` is 0, the kernel selects a free port.
   explicit Attacker(std::uint32_t ip = 0x7F000001, std::uint16_t port = 0) : file_(::socket(AF_INET, SOCK_DGRAM, 0)) {
     sockaddr_in own = name_of(ip, port);
     EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
@@ -44,7 +44,7 @@ class Attacker {
     ++sent;
     sent_bytes += bytes.size();
   }
-  /// The next packet that has arrived, or arrives within `milliseconds`; empty: none.
+  /// Returns the next packet that has arrived or arrives within `milliseconds`, or an empty vector if none arrives.
   ByteVector receive(int milliseconds = 0) {
     pollfd waiting{file_, POLLIN, 0};
     if (poll(&waiting, 1, milliseconds) != 1) return {};
@@ -73,7 +73,7 @@ class Attacker {
   Address address_;
 };
 
-/// A packet with a valid checksum; `frames(writer)` writes its frames.
+/// Returns a packet with a valid checksum. `frames(writer)` writes its frames.
 template <typename Frames>
 ByteVector packet(const wire::Header& header, Frames frames) {
   std::array<std::byte, 1472> buffer{};
@@ -90,14 +90,14 @@ inline void acknowledge(wire::Writer& writer, std::uint64_t first, std::uint64_t
   writer.ack(ack);
 }
 
-/// A CONNECT; `source` is the sender's connection id.
+/// Returns a packet with a CONNECT. `source` is the sender's connection id.
 inline ByteVector connect_packet(std::uint32_t source, std::uint64_t tag, std::uint32_t credit = 1) {
   return packet({}, [&](wire::Writer& writer) {
     writer.connect({.max_packet = 1472, .source_connection = source, .credit = credit, .tag = tag});
   });
 }
 
-/// A CLOSE for the connection with that id.
+/// Returns a packet with a CLOSE for the connection with the id `connection`.
 inline ByteVector closing_packet(std::uint32_t connection) {
   wire::Header header;
   header.connection = connection;

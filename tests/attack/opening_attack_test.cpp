@@ -1,6 +1,7 @@
-// Attacks on opening and ending connections, with real packets over the loopback: places that are taken and kept,
-// recorded packets that are replayed, and forged answers to a CONNECT. The attacker sends from an address of its own,
-// or, if it is on the path, from another host's address and with what it has observed. It can not hold packets back.
+// Attacks on the opening and closing of connections, with real packets over the loopback. Attackers fill the table of
+// connections, replay recorded packets, and forge answers to a CONNECT. An attacker that is not on the path sends from
+// its own address. An attacker on the path sends from another host's address and uses what it has observed, but cannot
+// hold packets back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ using Kind = mltcp::Completion::Kind;
 
 constexpr std::uint32_t kPlaces = 16;
 
-/// The first frame of a packet, if it is readable, as in CONNECT, ACCEPT and RETRY.
+/// Returns the first frame of a packet if it is not encrypted, as in CONNECT, ACCEPT and RETRY.
 std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
   wire::Reader reader;
   wire::Header header;
@@ -47,7 +48,7 @@ std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
 class OpeningAttack : public RealHosts {
  protected:
   OpeningAttack() : RealHosts({.max_connections = 1024}, {.max_connections = kPlaces}) {}
-  /// Returns the client's id; 0: it was not connected in time.
+  /// Returns the client's connection id, or 0 if it is not connected in time.
   ConnectionId connect(Nanos within = 10_s) {
     const std::size_t before = client.count(Kind::connected);
     const ConnectionId id = client.shard->connect(server.address, config, clock.now());
@@ -64,7 +65,7 @@ class OpeningAttack : public RealHosts {
     const std::size_t sent = client.count(Kind::sent);
     ASSERT_EQ(server.shard->receive(s, buffer, 0), PostResult::ok);
     ASSERT_EQ(client.shard->send(c, message, 0), PostResult::ok);
-    // Until its send completes, the message may be read again.
+    // The transport may read `message` until the send completes.
     ASSERT_TRUE(run([&] { return server.count(Kind::received) > received && client.count(Kind::sent) > sent; }));
     EXPECT_EQ(buffer, message);
   }
@@ -128,7 +129,7 @@ TEST_F(OpeningAttack, recorded_connects__take_what_places_there_are_for_those_wh
   }
 }
 
-/// An ACCEPT that an attacker forges who has seen the CONNECT but has no key.
+/// Returns an ACCEPT that is forged by an attacker that has seen the CONNECT but has no key.
 ByteVector forged_accept(ConnectionId to, std::uint64_t key_id, std::uint64_t number) {
   ByteVector buffer(200);
   wire::Writer writer(buffer);
@@ -157,7 +158,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   const auto flood = [&](int packets) {
     for (int i = 0; i < packets; ++i) server.forge(client.address, forged_accept(c, key, ++number));
   };
-  // No server listens yet. Each ACCEPT that is checked costs time, up to a limit.
+  // No server listens yet. Each ACCEPT that the client checks costs time, up to a limit.
   double spent = 0;
   double each_tried = 0;
   constexpr int kBursts = 400;
@@ -165,7 +166,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   for (int burst = 0; burst < kBursts; ++burst) {
     flood(kBurst);
     const double before = cpu_seconds();
-    const std::uint64_t until = number - kBurst / 10;  // the socket may drop a few
+    const std::uint64_t until = number - kBurst / 10;  // the socket may drop a few packets
     for (int i = 0; i < 1000 && client.shard->stats().packets_received < until; ++i) poll(client);
     spent += cpu_seconds() - before;
     if (burst == 2) each_tried = spent / static_cast<double>(client.shard->stats().packets_received);
@@ -173,7 +174,8 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   EXPECT_GT(client.shard->stats().forged_packets, kBursts * kBurst / 2);
   EXPECT_LT(spent / static_cast<double>(client.shard->stats().packets_received), each_tried / 2);
   EXPECT_EQ(client.count(Kind::connected), 0U);
-  // Now the server listens, and the flood continues: 4000 a second, of which every second one is checked.
+  // Now the server listens, and the flood continues with 4000 packets a second, of which the client checks every second
+  // one.
   server.shard->listen(config);
   Nanos next = clock.now();
   EXPECT_TRUE(run([&] {
@@ -198,7 +200,7 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
     run_for(10_ms);
     for (Host* from : {&client, &server}) {
       Host& to = from == &client ? server : client;
-      // CONNECT and ACCEPT show the id and the tag of packets to each end.
+      // CONNECT and ACCEPT contain the id and the tag of packets to the host that sent them.
       std::optional<wire::Frame> greeting;
       for (const ByteVector& bytes : to.heard)
         if (const auto frame = first_frame(bytes);
@@ -225,9 +227,9 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
   }
 }
 
-// ---- an unknown peer with an address of its own, without a key -----------------------------------------------------
+// ---- an unknown peer with its own address, without a key ------------------------------------------------------------
 
-/// Opens connections as a client does, and answers each ACCEPT once, late.
+/// Opens connections as a client does, and answers each ACCEPT once, after a delay.
 class Sluggish {
  public:
   Sluggish(const Address& victim, Nanos after) : victim_(victim), after_(after) {}
@@ -295,7 +297,7 @@ TEST(EndpointOpeningAttack, unknown_peer_that_stretches_round_trips__keeps_nobod
   endpoint::Endpoint honest(config);
   Sluggish unknown_peer(victim.address().base(), 1200_ms);
   const Clock clock;
-  // Each connection of a wave loses its place to the next wave, after it has shown a long round trip.
+  // Each wave of connections shows a long round trip, and then loses its entries in the table to the next wave.
   for (int wave = 0; wave < 5; ++wave) {
     unknown_peer.begin(20);
     for (const Nanos end = clock.now() + 1300_ms; clock.now() < end;) unknown_peer.work();

@@ -17,7 +17,8 @@ namespace mltcp::attack {
 
 using namespace mltcp::literals;
 
-/// A shard with its socket and a copy of all packets that it sent. forge() sends a test's packet from the same address.
+/// A shard with its socket and a copy of all packets that it sent. forge() sends a packet made by the test from the
+/// same address.
 class Host final : public PacketIo {
  public:
   explicit Host(const ShardConfig& config = {}) : address(Attacker().address()), io_({.address = address}) {
@@ -42,11 +43,11 @@ class Host final : public PacketIo {
   }
   [[nodiscard]] const mltcp::Completion& last() const { return completions.back(); }
 
-  Address address;  ///< with a free port
+  Address address;  ///< loopback address with a free port
   std::unique_ptr<Shard> shard;
   std::vector<mltcp::Completion> completions;
   std::function<void(const mltcp::Completion&)> on_completion;
-  std::vector<ByteVector> heard;  ///< packets that it sent, as an attacker on the path sees them
+  std::vector<ByteVector> heard;  ///< packets that this host sent, as an attacker on the path sees them
 
  private:
   socket::SocketIo io_;
@@ -64,7 +65,7 @@ class RealHosts : public ::testing::Test {
       if (host.on_completion) host.on_completion(completion);
     }
   }
-  /// Runs until `stop`; false if it is not true in time.
+  /// Runs all hosts until `stop()` is true. Returns false if it is not true in time.
   bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
     const Nanos end = clock.now() + within;
     while (!stop()) {
@@ -76,7 +77,7 @@ class RealHosts : public ::testing::Test {
   void run_for(Nanos duration) {
     run([] { return false; }, duration);
   }
-  /// Runs until the victim has received `packets` more.
+  /// Runs all hosts until the victim has received `packets` more packets.
   void digest(Host& victim, std::uint64_t packets) {
     const std::uint64_t until = victim.shard->stats().packets_received + packets;
     ASSERT_TRUE(run([&] { return victim.shard->stats().packets_received >= until; }));

@@ -1,6 +1,6 @@
-// Attacks on two shards that communicate over the kernel's UDP sockets, by hosts that can send but not read the traffic
-// of others, and by peers that lie. Each attack sends real packets over the loopback. docs/explanation/transport.md
-// states what each costs.
+// Attacks on two shards that communicate over the kernel's UDP sockets. The attackers are lying peers, and hosts that
+// can send but cannot read the traffic of other hosts. Each attack sends real packets over the loopback.
+// docs/explanation/transport.md states the cost of each attack.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -59,7 +59,8 @@ TEST_F(ShardAttack, message_in_another_s_name__reaches_nobody) {
   attacker.send(server.address, connect_packet(5, 6));
   digest(server, 1);
   ASSERT_EQ(server.count(Kind::accepted), 1U);
-  // With id 0 and the values that the attacker chose in CONNECT; and with the connection's id, without its tag.
+  // The attacker sends packets with id 0 and the values that it chose in CONNECT, and packets with the connection's id
+  // but without its tag.
   const auto data = [](wire::Writer& writer) {
     writer.data({.last = true, .message = 0, .offset = 0, .length = 4});
     writer.copy(random_bytes(4).data(), 4);
@@ -91,7 +92,7 @@ TEST_F(ShardAttack, connect_in_another_s_name__sends_him_three_bytes_for_one_at_
       EXPECT_EQ(server.shard->send(completion.connection, message, 0), PostResult::ok);
     }
   };
-  Attacker named(0x7F000077);  // imitates the owner of a forged address: it receives the answers, and sends nothing
+  Attacker named(0x7F000077);  // the owner of a forged address, which receives the answers and sends nothing
   for (int i = 0; i < 3; ++i) {
     named.send(server.address, connect_packet(5, 6, 1000));
     run_for(200_ms);
@@ -117,7 +118,7 @@ TEST_F(ShardAttack, close_with_every_tag_that_can_be_tried__ends_nothing) {
     digest(server, 100);
   }
   EXPECT_EQ(server.shard->stats().forged_packets, 20'000U);
-  // Guessing every id of the shard has no effect either.
+  // CLOSE packets for every id of the shard have no effect.
   for (std::uint32_t id = 1; id <= 4096; ++id) {
     client.forge(server.address, closing_packet(s ^ id << 20));
     if (id % 64 == 0) digest(server, 64);
@@ -183,10 +184,10 @@ TEST_F(ShardAttack, flood_of_connects__keeps_nobody_out) {
   EXPECT_LE(received, sent * 3);
 }
 
-/// A client that connects from a socket of its own, and then sends what the test says.
+/// A client that connects from its own socket, and then sends the frames that the test selects.
 struct LyingClient {
   explicit LyingClient(const Address& server) : to(server) { attacker.send(to, connect_packet(5, 6, 1000)); }
-  /// Reads ACCEPT, and stores the server's id and tag.
+  /// Reads ACCEPT, and stores the server's id and tag. Returns whether ACCEPT has arrived.
   bool accept() {
     wire::Reader reader;
     wire::Header header;
@@ -225,7 +226,7 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   };
   LyingClient liar(server.address);
   ASSERT_TRUE(run([&] { return liar.accept(); }));
-  // It stops reading, and acknowledges as a fast receiver would.
+  // The client stops reading, and acknowledges packets like a fast receiver.
   std::uint64_t last = 0;
   for (int i = 0; i < 5000 && server.count(Kind::closed) == 0; ++i, last += 2) {
     liar.say([&](wire::Writer& writer) { acknowledge(writer, 0, last); });
@@ -235,7 +236,7 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   EXPECT_EQ(server.last().status, Status::violation);
   EXPECT_EQ(server.shard->stats().violations, 1U);
   EXPECT_LT(last, 1400U) << "one number in 128 to 640 is never sent, and the first might be somebody else's";
-  // Another program at the same address is held off, too; one at another address is not.
+  // The server also refuses another program at the liar's address, but not a program at another address.
   const Nanos found_out = clock.now();
   LyingClient again(server.address);
   EXPECT_FALSE(run([&] { return again.accept(); }, 500_ms));

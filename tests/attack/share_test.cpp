@@ -1,5 +1,5 @@
-// What peers gain by false reports of what they have received: their share of a link of 1 Gbit/s, in virtual time. A
-// server sends to an honest receiver and to one that lies, for two seconds; either side may connect.
+// Measures what peers gain by false reports of received packets: their share of a link of 1 Gbit/s, in virtual time. A
+// server sends to an honest and to a lying receiver for two seconds. Either side may connect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,27 +22,27 @@ using namespace mltcp::literals;
 using Kind = Completion::Kind;
 
 struct Lies {
-  std::uint64_t lost = 0;       ///< acknowledges lost packets, if at least that many in a row were lost; 0: never
-  bool by_bytes = false;        ///< ... and only if the bytes of as many packets are missing
-  double hidden_marks = 0;      ///< share of the congestion marks that are not reported
-  bool no_ecn = false;          ///< reports its packets as received without ECN, as from a path that clears the field
-  std::uint8_t hops = 0;        ///< reported; 0: the true number
-  Nanos held{};                 ///< reports that it has held each packet for that long
-  bool held_queue = false;      ///< reports that it has held each packet for the queueing delay
-  bool many_ranges = false;     ///< acknowledges as many ranges as there is room for
-  double marked_bytes = 1;      ///< share of the bytes of marked packets that it reports
-  std::uint32_t ack_every = 0;  ///< packets per acknowledgement; 0: the default
-  bool first_marks = false;     ///< of several marks for one acknowledgement, reports only the first
-  bool bare = false;            ///< acknowledges up to packets that ask for none, and makes the sender send such
-  bool last_first = false;      ///< acknowledges the last of several packets before the others
-  Nanos late{};                 ///< every 40 ms, leaves one packet out of its acknowledgements for that long
-  double dropped_marks = 0;     ///< share of the marked packets that it reports as lost
-  int cleared = 0;              ///< after 5000 packets, the path clears the ECN field of that many
+  std::uint64_t lost = 0;       ///< acknowledges lost packets if at least this many in a row were lost; 0 for never
+  bool by_bytes = false;        ///< acknowledges lost packets only if exactly their bytes are missing
+  double hidden_marks = 0;      ///< share of the congestion marks that the peer does not report
+  bool no_ecn = false;          ///< reports packets as received without ECN, as from a path that clears the field
+  std::uint8_t hops = 0;        ///< number of hops that the peer reports; 0 for the true number
+  Nanos held{};                 ///< time for which the peer claims to have held each packet
+  bool held_queue = false;      ///< claims to have held each packet for about the queueing delay
+  bool many_ranges = false;     ///< acknowledges as many ranges as an ACK can contain
+  double marked_bytes = 1;      ///< share of the bytes of marked packets that the peer reports
+  std::uint32_t ack_every = 0;  ///< packets per acknowledgement; 0 for the default
+  bool first_marks = false;     ///< reports only the first of several marks in one acknowledgement
+  bool bare = false;            ///< the largest acknowledged packet contains only ACKs; PINGs provoke these packets
+  bool last_first = false;      ///< acknowledges the last of several packets before the rest
+  Nanos late{};                 ///< every 40 ms, acknowledges one packet this much later
+  double dropped_marks = 0;     ///< share of the marked packets that the peer reports as lost
+  int cleared = 0;              ///< number of packets, after the first 5000, whose ECN field the path clears
 };
 
-/// Two hosts of one IPv6 subnet, with the addresses that a third host sees. One of them changes its address.
+/// Addresses of two hosts in one IPv6 subnet as the server sees them. The lying host changes its address.
 struct SubnetAddresses {
-  Address fixed;  ///< in the simulated network, as is `changing`
+  Address fixed;  ///< real address of the honest host; `changing` is the real address of the liar
   Address changing;
   std::uint32_t changes = 0;
 
@@ -61,8 +61,8 @@ struct SubnetAddresses {
   }
 };
 
-/// A host's datapath. Its shard is honest: the packets that it receives are changed on their way, so that its reports
-/// are false.
+/// A host's datapath that makes an honest shard send false reports, because it changes the packets that the shard
+/// receives and sends.
 class LyingIo final : public PacketIo {
  public:
   LyingIo(sim::Host& host, const Lies& lies) : host_(host), lies_(lies) {}
@@ -104,8 +104,8 @@ class LyingIo final : public PacketIo {
     return packets.size();
   }
 
-  Bytes received = 0;                          ///< with headers
-  const SubnetAddresses* addresses = nullptr;  ///< translates its peers' addresses; null: they stay
+  Bytes received = 0;                          ///< bytes received, including headers
+  const SubnetAddresses* addresses = nullptr;  ///< translates the addresses of peers; null for no translation
   Nanos now;
 
  private:
@@ -135,7 +135,7 @@ class LyingIo final : public PacketIo {
       }
     }
   }
-  /// Adds a packet of its own for each packet that is missing.
+  /// Inserts a made-up packet in place of each missing packet.
   void fill_gap(const RxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -173,7 +173,7 @@ class LyingIo final : public PacketIo {
     if (data.length > 0 && (is_new || last >= next->second)) before = data;
     next->second = std::max(next->second, last + 1);
   }
-  /// Measures its own round trip, by the PINGs that changed_acks() sends.
+  /// Measures this host's round trip with the PINGs that changed_acks() sends.
   void look_at_queue(const RxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -197,7 +197,7 @@ class LyingIo final : public PacketIo {
     while (reader.next(frame)) is_bare = is_bare && frame.type == wire::FrameType::ack;
     if (is_bare) bare_.insert(header.packet_number);
   }
-  /// `ack` without the numbers from `first` to `last`.
+  /// Returns `ack` without the packet numbers from `first` to `last`.
   static wire::AckFrame without(const wire::AckFrame& ack, std::uint64_t first, std::uint64_t last) {
     wire::AckFrame less = ack;
     less.range_count = 0;
@@ -210,7 +210,7 @@ class LyingIo final : public PacketIo {
     }
     return less;
   }
-  /// The packets to send in place of `packet`; an empty one is the packet itself.
+  /// Returns the packets to send in place of `packet`. An empty element stands for `packet` itself.
   [[nodiscard]] std::vector<std::vector<std::byte>> changed_acks(const TxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
@@ -223,7 +223,7 @@ class LyingIo final : public PacketIo {
     Nanos held = lies_.held;
     if (lies_.held_queue && !min_.is_never()) held = (latest_ - min_) * 97 / 100;
     ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
-    // Adds old numbers, so that there may be no room for the current ones.
+    // Adds ranges of old numbers, which may leave no space for current ones.
     if (lies_.many_ranges && ack.ranges[ack.range_count - 1].first > 66)
       for (std::uint32_t old = 64; ack.range_count < wire::kMaxAckRanges; old -= 2)
         ack.ranges[ack.range_count++] = {old, old};
@@ -273,20 +273,20 @@ class LyingIo final : public PacketIo {
   Random random_{1};
   std::deque<Packet> waiting_;
   std::vector<Packet> lent_;
-  std::map<std::uint32_t, std::uint64_t> next_;  ///< packet number, by connection
+  std::map<std::uint32_t, std::uint64_t> next_;  ///< next expected packet number, by connection
   std::map<std::uint32_t, wire::DataFrame> last_data_;
-  std::map<std::uint32_t, Nanos> sent_at_;  ///< its PINGs, by packet number
+  std::map<std::uint32_t, Nanos> sent_at_;  ///< send times of this host's PINGs, by packet number
   Nanos latest_;
   Nanos min_ = Nanos::never();
   bool has_told_ = false;
   int packets_ = 0;
-  std::set<std::uint64_t> bare_;  ///< numbers of the sender's packets that ask for no acknowledgement
-  std::uint64_t told_ = 0;        ///< largest number that was acknowledged
+  std::set<std::uint64_t> bare_;  ///< numbers of the peer's packets that contain only ACKs
+  std::uint64_t told_ = 0;        ///< largest packet number that was acknowledged so far
   std::uint64_t omitted_ = 0;
   Nanos omitted_at_;
 };
 
-/// A host, and a program that does one thing at each completion.
+/// A host, and a program that calls `on_completion` for each completion.
 class Program final : public Pollable {
  public:
   Program(sim::Host& host, const Lies& lies = {}) : io(host, lies), shard(io, {.seed = host.number() + 1}) {}
@@ -317,7 +317,7 @@ class Program final : public Pollable {
 };
 
 struct Shares {
-  double honest = 0;  ///< Mbit/s of UDP payload
+  double honest = 0;  ///< rate in Mbit/s of UDP payload; `other` is the liar's rate
   double other = 0;
   std::uint64_t found_out = 0;
 };
@@ -328,9 +328,9 @@ struct Scene {
   Lies lies{};
   ConnectionConfig config{};
   Who who = Who::other_connects;
-  int connections = 1;     ///< of the lying peer, at a time
-  bool alone = false;      ///< the lying peer has the link to itself
-  bool renumbers = false;  ///< takes a new address of the subnet that both are in, whenever it is found out
+  int connections = 1;     ///< number of connections of the lying peer at one time
+  bool alone = false;      ///< only the lying peer uses the link
+  bool renumbers = false;  ///< the lying peer changes its address within the subnet after each detected violation
   Bytes buffer = 250'000;
   fabric::EcnConfig marking{};
   Nanos duration = 2_s;
@@ -364,7 +364,7 @@ Shares shares_of(const Scene& scene) {
   server.on_completion = [&](const Completion& completion) {
     if (completion.status == Status::violation) ++addresses.changes;
     if (completion.kind == Kind::accepted || completion.kind == Kind::connected) server.send(completion.connection);
-    // The server reconnects to the lying peer, as a program does that has work left.
+    // The server reconnects to the lying peer, like a program with unfinished work.
     if (completion.kind == Kind::closed && scene.who == Who::server_connects)
       server.connect(network.right(1).address(), scene.config);
   };
@@ -398,7 +398,7 @@ TEST(Share, two_honest_receivers__share_evenly) {
   EXPECT_EQ(shares.found_out, 0U);
 }
 
-// Each time before it is found out, it receives a few hundred packets.
+// The lying peer receives a few hundred packets on each connection before the server detects the lie.
 TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
     const Shares shares = shares_of({.lies = {.lost = 1}, .who = who});
@@ -408,7 +408,7 @@ TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   }
 }
 
-// A skipped number leaves no gap in the bytes; a loss does.
+// The sender skips packet numbers on purpose. A skipped number leaves no gap in the bytes, but a loss does.
 TEST(Share, who_tells_losses_by_missing_bytes__gains_nothing_from_honest_looking_gaps) {
   for (const char* algorithm : {"reno", "cubic"})
     for (const Who who : {Who::other_connects, Who::server_connects})
@@ -433,7 +433,8 @@ TEST(Share, who_does_so_with_many_connections__gains_little_more) {
   EXPECT_LE(shares.found_out, 64U) << "16 after 0, 1, 3 and 7 s";
 }
 
-// A host may have any address of its IPv6 subnet, so it is not held off, because its neighbour must not be.
+// A host may use any address of its IPv6 subnet. The server cannot refuse the whole subnet, because an honest neighbour
+// uses it as well.
 TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   for (const int connections : {1, 16}) {
     const Shares shares = shares_of({.lies = {.lost = 1}, .connections = connections, .renumbers = true});
@@ -442,8 +443,8 @@ TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   }
 }
 
-// A single missing number may have been skipped. A liar that conceals only losses of several packets in a row still
-// reacts to the others.
+// The sender may have skipped a single missing number on purpose. A liar that conceals only losses of several packets
+// in a row still reacts to single losses.
 TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
     const Shares shares = shares_of({.lies = {.lost = 2}, .who = who});
@@ -452,7 +453,7 @@ TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   }
 }
 
-/// The operator sets the target, which is necessary if peers are not trusted.
+/// The operator sets the target delay, which is necessary if peers are not trusted.
 ConnectionConfig swift() {
   ConnectionConfig config;
   config.congestion_control = "swift";
@@ -470,7 +471,7 @@ TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
   }
 }
 
-// No sender can verify how long a peer has held a packet, so a peer that is checked must not hold packets.
+// No sender can verify how long a peer has held a packet. With check_peer, a peer must therefore not hold packets.
 TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
   for (const Nanos held : {10_us, 50_us, 140_us})
     for (const bool check : {false, true}) {
@@ -486,7 +487,7 @@ TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
     }
 }
 
-// Slow flows: each sends less than a packet in the time by which an acknowledgement may be delayed.
+// With 31 connections, each flow sends less than one packet within the maximum acknowledgement delay.
 TEST(Share, honest_peers_that_are_checked_under_swift__lose_nothing) {
   for (const int connections : {1, 31}) {
     for (const bool check : {false, true}) {
@@ -510,7 +511,7 @@ Scene marking_scene(double hidden, bool check, const std::string& algorithm = "d
   return scene;
 }
 
-/// With senders that know their link's rate.
+/// Returns a scene whose senders know the rate of their link.
 Scene rated_scene(double hidden, bool check, const std::string& algorithm) {
   Scene scene = marking_scene(hidden, check, algorithm);
   scene.config.max_rate = Rate(1'000'000'000);
@@ -526,7 +527,7 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
   }
 }
 
-// The number of marked packets is reported correctly, so no test is failed.
+// The peer reports the right number of marked packets, so it passes the sender's tests.
 TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double told : {0.5, 0.0}) {
@@ -568,7 +569,7 @@ TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
   }
 }
 
-// Acknowledgements of these packets give no round trip, and would hide a queue without end.
+// Acknowledgements of packets that contain only ACKs give no round-trip time, so they could hide a growing queue.
 TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
   for (const std::string algorithm : {"swift", "dctcp", "dcqcn"}) {
     Scene scene = rated_scene(algorithm == "swift" ? 0 : 1, true, algorithm);
@@ -621,7 +622,7 @@ TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
       }
 }
 
-// Cleared by a switch, or by an attacker on the path.
+// A switch, or an attacker on the path, clears the ECN field.
 TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
   for (const bool check : {false, true})
     for (const char* algorithm : {"dctcp", "dcqcn"}) {
@@ -661,7 +662,7 @@ TEST(Share, marks_that_are_told__cost_nothing_to_check) {
   }
 }
 
-// Why check_peer exists: without it DCTCP trusts its peer.
+// This is why check_peer exists: without it DCTCP trusts its peer.
 TEST(Share, marks_that_nobody_checks__pay_under_dctcp) {
   const Shares shares = shares_of(marking_scene(1, false));
   EXPECT_LT(shares.honest, 100);

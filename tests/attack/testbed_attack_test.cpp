@@ -1,6 +1,6 @@
-// Hostile frames on the network of a running experiment: `mltcp testbed` with real ports, and an attacker on the wires
-// of both hosts, who sees each frame and forges frames with the other host's address. Without the tags of connections,
-// or without the key, the attacker changes nothing: the experiment ends as if there were no attack.
+// Hostile frames on the network of a running experiment. `mltcp testbed` uses real ports. An attacker on the wires of
+// both hosts sees each frame and forges frames with the other host's address. Without the tags of connections, or
+// without the key, the attack has no effect, and the experiment ends normally.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,13 +46,13 @@ compute = "5 ms"
 communicate = "250 kB"
 )";
 
-/// `mltcp testbed`, running.
+/// A running `mltcp testbed`.
 class Testbed : public StartedProgram {
  public:
   Testbed(const fs::path& folder, const std::vector<std::string>& options)
       : StartedProgram(words(folder, options), folder, "testbed"), folder_(folder) {}
 
-  /// The process of its switch, which has the wires of all hosts; 0: not found.
+  /// Returns the process of the testbed's switch, which has the wires of all hosts, or 0 if it is not found.
   [[nodiscard]] pid_t bridge() const {
     pid_t found = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -85,8 +85,8 @@ class Wire {
     own.sll_ifindex = static_cast<int>(if_nametoindex(interface));
     EXPECT_NE(own.sll_ifindex, 0) << interface;
     EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
-    // Otherwise the switch, which listens on this interface, would receive the frames sent here as frames from this
-    // host, and learn a wrong port for their addresses.
+    // Without this option, the switch would receive the frames sent here, because it listens on this interface. It
+    // would take them for frames from this host and learn a wrong port for their addresses.
     const int on = 1;
     EXPECT_EQ(setsockopt(file_, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on), 0);
   }
@@ -94,7 +94,7 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  /// The next frame that the host has sent; empty: none.
+  /// Returns the next frame that the host has sent, or an empty vector if there is none.
   ByteVector receive() {
     ByteVector frame(2048);
     sockaddr_ll from{};
@@ -103,7 +103,7 @@ class Wire {
       const ssize_t count =
           recvfrom(file_, frame.data(), frame.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &size);
       if (count <= 0) return {};
-      if (from.sll_pkttype == PACKET_OUTGOING) continue;  // sent by the switch
+      if (from.sll_pkttype == PACKET_OUTGOING) continue;  // the switch sent this frame
       frame.resize(static_cast<std::size_t>(count));
       return frame;
     }
@@ -118,8 +118,8 @@ class Wire {
   std::atomic<std::uint64_t> sent_ = 0;
 };
 
-/// A thread that listens on the wires of two hosts and forges frames until stop(). It knows the numbers of connections
-/// and packets and, if `reads`, everything else on the wires.
+/// A thread that listens on the wires of two hosts and forges frames until stop(). The attacker knows the numbers of
+/// connections and packets. If `reads` is true, it also uses everything else on the wires.
 class Attack {
  public:
   Attack(pid_t bridge, bool reads) : reads_(reads), thread_([this, bridge] { run(bridge); }) {}
@@ -131,15 +131,15 @@ class Attack {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // Valid after stop().
+  // The following counters are valid after stop().
   std::uint64_t forged = 0;
-  std::uint64_t sealed = 0;    ///< number of observed packets that were sealed
-  std::uint64_t unsealed = 0;  ///< number of observed packets that were not, with frames of the job
+  std::uint64_t sealed = 0;    ///< number of observed sealed packets
+  std::uint64_t unsealed = 0;  ///< number of observed unsealed packets with frames of the job
 
  private:
   void run(pid_t bridge) {
     const int network = open(("/proc/" + std::to_string(bridge) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(setns(network, CLONE_NEWNET), 0) << strerror(errno);  // for this thread only
+    ASSERT_EQ(setns(network, CLONE_NEWNET), 0) << strerror(errno);  // affects this thread only
     close(network);
     Wire first("h0");
     Wire second("h1");
@@ -157,14 +157,15 @@ class Attack {
     forged = first.sent() + second.sent();
   }
 
-  /// Handles a frame of host `side`: forges frames to the other host, which also receives the frame itself.
+  /// Handles a frame sent by host `side`. The switch delivers the frame itself; this function sends forged frames to
+  /// the other host.
   void on_frame(std::size_t side, const ByteVector& bytes, Wire& to) {
     encap::Frame frame;
     if (encap::parse(bytes, encap::VerifyUdp::no, frame) != encap::Reject::none) return;
     if (frame.payload.size() < wire::kHeaderBytes || frame.payload[0] != std::byte{wire::magic}) return;
     ++seen_;
     if (wire::is_sealed(frame.payload)) ++sealed;
-    // Short unsealed packets are answers to forged ones, and say nothing about the job.
+    // Short unsealed packets are answers to forged packets and do not belong to the job.
     else if (frame.payload.size() > wire::kHeaderBytes + wire::kConnectFrameBytes)
       ++unsealed;
     if (const std::uint32_t connection = wire::peek_connection(frame.payload); connection != 0)
@@ -172,7 +173,7 @@ class Attack {
     auto& heard = heard_[side];
     heard.push_back(bytes);
     if (heard.size() > 100) heard.pop_front();
-    if (seen_ > 50 && seen_ % 8 != 0) return;  // limits the load: two CPUs have to suffice for all
+    if (seen_ > 50 && seen_ % 8 != 0) return;  // limits the load, because two CPUs have to suffice for all processes
     forge(side, frame, to);
     if (!reads_) return;
     to.send(bytes);
@@ -200,12 +201,12 @@ class Attack {
         w.copy(random_bytes(4).data(), 4);
       });
       say([&](wire::Writer& w) { acknowledge(w, 0, header.packet_number + 1000); });
-      // The same packet, but flagged as sealed.
+      // The attacker sends the CLOSE again, flagged as sealed.
       ByteVector pretended = packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
       pretended[1] |= std::byte{wire::sealed | wire::clear};
       to.send(with_payload(frame, pretended));
     }
-    // A CONNECT from the victim's own id with the attacker's tag, as if the peer had been restarted.
+    // The CONNECT has the victim's id and the attacker's tag, as if the peer had been restarted.
     const wire::ConnectFrame again{.max_packet = 1472,
                                    .source_connection = connections_[1 - side] != 0 ? connections_[1 - side] : 1,
                                    .credit = 1,
@@ -220,7 +221,7 @@ class Attack {
     to.send(with_payload(frame, random_bytes(random_.below(1400), random_.next())));
   }
 
-  /// A frame between the same hosts and ports.
+  /// Returns a frame with `payload` between the hosts and ports of `frame`.
   static ByteVector with_payload(const encap::Frame& frame, const ByteVector& payload) {
     ByteVector bytes(encap::header_bytes(frame.headers.destination));
     encap::write_headers(frame.headers, payload.size(), encap::sum(payload.data(), payload.size()), bytes.data());
@@ -232,7 +233,7 @@ class Attack {
   std::atomic<bool> over_ = false;
   Random random_{1};
   std::uint64_t seen_ = 0;
-  std::array<std::uint32_t, 2> connections_{};  ///< index: the side that sends to it
+  std::array<std::uint32_t, 2> connections_{};  ///< connection ids in the packets that each side sends
   std::array<std::deque<ByteVector>, 2> heard_;
   std::thread thread_;
 };
@@ -251,7 +252,7 @@ class TestbedAttack : public ::testing::Test {
     fs::create_directory(folder_ / "tmp");
     std::ofstream(folder_ / "e.toml") << kExperiment;
   }
-  /// Runs the attack during the experiment; returns the experiment's exit status.
+  /// Attacks during the whole experiment. Returns the experiment's exit status.
   int attacked(Testbed& testbed, bool reads) {
     pid_t bridge = 0;
     EXPECT_TRUE(soon([&] { return (bridge = testbed.bridge()) != 0; }, 60s)) << testbed.said();
@@ -279,9 +280,10 @@ TEST_F(TestbedAttack, frames_without_tags__change_nothing) {
   EXPECT_EQ(sealed_, 0U);
 }
 
-// This shows that hosts accept the forged frames if there is no key.
+// This test shows that hosts accept the forged frames if there is no key.
 TEST_F(TestbedAttack, frames_with_the_tags_that_were_seen__end_an_experiment_without_a_key) {
-  // Long enough that a forged packet arrives before the host's own packet with that number, even on a busy machine.
+  // The experiment is long enough that some forged packet arrives before the host's own packet with the same number,
+  // even on a busy machine.
   std::string longer = kExperiment;
   longer.replace(longer.find("iterations = 10"), 15, "iterations = 1000");
   std::ofstream(folder_ / "e.toml") << longer;

@@ -1,6 +1,6 @@
-// Hostile hosts against live endpoints, with real packets over the kernel's UDP sockets: replayed conversations, floods
-// of CONNECTs from unproven addresses, and random bytes. For invalid frames within a connection see
-// tests/endpoint/attack_test.cpp, in virtual time.
+// Hostile hosts against running endpoints, with real packets over the kernel's UDP sockets: replayed conversations,
+// floods of CONNECTs from unproven addresses, and random bytes. tests/endpoint/attack_test.cpp tests invalid frames
+// within a connection, in virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ EndpointConfig udp_config(std::uint16_t port = 0) {
   return config;
 }
 
-/// Waits for the operation; false, and a test failure, if it did not end with Code::ok in time.
+/// Waits for the operation. Returns false, and fails the test, if the operation does not end with Code::ok in time.
 bool ends_well(Endpoint& endpoint, OperationHandle operation) {
   endpoint::Completion how;
   const Code code = endpoint.wait(operation, how, kPatience);
@@ -51,7 +51,8 @@ bool ends_well(Endpoint& endpoint, OperationHandle operation) {
   return code == Code::ok && how.code == Code::ok;
 }
 
-/// Connects `from` to `to` and sends a message of three packets; false if it does not arrive unchanged.
+/// Connects `from` to `to` and sends a message of three packets. Returns false if the message does not arrive
+/// unchanged.
 bool they_talk(Endpoint& from, Endpoint& to) {
   const ByteVector message = random_bytes(4000);
   ByteVector buffer(message.size());
@@ -66,7 +67,7 @@ bool they_talk(Endpoint& from, Endpoint& to) {
   EXPECT_EQ(from.send_tagged(connection, message, 3, {}, operation), Code::ok);
   const bool arrived = ends_well(from, operation) && ends_well(to, receiving);
   from.abort(connection);
-  if (!arrived) to.close();  // so that nothing writes into the buffer any more
+  if (!arrived) to.close();  // no operation writes into the buffer after this
   EXPECT_EQ(buffer, message);
   return arrived;
 }
@@ -77,7 +78,8 @@ endpoint::EndpointReport report_of(Endpoint& endpoint) {
   return report;
 }
 
-/// Sends to a victim without other peers, no faster than it reads packets, so that no buffer overflows.
+/// Sends packets to a victim that has no other peers. Sends no faster than the victim reads, so that no buffer
+/// overflows.
 class Throttle {
  public:
   Throttle(Attacker& attacker, Endpoint& victim) : attacker_(attacker), victim_(victim) {}
@@ -85,7 +87,7 @@ class Throttle {
     attacker_.send(victim_.address().base(), packet);
     if (++sent_ % 32 == 0) catch_up();
   }
-  /// Waits until all packets have been read.
+  /// Waits until the victim has read all packets.
   void catch_up() {
     const Clock clock;
     const Nanos end = clock.now() + kPatience;
@@ -102,7 +104,7 @@ class Throttle {
   std::uint64_t before_ = seen();
 };
 
-/// A datapath that keeps a copy of all packets that are sent, as an attacker on the wire has.
+/// A datapath that keeps a copy of all packets that it sends, like an attacker on the wire.
 class Wiretap final : public PacketIo {
  public:
   explicit Wiretap(const Address& address) : io_({.address = address}) {}
@@ -122,7 +124,8 @@ class Wiretap final : public PacketIo {
   socket::SocketIo io_;
 };
 
-/// An honest client introduces itself to `victim`, sends it a message in the clear, and closes. Returns its packets.
+/// Runs an honest client, which introduces itself to `victim`, sends it an unencrypted message and closes. Returns the
+/// client's packets.
 std::vector<ByteVector> conversation(const Address& own, Endpoint& victim, const ByteVector& message) {
   Wiretap tap(own);
   Shard shard(tap, {});
@@ -168,7 +171,7 @@ void take_conversation(Endpoint& victim, ByteVector& buffer) {
   EXPECT_EQ(event.kind, endpoint::Completion::Kind::closed);
 }
 
-/// Replays the packets in order, in reverse order, and at random.
+/// Replays the packets in order, in reverse order, and in random order.
 void play(Throttle& out, std::vector<ByteVector> packets) {
   for (const ByteVector& packet : packets) out.send(packet);
   std::reverse(packets.begin(), packets.end());
@@ -183,7 +186,7 @@ TEST(UdpAttack, conversation__played_again_reaches_nobody) {
   const Address place = victim->address().base();
   const ByteVector message = random_bytes(5000);
   ByteVector buffer(message.size());
-  const Address own = Attacker().address();  // the port is free again
+  const Address own = Attacker().address();  // address with a port that is free again
   std::thread program([&] { take_conversation(*victim, buffer); });
   const std::vector<ByteVector> heard = conversation(own, *victim, message);
   program.join();
@@ -215,8 +218,8 @@ TEST(UdpAttack, questions__from_everywhere_keep_out_neither_who_connects_nor_wha
   Endpoint victim(udp_config());
   Endpoint honest(udp_config());
   std::atomic<bool> over{false};
-  // Up to 2000 a second, from 50 addresses that never answer: they get the places for half-open connections, and all
-  // other CONNECTs are answered with a cookie.
+  // The flood sends up to 2000 CONNECTs a second, from 50 addresses that never answer. They fill the table of half-open
+  // connections, so that the victim answers all other CONNECTs with a cookie.
   std::thread flood([&] {
     std::vector<std::unique_ptr<Attacker>> attackers;
     for (std::uint32_t i = 0; i < 50; ++i) attackers.push_back(std::make_unique<Attacker>(0x7F000100 + i));
@@ -243,7 +246,7 @@ TEST(UdpAttack, bytes__of_any_kind_are_counted_and_nothing_else) {
   for (int i = 0; i < 400; ++i) {
     ByteVector packet = good;
     if (i % 4 == 0)
-      packet.resize(random.below(good.size()));  // truncated, possibly to nothing
+      packet.resize(random.below(good.size()));  // truncated, possibly to 0 bytes
     else if (i % 4 == 1)
       packet = random_bytes(i == 1 ? 65'507 : 1 + random.below(9000), random.next());
     else if (i % 4 == 2)

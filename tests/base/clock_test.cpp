@@ -1,4 +1,4 @@
-// The scaled TSC against CLOCK_MONOTONIC.
+// Tests that the scaled TSC agrees with CLOCK_MONOTONIC.
 #include "mltcp/base/clock.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Clock, FollowsTheMonotonicClockAfterCalibration) {
   if (!has_invariant_tsc()) GTEST_SKIP() << "this CPU has no invariant TSC";
   ASSERT_TRUE(clock.uses_tsc());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  // The smallest of many differences: a context switch may fall between two single readings.
+  // Takes the smallest of many differences, because a context switch may occur between the two readings of a pair.
   std::int64_t least = 1'000'000'000;
   for (int i = 0; i < 100; ++i) {
     const std::int64_t difference = (clock.now() - monotonic_now()).count;

@@ -1,4 +1,4 @@
-// Tables in comma-separated text.
+// Tests tables in comma-separated text.
 #include "mltcp/base/csv.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Lists of fields: that they are complete, and which members they visit.
+// Tests lists of fields: that they are complete, and which members they visit.
 #include "mltcp/base/fields.h"
 
 #include <gtest/gtest.h>

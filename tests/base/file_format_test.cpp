@@ -1,4 +1,4 @@
-// Tests of base/file_format.cpp: formats of files, detected from their first bytes.
+// Tests base/file_format.cpp, which detects the format of a file from its first bytes.
 #include "mltcp/base/file_format.h"
 
 #include <gtest/gtest.h>

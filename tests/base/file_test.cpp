@@ -1,5 +1,5 @@
-// Reading whole files: bounded, without waiting and without opening what is not a file. Writing whole files: other
-// users' links and files are refused.
+// Tests reading and writing of whole files. Reads are bounded, do not wait, and open only regular files. Writes refuse
+// links and files of other users.
 #include "mltcp/base/file.h"
 #include "../temporary_folder.h"
 
@@ -201,7 +201,7 @@ TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link belongs to another user"));
   EXPECT_EQ(refusal("shared/own"), "no error");
   EXPECT_EQ(refusal("shared/new"), "no error");
-  // Links in the path, also if the rest of the path does not exist.
+  // The path contains links. The rest of the path may not exist.
   fs::create_directory(folder_ / "victim");
   folder_.write("victim/file", "precious");
   fs::create_symlink("../victim", folder_ / "shared/out");

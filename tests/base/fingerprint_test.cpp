@@ -1,4 +1,4 @@
-// Fingerprints: the published values of FNV-1a with 128 bits.
+// Tests fingerprints against the published values of FNV-1a with 128 bits.
 #include "mltcp/base/fingerprint.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Limits of JSON texts, and whole numbers.
+// Tests the limits of JSON texts, and whole numbers in them.
 #include "mltcp/base/json.h"
 
 #include <gtest/gtest.h>

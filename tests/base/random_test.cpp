@@ -1,4 +1,5 @@
-// The generator gives the numbers of the published algorithms, and its distributions have their moments.
+// Tests that the generator produces the numbers of the published algorithms, and that its distributions have the right
+// moments.
 #include "mltcp/base/random.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 namespace mltcp {
 namespace {
 
-// Computed with an implementation of SplitMix64 and xoshiro256** in another language, which was checked against the
-// sequences published by the authors.
+// The numbers come from an implementation of SplitMix64 and xoshiro256** in another language. That implementation was
+// checked against the sequences that the authors published.
 TEST(Random, next__known_sequences) {
   const auto expect = [](std::uint64_t seed, const std::array<std::uint64_t, 4>& numbers) {
     Random random(seed);

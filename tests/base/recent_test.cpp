@@ -43,7 +43,7 @@ TEST(Recent, copies_and_moves__point_to_nobody_elses) {
   owner.at(3) = 9;
   EXPECT_EQ(copy.at(3), 8);
   Owner moved = std::move(copy);
-  copy.at(3) = 1;  // it has allocated new memory
+  copy.at(3) = 1;  // a moved-from object allocates new memory
   EXPECT_EQ(moved.at(3), 8);
   copy = std::move(moved);
   moved.at(3) = 2;

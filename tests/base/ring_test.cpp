@@ -1,4 +1,4 @@
-// The ring against a std::deque, over growth and wrap-around.
+// Compares the ring with a std::deque, over growth and wrap-around.
 #include "mltcp/base/ring.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(GrowableRing, push__within_the_reserve_does_not_move_elements) {
 
 TEST(GrowableRing, skip__passes_over_a_position_of_an_empty_ring) {
   GrowableRing<int> ring;
-  ring.prefetch();  // without elements
+  ring.prefetch();  // prefetching an empty ring is allowed
   ring.skip();
   EXPECT_TRUE(ring.empty());
   EXPECT_EQ(ring.push(7), 1U);
@@ -119,7 +119,7 @@ TEST(GrowableRing, random_operations__as_a_deque) {
   std::deque<std::uint64_t> model;
   std::uint64_t begin = 0;
   for (int i = 0; i < 200'000; ++i) {
-    // Long phases of growth and of shrinking, so that the ring wraps at every fill level.
+    // The ring grows and shrinks in long phases, so that it wraps at every fill level.
     const bool growing = (i / 5'000) % 2 == 0;
     if (model.empty() || random.chance(growing ? 0.6 : 0.4)) {
       const std::uint64_t value = random.next();

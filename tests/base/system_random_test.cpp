@@ -1,4 +1,4 @@
-// Random numbers of the system: no two draws alike, within one source, over its refills and between sources.
+// Tests the system's random numbers: no two draws are equal, within one source, over its refills and between sources.
 #include "mltcp/base/system_random.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Text from outside in messages: one line, without control sequences for terminals.
+// Tests that text from outside appears in messages as one line, without control sequences for terminals.
 #include "mltcp/base/text.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ TEST(Text, one_line__replaces_control_characters) {
   EXPECT_EQ(one_line(std::string("a\0b", 3)), "a?b");
   EXPECT_EQ(one_line("\xC2\x9B"
                      "31m\xC2\x85"),
-            "?31m?");                                     // CSI and next line, of U+0080 to U+009F
-  EXPECT_EQ(one_line("\xE2\x80\xA8\xE2\x80\xA9"), "??");  // line and paragraph separator
+            "?31m?");                                     // the control characters CSI (U+009B) and next line (U+0085)
+  EXPECT_EQ(one_line("\xE2\x80\xA8\xE2\x80\xA9"), "??");  // the line separator and the paragraph separator
 }
 
 TEST(Text, one_line__replaces_what_reorders_or_hides) {
@@ -42,18 +42,19 @@ TEST(Text, one_line__keeps_what_is_asked_for) {
 
 TEST(Text, one_line__replaces_bytes_that_are_not_utf8) {
   EXPECT_EQ(one_line("a\xff\xfe"), "a??");
-  EXPECT_EQ(one_line("\xC3"), "?");                      // truncated
-  EXPECT_EQ(one_line("\xE2\x82 "), "?? ");               // truncated by another character
-  EXPECT_EQ(one_line("\xC0\x8A\xE0\x80\x8A"), "?????");  // overlong newlines
-  EXPECT_EQ(one_line("\xED\xA0\x80"), "???");            // a surrogate
-  EXPECT_EQ(one_line("\xF4\x90\x80\x80\xF5"), "?????");  // beyond U+10FFFF
+  EXPECT_EQ(one_line("\xC3"), "?");                      // a truncated character
+  EXPECT_EQ(one_line("\xE2\x82 "), "?? ");               // a character that the following character truncates
+  EXPECT_EQ(one_line("\xC0\x8A\xE0\x80\x8A"), "?????");  // overlong encodings of a newline
+  EXPECT_EQ(one_line("\xED\xA0\x80"), "???");            // a UTF-16 surrogate
+  EXPECT_EQ(one_line("\xF4\x90\x80\x80\xF5"), "?????");  // code points beyond U+10FFFF
 }
 
 TEST(Text, in_quotes__is_short) {
   EXPECT_EQ(in_quotes("a\nb"), "\"a?b\"");
   EXPECT_EQ(in_quotes(std::string(60, 'x')), '"' + std::string(60, 'x') + '"');
   EXPECT_EQ(in_quotes(std::string(61, 'x')), '"' + std::string(60, 'x') + "...\"");
-  EXPECT_EQ(in_quotes(std::string(59, 'x') + "€"), '"' + std::string(59, 'x') + "...\"");  // not within a character
+  // The text is not cut within a character.
+  EXPECT_EQ(in_quotes(std::string(59, 'x') + "€"), '"' + std::string(59, 'x') + "...\"");
 }
 
 TEST(Text, trimmed__at_both_ends_only) {

@@ -1,4 +1,4 @@
-// The machine's time and its waits.
+// Tests the system's clock and its waits.
 #include "mltcp/base/time_source.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST_F(SystemTimeTest, wait__ends_with_time_or_by_a_file) {
 TEST_F(SystemTimeTest, wait__tells_of_a_file_that_has_failed) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
-  close(ends[1]);  // closed for good
+  close(ends[1]);  // no writer remains, so the pipe reports a hang-up
   const std::array<int, 2> files{file_, ends[0]};
   EXPECT_EQ(time_.wait(files, Nanos(900'000'000)), WaitEnd::failed);
   close(ends[0]);

@@ -1,4 +1,4 @@
-// Networks as graphs, and their paths.
+// Tests networks as graphs, and their paths.
 #include "mltcp/base/topology.h"
 
 #include <functional>
@@ -19,7 +19,7 @@ std::vector<std::string> names(const Topology& topology, const std::vector<Topol
   return result;
 }
 
-/// Two hosts on a switch each, with a link between the switches in both directions.
+/// Returns a network with two switches, a host on each, and links between the switches in both directions.
 Graph two_switches() {
   return {{{"s"}, {"a", true}, {"t"}, {"b", true}},
           {{"a", "s", kRate},
@@ -200,7 +200,8 @@ TEST(topology, longest_delay__is_that_of_the_longest_shortest_path) {
   EXPECT_EQ(Topology::leaf_spine({3, 2, 2, kRate, kRate, us}).longest_delay(), us * 4);
   EXPECT_EQ(Topology::leaf_spine({1, 2, 2, kRate, kRate, us}).longest_delay(), us * 2);
   EXPECT_EQ(Topology::fat_tree(4, kRate, us).longest_delay(), us * 6);
-  // Over t, which has as few hops as u and a longer delay; not over v, which has more hops.
+  // The longest shortest path leads over t. It has as few hops as the path over u and a longer delay. The path over v
+  // has more hops.
   Graph graph{{{"a", true}, {"b", true}, {"r"}, {"s"}, {"t"}, {"u"}, {"v"}, {"w"}}, {}};
   const auto cable = [&](const char* from, const char* to, std::int64_t delay) {
     graph.links.push_back({from, to, kRate, {}, us * delay});
@@ -244,7 +245,7 @@ TEST(topology, check_all_paths__names_two_hosts_without_one) {
   graph.links.pop_back();
   EXPECT_EQ(refusal_of([&] { Topology(graph).check_all_paths(); }),
             "no path leads from \"b\" to \"a\"; add links in this direction");
-  // No path leads from the switch to which "a" sends back to "a".
+  // Host "a" sends to "s" and receives from "t", and no path leads from "s" to "t".
   const Graph circle{{{"a", true}, {"b", true}, {"s"}, {"t"}},
                      {{"a", "s", kRate}, {"t", "a", kRate}, {"b", "s", kRate}, {"s", "b", kRate}, {"t", "s", kRate}}};
   EXPECT_EQ(refusal_of([&] { Topology(circle).check_all_paths(); }),
@@ -255,7 +256,7 @@ TEST(topology, check_all_paths__names_two_hosts_without_one) {
             "no path leads from \"a\" to \"c\"; add links in this direction");
 }
 
-// Larger networks would need too much memory or time, and are refused before any is used.
+// Networks above the limits would need too much memory or time, and are refused before they are built.
 TEST(topology, limits__are_checked_up_front) {
   const auto refused = [](const std::function<Topology()>& make) { return refusal_of([&] { return make(); }); };
   EXPECT_EQ(refused([] { return Topology::single_switch(1'000'000, kRate); }),
@@ -272,7 +273,7 @@ TEST(topology, limits__are_checked_up_front) {
             "the network has 1048576 hosts; give 1 to 65536");
   EXPECT_EQ(Topology::single_switch(Topology::kMaxHosts, kRate).hosts(), 65536U);
 
-  // A host on each of 10,000 switches in a row.
+  // The network is a row of 10,000 switches with a host on each.
   Graph row;
   for (int i = 0; i < 10'000; ++i) {
     const std::string number = std::to_string(i);

@@ -1,4 +1,4 @@
-// Values with units: accepted texts, refused texts and their errors, and that written values can be read again.
+// Tests values with units: accepted texts, refused texts and their errors, and that written values can be read again.
 #include "mltcp/base/units.h"
 
 #include <limits>
@@ -82,7 +82,7 @@ TEST(Units, parse__fractions_are_rounded_to_the_nearest) {
   EXPECT_EQ(parse_bytes("0.3 KiB"), 307U);
 }
 
-// A double holds whole numbers up to 2^53 only.
+// A double represents all whole numbers only up to 2^53.
 TEST(Units, parse__exact_beyond_the_precision_of_double) {
   EXPECT_EQ(parse_bytes("9007199254740993 B"), 9'007'199'254'740'993U);
   EXPECT_EQ(parse_duration("9000000000.000000001 s").count, 9'000'000'000'000'000'001);
@@ -153,7 +153,7 @@ TEST(Units, to_text__shortest_exact_unit) {
 TEST(Units, to_text__reads_back_over_random_values) {
   Random random(20'240'607);
   for (int i = 0; i < 200'000; ++i) {
-    // All magnitudes equally often, and round decimal numbers as people write them.
+    // All magnitudes are equally frequent. Half of the numbers are round decimal numbers, as people write them.
     std::uint64_t value = random.next() >> (1 + random.below(63));
     if (random.chance(0.5)) {
       std::uint64_t power = 1;
@@ -172,7 +172,7 @@ TEST(Units, time_for__rounds_up_and_does_not_wrap) {
   EXPECT_EQ(Rate(1'000'000'000).time_for(1'500).count, 12'000);
   EXPECT_EQ(Rate(3).time_for(1).count, 2'666'666'667);
   EXPECT_EQ(Rate(8).time_for((Bytes{1} << 30) - 1).count, ((std::int64_t{1} << 30) - 1) * 1'000'000'000);
-  // 8 TB at 1 Gbps; the product of bytes and nanoseconds needs 77 bits.
+  // 8 TB at 1 Gbps take 64,000 s. The product of bytes and nanoseconds per second needs 77 bits.
   EXPECT_EQ(Rate(1'000'000'000).time_for(8'000'000'000'000).count, 64'000'000'000'000);
 }
 

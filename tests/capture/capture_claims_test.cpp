@@ -1,4 +1,5 @@
-// Tests of transport/capture/capture_claims.cpp: claims in captures of this program and of others, whole and damaged.
+// Tests of transport/capture/capture_claims.cpp: claims in captures by this program and by other programs, whole and
+// damaged.
 #include "mltcp/transport/capture/capture_claims.h"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@ using Buffer = std::vector<std::byte>;
 constexpr std::size_t kDataBytes = 300;
 constexpr Bytes kCountedBytes = wire::kDataFrameBytes + kDataBytes;
 
-/// A UDP payload with data of job 7.
+/// Returns a UDP payload with data of job 7.
 Buffer packet(std::uint16_t iteration, std::uint16_t progress, std::uint8_t flags = wire::has_job) {
   Buffer bytes(wire::kHeaderBytes + wire::kDataFrameBytes);
   wire::Writer writer(bytes);
@@ -73,7 +74,7 @@ std::string refusal(const Buffer& file) {
   return "";
 }
 
-/// Two interfaces: a frame in and one out on the first, and an IP packet in on the second.
+/// Returns a file with two interfaces. The first has one frame in each direction, the second an incoming IP packet.
 Buffer some_file(bool v6 = false) {
   const Address& here = v6 ? v6_here : v4_here;
   const Address& there = v6 ? v6_there : v4_there;
@@ -172,7 +173,7 @@ Buffer hex(const std::string& digits) {
   return bytes;
 }
 
-/// The claims of a file with one Ethernet interface and `frame`, of which `captured` bytes are stored.
+/// Returns the claims in a file with one Ethernet interface and `frame`, of which `captured` bytes are stored.
 CaptureClaims claims_of_frame(const Buffer& frame, std::size_t captured = 1U << 20) {
   Buffer file;
   append_section(file, "test", "a comment");
@@ -181,7 +182,7 @@ CaptureClaims claims_of_frame(const Buffer& frame, std::size_t captured = 1U << 
                 static_cast<std::uint32_t>(frame.size()));
   return claims_of(file);
 }
-/// `frame` with `more` inserted before its type and IP packet.
+/// Returns `frame` with `more` inserted before its Ethernet type and IP packet.
 Buffer behind(Buffer frame, const std::string& more) {
   const Buffer bytes = hex(more);
   frame.erase(frame.begin() + 12, frame.begin() + 14);
@@ -203,7 +204,7 @@ TEST(CaptureClaims, read__looks_behind_tags_labels_and_sessions) {
       ASSERT_EQ(claims.received.report().size(), 1U) << more;
       EXPECT_EQ(claims.received.report()[0].bytes, kCountedBytes) << more;
       EXPECT_EQ(claims.cut_packets + claims.deep_packets + claims.fragments + claims.extended, 0U) << more;
-      // Truncated anywhere before the claim.
+      // Each truncation of the frame ends before the claim does.
       const std::size_t needed = wrapped.size() - kDataBytes - wire::kDataFrameBytes;
       EXPECT_EQ(claims_of_frame(wrapped, needed).cut_packets, 0U) << more;
       for (std::size_t size = 0; size < needed; ++size)

@@ -1,4 +1,4 @@
-// The options of a capture as users write them.
+// Tests the options of a capture as users write them.
 #include "mltcp/transport/capture/capture_options.h"
 
 #include <gtest/gtest.h>

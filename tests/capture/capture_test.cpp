@@ -1,4 +1,4 @@
-// Captures: the content of the file, read here without another tool, and the report of what is missing from it.
+// Tests the content of capture files, read here without another tool, and the report of what is missing from a file.
 #include "mltcp/transport/capture/capture.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct Block {
     std::memcpy(&value, body.data() + offset, sizeof value);
     return value;
   }
-  /// The value of the option `code` after `offset`, or empty.
+  /// Returns the value of the option `code` after `offset`, or an empty vector if there is no such option.
   [[nodiscard]] std::vector<std::byte> option(std::size_t offset, std::uint16_t code) const {
     while (offset + 4 <= body.size()) {
       const auto found = at<std::uint16_t>(offset);
@@ -52,7 +52,7 @@ std::vector<std::byte> contents(const std::string& file) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// The blocks of a file; checks that the lengths at both ends of each agree.
+/// Returns the blocks of a file. Checks that the two lengths of each block agree.
 std::vector<Block> blocks(const std::string& file) {
   const auto bytes = contents(file);
   std::vector<Block> result;
@@ -142,7 +142,7 @@ TEST_F(CaptureTest, both_ways__headers_as_on_the_wire) {
     EXPECT_EQ(std::uint64_t{packet.at<std::uint32_t>(4)} << 32 | packet.at<std::uint32_t>(8), 5'000'000'123U);
     ASSERT_EQ(packet.at<std::uint32_t>(12), 128U);
     EXPECT_EQ(packet.at<std::uint32_t>(16), 128U);
-    // With an Ethernet header before it, it is a frame that hosts accept.
+    // The captured packet becomes a valid frame when an Ethernet header is put before it.
     std::vector<std::byte> frame(14);
     frame[12] = std::byte{8};
     frame.insert(frame.end(), packet.body.begin() + 20, packet.body.begin() + 20 + 128);
@@ -324,7 +324,7 @@ TEST_F(CaptureTest, faster_than_written__counted_in_the_file) {
   const std::vector<std::byte> bytes(60'000);
   Capture capture({.file = file});
   Tap& tap = capture.add("a", "", kOwn);
-  // More than the ring holds, before the writer runs.
+  // These are more packets than the ring can store before the writer runs.
   for (int i = 0; i < 2000; ++i) tap.received(incoming(bytes), tap.now());
   capture.start();
   const Capture::Summary summary = capture.finish();
@@ -342,7 +342,7 @@ TEST_F(CaptureTest, faster_than_written__counted_in_the_file) {
   EXPECT_EQ(dropped, summary.dropped);
 }
 
-/// A datapath that receives and sends what the test says.
+/// A datapath that receives and sends the packets that the test selects.
 class FakeIo final : public PacketIo {
  public:
   [[nodiscard]] const Limits& limits() const override { return limits_; }

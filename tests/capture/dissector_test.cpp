@@ -1,5 +1,5 @@
-// The dissector in tshark: every field of every kind of frame as it was written, packets that are truncated by the
-// capture or by their sender, and random bytes. No line of Lua may fail.
+// Tests the dissector in tshark: every field of every kind of frame has the value that was written. The test includes
+// packets that the capture or their sender truncates, and random bytes. No line of Lua may fail.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -47,7 +47,7 @@ void capture_to(const std::string& file, std::span<const std::vector<std::byte>>
   ASSERT_EQ(capture.finish().dropped, 0U);
 }
 
-/// All values of all fields "mltcp.*" of a packet, in order.
+/// All values of all fields "mltcp.*" of a packet, by field name, in order.
 using Fields = std::multimap<std::string, std::string>;
 
 void collect(const Json& node, Fields& into) {
@@ -293,14 +293,14 @@ TEST(Dissector, damaged__checksum_is_bad) {
   for (const Fields& fields : dissect(file)) EXPECT_EQ(value_of(fields, "mltcp.checksum.status"), "0");
 }
 
-/// Expects that tshark's whole output for `file` has no Lua error in it.
+/// Expects that tshark's whole output for `file` contains no Lua error.
 void expect_no_lua_error(const std::string& file, const std::string& options = "") {
   int status = 0;
   const std::string text = tshark(file, "-V " + options, &status);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(text.find("Lua Error"), std::string::npos) << text.substr(text.find("Lua Error"), 500);
   EXPECT_EQ(text.find("lua_script"), std::string::npos) << text;
-  EXPECT_EQ(text.find("Malformed Packet"), std::string::npos);  // tshark's own message after an exception
+  EXPECT_EQ(text.find("Malformed Packet"), std::string::npos);  // what tshark prints after an exception
 }
 
 TEST(Dissector, cut_short_by_the_capture__dissects_what_is_there) {

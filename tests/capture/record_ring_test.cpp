@@ -1,4 +1,4 @@
-// The ring between the data path and the writer.
+// Tests the ring between the datapath and the writer.
 #include "mltcp/transport/capture/internal/record_ring.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ bool push(RecordRing& ring, std::uint64_t number, std::size_t size, std::size_t 
   return ring.push(record, all.first(split), all.subspan(split));
 }
 
-/// Removes the oldest record; returns its number, or -1.
+/// Removes the oldest record. Returns its number, or -1 if the ring is empty.
 std::int64_t take(RecordRing& ring) {
   std::span<const std::byte> bytes;
   const Record* const record = ring.front(bytes);

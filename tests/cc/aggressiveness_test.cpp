@@ -1,4 +1,4 @@
-// The aggressiveness functions: the six of the papers, tables, and refused settings.
+// Tests the aggressiveness functions: the six functions of the papers, tables, and refused settings.
 #include "mltcp/cc/aggressiveness.h"
 
 #include <array>
@@ -66,7 +66,7 @@ TEST(Aggressiveness, named__are_the_six_of_the_papers) {
 }
 
 TEST(Aggressiveness, validate__looks_between_the_ends) {
-  // The points at 0 and 1 are above 0, the one between them is not.
+  // The points at 0 and 1 are above 0, but the point between them is below 0.
   const std::vector<Point> dip{{0, 1}, {0.5, -0.1}, {1, 1}};
   EXPECT_THROW(Aggressiveness::table(dip).validate(), InputError);
 }

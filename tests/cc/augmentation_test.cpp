@@ -1,4 +1,4 @@
-// The iteration tracker and the gain: ratios without wrap or integer division, and refused settings.
+// Tests the iteration tracker and the gain: ratios without overflow or integer division, and refused settings.
 #include "mltcp/cc/augmentation.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// CUBIC against RFC 9438's own equations, computed here independently: the curve and its flat point, the Reno-friendly
-// region, decreases, fast convergence, timeouts, undo, idle time; HyStart++ (RFC 9406); and the effect of a gain.
+// Tests CUBIC against the equations of RFC 9438, which this file computes independently. Covers the curve and its flat
+// point, the Reno-friendly region, decreases, fast convergence, timeouts, undo, idle time, HyStart++ (RFC 9406), and
+// the effect of a gain.
 #include "mltcp/cc/cubic.h"
 
 #include <gtest/gtest.h>
@@ -15,9 +16,9 @@ namespace mltcp::cc::cubic_test {
 namespace {
 
 constexpr double kMss = 1000;
-constexpr double kAlpha = 3 * 0.3 / 1.7;  // section 4.3, of beta = 0.7
+constexpr double kAlpha = 3 * 0.3 / 1.7;  // alpha of section 4.3 for beta = 0.7
 
-/// Section 4.2, figures 1 and 2, in packets and seconds.
+/// The curve of section 4.2, figures 1 and 2, in packets and seconds.
 struct Curve {
   long double w_max;
   long double k;
@@ -29,7 +30,7 @@ struct Curve {
   }
 };
 
-/// A CUBIC whose events the test sets. Windows in packets, times in seconds.
+/// A CUBIC controller whose events the test sets. Windows are in packets, times in seconds.
 struct Driver {
   explicit Driver(double round_trip, const CubicParameters& cubic_parameters = {}) : rtt(round_trip) {
     Parameters parameters;
@@ -52,7 +53,7 @@ struct Driver {
     return ack;
   }
   void ack(double packets, double passed = 0) { cubic.on_ack(sample(packets, passed), out); }
-  /// Acknowledges a window per round trip for `seconds`, in a hundred acknowledgements each.
+  /// Acknowledges one window per round trip for `seconds`. Each window is divided into a hundred acknowledgements.
   void run(double seconds, bool cwnd_limited = true, bool in_recovery = false) {
     const double step = rtt / 100;
     for (long i = std::lround(seconds / step); i > 0; --i) {
@@ -65,19 +66,19 @@ struct Driver {
   void lose(CongestionEvent::Cause cause = CongestionEvent::Cause::loss, double decrease_gain = 1.0) {
     cubic.on_congestion({now, cause, 0, decrease_gain}, out);
   }
-  /// Slow start up to `packets`.
+  /// Lets the window grow to `packets` in slow start.
   void open(double packets) {
     ack(packets - window());
     ASSERT_DOUBLE_EQ(window(), packets);
   }
-  /// One decrease from `packets`, and the beginning of congestion avoidance: t = 0.
+  /// Decreases the window once from `packets`, and begins congestion avoidance at t = 0.
   void avoid_from(double packets) {
     open(packets);
     lose();
     ack(0.001, rtt);
   }
 
-  /// A round with `samples` round-trip times of `round_trip`, which acknowledges `packets` in all.
+  /// Simulates a round that acknowledges `packets` and measures `samples` round-trip times of `round_trip` seconds.
   void hystart_round(double round_trip, int samples, double packets) {
     ++round;
     rtt = round_trip;
@@ -100,7 +101,8 @@ TEST(Cubic, start__opens_ten_packets_and_slow_start_adds_what_was_acknowledged) 
 }
 
 TEST(Cubic, curve__is_followed_through_both_regions) {
-  // A window of 2000 packets over 100 ms: K is 11.4 s, and the Reno-friendly window is far below until long after.
+  // With a window of 2000 packets and a round trip of 100 ms, K is 11.4 s. The Reno-friendly window stays far below the
+  // curve until long after K.
   Driver d(0.1);
   d.avoid_from(2000);
   const Curve curve(2000, 1400);
@@ -109,7 +111,7 @@ TEST(Cubic, curve__is_followed_through_both_regions) {
   for (const double next : {0.5, 2.0, 5.0, 8.0, 11.4, 15.0, 20.0}) {
     d.run(next - t);
     t = next;
-    // A step aims a round trip ahead and takes a round trip, so the difference is of second order.
+    // A step's target is one round trip ahead and the step takes one round trip, so the difference is of second order.
     EXPECT_NEAR(d.window(), curve.at(t), 0.5) << "t = " << t;
   }
 }
@@ -125,7 +127,7 @@ TEST(Cubic, curve__is_flat_at_the_old_maximum_after_k) {
 }
 
 TEST(Cubic, curve__one_acknowledgement_goes_its_share_of_the_way_to_the_target) {
-  // Section 4.4: (target - cwnd) / cwnd for each packet, the target a round trip from now.
+  // By section 4.4, each packet adds (target - cwnd) / cwnd. The target is the curve one round trip from now.
   Driver d(0.1);
   d.avoid_from(2000);
   d.run(3);
@@ -148,12 +150,12 @@ TEST(Cubic, target__is_at_most_half_above_the_window) {
   Driver d(0.1);
   d.avoid_from(2000);
   d.run(3);
-  d.rtt = 40;  // so long that the curve is far up at its end
+  d.rtt = 40;  // in such a long round trip, the curve rises far above the window
   double before = d.window();
   d.ack(before / 2, 0.001);
   EXPECT_NEAR(d.window(), 1.25 * before, 0.01);
   before = d.window();
-  d.ack(3 * before, 0.001);  // acknowledging more than a window changes nothing more
+  d.ack(3 * before, 0.001);  // acknowledging more than one window has no further effect
   EXPECT_NEAR(d.window(), 1.5 * before, 0.01);
 }
 
@@ -188,7 +190,7 @@ TEST(Cubic, reno_region__adds_alpha_per_window_up_to_the_last_maximum_and_then_o
 }
 
 TEST(Cubic, reno_region__has_renos_average_window_at_the_same_loss_rate) {
-  // One packet in 2000 is lost: Reno's window is 55 packets in the mean (1.5 / p to the power of 1/2).
+  // One packet in 2000 is lost. Reno's mean window is then sqrt(1.5 / p) = 55 packets.
   constexpr double packets_per_loss = 2000;
   const auto mean_window = [](auto&& window, auto&& acknowledge, auto&& lose) {
     double sum = 0;
@@ -258,7 +260,7 @@ TEST(Cubic, congestion__leaves_two_packets_after_a_loss_and_one_after_marks) {
   EXPECT_DOUBLE_EQ(d.window(), 2);
   for (int i = 0; i < 20; ++i) d.lose(CongestionEvent::Cause::ecn);
   EXPECT_DOUBLE_EQ(d.window(), 1);
-  d.ack(1);  // the threshold is two packets
+  d.ack(1);  // the slow-start threshold is two packets
   EXPECT_DOUBLE_EQ(d.window(), 2);
 }
 
@@ -282,7 +284,7 @@ TEST(Cubic, fast_convergence__aims_lower_when_the_maximum_was_not_reached) {
 TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_curve) {
   Driver d(0.1);
   d.open(2000);
-  d.lose();  // the transport reports the loss first
+  d.lose();  // the transport reports the loss before the timeout
   d.cubic.on_timeout(d.now, d.out);
   ASSERT_DOUBLE_EQ(d.window(), 2);
   d.ack(1398);
@@ -296,8 +298,8 @@ TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_cur
 }
 
 TEST(Cubic, undo__restores_everything) {
-  // Compared with a flow that never had the loss, over the curve and in the Reno-friendly region: all later windows are
-  // bit-identical, and so are the next decreases.
+  // Compares the flow with a flow without the loss, on the curve and in the Reno-friendly region. All later windows and
+  // the next decreases are bit-identical.
   for (const double rtt : {0.1, 0.001})
     for (const double seconds : {0.0, 30 * rtt, 200 * rtt}) {
       Driver undone(rtt);
@@ -309,7 +311,7 @@ TEST(Cubic, undo__restores_everything) {
       }
       undone.lose();
       ASSERT_LT(undone.window(), spared.window());
-      // Time passes in recovery, before the loss turns out to be spurious.
+      // Time passes in recovery before the loss is found to be spurious.
       const double acked = spared.window() / 100;
       for (Driver* d : {&undone, &spared})
         for (int i = 0; i < 100; ++i) {
@@ -355,7 +357,7 @@ TEST(Cubic, clock__stands_still_while_the_application_limits) {
 }
 
 TEST(Cubic, clock__stands_still_while_nothing_is_sent) {
-  // After a minute of silence, the first acknowledgement counts for a round trip, not for a minute.
+  // After a minute of silence, the first acknowledgement counts for one round trip and not for a minute.
   Driver idle(0.1);
   Driver busy(0.1);
   for (Driver* d : {&idle, &busy}) {
@@ -411,7 +413,7 @@ TEST(Cubic, gain__may_change_along_the_curve) {
   d.gain = 0.5;
   d.run(4);
   EXPECT_NEAR(d.window(), Curve(2000, 1400).at(2 + 6 + 2), 0.5);
-  // A new epoch begins at 0, whatever the clock is.
+  // A new epoch begins at t = 0.
   const double maximum = d.window();
   d.lose();
   d.ack(0.001, 0.1);
@@ -445,7 +447,7 @@ TEST(Cubic, gain__does_not_scale_slow_start) {
 }
 
 TEST(Cubic, hystart__slows_down_when_the_round_trip_grows_by_the_threshold) {
-  // RFC 9406 section 4.2: by an eighth, but at least 4 ms and at most 16 ms.
+  // By RFC 9406 section 4.2, the threshold is an eighth of the round trip, but at least 4 ms and at most 16 ms.
   struct Case {
     double before, after;
     bool grown;
@@ -474,7 +476,7 @@ TEST(Cubic, hystart__needs_eight_samples_in_the_round) {
 TEST(Cubic, hystart__enters_avoidance_after_five_rounds_and_begins_there_on_the_flat) {
   Driver d(0.1);
   d.hystart_round(0.05, 8, 90);
-  d.hystart_round(0.1, 8, 900);  // slow down: this round is the first of the five
+  d.hystart_round(0.1, 8, 900);  // this round is the first of the five conservative rounds
   double window = d.window();
   for (int i = 0; i < 4; ++i) {
     d.hystart_round(0.1, 8, 80);
@@ -484,7 +486,7 @@ TEST(Cubic, hystart__enters_avoidance_after_five_rounds_and_begins_there_on_the_
   ++d.round;
   d.ack(0.001, 0.1);
   d.run(6);
-  // Alpha is one, because the window is the prior one. Still the curve is above.
+  // The window equals the prior maximum, so alpha is one. The curve is nevertheless above the Reno-friendly window.
   EXPECT_NEAR(d.window(), Curve(window, window).at(6), 0.5);
 }
 
@@ -493,9 +495,10 @@ TEST(Cubic, hystart__returns_to_slow_start_when_the_round_trip_falls_again) {
   d.hystart_round(0.05, 8, 90);
   d.hystart_round(0.1, 8, 100);
   double window = d.window();
-  d.hystart_round(0.11, 8, 80);  // still slowed down
+  d.hystart_round(0.11, 8, 80);  // still in the conservative phase
   EXPECT_NEAR(d.window(), window + 20, 1e-6);
-  d.hystart_round(0.09, 8, 80);  // below the round trip at the slow-down; detected with the eighth sample
+  // This round trip is below the one at the start of the conservative phase, which the eighth sample shows.
+  d.hystart_round(0.09, 8, 80);
   window = d.window();
   d.ack(40);
   EXPECT_NEAR(d.window(), window + 40, 1e-6);

@@ -1,5 +1,6 @@
-// DCQCN step by step: alpha, the cut, fast recovery, additive and hyper increase, which notifications count, timers and
-// bounds, and which parameters the gain changes. The numbers are computed by hand from the paper's equations.
+// Tests DCQCN step by step: alpha, the cut, fast recovery, additive and hyper increase, which notifications count,
+// timers and bounds, and which parameters the gain changes. The expected numbers follow from the paper's equations by
+// hand.
 #include "mltcp/cc/dcqcn.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using namespace mltcp::literals;
 constexpr double kLine = 40e9;
 constexpr double kMbps = 1e6;
 constexpr double kG = 1.0 / 256;
-// Rates are whole bits per second.
+// This tolerance is needed because rates are whole bits per second.
 constexpr double kRounding = 2;
 
 struct Driver {
@@ -45,7 +46,7 @@ struct Driver {
     controller.on_ack(sample);
   }
   void notify(double gain = 1.0) { ack(1000, 1, gain); }
-  /// Calls the timer at its time.
+  /// Calls the timer when it is due.
   void tick() {
     now = timer();
     ASSERT_FALSE(now.is_never());
@@ -53,7 +54,7 @@ struct Driver {
   }
 };
 
-/// Parameters with which only the timer, or only the byte counter, makes steps.
+/// Returns parameters with which only the timer makes steps. only_bytes() does so for the byte counter.
 Parameters only_timer() {
   Parameters parameters;
   parameters.edit<Dcqcn>().increase_bytes = 1'000'000'000'000;
@@ -65,7 +66,7 @@ Parameters only_bytes() {
   return parameters;
 }
 
-/// The rate after a cut by alpha / 2 and `halvings` halvings of the distance to the rate before it.
+/// Returns the rate after a cut of `before` by alpha / 2 and `halvings` halvings of the distance to `before`.
 double recovered(double before, double alpha, int halvings) { return before - before * alpha / 2 / (1 << halvings); }
 
 TEST(Dcqcn, start__at_line_rate_without_a_timer) {
@@ -79,7 +80,7 @@ TEST(Dcqcn, start__at_line_rate_without_a_timer) {
 }
 
 TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
-  // Equation 1, three times at the shortest interval, and once more after two periods K (equation 2).
+  // Applies equation 1 three times at the shortest interval. Then two periods K pass (equation 2) before the last cut.
   Driver flow(only_bytes());
   double alpha = 1;
   double rate = kLine;
@@ -94,11 +95,11 @@ TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
 }
 
 TEST(Dcqcn, alpha__grows_again_with_each_notification) {
-  // Alpha starts at 0.01: one notification every 50 us, so that it does not fall in between.
+  // Alpha decays to 0.01. Then one notification arrives every 50 us, so that alpha does not decay between them.
   Driver flow(only_bytes());
   flow.notify();
   double alpha = 1;
-  const int periods = 1175;  // alpha is 0.01
+  const int periods = 1175;  // after which alpha is 0.01
   flow.now += 55_us * periods;
   alpha = std::pow(1 - kG, periods);
   double rate = flow.rate();
@@ -132,7 +133,7 @@ TEST(Dcqcn, notification__at_most_one_per_interval) {
   flow.now += 49'999_ns;
   flow.notify();
   EXPECT_EQ(flow.rate(), once);
-  flow.now += 1_ns;  // N after the notification that counted, not after the one that did not
+  flow.now += 1_ns;  // N has passed since the notification that counted; the later one did not restart N
   flow.notify();
   EXPECT_LT(flow.rate(), once);
 }
@@ -146,7 +147,7 @@ TEST(Dcqcn, idle_restart__begins_a_flow_with_alpha_one_at_the_rate_it_has) {
   }
   again.controller.on_idle_restart(again.now);
   EXPECT_EQ(again.rate(), kLine / 2);
-  again.now += 100_ms;  // alpha does not fall before the first notification
+  again.now += 100_ms;  // alpha does not decay before the first notification
   on.now += 100_ms;
   again.notify();
   on.notify();
@@ -173,7 +174,8 @@ TEST(Dcqcn, notification__begins_recovery_anew) {
   flow.notify();
   for (int i = 0; i < 5; ++i) flow.tick();
   flow.notify();
-  const double alpha = (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG);  // five periods without a notification
+  // Five periods pass without a notification.
+  const double alpha = (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG);
   const double before = recovered(kLine, 1.0, 5);
   EXPECT_EQ(flow.timer(), flow.now + 55_us);
   for (int i = 1; i <= 5; ++i) {
@@ -186,13 +188,13 @@ TEST(Dcqcn, timer__five_halvings_of_the_distance_then_additive_steps) {
   Driver flow(only_timer());
   flow.notify();
   flow.now += 50_us;
-  const double target = flow.rate();  // half of the line rate
+  const double target = flow.rate();  // is half of the line rate
   flow.notify();
   for (int i = 1; i <= 5; ++i) {
     flow.tick();
     EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), kRounding) << "step " << i;
   }
-  // Equation 4; never hyper increase, as long as the byte counter has not completed fast recovery.
+  // Steps follow equation 4. There is no hyper increase while the byte counter has not completed fast recovery.
   double rate = recovered(target, 1.0, 5);
   for (int i = 1; i <= 20; ++i) {
     flow.tick();
@@ -208,7 +210,7 @@ TEST(Dcqcn, byte_counter__makes_the_same_steps) {
   const double target = flow.rate();
   flow.notify();
   double rate = flow.rate();
-  flow.ack(9'998'999);  // with the 1000 marked bytes, one byte less than B
+  flow.ack(9'998'999);  // together with the 1000 marked bytes, one byte less than B
   EXPECT_EQ(flow.rate(), rate);
   flow.ack(1);
   for (int i = 1; i <= 5; ++i) {
@@ -218,7 +220,7 @@ TEST(Dcqcn, byte_counter__makes_the_same_steps) {
   }
   EXPECT_NEAR(flow.rate(), (target + 40 * kMbps + rate) / 2, kRounding);
   rate = flow.rate();
-  flow.ack(20'000'000);  // two steps at once
+  flow.ack(20'000'000);  // enough bytes for two steps at once
   rate = (target + 80 * kMbps + rate) / 2;
   rate = (target + 120 * kMbps + rate) / 2;
   EXPECT_NEAR(flow.rate(), rate, kRounding);
@@ -259,7 +261,7 @@ TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
     flow->notify(gain);
     for (int i = 0; i < 5; ++i) flow->tick();
   }
-  EXPECT_EQ(plain.rate(), twice.rate());  // cuts and fast recovery
+  EXPECT_EQ(plain.rate(), twice.rate());  // the gain changes neither cuts nor fast recovery
   for (Driver* flow : {&plain, &twice}) {
     const double gain = flow == &twice ? 2.0 : 1.0;
     double rate = flow->rate();
@@ -271,7 +273,7 @@ TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
     flow->tick();
     step(40 * kMbps);
     EXPECT_NEAR(flow->rate(), rate, kRounding);
-    flow->ack(60'000'000, 0, gain);  // six steps, of which the byte counter's sixth is a hyper increase
+    flow->ack(60'000'000, 0, gain);  // six steps; the byte counter's sixth is a hyper increase
     for (int i = 0; i < 5; ++i) step(40 * kMbps);
     step(200 * kMbps);
     EXPECT_NEAR(flow->rate(), rate, kRounding);
@@ -296,14 +298,14 @@ TEST(Dcqcn, steps__regain_half_a_link_within_a_quarter_of_the_burst) {
   constexpr Bytes a_second = 5'000'000'000;
   EXPECT_NEAR(additive_step(0), 40 * kMbps, 10) << "not under MLTCP";
   EXPECT_NEAR(additive_step(a_second), 40 * kMbps, 10) << "a burst that is long enough";
-  // 454.5 steps of 55 us are a quarter of 100 ms.
+  // A quarter of 100 ms has 454.5 steps of 55 us.
   EXPECT_NEAR(additive_step(a_second / 10), kLine / 2 / (25e-3 / 55e-6), 10);
   EXPECT_NEAR(additive_step(a_second / 100), kLine / 2 / (2.5e-3 / 55e-6), 10);
   for (const Bytes short_burst : {a_second / 1000, Bytes{100'000}, Bytes{1}})
     EXPECT_NEAR(additive_step(short_burst), 0.02 * kLine, 10) << short_burst;
 }
 
-// The first five steps are recovery and take place all the same.
+// The first five steps are fast recovery, which does not wait for an acknowledgement.
 TEST(Dcqcn, additive_step__waits_for_an_acknowledgement_without_a_mark_under_mltcp) {
   constexpr Bytes a_second = 5'000'000'000;
   for (const Bytes iteration_bytes : {Bytes{0}, a_second}) {
@@ -350,7 +352,7 @@ TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
     sample.iteration_bytes = a_tenth_of_a_second;
     flow.controller.on_ack(sample);
     for (int i = 0; i < 40 && flow.rate() < kLine; ++i) {
-      if (i == 5) share = flow.rate() / kLine;  // the target, to within 1/32
+      if (i == 5) share = flow.rate() / kLine;  // the target as a share of the line rate, to within 1/32
       if (i == 5) {
         const double recovery = flow.rate();
         flow.tick();
@@ -360,7 +362,7 @@ TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
     }
     return 0.0;
   };
-  // After c + 1 cuts in a row the target is 2^-c of the line rate, and the rate half of it.
+  // After c + 1 cuts in a row, the target is 2^-c of the line rate, and the rate is half of the target.
   constexpr double whole = 0.5 / (25e-3 / 55e-6);
   for (int cuts = 2; cuts < 7; ++cuts) {
     double share = 0;
@@ -378,7 +380,7 @@ TEST(Dcqcn, gain__does_not_touch_the_cut_unless_asked_to) {
     EXPECT_EQ(flow.rate(), kLine / 2);
   }
   Driver flow;
-  flow.ack(1000, 1, 2.0, 2.0);  // the decrease variant
+  flow.ack(1000, 1, 2.0, 2.0);  // the variant of MLTCP that scales decreases
   EXPECT_EQ(flow.rate(), kLine * 0.75);
 }
 
@@ -395,7 +397,7 @@ TEST(Dcqcn, timer__stops_at_line_rate) {
   flow.ack(1'000'000'000);
   EXPECT_EQ(flow.rate(), kLine);
   EXPECT_TRUE(flow.timer().is_never());
-  // The timer runs again after the next notification, whose alpha is small.
+  // The next notification starts the timer again. Alpha is small at that time.
   flow.now += 100_ms;
   flow.notify();
   EXPECT_LT(flow.rate(), kLine);
@@ -423,18 +425,19 @@ TEST(Dcqcn, rate__never_below_the_minimum) {
   }
   EXPECT_EQ(flow.rate(), 40 * kMbps);
   Parameters parameters = only_bytes();
-  parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);  // above the line rate, which limits it
+  // This minimum is above the line rate, so the line rate limits it.
+  parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);
   Driver slow(parameters);
   slow.notify();
   EXPECT_EQ(slow.rate(), kLine);
 }
 
 TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
-  // At 1 Gbps R_AI is 1 Mbps and B is 250 kB; configured values are used as they are.
+  // At 1 Gbps, the defaults are R_AI = 1 Mbps and B = 250 kB. Configured values are used without change.
   const auto additive_step = [](const Parameters& parameters) {
     Driver flow(parameters, 1e9);
     flow.notify();
-    flow.ack(1'249'000);  // five steps
+    flow.ack(1'249'000);  // enough bytes for five steps
     const double rate = flow.rate();
     EXPECT_NEAR(rate, recovered(1e9, 1.0, 5), kRounding);
     flow.now += 50_us;
@@ -457,7 +460,7 @@ TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
   EXPECT_EQ(flow.rate(), kLine);
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::loss, 0});
   EXPECT_EQ(flow.rate(), kLine / 2);
-  flow.notify();  // less than N after the previous one
+  flow.notify();  // arrives less than N after the previous notification
   EXPECT_EQ(flow.rate(), kLine / 2);
 }
 
@@ -465,7 +468,7 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   Driver flow(only_timer());
   flow.notify();
   flow.now += 100_ms;
-  flow.notify();  // alpha is almost 0
+  flow.notify();  // after the long pause, alpha is almost 0
   flow.controller.on_timeout(flow.now);
   EXPECT_EQ(flow.rate(), 40 * kMbps);
   for (int i = 0; i < 5; ++i) flow.tick();
@@ -475,7 +478,8 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   for (int i = 0; i < 10; ++i) flow.tick();
   const double before = flow.rate();
   flow.notify();
-  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);  // alpha started from 1 again, 16 K ago
+  // 16 periods K ago, alpha started from 1 again
+  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);
 }
 
 TEST(Dcqcn, target__never_above_line_rate) {
@@ -491,7 +495,7 @@ TEST(Dcqcn, target__never_above_line_rate) {
 
 TEST(Dcqcn, window__is_two_round_trips_at_the_rate_before_the_cut) {
   Driver flow;
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);  // no round trip known
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);  // the value while no round-trip time is known
   flow.ack(1000);
   EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * kLine / 8 * 20e-6, 1);
   flow.notify();

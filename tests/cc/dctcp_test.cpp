@@ -1,5 +1,5 @@
-// DCTCP event by event: alpha's recurrence by hand, the response to marks and to losses, which values the gain changes;
-// and the sawtooth that the paper predicts for one flow under step marking.
+// Tests DCTCP event by event. The recurrence of alpha is computed by hand. Covers the responses to marks and to losses,
+// which values the gain changes, and the sawtooth that the paper predicts for one flow under step marking.
 #include "mltcp/cc/dctcp.h"
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ struct Driver {
     dctcp.start({.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}, out);
   }
 
-  /// All acknowledgements of a round in one sample.
+  /// Returns all acknowledgements of a round as one sample.
   AckSample round_of(Bytes acked, Bytes marked, double gain = 1.0) {
     AckSample ack;
     ack.now = Nanos(1'000'000);
     ack.acked_bytes = acked;
     ack.acked_packets = static_cast<std::uint32_t>(acked / 1000);
     ack.ce_bytes = marked;
-    ack.ce_packets = marked > 0 ? 1 : 0;  // fewer than the bytes imply: the bytes count
+    ack.ce_packets = marked > 0 ? 1 : 0;  // fewer packets than `marked` implies, because only the bytes count
     ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = Nanos(1'000'000);
     ack.round_count = ++round;
     ack.cwnd_limited = true;
@@ -45,7 +45,7 @@ struct Driver {
     ack.in_recovery = true;
     dctcp.on_ack(ack, out);
   }
-  /// The transport's calls for a batch with the first marks of a window.
+  /// Makes the calls of the transport for a batch of acknowledgements with the first marks of a window.
   void answer(AckSample ack, double decrease_gain = 1.0) {
     dctcp.on_congestion({ack.now, CongestionEvent::Cause::ecn, 0, decrease_gain}, out);
     ack.in_recovery = true;
@@ -80,7 +80,7 @@ TEST(Dctcp, start__takes_the_parameters) {
 }
 
 TEST(Dctcp, alpha__follows_the_recurrence) {
-  // RFC 8257 section 3.3: alpha = alpha (1 - g) + g M, with g = 1/16, worked out by hand in sixteenths.
+  // By RFC 8257 section 3.3, alpha = alpha (1 - g) + g M. The values follow by hand for g = 1/16.
   constexpr std::array<std::array<double, 2>, 6> steps{{{0.0, 0.9375},
                                                         {0.25, 0.89453125},
                                                         {1.0, 0.901123046875},
@@ -100,11 +100,11 @@ TEST(Dctcp, alpha__is_taken_once_per_window_and_over_all_of_it) {
   const double before = d.dctcp.alpha();
   AckSample ack = d.round_of(1000, 1000);
   for (int i = 0; i < 3; ++i) {
-    ack.round_count = d.round - 1;  // the window of the last sample has not ended
+    ack.round_count = d.round - 1;  // the round shows that the last sample's window has not ended
     d.dctcp.on_ack(ack, d.out);
     EXPECT_EQ(d.dctcp.alpha(), before);
   }
-  // 3 kB of 3 kB so far, and then 27 kB without a mark: a tenth of the bytes, although half of the samples.
+  // So far 3 kB of 3 kB were marked. After 27 kB without a mark, a tenth of the bytes is marked.
   --d.round;
   d.observe(27'000, 0);
   EXPECT_DOUBLE_EQ(d.dctcp.alpha(), before * 15 / 16 + 0.1 / 16);
@@ -129,7 +129,7 @@ TEST(Dctcp, marks__take_half_of_alpha_off_the_window) {
     Driver d(alpha);
     d.avoid_at(40);
     const double sampled = d.dctcp.alpha() * 15 / 16 + 0.25 / 16;
-    d.answer(d.round_of(40'000, 10'000));  // its own marks are already in alpha
+    d.answer(d.round_of(40'000, 10'000));  // alpha already includes the marks of this sample
     EXPECT_DOUBLE_EQ(d.dctcp.alpha(), sampled);
     EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss * (1 - sampled / 2));
   }
@@ -160,7 +160,7 @@ TEST(Dctcp, marks__take_less_with_a_gain_on_decreases) {
   Driver d(0.8);
   d.avoid_at(40);
   AckSample ack = d.round_of(1000, 1000);
-  ack.round_count = --d.round;  // alpha does not change
+  ack.round_count = --d.round;  // within the same round, so alpha does not change
   const double alpha = d.dctcp.alpha();
   d.answer(ack, 2.0);
   EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss * (1 - alpha / 4));
@@ -216,8 +216,8 @@ TEST(Dctcp, gain__scales_neither_slow_start_nor_alpha_nor_the_decrease) {
   }
 }
 
-/// One flow over a queue that marks each packet that makes more than `limit` packets underway. Packets are acknowledged
-/// one by one; rounds and congestion events as in the transport.
+/// A model of one flow over a queue. The queue marks each packet that raises the number of packets in flight above
+/// `limit`. Packets are acknowledged one by one. Rounds and congestion events are as in the transport.
 struct StepMarking {
   struct Packet {
     bool marked = false;
@@ -254,9 +254,9 @@ struct StepMarking {
 };
 
 TEST(Dctcp, steady_state__swings_by_the_square_root_of_the_window) {
-  // SIGCOMM'10 section 3.3: with a window of W at which marking begins, alpha is about sqrt(2 / W), and the window
-  // oscillates by sqrt(W / 2). The round without growth after each response (RFC 3168) makes both a little smaller. G
-  // satisfies the bound of section 3.4, 1.386 / sqrt(2 W), so that alpha averages over more than one oscillation.
+  // By section 3.3 of the SIGCOMM 2010 paper, with marking from a window of W, alpha is about sqrt(2 / W) and the
+  // window oscillates by sqrt(W / 2). The round without growth after each response (RFC 3168) makes both a little
+  // smaller. By section 3.4, g must be below 1.386 / sqrt(2 W), so that alpha averages over more than one oscillation.
   for (const double limit : {50.0, 100.0, 400.0}) {
     StepMarking model(limit, 1.0 / 64);
     for (int i = 0; i < 1000 * static_cast<int>(limit); ++i) model.acknowledge_one();

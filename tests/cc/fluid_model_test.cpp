@@ -1,4 +1,5 @@
-// The fluid limit of two jobs against the table of HotNets'24 (doi 10.1145/3696348.3696878), to the printed digits.
+// Compares the fluid limit of two jobs with the table of HotNets'24 (doi 10.1145/3696348.3696878), to the printed
+// digits.
 #include "mltcp/cc/fluid_model.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,8 @@ TEST(FluidPair, falling_function__pulls_the_jobs_together) {
   for (std::size_t i = 1; i < offsets.size(); ++i) EXPECT_LT(offsets[i], offsets[i - 1]);
 }
 
-/// Offsets of two identical jobs (half of the period up) at the start of iterations 0, 1, ...
+/// Returns the offsets between two identical jobs at the starts of iterations 0, 1, ... The up phase of each job takes
+/// half of its period.
 std::vector<double> offsets_of(const char* function, double delta, int iterations) {
   const std::array<FluidJob, 2> jobs{FluidJob{.start = 0}, FluidJob{.start = delta}};
   const auto lengths = fluid_iterations(jobs, Aggressiveness::named(function), iterations);

@@ -1,5 +1,5 @@
-// Iterations learned from traffic: jobs that it must recognise, disturbances that it must survive, and traffic without
-// iterations.
+// Tests how iterations are learned from traffic: jobs that the learner must recognise, disturbances that it must
+// survive, and traffic without iterations.
 #include "mltcp/cc/iteration_learner.h"
 
 #include <gtest/gtest.h>
@@ -18,15 +18,15 @@ using namespace literals;
 
 constexpr Bytes kMB = 1'000'000;
 
-// An application that sends bursts over a link of 1 Gbps; calls the learner as the transport does.
+// An application that sends bursts over a link of 1 Gbps. It calls the learner as the transport does.
 struct Traffic {
   IterationLearner learner;
   Nanos now{1'000'000};
   Random random{7};
-  double stretch = 1;       // bursts take up to that many times as long
+  double stretch = 1;       // maximum factor by which bursts take longer
   double jitter = 0;        // relative standard deviation of silences
-  std::uint64_t wrong = 0;  // number of deliveries at which the known size is not `truth`
-  Bytes truth = 0;          // 0: no size may be known
+  std::uint64_t wrong = 0;  // number of deliveries at which the learned size is not `truth`
+  Bytes truth = 0;          // true size of an iteration; 0 if the learner must know none
 
   void burst(Bytes bytes) {
     learner.on_send(now);
@@ -73,7 +73,7 @@ TEST(IterationLearner, one_burst__is_known_after_three_iterations) {
   EXPECT_DOUBLE_EQ(job.learner.bytes_ratio(), 0.25) << "the acknowledgement that opens the iteration counts in it";
 }
 
-// Only deliveries below the iteration's size are checked; above it, the ratio is not trusted any more.
+// Checks only deliveries below the iteration's size. Above that size, the learner no longer trusts the ratio.
 TEST(IterationLearner, bytes__are_counted_in_64_bits) {
   Traffic job;
   job.truth = Bytes{40} << 30;
@@ -90,7 +90,8 @@ TEST(IterationLearner, bytes__are_counted_in_64_bits) {
 
 struct Shape {
   const char* name;
-  std::vector<std::pair<Bytes, Nanos>> bursts;  // bytes, then silence; the last silence is the compute gap
+  // The bytes of each burst, and the silence after the burst. The last silence is the compute gap.
+  std::vector<std::pair<Bytes, Nanos>> bursts;
 };
 
 Bytes bytes_of(const Shape& shape) {
@@ -154,7 +155,7 @@ TEST(IterationLearner, shapes__are_known_within_ten_iterations_whatever_the_netw
   }
 }
 
-// Of `count` iterations, the number at whose end the size was known.
+// Sends `count` iterations. Returns the number of iterations at whose end the learner knows the size.
 int known_in(Traffic& job, const Shape& shape, int count) {
   int known = 0;
   for (int i = 0; i < count; ++i) {
@@ -168,7 +169,7 @@ const Shape one{"one burst", {{10 * kMB, 100_ms}}};
 const Shape buckets{"buckets", {{2 * kMB, 8_ms}, {8 * kMB, 4_ms}, {6 * kMB, 20_ms}, {7 * kMB, 100_ms}}};
 const Shape halves{"forward and backward", {{4 * kMB, 60_ms}, {9 * kMB, 70_ms}}};
 
-// Equal buckets look like iterations until the compute gap has recurred a few times.
+// Equal buckets look like iterations until the compute gap has occurred a few times.
 TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has_recurred) {
   Shape layers{"layers", {}};
   for (int i = 0; i < 24; ++i) layers.bursts.emplace_back(kMB, i == 23 ? 80_ms : 2_ms);
@@ -180,7 +181,7 @@ TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has
   EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * kMB);
 }
 
-// A bucket is not taken for an iteration if the gaps before and after it differ.
+// The learner does not take a bucket for an iteration if the gaps before and after the bucket differ.
 TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iterations) {
   Traffic job;
   const Shape three{"three", {{5 * kMB, 3_ms}, {5 * kMB, 3_ms}, {5 * kMB, 150_ms}}};
@@ -188,7 +189,7 @@ TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iteration
   EXPECT_EQ(job.wrong, 0u);
 }
 
-// The transport sees the job from the middle of an iteration: of two gaps that recur, the longer is the compute gap.
+// The transport sees the job from the middle of an iteration on. The longer of two recurring gaps is the compute gap.
 TEST(IterationLearner, boundary__is_the_longest_silence) {
   Traffic job;
   const Shape rotated{"backward first", {{9 * kMB, 100_ms}, {4 * kMB, 30_ms}}};
@@ -197,7 +198,7 @@ TEST(IterationLearner, boundary__is_the_longest_silence) {
   EXPECT_EQ(job.learner.bytes_sent(), 4 * kMB);
 }
 
-// Stragglers produce longer periods by chance: in one iteration of twenty, all gaps take ten times as long.
+// Stragglers produce longer periods by chance. In one iteration of twenty, all gaps take ten times as long.
 TEST(IterationLearner, stragglers__do_not_look_like_a_longer_period) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Traffic job;
@@ -219,7 +220,8 @@ TEST(IterationLearner, stragglers__do_not_look_like_a_longer_period) {
   }
 }
 
-/// Of 60 iterations in which the network joins buckets without changing their bytes, the number that ended known.
+/// Sends 60 iterations whose buckets the network joins without changing their bytes. Returns the number of iterations
+/// at whose end the learner knows the size.
 int known_in_merged(Traffic& job) {
   job.truth = bytes_of(buckets);
   job.wrong = 0;
@@ -310,7 +312,7 @@ TEST(IterationLearner, compute_gap__begins_as_the_last_silence_but_at_most_twice
 // ---- after a failure
 // -------------------------------------------------------------------------------------------------
 
-// Makes the learner lose iterations of `size`: one is interrupted after 4 MB by a checkpoint of 20 s.
+// Interrupts an iteration of `size` after 4 MB with a checkpoint of 20 s, so that the learner loses the size.
 void fail_once(Traffic& job, Bytes size) {
   job.burst(4 * kMB);
   job.silence(20'000_ms);
@@ -319,7 +321,7 @@ void fail_once(Traffic& job, Bytes size) {
   EXPECT_FALSE(job.learner.known());
 }
 
-// Whether a size that was proven is used again after an iteration that consists of `parts`.
+// Returns whether the learner resumes a proven size after an iteration that consists of `parts`.
 bool resumed(Traffic job, std::initializer_list<std::pair<Bytes, Nanos>> parts) {
   for (const auto& [bytes, silence] : parts) {
     job.burst(bytes);
@@ -342,7 +344,8 @@ TEST(IterationLearner, resumption__takes_one_iteration_with_nothing_new_in_it) {
   EXPECT_FALSE(resumed(job, {{9 * kMB, 100_ms}}));
 }
 
-// Sends iterations of `size` until it is known, at most 100; returns how many. The next size then makes it fail early.
+// Sends at most 100 iterations of `size` until the learner knows the size. Returns the number of iterations. If the
+// next call has a different size, the learner fails early.
 int iterations_until_known(Traffic& job, Bytes size) {
   int count = 0;
   do {
@@ -355,12 +358,12 @@ int iterations_until_known(Traffic& job, Bytes size) {
 
 TEST(IterationLearner, resumption__is_of_a_size_that_held_for_eight_iterations) {
   for (const int held : {7, 8}) {
-    // Periods that failed early, so that no new one is found so soon after a failure.
+    // The learner has failed early with several sizes, so it finds no new size soon after a failure.
     Traffic job;
     for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB}) iterations_until_known(job, size);
     const Shape last{"last", {{31 * kMB, 100_ms}}};
     ASSERT_EQ(iterations_until_known(job, 31 * kMB), 18);
-    known_in(job, last, held - 1);  // the iteration in which the track is lost counts as well
+    known_in(job, last, held - 1);  // the iteration in which the learner loses the size also counts
     fail_once(job, 31 * kMB);
     EXPECT_EQ(resumed(job, {{31 * kMB, 100_ms}}), held == 8);
   }
@@ -371,7 +374,8 @@ TEST(IterationLearner, strikes__double_the_evidence_up_to_eight_times_and_proof_
   std::vector<int> needed;
   for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB, 31 * kMB, 41 * kMB})
     needed.push_back(iterations_until_known(job, size));
-  // 2, 4, 8 and 16 recurring gaps and the first gap, with a burst before and after each.
+  // A size is known after 2, 4, 8 and then 16 recurring gaps. The first gap and the last burst add 2 to the number of
+  // iterations.
   EXPECT_EQ(needed, (std::vector{4, 6, 10, 18, 18, 18}));
   const Shape proof{"proof", {{41 * kMB, 100_ms}}};
   EXPECT_EQ(known_in(job, proof, 12), 12);
@@ -421,7 +425,7 @@ TEST(IterationLearner, pause__of_minutes_is_survived) {
   }
 }
 
-// A checkpoint is written between two buckets: the size is lost, and found again within two iterations.
+// A checkpoint is written between two buckets. The learner loses the size and finds it again within two iterations.
 TEST(IterationLearner, pause__within_an_iteration_is_survived) {
   Traffic job;
   known_in(job, one, 12);
@@ -435,7 +439,8 @@ TEST(IterationLearner, pause__within_an_iteration_is_survived) {
   EXPECT_EQ(job.wrong, 0u);
 }
 
-// Two checkpoints with one whole iteration in between: no other period is found, neither shorter nor longer.
+// One whole iteration is between two checkpoints. The learner finds no other period, neither a shorter nor a longer
+// one.
 TEST(IterationLearner, pause__within_an_iteration_again_soon_is_survived) {
   for (int late = 4; late <= 6; ++late) {
     Traffic job;
@@ -470,7 +475,8 @@ TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
   }
 }
 
-// Gradients of several steps are sent at once: the gap grows k times, and control messages may separate the steps.
+// The job sends the gradients of several steps at once. The gap grows accordingly, and control messages may separate
+// the steps.
 TEST(IterationLearner, accumulation__of_gradients_is_followed) {
   Traffic job;
   known_in(job, one, 12);
@@ -517,7 +523,7 @@ TEST(IterationLearner, bulk__that_never_pauses_stays_unknown) {
   }
 }
 
-// Pauses as short as a round trip between chunks of equal size: there is nothing to interleave.
+// Chunks of equal size are separated by pauses as short as a round trip, so there is nothing to interleave.
 TEST(IterationLearner, bulk__with_hiccups_stays_unknown) {
   Traffic job;
   for (int i = 0; i < 2000; ++i) {
@@ -573,7 +579,7 @@ TEST(IterationLearner, idle__job_with_heartbeats_stays_unknown) {
   }
 }
 
-/// Per million bursts of random sizes, the number of those after which a size is known.
+/// Sends bursts of random sizes. Returns the number of bursts in a million after which the learner knows a size.
 template <typename Draw>
 double known_of_random(const Draw& size) {
   std::uint64_t known = 0;
@@ -596,7 +602,7 @@ TEST(IterationLearner, random__traffic_stays_unknown) {
       1'000);
 }
 
-// Sizes from a short list repeat by chance; each early failure raises the required evidence.
+// Sizes from a short list repeat by chance. Each early failure raises the required evidence.
 TEST(IterationLearner, random__traffic_of_a_few_sizes_stays_unknown) {
   EXPECT_LT(known_of_random([](Random& random) { return kMB << random.below(3); }), 10'000);
 }

@@ -1,5 +1,5 @@
-// A shared object with algorithms, for registry_test.cpp. Built three times: valid, with another ABI, and without the
-// function that lists them.
+// A shared object with algorithms, for registry_test.cpp. It is built three times: valid, with an incompatible ABI, and
+// without the function that lists the algorithms.
 #include "mltcp/cc/registry.h"
 
 namespace {

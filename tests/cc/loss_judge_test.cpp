@@ -1,4 +1,4 @@
-// Which losses count as congestion on a path that reports its queue, and when such a path is trusted.
+// Tests which losses count as congestion on a path that reports its queue, and when such a path is trusted.
 #include "mltcp/cc/loss_judge.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 namespace mltcp::cc::loss_judge_test {
 namespace {
 
-/// Rounds of `packets`, the last `lost` of which are lost together.
+/// A path that transfers rounds of packets. The last packets of a round may be lost.
 struct Path {
-  /// Heavy losses of a full window, and then light losses of a small one until they no longer count as congestion.
-  /// Returns the number that counted.
+  /// Causes heavy losses in a full window, and then light losses in a small window until these no longer count as
+  /// congestion. Returns the number of light losses that counted.
   int probation(std::uint32_t window, std::uint32_t small_window) {
     round(window, 0);
     EXPECT_TRUE(round(window, window / 2));
@@ -50,7 +50,7 @@ TEST(LossJudge, more_than_a_twentieth__on_average_is_heavy) {
   int rounds = 0;
   while (!path.round(100, 8)) ASSERT_LT(++rounds, 100);
   EXPECT_GT(rounds, 5) << "a few rounds are luck";
-  // After the response, the losses are forgotten, but not that the path reported no queue.
+  // The response clears the record of losses, but not the fact that the path reported no queue.
   EXPECT_TRUE(path.round(100, 1)) << "from now on every loss is one";
   EXPECT_EQ(path.events(10, 100, 1), 10);
 }
@@ -191,7 +191,7 @@ TEST(LossJudge, first_round_trips__are_taken_one_by_one) {
 }
 
 TEST(LossJudge, short_rounds__are_taken_together) {
-  // One of four packets in every eighth round: 3%.
+  // One packet of four is lost in every eighth round, which is a loss rate of 3%.
   Path path;
   int found = 0;
   for (int i = 0; i < 4000; ++i) found += path.round(4, i % 8 == 0 ? 1 : 0) ? 1 : 0;
@@ -200,7 +200,7 @@ TEST(LossJudge, short_rounds__are_taken_together) {
   EXPECT_GT(bad.events(100, 4, 1), 0) << "a quarter is heavy";
 }
 
-// An algorithm that has a loss judge.
+// A flow whose algorithm uses a loss judge.
 struct Flow {
   explicit Flow(const std::string& name) : controller(find_algorithm(name), {1000, Rate(1'000'000'000)}) {}
   AckSample ack(std::uint32_t ce = 0, Nanos delay = Nanos(50'000)) {

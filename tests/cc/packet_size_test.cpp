@@ -1,4 +1,5 @@
-// The packets of a path become longer during a connection: windows keep their bytes, and steps use the new size.
+// Tests a path whose packets become longer during a connection: windows keep their number of bytes, and steps use the
+// new packet size.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr Nanos kRoundTrip{1'000'000};
 struct Driver {
   explicit Driver(std::string_view name)
       : controller(find_algorithm(name), {.max_packet_bytes = kShorter, .max_rate = Rate(1'000'000'000)}) {}
-  /// Acknowledges `bytes`.
+  /// Acknowledges `bytes` after one round trip.
   void ack(Bytes bytes) {
     AckSample ack;
     now += kRoundTrip;
@@ -72,7 +73,7 @@ TEST(PacketSize, longer__a_step_is_of_that_size) {
 }
 
 TEST(PacketSize, longer__cubic_grows_in_the_new_unit) {
-  // C is in packets / s^3: in the same time, the window grows more in proportion to the packet size.
+  // CUBIC's constant C is in packets / s^3, so the growth of the window in bytes is proportional to the packet size.
   double gained[2] = {};
   for (const bool grows : {false, true}) {
     Driver driver("cubic");
@@ -96,7 +97,7 @@ TEST(PacketSize, longer__dcqcn_keeps_its_rate_and_a_window_of_ten) {
   EXPECT_DOUBLE_EQ(driver.window(), 10.0 * kLonger);
 }
 
-/// An algorithm without support for changing sizes.
+/// An algorithm that does not support changes of the packet size.
 struct Fixed {
   static constexpr std::string_view name = "fixed";
   static constexpr Capabilities capabilities{};

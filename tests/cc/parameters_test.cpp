@@ -1,4 +1,5 @@
-// Ranges of the algorithms' parameters: each is refused with its name, by its own algorithm and by no other.
+// Tests the ranges of the algorithms' parameters. The error for an invalid value names the parameter, and only the
+// algorithm with that parameter reports it.
 #include "mltcp/cc/parameters.h"
 
 #include <limits>
@@ -52,7 +53,7 @@ TEST(ParameterText, refusal__names_cause_and_cure) {
 
 using namespace mltcp::literals;
 
-/// The objection after `set` has changed the defaults; empty: none.
+/// Returns the algorithm's objection after `set` has changed the default parameters, or an empty text if there is none.
 template <typename Set>
 std::string refusal(std::string_view algorithm, Set set) {
   Parameters parameters;

@@ -1,4 +1,4 @@
-// Algorithms by name, also those that a program registers, and the controller that holds one.
+// Tests algorithms by name, including algorithms that a program registers, and the controller that holds an algorithm.
 #include "mltcp/cc/registry.h"
 
 #include <array>
@@ -15,12 +15,12 @@
 namespace mltcp::cc {
 namespace {
 
-/// The error message for an unknown name.
+/// Returns the error message for an unknown name.
 std::string message_of_unknown(std::string_view name) {
   return message_of<InputError>([&] { find_algorithm(name); });
 }
 
-/// Encodes in the window which event was called.
+/// An algorithm that encodes in the window which event was called.
 struct Probe {
   static constexpr std::string_view name = "probe";
   static constexpr Capabilities capabilities{.needs_ecn = true, .needs_timer = true, .rate_based = true};
@@ -54,7 +54,7 @@ TEST(Registry, find__an_unknown_name_lists_the_names) {
   }
 }
 
-/// One parameter of each type.
+/// Parameters with one field of each type.
 struct ToldParameters {
   double share = 0.5;
   bool brave = true;
@@ -111,7 +111,7 @@ TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
   EXPECT_EQ(algorithms().size(), after);
 }
 
-/// An algorithm with a name that is already taken.
+/// An algorithm whose name is already registered.
 struct Impostor : Told {
   static constexpr std::string_view name = "reno";
 };
@@ -121,7 +121,7 @@ TEST(Registry, register__refuses_another_algorithm_of_the_same_name) {
   EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
 }
 
-/// The error of load_algorithm() for a shared object of this test.
+/// Returns the error of load_algorithm() for a shared object of this test.
 std::string refusal_to_load(const std::string& file, std::string_view name) {
   return message_of<InputError>([&] { load_algorithm(std::filesystem::path(MLTCP_MODULES) / file, name); });
 }

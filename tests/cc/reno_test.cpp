@@ -1,4 +1,4 @@
-// Reno event by event: window growth per window of acknowledgements, decrease, undo, restart, and which values the gain
+// Tests Reno event by event: growth per window of acknowledgements, decrease, undo, restart, and which values the gain
 // changes.
 #include "mltcp/cc/reno.h"
 
@@ -71,7 +71,8 @@ TEST(Reno, slow_start__ends_at_the_threshold_and_the_rest_counts_for_avoidance) 
   reno.lose();
   reno.controller.on_timeout(Nanos(3'000'000));
   ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
-  // The threshold is 10 packets now: 8 to reach it, 10 more are one window of avoidance.
+  // The slow-start threshold is 10 packets. 8 packets reach it, and 10 more packets are one window of congestion
+  // avoidance.
   reno.ack(18'000);
   EXPECT_NEAR(reno.cwnd(), 11 * kMss, 1e-6);
 }
@@ -90,7 +91,7 @@ TEST(Reno, avoidance__a_window_packet_by_packet_adds_gain_packets) {
     Driver reno;
     reno.avoid_at(40);
     for (int i = 0; i < 40; ++i) reno.ack(1000, gain);
-    // The divisor grows within the window, so a little less than the gain.
+    // The divisor grows within the window, so the growth is a little less than the gain.
     EXPECT_LE(reno.cwnd(), (40 + gain) * kMss);
     EXPECT_GE(reno.cwnd(), (40 + gain * 0.95) * kMss) << "gain " << gain;
   }
@@ -104,7 +105,7 @@ TEST(Reno, avoidance__a_gain_of_zero_stands_still) {
 }
 
 TEST(Reno, avoidance__grows_in_steps_below_a_byte) {
-  // A window of 10^6 packets: each acknowledged packet adds a thousandth of a byte, which must not be rounded away.
+  // With a window of 10^6 packets, each acknowledged packet adds a fraction of a byte, which must not be rounded away.
   Driver reno;
   reno.avoid_at(1e6);
   for (int i = 0; i < 1'000'000; ++i) reno.ack(1000, 0.25);
@@ -160,7 +161,7 @@ TEST(Reno, congestion__leaves_slow_start) {
 TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
   Driver reno;
   reno.avoid_at(40);
-  reno.lose();  // the transport reports the loss first: the window is halved once, not twice
+  reno.lose();  // the transport also reports the loss, but the window is halved only once
   reno.controller.on_timeout(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   reno.ack(2000);
@@ -178,7 +179,7 @@ TEST(Reno, undo__restores_window_and_threshold) {
   reno.lose();
   reno.controller.on_spurious_congestion(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
-  reno.ack(10'000);  // slow start again, as if there had been no loss
+  reno.ack(10'000);  // continues in slow start, as if there had been no loss
   EXPECT_DOUBLE_EQ(reno.cwnd(), 50 * kMss);
 }
 
@@ -199,7 +200,7 @@ TEST(Reno, idle_restart__returns_to_the_initial_window_and_remembers_three_quart
   reno.avoid_at(40);
   reno.controller.on_idle_restart(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
-  reno.ack(30'000);  // slow start up to the threshold, which was set to the window at its last decrease
+  reno.ack(30'000);  // slow start up to the threshold, which is the window after its last decrease
   EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.ack(40'000);
   EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * kMss);

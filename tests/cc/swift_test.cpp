@@ -1,5 +1,6 @@
-// Swift step by step: Algorithm 1's increase and decrease, the once-per-round-trip guard, the target's curve, the two
-// windows, losses, pace, and which values the gain changes. The numbers are computed by hand from the paper's formulas.
+// Tests Swift step by step: the increase and the decrease of Algorithm 1, the limit of one decrease per round trip, the
+// target's curve, the two windows, losses, the pacing rate, and which values the gain changes. The expected numbers
+// follow from the paper's formulas by hand.
 #include "mltcp/cc/swift.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,9 @@ namespace {
 using namespace mltcp::literals;
 
 constexpr double kMss = 1000;
-constexpr Nanos kFarBelow = 20_us;  // below every target here
+constexpr Nanos kFarBelow = 20_us;  // a delay below every target in this file
 
-/// A target of 100 us for every window.
+/// Returns parameters with a target of 100 us for every window.
 Parameters flat() {
   Parameters parameters;
   parameters.edit<Swift>().base_target = 100_us;
@@ -38,7 +39,7 @@ struct Driver {
   double gain = 1.0;
   double decrease_gain = 1.0;
 
-  /// The window in packets, exactly, computed from the pace.
+  /// Returns the exact window in packets, computed from the pacing rate.
   [[nodiscard]] double cwnd() const { return pace() * rtt.seconds() / 8 / kMss; }
   [[nodiscard]] double pace() const { return static_cast<double>(controller.output().pacing_rate.bits_per_second); }
 
@@ -60,7 +61,7 @@ struct Driver {
     controller.on_ack(sample(packets, latest_rtt, endpoint));
   }
   void lose() { controller.on_congestion({now, CongestionEvent::Cause::loss, 0, decrease_gain}); }
-  /// Whether `delay` is above the target; tested on a copy.
+  /// Returns whether `delay` is above the target. Uses a copy of the flow.
   [[nodiscard]] bool above_target(Nanos delay) const {
     Driver copy = *this;
     copy.now += 1_s;
@@ -68,14 +69,14 @@ struct Driver {
     copy.ack(1e-3, delay);
     return copy.cwnd() < before;
   }
-  /// The delay at which decreases begin, in microseconds.
+  /// Returns the delay at which decreases begin, in microseconds.
   [[nodiscard]] double target_us() const {
     std::int64_t low = 1;
     std::int64_t high = 1'000'000;
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
-      // An excess of a nanosecond causes a decrease of a few millionths, below the resolution of the pace; so test 200
-      // ns more.
+      // An excess of 1 ns causes a decrease of a few millionths, which the pacing rate does not resolve. An excess of
+      // 200 ns is enough.
       (above_target(Nanos(middle + 200)) ? high : low) = middle;
     }
     return static_cast<double>(high) / 1e3;
@@ -87,13 +88,14 @@ struct Driver {
       now += 1_s;
       lose();
     }
-    // Above one packet the window grows with the square root of twice the acknowledged packets; below, by all of them.
+    // At one packet or more, each acknowledged packet adds 1 / cwnd to the window. Below one packet, each adds a whole
+    // packet.
     for (int i = 0; i < 100 && std::abs(cwnd() - packets) > 1e-3; ++i)
       ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, kFarBelow);
     ASSERT_NEAR(cwnd(), packets, 2e-3);
   }
 
-  Nanos rtt = 1_ms;  ///< smoothed
+  Nanos rtt = 1_ms;  ///< smoothed round-trip time
 };
 
 TEST(Swift, start__opens_ten_packets) {
@@ -137,7 +139,7 @@ TEST(Swift, increase__only_of_a_window_that_was_in_use) {
   ack.bytes_in_flight_before = 6'900;
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
-  ack.bytes_in_flight_before = 7'000;  // the pace held back the others
+  ack.bytes_in_flight_before = 7'000;  // pacing held back the rest of the window
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
   ack.bytes_in_flight_before = 11'000;
@@ -147,7 +149,7 @@ TEST(Swift, increase__only_of_a_window_that_was_in_use) {
 }
 
 TEST(Swift, decrease__by_the_share_of_the_delay_that_is_above_the_target) {
-  // 1 - 0.8 (delay - 100 us) / delay
+  // The factor is 1 - 0.8 (delay - 100 us) / delay.
   for (const auto& [delay, factor] : {std::pair{125_us, 0.84}, {160_us, 0.7}, {200_us, 0.6}}) {
     Driver flow;
     flow.ack(10, delay);
@@ -173,12 +175,12 @@ TEST(Swift, decrease__once_per_round_trip) {
   Driver flow;
   flow.ack(1, 200_us);
   EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
-  for (int i = 0; i < 4; ++i) {  // they experience the same queue, and do not postpone the next decrease either
+  for (int i = 0; i < 4; ++i) {  // these samples have the same queue, and do not postpone the next decrease
     flow.now += 49_us;
     flow.ack(1, 200_us);
     EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
   }
-  flow.now += 4_us;  // 200 us since the decrease
+  flow.now += 4_us;  // now 200 us have passed since the decrease
   flow.ack(1, 200_us);
   EXPECT_NEAR(flow.cwnd(), 3.6, 1e-3);
 }
@@ -198,7 +200,7 @@ TEST(Swift, decrease__whatever_the_gain_unless_asked_to) {
     EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
   }
   Driver flow;
-  flow.decrease_gain = 2;  // the decrease variant
+  flow.decrease_gain = 2;  // the variant of MLTCP that scales decreases
   flow.ack(10, 200_us);
   EXPECT_NEAR(flow.cwnd(), 8, 1e-3);
   flow.now += 1_s;
@@ -230,7 +232,8 @@ TEST(Swift, target__no_more_hops_count_than_a_path_may_have) {
 }
 
 TEST(Swift, target__flow_scaling_curve) {
-  // alpha / sqrt(cwnd) + beta with alpha = 100 us / (1 / sqrt(0.1) - 1 / sqrt(100)), beta = -alpha / sqrt(100).
+  // The curve is alpha / sqrt(cwnd) + beta with alpha = 100 us / (1 / sqrt(0.1) - 1 / sqrt(100)) and beta = -alpha /
+  // sqrt(100).
   Parameters parameters = flat();
   parameters.edit<Swift>().flow_scaling = 100_us;
   const double alpha = 100 / (1 / std::sqrt(0.1) - 0.1);
@@ -264,7 +267,7 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   parameters.edit<Swift>().base_target = 0_us;
   Driver flow(parameters);
   flow.ack(1e-3, 90_us, 30_us);
-  EXPECT_NEAR(flow.target_us(), 131.072, 0.25);  // 120 us and more
+  EXPECT_NEAR(flow.target_us(), 131.072, 0.25);  // 120 us rounded up to a power of two in nanoseconds
   flow.ack(1e-3, 33_us);
   EXPECT_NEAR(flow.target_us(), 131.072, 0.25);
   flow.ack(1e-3, 32_us);
@@ -273,8 +276,8 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
 }
 
-// Two ends on one machine that read the clock once per poll may disagree by more than the fabric's delay, and a peer
-// may lie.
+// Two endpoints on one machine that read the clock once per poll may disagree by more than the fabric's delay. A peer
+// may also lie about its delay.
 TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_trip) {
   Parameters parameters = flat();
   parameters.edit<Swift>().base_target = 0_us;
@@ -289,7 +292,7 @@ TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_t
 
 TEST(Swift, fabric_delay__is_without_what_the_peer_spent) {
   Driver flow;
-  flow.ack(10, 220_us, 125_us);  // 95 us in the fabric
+  flow.ack(10, 220_us, 125_us);  // the fabric's delay is 95 us
   EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
   flow.ack(11, 250_us, 125_us);
   EXPECT_NEAR(flow.cwnd(), 11 * 0.84, 1e-3);
@@ -297,7 +300,7 @@ TEST(Swift, fabric_delay__is_without_what_the_peer_spent) {
 
 TEST(Swift, endpoint_window__rules_when_the_peer_is_slow) {
   Driver flow;
-  flow.ack(10, 320_us, 300_us);  // target 150 us
+  flow.ack(10, 320_us, 300_us);  // the endpoint's target is 150 us
   EXPECT_NEAR(flow.cwnd(), 10 * 0.6, 1e-3);
   flow.now += 320_us;
   flow.ack(1, 320_us, 300_us);
@@ -307,14 +310,15 @@ TEST(Swift, endpoint_window__rules_when_the_peer_is_slow) {
 TEST(Swift, endpoint_delay__is_smoothed) {
   Driver flow;
   flow.ack(1e-3, kFarBelow);
-  flow.ack(1e-3, 1_ms, 990_us);  // an eighth of it is below the target
+  flow.ack(1e-3, 1_ms, 990_us);  // an eighth of the endpoint's delay is below the target
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
   flow.ack(1e-3, 1_ms, 990_us);
   EXPECT_LT(flow.cwnd(), 9);
 }
 
 TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
-  // The fabric is congested for long while the endpoint is not; then the endpoint takes effect within two decreases.
+  // The fabric is congested for a long time while the endpoint is not. When the endpoint becomes slow, its window takes
+  // effect within two decreases.
   Driver flow;
   flow.window(2);
   for (int i = 0; i < 1000; ++i) {
@@ -330,8 +334,8 @@ TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
 }
 
 TEST(Swift, windows__the_one_of_the_fabric_stays_within_reach_too) {
-  // The peer is as slow as permitted for long while the fabric is idle; then the fabric takes effect within two
-  // decreases.
+  // The peer is as slow as permitted for a long time while the fabric is idle. When the fabric becomes congested, its
+  // window takes effect within two decreases.
   Driver flow;
   flow.ack(1e-3, 170_us, 150_us);
   for (int i = 0; i < 1000; ++i) flow.ack(10, 170_us, 150_us);
@@ -354,7 +358,7 @@ TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
   flow.now += 1_ns;
   flow.lose();
   EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
-  flow.ack(1, 200_us);  // a delay of the same congestion
+  flow.ack(1, 200_us);  // this delay has the same cause as the loss
   EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
 }
 
@@ -393,10 +397,11 @@ TEST(Swift, pace__is_a_round_trip_divided_by_the_window) {
   Driver flow;
   flow.window(0.25);
   EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.25 * kMss, 3);
-  EXPECT_NEAR(flow.pace(), 0.25 * kMss * 8 / 1e-3, 30e3);  // a packet every four round trips
+  EXPECT_NEAR(flow.pace(), 0.25 * kMss * 8 / 1e-3, 30e3);  // one packet every four round trips
   flow.window(3.5);
   EXPECT_NEAR(flow.pace(), 3.5 * kMss * 8 / 1e-3, 30e3);
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);  // the pace leaves a part of it unused
+  // The window is rounded up to whole packets. The pacing rate leaves a part of it unused.
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);
 }
 
 TEST(Swift, without_a_round_trip_sample__waits) {

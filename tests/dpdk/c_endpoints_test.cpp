@@ -1,5 +1,5 @@
-// Several endpoints of the C interface over DPDK in one process: the shared library contains the datapaths, and starts
-// DPDK once for all of them.
+// Tests several endpoints of the C interface over DPDK in one process. The shared library contains the datapaths, and
+// starts DPDK once for all endpoints.
 #include "../endpoint/c_pair.h"
 
 namespace mltcp::c_test {

@@ -1,4 +1,4 @@
-// The doctor's reports on ports, in network namespaces made for the test.
+// Tests the doctor's reports on ports, in network namespaces that the test creates.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <linux/capability.h>
@@ -29,7 +29,7 @@ bool has_af_xdp() {
   return file >= 0;
 }
 
-/// The checks; each must be one line, and must have a cure exactly if not all is well.
+/// The doctor's checks. Each must be one line, and must contain a cure if and only if its status is not ok.
 class Findings {
  public:
   explicit Findings(const std::vector<std::string>& devices = {}) : checks_(examine_ports(devices)) {
@@ -57,7 +57,7 @@ class Findings {
   std::vector<Check> checks_;
 };
 
-/// Runs `part` in a namespace with the interface ve0.
+/// Runs `part` in a network namespace with the interface ve0.
 void play_alone(const std::function<std::string()>& part) {
   const Pair played = play([&](const Channel& /*other*/) { return part(); },
                            [](const Channel& other) -> std::string {
@@ -129,7 +129,7 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
     place.sll_protocol = htons(ETH_P_ALL);
     place.sll_ifindex = static_cast<int>(if_nametoindex("vheard"));
     bind(sniffer, reinterpret_cast<const sockaddr*>(&place), sizeof place);
-    // Whichever of these kinds of interface the kernel supports.
+    // Adds an interface of the first kind that the kernel supports.
     const bool upper = run_command("ip link add link vunder name vunder.5 type vlan id 5") ||
                        run_command("ip link add link vunder name vunder.5 type macvlan") ||
                        run_command("ip link add link vunder name vunder.5 type ipvlan");
@@ -222,7 +222,8 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     fs::create_directories(bus / "0000:08:00.0" / "virtio4");
     make("0000:09:00.0", "e1000e", "");
     make("0000:0a:00.0", "ixgbe", "");
-    fs::create_directories(bus / "0000:0a:00.0" / "net");  // as seen from another network namespace
+    // The folder is empty, because the interface is in another network namespace.
+    fs::create_directories(bus / "0000:0a:00.0" / "net");
     Findings found({"0000:01:00.0"});
     found.expect("NIC 0000:01:00.0", CheckStatus::warn, "no driver is bound to it",
                  "dpdk-devbind.py -b vfio-pci 0000:01:00.0");

@@ -1,4 +1,4 @@
-// The doctor examines this machine; its findings depend on the machine, their form does not.
+// Tests the form of the doctor's findings on this machine. The findings themselves depend on the machine.
 #include "mltcp/dpdk/doctor.h"
 #include "../temporary_folder.h"
 

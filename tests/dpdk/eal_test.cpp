@@ -1,5 +1,5 @@
-// Starting DPDK: core lists and their errors, that start-up leaves nothing behind, and that it happens once for all
-// users in the process.
+// Tests the start of DPDK: core lists and their errors, that a start leaves nothing behind, and that DPDK starts once
+// for all users in the process.
 #include "mltcp/dpdk/eal.h"
 
 #include <gmock/gmock.h>
@@ -105,12 +105,12 @@ TEST(Eal, StartsOnceKeepsTheAffinityAndLeavesNothingBehind) {
       EXPECT_FALSE(std::filesystem::exists(std::string(base) + "/mltcp-" + std::to_string(getpid()), ignored));
     }
 
-    // More than the available memory: an error with a cure, and nothing leaks.
+    // Requests more than the available memory. The error contains a cure, and no memory leaks.
     const std::string error = message_of<RunError>([] { const PacketPool pool("big", 2'000'000, 2048); });
     if (!eal.uses_huge_pages()) {
       EXPECT_THAT(error, HasSubstr("MB more"));
     }
-    for (int round = 0; round < 40; ++round) {  // all memory of ports and pools is returned
+    for (int round = 0; round < 40; ++round) {  // shows that all memory of ports and pools is returned
       const PacketPool pool("again", 4095, 2048);
       const PacketRing there("there", 64);
       const PacketRing back("back", 64);
@@ -140,7 +140,7 @@ TEST(Eal, is_shared__by_all_in_the_process_and_after_the_first_has_gone) {
   {
     const Eal first(small());
     clock = &first.clock();
-    EalOptions options = small(128);  // the memory is that of the first
+    EalOptions options = small(128);  // ignored, because the first Eal determines the memory
     options.cores = std::to_string(usable_cpus().back());
     const Eal second(options);
     EXPECT_TRUE(second.is_shared());
@@ -165,14 +165,14 @@ TEST(Eal, contradictions__are_refused_with_the_cure) {
   EXPECT_THAT(message_of<RunError>([&] { const Eal eal(options); }),
               AllOf(HasSubstr("in ordinary pages, but huge ones are requested here"), HasSubstr("; ")));
   options = small();
-  const std::uint32_t memory_mb = first.memory_mb();  // possibly that of an earlier test
+  const std::uint32_t memory_mb = first.memory_mb();  // an earlier test may have determined this value
   options.min_shared_mb = memory_mb + 1;
   EXPECT_THAT(message_of<RunError>([&] { const Eal eal(options); }),
               AllOf(HasSubstr("with " + std::to_string(memory_mb) + " MB in ordinary pages"),
                     HasSubstr("but " + std::to_string(memory_mb + 1) + " MB are requested here; request that")));
   options.min_shared_mb = memory_mb;
   EXPECT_TRUE(Eal(options).is_shared());
-  options.huge_pages = EalOptions::HugePages::if_free;  // any kind of pages is accepted
+  options.huge_pages = EalOptions::HugePages::if_free;  // accepts any kind of pages
   EXPECT_TRUE(Eal(options).is_shared());
 }
 
@@ -181,14 +181,14 @@ TEST(Eal, threads__keep_their_affinity_and_may_end) {
   cpu_set_t pinned;
   CPU_ZERO(&pinned);
   CPU_SET(usable_cpus().back(), &pinned);
-  // The thread that starts DPDK is pinned and ends; others continue to use DPDK.
+  // The thread that starts DPDK is pinned and ends. Other threads continue to use DPDK.
   std::thread([&] {
     pthread_setaffinity_np(pthread_self(), sizeof pinned, &pinned);
     first.emplace(small());
     const cpu_set_t after = affinity_of_this_thread();
     EXPECT_TRUE(CPU_EQUAL(&after, &pinned));
   }).join();
-  for (int round = 0; round < 300; ++round) {  // more threads in total than DPDK supports at one time
+  for (int round = 0; round < 300; ++round) {  // more threads in total than DPDK supports at the same time
     std::thread([&] {
       const cpu_set_t before = affinity_of_this_thread();
       const Eal eal(small());
@@ -220,7 +220,7 @@ TEST(Eal, threads__open_ports_at_once) {
   EXPECT_EQ(free_ports(), before);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process with threads
+#if !defined(__SANITIZE_THREAD__)  // TSan does not support a fork of a process with threads
 TEST(Eal, child_of_a_fork__is_told_that_DPDK_is_its_parents) {
   const Eal eal(small());
   const auto pool = std::make_unique<PacketPool>("parents", 255, 2048);

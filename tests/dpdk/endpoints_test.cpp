@@ -1,5 +1,6 @@
-// Several endpoints in one process over DPDK, which is started once for all of them: messages between them, opening
-// again, shared memory, and refused settings. Each test is a process of its own with a network namespace of its own.
+// Tests several endpoints in one process over DPDK, which is started once for all of them. Covers messages between
+// endpoints, endpoints that are opened again, shared memory, and refused settings. Each test runs in a separate process
+// with its own network namespace.
 #include <gmock/gmock.h>
 #include <rte_malloc.h>
 
@@ -41,7 +42,8 @@ void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-/// Runs `part` in a process and network namespace of its own. Returns what went wrong: the text of its exception.
+/// Runs `part` in a separate process with its own network namespace. Returns the text of an exception, or an empty
+/// text.
 std::string alone(const std::function<void()>& part) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return "no sockets";
@@ -57,7 +59,8 @@ std::string alone(const std::function<void()>& part) {
   return host.finish(60'000);
 }
 
-/// The same, with the interfaces ve0 and ve1, a pair; "skip: ..." if they can't be created.
+/// Does the same as alone(), with the interfaces ve0 and ve1 of a veth pair. Returns "skip: ..." if the pair cannot be
+/// created.
 std::string alone_on_a_pair(const std::function<void()>& part) {
   return alone([&] {
     if (unshare(CLONE_NEWNET) != 0 ||
@@ -86,7 +89,7 @@ EndpointConfig config_of(const std::string& device, std::uint8_t host, Driving d
 
 using Endpoints = std::vector<Endpoint*>;
 
-/// Runs until `over()`; drives the endpoints that the caller drives.
+/// Runs until `over()` is true. Drives the endpoints that have no threads.
 void drive(const Endpoints& all, const std::string& what, const std::function<bool()>& over) {
   const Nanos end = monotonic_now() + kPatience;
   while (!over()) {
@@ -107,7 +110,7 @@ Completion end_of(const Endpoints& all, Endpoint& endpoint, OperationHandle oper
   return end;
 }
 
-/// A connection, seen from both ends.
+/// The two handles of a connection, one at each end.
 struct Connected {
   ConnectionHandle here = 0;
   ConnectionHandle there = 0;
@@ -129,7 +132,7 @@ Connected connect(Endpoint& a, Endpoint& b, ConnectionKind kind) {
 
 constexpr std::array<std::size_t, 4> kSizes{0, 100, 4096, 300'000};
 
-/// Sends one message of each size from `from` to `to`, and compares its content.
+/// Sends one message of each size from `from` to `to`, and compares the received content.
 void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle in, ConnectionKind kind) {
   const Endpoints both{&from, &to};
   std::vector<Bytes> sent;
@@ -157,7 +160,7 @@ void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle i
   }
 }
 
-/// Sends messages both ways, ordered or by tag.
+/// Sends messages in both directions, over an ordered and over a tagged connection.
 void exchange(Endpoint& a, Endpoint& b) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     const Connected made = connect(a, b, kind);
@@ -166,7 +169,7 @@ void exchange(Endpoint& a, Endpoint& b) {
   }
 }
 
-/// Opens two endpoints, which exchange messages.
+/// Opens two endpoints and exchanges messages between them.
 void open_two_and_exchange(const std::string& left, const std::string& right, Driving driving) {
   const std::vector<unsigned> before = usable_cpus();
   Endpoint a(config_of(left, 1, driving));
@@ -215,7 +218,7 @@ TEST(DpdkEndpoints, of_other_kinds__share_a_process) {
 TEST(DpdkEndpoints, in_namespaces_of_their_threads__open_interfaces_there) {
   EXPECT_FINE(alone([] {
     if (unshare(CLONE_NEWNET) != 0) throw std::runtime_error("skip: no network namespace can be made; run as root");
-    Endpoint first(config_of("ring:loop", 1, Driving::caller));  // DPDK's thread is in this namespace
+    Endpoint first(config_of("ring:loop", 1, Driving::caller));  // DPDK's thread runs in this namespace
     std::string problem;
     std::thread([&] {
       if (unshare(CLONE_NEWNET) != 0 ||
@@ -285,13 +288,13 @@ TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
       Endpoint& comes = *goes;
       const Connected made = connect(comes, stays, ConnectionKind::tagged);
       pass(comes, made.here, stays, made.there, ConnectionKind::tagged);
-      // The endpoint is destroyed while its last packets are under way.
+      // The program destroys the endpoint while its last packets are in flight.
       for (std::uint64_t tag = 0; tag < 20; ++tag) {
         OperationHandle operation = 0;
         require(comes.send_tagged(made.here, last, tag, {}, operation) == Code::ok, "send_tagged()");
       }
       goes.reset();
-      stays.close(made.there);  // with messages that have arrived and that nobody has received
+      stays.close(made.there);  // messages have arrived on this connection that the program has not received
       if (round == 4) memory = free_memory();
     }
     constexpr std::size_t kPoolAndMore = std::size_t{32} << 20;
@@ -324,7 +327,7 @@ TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_sh
     const std::string contradiction = message_of<RunError>([&] { const Endpoint second(more); });
     require(contradiction.find("with 32 MB in ordinary pages, which can't grow, but 64 MB are requested here; request "
                                "that when opening the first port") != std::string::npos ||
-                contradiction == "no error",  // huge pages can grow
+                contradiction == "no error",  // huge pages can grow, so this call may succeed
             contradiction);
     more.datapath.memory_mb.reset();
     more.datapath.mtu = 9000;
@@ -334,7 +337,7 @@ TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_sh
         shortage.find(": all ports of the process share its 32 MB; open the first port with") != std::string::npos ||
             shortage == "no error",
         shortage);
-    Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // nothing of the refused endpoints is left
+    Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // the refused endpoints left nothing behind
     require(free_ports() == max_ports() - 2, "ports were not given back");
   }));
 }
@@ -351,20 +354,19 @@ TEST(DpdkEndpoints, on_a_device_that_another_has__are_refused_with_its_name) {
               error);
     }
     Endpoint other(config_of("af_packet:ve1", 3, Driving::threads));
-    exchange(*first, other);  // the first one still works
+    exchange(*first, other);  // the first endpoint still works
     first.reset();
     Endpoint then(config_of("af_packet:ve0", 2, Driving::threads));
     exchange(then, other);
   }));
 }
 
-// Each driving thread could keep hundreds of buffers in a cache of its own, and there are only enough for a few
-// threads.
+// Each driving thread can store hundreds of buffers in its own cache, and there are buffers for only a few threads.
 TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
   EXPECT_FINE(alone([] {
     EndpointConfig left = config_of("ring:left,to=right", 1, Driving::caller);
     EndpointConfig right = config_of("ring:right,to=left", 2, Driving::caller);
-    left.datapath.queue_packets = right.datapath.queue_packets = 64;  // few buffers
+    left.datapath.queue_packets = right.datapath.queue_packets = 64;  // leaves few buffers in the pools
     Endpoint a(left);
     Endpoint b(right);
     const Connected made = connect(a, b, ConnectionKind::ordered);
@@ -384,7 +386,8 @@ TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
           problem = fmt::format("thread {}: {}", number, error.what());
         }
         ++turn;
-        while (turn.load() < kThreads) Clock::sleep(Nanos(100'000));  // the thread keeps its caches
+        // The thread keeps its buffer caches until it ends.
+        while (turn.load() < kThreads) Clock::sleep(Nanos(100'000));
       });
     }
     for (std::thread& thread : threads) thread.join();

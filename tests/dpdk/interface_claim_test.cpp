@@ -1,4 +1,4 @@
-// Claims of interfaces by one process at a time: whose claim is valid, and whose is not.
+// Tests claims of interfaces. One process at a time can claim an interface; the tests show which claims are valid.
 #include "mltcp/dpdk/interface_claim.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-// Takes the name of a claim on loopback, on which there is no port; returns the socket.
+// Binds a socket to the name of a claim on the loopback interface, as an impostor does. Returns the socket.
 int impostor(bool listening) {
   const std::string name = "mltcp-interface-" + std::to_string(if_nametoindex("lo"));
   sockaddr_un address{};

@@ -1,5 +1,5 @@
-// Hosts for tests of ports: processes, each in a network namespace of its own that is removed with it, connected by a
-// veth pair. DPDK starts once in a process, so the process of the test itself never starts it.
+// Hosts for tests of ports. Each host is a process in its own network namespace, which is removed with the process. A
+// veth pair connects two hosts. DPDK starts once in a process, so the process of the test itself never starts it.
 #pragma once
 
 #include <fcntl.h>
@@ -27,18 +27,18 @@ namespace mltcp::dpdk {
 
 inline bool run_command(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-/// An end of a socket pair between processes of a test: transfers single bytes as signals.
+/// One end of a socket pair between two processes of a test. It transfers single bytes as signals.
 class Channel {
  public:
   explicit Channel(int file) : file_(file) {}
   void tell(char byte) const { [[maybe_unused]] const auto sent = ::send(file_, &byte, 1, MSG_NOSIGNAL); }
-  /// Whether the next byte within 10 seconds is `byte`.
+  /// Waits up to 10 seconds for the next byte. Returns whether it is `byte`.
   [[nodiscard]] bool hears(char byte) const {
     pollfd ready{file_, POLLIN, 0};
     char got = 0;
     return ::poll(&ready, 1, 10'000) == 1 && ::recv(file_, &got, 1, 0) == 1 && got == byte;
   }
-  /// Whether a byte has arrived that was not read yet.
+  /// Returns whether a byte has arrived that was not read yet.
   [[nodiscard]] bool is_called() const {
     pollfd ready{file_, POLLIN, 0};
     return ::poll(&ready, 1, 0) == 1;
@@ -51,8 +51,8 @@ class Channel {
 /// A process that runs one part of a test.
 class Host {
  public:
-  /// `part` returns what went wrong, an empty text if all is well, or "skip: ..." if it is impossible here. An
-  /// exception counts as what went wrong.
+  /// `part` returns a description of what failed, an empty text if nothing failed, or "skip: ..." if the test is
+  /// impossible here. The text of an exception counts as a description.
   using Part = std::function<std::string(const Channel& other)>;
 
   Host(const Part& part, int own_end, int other_end) {
@@ -81,7 +81,7 @@ class Host {
 
   [[nodiscard]] pid_t process() const { return process_; }
 
-  /// The result of the part, or an error after `millis`.
+  /// Returns the result of the part, or an error if the part does not end within `millis` milliseconds.
   std::string finish(int millis = 20'000) {
     if (process_ <= 0) return verdict_;
     verdict_ = "it took too long";
@@ -107,8 +107,8 @@ class Host {
   std::string verdict_ = "no process could be started";
 };
 
-/// Results of two parts, each run in a network namespace of its own with one end of a veth pair: "ve0" left, "ve1"
-/// right.
+/// Results of two parts. Each part runs in its own network namespace with one end of a veth pair, "ve0" on the left and
+/// "ve1" on the right.
 struct Pair {
   std::string left;
   std::string right;

@@ -1,4 +1,5 @@
-// The reports on NICs that the kernel has bound in various ways, with a /sys made by the test.
+// Tests the reports on NICs that the kernel has bound in various ways. The test creates the folder that stands for
+// /sys.
 #include "mltcp/dpdk/nic_binding.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +78,7 @@ TEST_F(NicBindingTest, vfio_without_an_iommu__is_told_by_what_the_kernel_can) {
 
 TEST_F(NicBindingTest, vfio_with_an_iommu__needs_its_module_and_remapped_interrupts) {
   nic("vfio-pci", true);
-  EXPECT_EQ(why_not_usable(look()), "");  // it seems to be a part of the kernel
+  EXPECT_EQ(why_not_usable(look()), "");  // without the file refcnt, vfio seems to be built into the kernel
   parameter("vfio/refcnt", "1");
   EXPECT_THAT(why_not_usable(look()), HasSubstr("; modprobe vfio_iommu_type1"));
   parameter("vfio_iommu_type1/parameters/allow_unsafe_interrupts", "N");
@@ -104,9 +105,9 @@ TEST_F(NicBindingTest, intels_iommu__tells_how_long_its_addresses_are) {
   EXPECT_EQ(look().iommu_bits, 0);
   iommu("not a number");
   EXPECT_EQ(look().iommu_bits, 0);
-  iommu("d2008c222f0686");  // of a server: 48
+  iommu("d2008c222f0686");  // the IOMMU of a server, with 48 bits
   EXPECT_EQ(look().iommu_bits, 48);
-  iommu("d2008c22260206");  // the default of QEMU
+  iommu("d2008c22260206");  // QEMU's default IOMMU
   EXPECT_EQ(look().iommu_bits, 39);
 }
 

@@ -1,5 +1,5 @@
-// Everything that can prevent DPDK or a port from starting, produced for real if a test can, and the line that the user
-// then sees. The lines of docs/reference/port-failures.md are this program's output:
+// Tests everything that can prevent DPDK or a port from starting, and the line that the user then sees. The test
+// produces each failure for real if it can. The lines of docs/reference/port-failures.md are this program's output:
 //
 //   dpdk_port_failure_test --gtest_brief=1 | grep '^|'
 #include <gmock/gmock.h>
@@ -51,10 +51,10 @@ std::string error_of(Call call) {
   return "no error";
 }
 
-/// Prints each failure, and collects those that are not as expected.
+/// Prints each failure, and collects the failures that differ from the expected ones.
 class Table {
  public:
-  /// `expected`: the kind of error and the beginning of its line, which must also contain `cure`.
+  /// `expected` is the kind of error and the beginning of its line. The line must also contain `cure`.
   template <typename Call>
   void row(const std::string& what, const std::string& expected, const std::string& cure, Call call) {
     const std::string error = error_of(call);
@@ -69,7 +69,7 @@ class Table {
             const std::string& text, const std::string& cure) {
     row(what, fmt::format("{}port \"{}\": {}", kind, config.device, text), cure, [&] { const Port port(eal, config); });
   }
-  /// The port opens, so earlier failures have left nothing behind.
+  /// Checks that the port opens, which shows that earlier failures have left nothing behind.
   void fine(const Eal& eal, const PortConfig& config) {
     const std::string error = error_of([&] { const Port port(eal, config); });
     if (error != "no error") problems += fmt::format("{} then: {}\n", config.device, error);
@@ -82,7 +82,7 @@ std::string idle_part(const Channel& other) {
   return "";
 }
 
-/// Runs `part` in a namespace of its own with the interface ve0.
+/// Runs `part` in a separate network namespace with the interface ve0.
 void play_alone(const std::function<void(Table&)>& part) {
   const Pair played = play(
       [&](const Channel& /*other*/) {
@@ -172,7 +172,7 @@ TEST(PortFailure, configuration) {
 
 TEST(PortFailure, start_of_dpdk) {
   play_alone([](Table& table) {
-    // Before DPDK starts threads, so that these use the same mounts.
+    // The mount namespace is created before DPDK starts threads, so that these threads use the same mounts.
     const bool has_own_mounts =
         unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     const auto start = [&](const std::string& what, const EalOptions& options, const std::string& text,
@@ -209,7 +209,7 @@ TEST(PortFailure, start_of_dpdk) {
           "request that when opening the first port");
     table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, kRun, "there is no PCI device 0000:3b:00.0",
                "`lspci -D` lists");
-    // A NIC without a driver, according to the file system.
+    // In this file system, the NIC has no driver.
     if (!has_own_mounts || mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
         !std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) {
       return;
@@ -225,7 +225,7 @@ TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
         mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0) {
       return;
     }
-    const Eal eal(small_eal());  // without a NIC
+    const Eal eal(small_eal());  // starts while the file system shows no NIC
     table.fine(eal, {.device = "ring:loop"});
     if (!std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) return;
     table.port("the same, after DPDK was started without one", eal, {.device = "3c:00.0"}, kRun,
@@ -233,7 +233,7 @@ TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
   });
 }
 
-/// From now on the process has no capabilities.
+/// Removes all capabilities of the process.
 bool drop_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> none{};
@@ -269,7 +269,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
   play_alone([](Table& table) {
     const Eal eal(small_eal());
     {
-      // The current address space, and some more for the pools.
+      // Limits the address space to its current size and 8 MiB for the pools.
       std::ifstream file("/proc/self/statm");
       std::uint64_t pages = 0;
       file >> pages;
@@ -283,7 +283,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
     }
     table.fine(eal, {.device = "af_packet:ve0"});
     {
-      // Another interface's fan-out group has the number that the driver uses for its own.
+      // A fan-out group on another interface already has the number that the driver uses.
       const int other = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
       sockaddr_ll address{};
       address.sll_family = AF_PACKET;
@@ -374,7 +374,7 @@ TEST(PortFailure, used_by_another) {
   EXPECT_EQ(both.right, "");
 }
 
-// With two processes on one interface, each would lose packets to the other.
+// If two processes used one interface, each process would lose packets to the other.
 TEST(PortFailure, interface_of_another_process) {
   play_alone([](Table& table) {
     std::array<int, 2> ready{};
@@ -409,7 +409,7 @@ TEST(PortFailure, interface_of_another_process) {
 }
 
 TEST(PortFailure, memory_that_is_asked_for_is_what_dpdk_takes) {
-  // The smallest possible port.
+  // This is the smallest possible port.
   EXPECT_EQ(Port::memory_mb({.device = "ring:r", .descriptors = 64, .spare_buffers = 256}), Eal::kMinMemoryMb);
   EXPECT_GT(Port::memory_mb({.device = "ring:r", .spare_buffers = 100'000}), 200U);
   const std::string error =

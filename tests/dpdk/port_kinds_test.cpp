@@ -1,5 +1,5 @@
-// Ports of all kinds together: behind one switch, and opened and closed in any order while frames are under way, in one
-// process.
+// Tests ports of all kinds in one process: behind one switch, and opened and closed in any order while frames are in
+// flight.
 #include <arpa/inet.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>
@@ -19,7 +19,7 @@
 
 namespace mltcp::dpdk {
 
-using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
+using namespace realtime;  // NOLINT(google-build-using-namespace): the tests use most of this namespace
 namespace {
 
 using namespace mltcp::literals;
@@ -33,7 +33,7 @@ bool has_af_xdp() {
 }
 bool has_tap() { return access("/dev/net/tun", R_OK | W_OK) == 0; }
 
-/// A process that returns every datagram to port 9000.
+/// A process that returns every datagram that arrives at UDP port 9000.
 class Echo {
  public:
   explicit Echo(const char* address_text) {
@@ -70,7 +70,7 @@ class Echo {
   pid_t process_ = -1;
 };
 
-/// A host behind memif and a kernel behind tap communicate through a switch that sleeps.
+/// A host behind a memif port and a kernel behind a tap port communicate through a switch that sleeps when idle.
 TEST(PortKinds, memif_and_tap__are_ports_of_a_switch) {
   if (!has_tap()) GTEST_SKIP() << "/dev/net/tun is not to be had";
   const std::string path = fmt::format("/tmp/mltcp-kinds-test-{}.sock", getpid());
@@ -140,7 +140,7 @@ TEST(PortKinds, memif_and_tap__are_ports_of_a_switch) {
   EXPECT_EQ(played.right, "");
 }
 
-/// Ports of one kind and their hosts, each of which sends to the next.
+/// Ports of one kind with their hosts. Each host sends to the next one.
 class Group {
  public:
   Group(const Eal& eal, const std::vector<PortConfig>& configs, std::uint32_t zero_copy_from) : eal_(eal) {
@@ -162,7 +162,7 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// Rounds of sending and receiving; frames that are under way at the end stay there.
+  /// Sends and receives in `rounds` rounds. Frames that are in flight at the end remain in the ports.
   void traffic(int rounds, PayloadHold& hold) {
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -189,7 +189,8 @@ class Group {
   std::vector<std::byte> bytes_ = std::vector<std::byte>(1120, std::byte{3});
 };
 
-/// An AF_XDP socket bound to queue 0 of an interface, as the kernel keeps one for a moment after a port was closed.
+/// An AF_XDP socket that is bound to queue 0 of an interface. The kernel keeps such a binding for a moment after a port
+/// is closed.
 class HeldQueue {
  public:
   explicit HeldQueue(const char* interface) : socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {
@@ -263,7 +264,7 @@ TEST(PortKinds, all__come_and_go_in_any_order_with_frames_on_their_way) {
           std::string name;
           std::vector<std::string> devices;
           std::uint16_t queues;
-          bool moves;  ///< frames are transferred between the two devices
+          bool moves;  ///< whether the two devices transfer frames to each other
         };
         std::vector<Kind> kinds{{"af_packet", {"af_packet:va", "af_packet:vb"}, 1, true},
                                 {"af_packet, 2 queues", {"af_packet:vc", "af_packet:vd"}, 2, true},
@@ -307,7 +308,7 @@ TEST(PortKinds, all__come_and_go_in_any_order_with_frames_on_their_way) {
           try {
             open[which] = std::make_unique<Group>(eal, configs, random.chance(0.5) ? 512 : 0);
             ++opened[which];
-          } catch (const InputError&) {  // no two queues with AF_XDP, or in use
+          } catch (const InputError&) {  // AF_XDP does not support two queues, or the device is in use
           } catch (const RunError&) {
           }
           for (const auto& group : open) {
@@ -325,7 +326,7 @@ TEST(PortKinds, all__come_and_go_in_any_order_with_frames_on_their_way) {
         }
         std::fflush(stdout);
         if (hold.packets != 0) problems += fmt::format("{} payloads are still held; ", hold.packets.load());
-        // All devices are free again.
+        // At the end, all devices are free again.
         for (const Kind& kind : kinds) {
           if (kind.name == "memif without a server" || kind.name == "af_xdp, 2 queues") continue;
           for (const std::string& device : kind.devices) {

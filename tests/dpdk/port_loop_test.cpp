@@ -1,4 +1,4 @@
-// Loops over real ports that sleep until packets, deadlines and signals wake them.
+// Tests loops over real ports that sleep until packets, deadlines or signals wake them.
 #include "port_stations.h"
 
 namespace mltcp::dpdk {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace port_stations;
 
-/// Sends numbered datagrams to the kernel, one after the other, and counts those that return unchanged.
+/// Sends numbered datagrams to the kernel, one after the other, and counts the datagrams that return unchanged.
 class Pinger final : public Pollable {
  public:
   Pinger(PortIo& io, const Address& to) : io_(io), to_(to) {}
@@ -32,7 +32,7 @@ class Pinger final : public Pollable {
     return sent_at_ + 200_ms;
   }
   std::size_t back = 0;
-  std::size_t prompt = 0;  ///< returned before a sleep would have ended by itself
+  std::size_t prompt = 0;  ///< number of datagrams that returned before a sleep would have ended without them
 
  private:
   PortIo& io_;
@@ -60,7 +60,7 @@ TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
             socklen_t size = sizeof from;
             const auto got = recvfrom(echo, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&from), &size);
             if (got < 0) _exit(0);
-            usleep(2'000);  // time for the loop to fall asleep
+            usleep(2'000);  // gives the loop time to fall asleep
             sendto(echo, bytes.data(), static_cast<std::size_t>(got), 0, reinterpret_cast<sockaddr*>(&from), size);
           }
         }
@@ -82,7 +82,7 @@ TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
       idle_part));
 }
 
-/// Answers after 2 ms, so that the sender has time to fall asleep.
+/// Answers each packet after 2 ms, so that the sender has time to fall asleep.
 class LateEcho final : public Pollable {
  public:
   explicit LateEcho(PortIo& io) : io_(io) {}
@@ -121,7 +121,7 @@ struct Quiet final : Pollable {
   std::size_t polls = 0;
 };
 
-/// With several queues the loop has several shards, which hand packets over to each other.
+/// With several queues, the loop drives several shards, which hand packets over to each other.
 Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
   const std::string skip = skip_without(kind);
   if (!skip.empty()) return {skip, skip};
@@ -137,7 +137,8 @@ Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
         std::optional<Quiet> second;
         if (queues > 1) here.attach(second.emplace(here.place.io(1)), 1);
         if (!here.run(other, [&] { return pinger.back >= kPings; })) return fmt::format("{} came back", pinger.back);
-        // Four naps after each packet, a sleep until the answer, and a margin; with naps alone there would be forty.
+        // Expects four short sleeps after each packet and one sleep until the answer, and allows a margin. With short
+        // sleeps alone there would be forty per packet.
         const std::uint64_t sleeps = here.loop.counters().sleeps;
         if (sleeps < kPings || sleeps > 20 * kPings) return fmt::format("the loop slept {} times", sleeps);
         return pinger.prompt >= kPings / 2 ? "" : fmt::format("{} of {} came promptly", pinger.prompt, kPings);
@@ -157,7 +158,7 @@ TEST(PollLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("
 TEST(PollLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
 TEST(PollLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
 
-/// The port's socket then has an error, and is readable until the error is read.
+/// After the interface goes down, the port's socket reports an error, and it stays readable until the error is read.
 TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
@@ -165,12 +166,13 @@ TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
         Quiet idler(here.place.io());
         here.attach(idler);
         const auto polls_in_half_a_second = [&] {
-          here.loop.run(here.loop.now() + 300_ms);  // until the kernel's first packets have arrived
+          here.loop.run(here.loop.now() + 300_ms);  // waits until the kernel's first packets have arrived
           idler.polls = 0;
           here.loop.run(here.loop.now() + 500_ms);
           return idler.polls;
         };
-        // Rounds before each sleep of 20 ms; with naps there would be 10,000, and without sleep a million.
+        // The loop polls some times before each sleep of 20 ms. With short sleeps alone there would be 10,000 polls,
+        // and without sleep a million.
         constexpr std::size_t most = 3'000;
         if (!run_command("ip link set ve0 down; ip link set ve0 up")) return "ve0 does not go down and up";
         if (const auto polls = polls_in_half_a_second(); polls > most) return fmt::format("{} polls", polls);
@@ -206,8 +208,8 @@ TEST(PollLoop, sleeps_until_a_deadline_that_is_near) {
         here.attach(metronome);
         if (!here.loop.run(here.loop.now() + kPatience, [&] { return metronome.beats > 50; })) return "too slow";
         if (!here.port.has_interrupts()) return "no interrupts";
-        // Idle rounds before and after each sleep, and naps in the last millisecond; without sleep there would be
-        // thousands.
+        // Each deadline causes idle polls before and after its sleep, and short sleeps in the last millisecond. Without
+        // sleep there would be thousands of polls.
         return metronome.polls < 300 * metronome.beats
                    ? ""
                    : fmt::format("{} polls for {} deadlines", metronome.polls, metronome.beats);

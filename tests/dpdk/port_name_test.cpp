@@ -1,4 +1,4 @@
-// Names of ports, and the errors for invalid ones.
+// Tests names of ports, and the errors for invalid names.
 #include "mltcp/dpdk/port_name.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Hosts on real ports, in processes of their own, for tests of ports.
+// Hosts on real ports for tests. Each host runs in a separate process.
 #pragma once
 
 #include "mltcp/dpdk/port.h"
@@ -37,7 +37,7 @@ inline Address host(std::uint8_t number, bool v6 = false) {
   return address;
 }
 
-/// Sends `count` messages to the host and records how the connection ended.
+/// Sends `count` messages to a host and records how the connection ended.
 class Client final : public Pollable {
  public:
   Client(PortIo& io, const Address& to, std::size_t count, std::size_t size, ConnectionConfig config = {})
@@ -82,7 +82,7 @@ class Client final : public Pollable {
   ConnectionId connection_ = 0;
 };
 
-/// Receives `count` messages and compares each with what was sent.
+/// Receives `count` messages and compares each with the message that was sent.
 class Server final : public Pollable {
  public:
   Server(PortIo& io, std::size_t count, std::size_t size) : shard_(io, {.seed = 8}), count_(count), size_(size) {
@@ -136,7 +136,7 @@ struct Setting {
   std::string cores{};
 };
 
-/// An Eal, a port and a host on it, at one end of the pair.
+/// An Eal, a port, and a host on the port, at one end of the veth pair.
 struct Station {
   Station(const Setting& setting, const std::string& device, std::uint8_t number)
       : eal(small_eal(96, setting.cores)),
@@ -149,7 +149,7 @@ struct Station {
         loop(eal.time(), setting.idle) {}
 
   void attach(Pollable& pollable, std::uint16_t queue = 0) { loop.attach(place.io(queue), pollable); }
-  /// Runs until `done`, and then as long as the other end still needs answers.
+  /// Runs until `done`, and then until the other end needs no more answers. Returns whether `done` became true in time.
   bool run(const Channel& other, const std::function<bool()>& done) {
     const bool ended = loop.run(loop.now() + kPatience, done);
     other.tell('d');
@@ -163,7 +163,7 @@ struct Station {
   PollLoop loop;
 };
 
-/// "skip: ..." if the kind needs AF_XDP and it is not available.
+/// Returns "skip: ..." if the kind of port needs AF_XDP and AF_XDP is not available, or an empty text.
 inline std::string skip_without(const std::string& kind) {
   if (kind != "af_xdp") return "";
   const int file = socket(AF_XDP, SOCK_RAW, 0);
@@ -180,7 +180,7 @@ inline std::string skip_without(const std::string& kind) {
     EXPECT_EQ(played.right, "") << "right";                                     \
   } while (false)
 
-/// Keeps this end of the pair as long as the other end lives.
+/// Keeps this end of the veth pair until the other end has finished.
 inline std::string idle_part(const Channel& other) {
   [[maybe_unused]] const bool heard = other.hears('e');
   return "";

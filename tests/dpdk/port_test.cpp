@@ -1,5 +1,5 @@
-// The transport between processes over real ports: packets that arrive, packets that are refused and counted, links
-// that go down and up, peers that die, ports that can't be opened.
+// Tests the transport between processes over real ports: packets that arrive, packets that are refused and counted,
+// links that go down and up, peers that die, and ports that cannot be opened.
 #include "mltcp/dpdk/port.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ namespace {
 
 using namespace port_stations;
 
-/// Moves messages; the results are what went wrong.
+/// Moves messages from the left to the right host. The results describe what failed.
 Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, int interface_mtu = 1500) {
   const std::string skip = skip_without(setting.kind);
   if (!skip.empty()) return {skip, skip};
@@ -83,7 +83,7 @@ TEST(NetInterface, driver__is_the_kernels_and_empty_where_there_is_none) {
       [](const Channel&) -> std::string { return ""; }));
 }
 
-/// A packet socket that the test uses beside the port.
+/// A packet socket on the port's interface, which the test uses in addition to the port.
 class RawSocket {
  public:
   explicit RawSocket(const char* interface) : file_(socket(AF_PACKET, SOCK_RAW, 0)) {
@@ -103,7 +103,7 @@ class RawSocket {
   int file_;
 };
 
-/// A frame to the port's address, with `payload` zeros.
+/// Returns a frame to the port's address with `payload` zero bytes.
 std::vector<std::byte> frame_to(const encap::MacAddress& mac, std::size_t payload, std::uint16_t vlan = 0) {
   encap::Headers headers;
   headers.vlan = vlan;
@@ -144,7 +144,7 @@ Pair survive(const std::string& kind) {
           std::array<RxPacket, 32> packets;
           here.place.io().receive(packets);
         }
-        // The neighbour's MAC address, known to the kernel on which it runs.
+        // The right host sets this MAC address on ve1.
         const RawSocket raw("ve0");
         const encap::MacAddress mac{2, 0, 0, 0, 0, 2};
         Random random(3);
@@ -162,7 +162,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame_to({0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, 100));
                 break;
               }
-              case 2: {  // a fragment
+              case 2: {  // a fragmented packet
                 auto frame = frame_to(mac, 100);
                 frame[20] |= std::byte{0x20};
                 frame[24] = frame[25] = std::byte{0};
@@ -171,7 +171,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
-              case 3:  // longer than the port's MTU, but not the interface's
+              case 3:  // longer than the port's MTU, but not longer than the interface's
                 raw.send(frame_to(mac, 1472));
                 break;
               case 4: {  // a wrong IP checksum
@@ -186,7 +186,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
-              case 6:  // valid, but of another VLAN
+              case 6:  // a valid frame with another VLAN
                 raw.send(frame_to(mac, 100, 9));
                 break;
               default: {
@@ -235,7 +235,8 @@ Pair survive(const std::string& kind) {
                                   encap::Reject::bad_udp_checksum, encap::Reject::not_for_us, encap::Reject::not_ip}) {
           if (!refused(reason)) missing += fmt::format("no frame was refused as {}; ", encap::to_text(reason));
         }
-        // The kernel reassembles fragments, or drops them, before a packet socket of a fan-out group receives them.
+        // With af_packet, the kernel reassembles or drops fragments before a packet socket of a fan-out group receives
+        // them.
         if (kind == "af_xdp" && !refused(encap::Reject::fragment)) missing += "no fragment was refused; ";
         if (counters.neighbour_frames < 3) missing += "no questions came; ";
         if (here.place.io().neighbours().answers < 3) missing += "no questions were answered";
@@ -256,7 +257,7 @@ Pair outlive(const std::string& kind) {
         {
           Station here(setting, "ve0", 1);
           ConnectionConfig config;
-          config.give_up_after = 2_s;  // longer than a lost first question about the neighbour takes
+          config.give_up_after = 2_s;  // longer than the delay if the first question about the neighbour is lost
           Client client(here.place.io(), host(2), 50, 1 << 20, config);
           here.attach(client);
           if (!other.hears('r')) return "the other end did not start";
@@ -273,9 +274,10 @@ Pair outlive(const std::string& kind) {
         Server server(here.place.io(), 50, 1 << 20);
         here.attach(server);
         other.tell('r');
-        // More than the 5 that the other end requires as sent, because the last acknowledgements may be lost.
+        // The peer requires that 5 messages are sent. This host receives 8, because the last acknowledgements may be
+        // lost.
         if (!here.loop.run(here.loop.now() + kPatience, [&] { return server.received >= 8; })) return "nothing came";
-        // Stops without closing, but keeps its namespace and link, like a program that hangs.
+        // This end stops without closing, but keeps its namespace and link, like a program that hangs.
         here.loop.request_stop();
         here.loop.run(here.loop.now() + kPatience);
         for (int i = 0; i < 200 && !other.is_called(); ++i) usleep(10'000);
@@ -286,9 +288,9 @@ Pair outlive(const std::string& kind) {
 TEST(Port, af_packet__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_packet")); }
 TEST(Port, af_xdp__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_xdp")); }
 
-constexpr std::size_t kShared = 20;  // messages to each of the two shards
+constexpr std::size_t kShared = 20;  // number of messages to each of the two shards
 
-/// Sends them from two shards of one thread, each to the shard of the other end with the other number.
+/// Sends the messages from two shards of one thread. Shard 0 sends to shard 1 of the peer, and shard 1 to shard 0.
 std::string send_to_two(const Channel& other) {
   Station here({.queues = 2}, "ve0", 1);
   std::vector<std::unique_ptr<Client>> clients;
@@ -321,13 +323,14 @@ Pair share() {
     if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
     const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
     if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
-    // Neighbours' answers arrive in one queue, and both shards needed them.
+    // Answers of neighbours arrive in one queue, and both shards need them, so some are handed over.
     if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
     return "";
   });
 }
 
-/// The same, with a thread for each of the receiver's shards: packets in the wrong queue are handed to another thread.
+/// Does the same as share(), with a thread for each of the receiver's shards. A packet in the wrong queue is handed
+/// over to the right thread.
 Pair share_between_threads() {
   const std::vector<unsigned> cpus = usable_cpus();
   if (cpus.size() < 2) return {"skip: threads of their own need two CPUs", "skip: threads of their own need two CPUs"};

@@ -1,4 +1,4 @@
-// The ring dumbbell in virtual time: the tests drive the switch's steps with a clock of their own, so that rates,
+// Tests the ring dumbbell in virtual time. The tests drive the switch's steps with their own clock, so that rates,
 // delays, marks and faults are exact. Packets, headers, rings and buffers are real.
 #include "mltcp/lab/realtime/ring_dumbbell.h"
 
@@ -34,7 +34,7 @@ class RingDumbbellTest : public testing::Test {
     return *network_;
   }
 
-  /// Steps the switch from event to event up to `until`.
+  /// Steps the switch from event to event up to the time `until`.
   void advance(Nanos until) {
     for (;;) {
       const Nanos next = network_->switch_step(now_);
@@ -107,7 +107,7 @@ TEST_F(RingDumbbellTest, PacketsArriveByteForByteWithRightChecksums) {
   std::size_t sent = 0;
   for (std::uint32_t pair = 0; pair < 2; ++pair) {
     for (std::size_t size = 0; size <= 1472; size += size < 80 ? 1 : 61) {
-      // Header and payload of every parity, so that pieces meet at odd offsets.
+      // Headers and payloads have even and odd lengths, so that pieces also meet at odd offsets.
       const auto bytes = random_bytes(size, size);
       const std::size_t cut = std::min<std::size_t>(size, size % 37);
       const auto ecn = static_cast<Ecn>(size % 4);
@@ -153,8 +153,8 @@ TEST_F(RingDumbbellTest, BytesStayValidUntilTheNextReceive) {
 
 TEST_F(RingDumbbellTest, APacketTakesItsTimeToTheNanosecond) {
   auto& network = make(gigabit());
-  // 1000 bytes on the wire: 800 ns on the access link of 10 Gbps, 1 us of delay, 8 us on the bottleneck, 10 us of
-  // delay.
+  // The packet has 1000 bytes on the wire. It takes 800 ns on the access link of 10 Gbps and 1 us of delay, and then 8
+  // us on the bottleneck and 10 us of delay.
   ASSERT_TRUE(send_one(network.left(0), network.right(0).address(), random_bytes(958, 1)));
   std::vector<Nanos> times;
   network.set_tap([&](std::span<const std::byte>, Nanos now) { times.push_back(now); });
@@ -170,7 +170,7 @@ TEST_F(RingDumbbellTest, TheBottleneckHoldsItsRateHoweverUnevenlyItIsPolled) {
   auto config = gigabit();
   config.bottleneck.buffer_bytes = 0;
   auto& network = make(config);
-  const auto payload = random_bytes(1208, 1);  // 1250 bytes on the wire, 10 us
+  const auto payload = random_bytes(1208, 1);  // 1250 bytes on the wire take 10 us on the bottleneck
   std::vector<Nanos> arrivals;
   network.set_tap([&](std::span<const std::byte>, Nanos now) { arrivals.push_back(now); });
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(send_one(network.left(0), network.right(0).address(), payload));
@@ -182,7 +182,8 @@ TEST_F(RingDumbbellTest, TheBottleneckHoldsItsRateHoweverUnevenlyItIsPolled) {
   }
   ASSERT_EQ(arrivals.size(), 100u);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    // 1 us and 1 us on the access link, 10 us for each packet on the bottleneck, 10 us of delay.
+    // A packet takes 1 us on the access link and 1 us of delay. On the bottleneck, each packet takes 10 us, and then 10
+    // us of delay.
     const Nanos due = 2_us + 10_us * static_cast<std::int64_t>(i + 1) + 10_us;
     EXPECT_GE(arrivals[i], due);
     EXPECT_LT(arrivals[i], due + 70_us);
@@ -249,7 +250,7 @@ TEST_F(RingDumbbellTest, AFullWireTakesNoMoreAndAFullReceiverDrops) {
   std::array<TxPacket, 32> burst;
   burst.fill({&to, payload, {}, Ecn::not_ect});
   EXPECT_EQ(network.left(0).send(burst), 32u);
-  EXPECT_EQ(network.left(0).send(burst), 31u);  // a ring of 64 slots holds 63
+  EXPECT_EQ(network.left(0).send(burst), 31u);  // a ring with 64 slots holds 63 packets
   EXPECT_EQ(network.left(0).send(burst), 0u);
   EXPECT_EQ(network.left(0).counters().ring_full, 2u);
   EXPECT_EQ(network.left(0).counters().sent_packets, 63u);
@@ -291,7 +292,7 @@ TEST_F(RingDumbbellTest, AnEmptyPoolStopsSendersOnly) {
   EXPECT_GT(network.left(0).counters().no_buffer, 0u);
   EXPECT_EQ(network.buffers_in_use(), 100u);
   advance(5_ms);
-  // No buffer was left for the duplicates.
+  // There was no buffer for the duplicates.
   EXPECT_EQ(network.switch_counters().no_copy, 100u);
   EXPECT_EQ(receive_all(network.right(0)).size(), 100u);
   EXPECT_EQ(network.buffers_in_use(), 0u);
@@ -344,7 +345,7 @@ TEST_F(RingDumbbellTest, FaultsHappenToRealPacketsAndLoseNoBuffer) {
     bad += all_rejected(rejects);
     EXPECT_GT(rejected(rejects, Reject::bad_udp_checksum), 0u);
   }
-  // Every flipped bit is detected, because the checksums cover all bits that are flipped.
+  // The checksums cover all bits that the switch flips, so every flipped bit is detected.
   EXPECT_EQ(bad, counters.corrupted_packets);
   EXPECT_EQ(received + bad, counters.sent_packets - counters.lost_packets + counters.duplicated_packets);
   for (const auto& [packet, times] : arrived) {
@@ -386,7 +387,7 @@ Change resized(std::size_t bytes) {
 enum class Checksums {
   as_they_are,
   of_ip_right,
-  of_udp_none,  ///< UDP's checksum, which covers addresses and ports, is left out; that of IP is right
+  of_udp_none,  ///< the IP checksum is right, and the UDP checksum, which covers addresses and ports, is absent
 };
 
 Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_they_are) {
@@ -401,7 +402,7 @@ Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_
 struct Damage {
   const char* name;
   Reject reason;
-  bool at_switch;  ///< the switch rejects it too, if it comes from a host
+  bool at_switch;  ///< whether the switch also rejects the frame if a host sends it
   Change change;
 };
 
@@ -427,12 +428,12 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
   const ByteVector good = frame_between(from, to, random_bytes(60, 1));
   for (const Damage& damage : kDamages) {
     const ByteVector bad = damage.change(good);
-    // Directly into the host's ring.
+    // First, the frame goes directly into the host's ring.
     std::uint64_t before = rejected(to.counters().rejected, damage.reason);
     ASSERT_TRUE(network.inject_to(to, bad));
     EXPECT_TRUE(receive_all(to).empty()) << damage.name;
     EXPECT_EQ(rejected(to.counters().rejected, damage.reason), before + 1) << damage.name;
-    // Through the switch.
+    // Then it goes through the switch.
     before = rejected(network.switch_counters().rejected, damage.reason);
     const std::uint64_t host_before = rejected(to.counters().rejected, damage.reason);
     ASSERT_TRUE(network.inject_from(from, bad));
@@ -442,7 +443,7 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
         << damage.name;
     EXPECT_EQ(rejected(to.counters().rejected, damage.reason), host_before + (damage.at_switch ? 0 : 1)) << damage.name;
   }
-  // Good frames still pass, and bad ones between them do not affect them.
+  // Good frames still pass, and bad frames between them do not affect them.
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));
   ASSERT_TRUE(network.inject_to(to, good));
   ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));
@@ -491,7 +492,7 @@ TEST_F(RingDumbbellTest, WhatCantBeSentIsCountedAndDiscarded) {
   EXPECT_EQ(host.counters().sent_packets, 1u);
   advance(1_ms);
   EXPECT_EQ(receive_all(network.right(0)).size(), 1u);
-  // To an address that no host has.
+  // No host has these two destination addresses.
   ASSERT_TRUE(send_one(host, Address::v4(0x0A020002, 4793), longest));
   ASSERT_TRUE(send_one(host, Address::v4(0x08080808, 4793), longest));
   advance(2_ms);
@@ -500,7 +501,8 @@ TEST_F(RingDumbbellTest, WhatCantBeSentIsCountedAndDiscarded) {
 
 TEST_F(RingDumbbellTest, MetersTheBottleneckByJob) {
   auto& network = make(gigabit());
-  // The fixed fields of the wire header that a switch reads: magic, the job flag, the covered length and the job.
+  // A switch reads these fields of the wire header at fixed offsets: magic, the job flag, the covered length and the
+  // job.
   ByteVector packet(100);
   packet[0] = std::byte{0xA3};
   packet[1] = std::byte{8};
@@ -541,7 +543,7 @@ TEST_F(RingDumbbellTest, NetworksComeAndGo) {
     ASSERT_TRUE(send_one(network.left(1), network.right(1).address(), random_bytes(100, 1)));
     ASSERT_TRUE(send_one(network.left(1), network.right(1).address(), random_bytes(100, 1)));
     network.switch_step(0_ns);
-    network_.reset();  // with packets in it
+    network_.reset();  // packets are still in the network
   }
   RingDumbbell first(*eal_, gigabit());
   RingDumbbell second(*eal_, gigabit());

@@ -1,4 +1,4 @@
-// Shared by tests of the ring dumbbell: one Eal for the process, networks, packets and an independent checksum.
+// Shared parts of tests of the ring dumbbell: one Eal for the process, networks, packets and an independent checksum.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@
 
 namespace mltcp::dpdk {
 
-using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
+using namespace realtime;  // NOLINT(google-build-using-namespace): the tests use most of this namespace
 
 using ByteVector = std::vector<std::byte>;
 
-/// The process's only Eal, on as many cores as the first call requests; stopped before the process ends. Null, with a
-/// reason, if DPDK can't start here.
+/// Returns the process's only Eal, on as many cores as the first call requests. It is stopped before the process ends.
+/// Returns null and sets `reason` if DPDK cannot start here.
 inline const Eal* shared_eal(std::string& reason, std::size_t cores = 1) {
   static std::unique_ptr<Eal> eal;
   static std::string why;
@@ -63,7 +63,7 @@ inline fabric::DumbbellConfig gigabit(std::uint32_t pairs = 1) {
   return config;
 }
 
-/// The sum of RFC 1071 section 4.1 taken literally.
+/// Returns the sum of RFC 1071 section 4.1, computed byte by byte.
 inline std::uint16_t slow_sum(std::span<const std::byte> data, std::uint32_t start = 0) {
   std::uint32_t total = start;
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -74,7 +74,7 @@ inline std::uint16_t slow_sum(std::span<const std::byte> data, std::uint32_t sta
   return static_cast<std::uint16_t>(total);
 }
 
-/// Whether both checksums of an IPv4 frame are right.
+/// Returns whether both checksums of an IPv4 frame are right.
 inline bool checksums_are_right(std::span<const std::byte> frame) {
   const auto udp = frame.subspan(34);
   const std::uint32_t pseudo =
@@ -82,7 +82,7 @@ inline bool checksums_are_right(std::span<const std::byte> frame) {
   return slow_sum(frame.subspan(14, 20)) == 0xFFFF && slow_sum(udp, pseudo) == 0xFFFF;
 }
 
-/// A whole frame from one host to another, as hosts write them.
+/// Returns a whole frame from one host to another, in the form in which hosts write it.
 inline ByteVector frame_between(const RingHost& from, const RingHost& to, std::span<const std::byte> payload,
                                 Ecn ecn = Ecn::not_ect) {
   encap::Headers headers;
@@ -100,7 +100,7 @@ inline ByteVector frame_between(const RingHost& from, const RingHost& to, std::s
   return frame;
 }
 
-/// Writes the IPv4 header checksum again after a test changed the header.
+/// Recomputes the IPv4 header checksum after a test changed the header.
 inline void reseal_ipv4(ByteVector& frame) {
   frame[24] = frame[25] = std::byte{0};
   const auto checksum = static_cast<std::uint16_t>(~slow_sum(std::span(frame).subspan(14, 20)));

@@ -1,5 +1,5 @@
-// The ring dumbbell in real time, on one core and on two. A shared machine may take CPUs away, so the limits on time
-// are wide; the packets that arrive must be exact.
+// Tests the ring dumbbell in real time, on one core and on two. The limits on time are wide, because a shared machine
+// may take CPUs away. The packets that arrive must be exact.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Sends numbered packets as fast as the host takes them.
+/// Sends numbered packets as fast as the host accepts them.
 class Sender final : public Pollable {
  public:
   Sender(RingHost& host, const Address& to, std::uint64_t count, std::size_t size)
@@ -24,11 +24,11 @@ class Sender final : public Pollable {
   Nanos poll(Nanos now) override {
     EXPECT_GE(now, last_);
     last_ = now;
-    // Received buffers are returned to the pool, which would otherwise run out.
+    // Returns received buffers to the pool, which would otherwise run out of buffers.
     std::array<RxPacket, 32> in;
     while (host_.receive(in) == in.size()) {
     }
-    // One burst per poll, so that the receiver runs in between however slow this thread is.
+    // Sends one burst per poll, so that the receiver runs between bursts even if this thread is slow.
     if (next_ < count_) {
       std::array<TxPacket, 32> burst;
       std::array<std::uint64_t, 32> numbers;
@@ -86,7 +86,7 @@ class Receiver final : public Pollable {
   RingHost& host_;
 };
 
-/// Wakes at given times and records by how much it was late.
+/// Wakes at regular times and records how late each wake-up is.
 class Alarm final : public Pollable {
  public:
   explicit Alarm(Nanos every) : every_(every), next_(every) {}
@@ -119,9 +119,9 @@ TEST_F(RingRunTest, CarriesAFlowAtTheRateOfTheBottleneck) {
   auto config = gigabit();
   config.bottleneck.buffer_bytes = 0;
   RingOptions options;
-  options.receive_slots = 8192;  // so that a receiver that is delayed loses nothing
+  options.receive_slots = 8192;  // enough slots that a delayed receiver loses no packet
   RingDumbbell network(*eal_, config, options);
-  constexpr std::uint64_t kPackets = 4'000;  // 6 MB, 48 ms
+  constexpr std::uint64_t kPackets = 4'000;  // 6 MB, which take 48 ms
   Sender sender(network.left(0), network.right(0).address(), kPackets, 1400);
   Receiver receiver(network.right(0));
   network.attach(network.left(0), sender);
@@ -139,7 +139,8 @@ TEST_F(RingRunTest, CarriesAFlowAtTheRateOfTheBottleneck) {
   const auto& switch_loop = network.switch_loop();
   RecordProperty("gbps", std::to_string(gbps));
   RecordProperty("longest_gap_ns", std::to_string(std::max(host_loop.longest_gap, switch_loop.longest_gap).count));
-  // Faster than the link only by packets that a stall accumulates at its start; slower only because of stalls.
+  // The measured rate exceeds the link's rate only if a stall at the start accumulates packets. It falls below only
+  // because of stalls.
   const double stalled = (host_loop.stalled + switch_loop.stalled).seconds();
   EXPECT_GT(gbps, 0.9 * 0.048 / (0.060 + stalled)) << "stalled " << stalled << " s";
   EXPECT_LT(gbps, 1.05 + 20 * stalled);
@@ -204,7 +205,7 @@ TEST_F(RingRunTest, SpinsWhenToldTo) {
   EXPECT_EQ(network.switch_loop().sleeps, 0u);
 }
 
-/// Counts its polls, and can wake another host.
+/// Counts its polls. It can wake a second host.
 class Waker final : public Pollable {
  public:
   Waker(RingDumbbell& network, const RingHost* target) : network_(network), target_(target) {}

@@ -1,6 +1,7 @@
-// Tests of lab/realtime/soft_switch.cpp. Over ring ports in virtual time: frames after the switch, and hostile frames.
-// Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own TCP, with a rate limit and
-// marks, and a port that vanishes. The latter are skipped if namespaces can't be created.
+// Tests lab/realtime/soft_switch.cpp. Tests over ring ports, in virtual time, check frames behind the switch, and
+// hostile frames. Tests over af_packet and af_xdp ports between network namespaces, in real time, use the kernel's TCP
+// with a rate limit and marks, and a port that vanishes. The real-time tests are skipped if namespaces cannot be
+// created.
 #include "mltcp/lab/realtime/soft_switch.h"
 
 #include <arpa/inet.h>
@@ -32,7 +33,7 @@
 
 namespace mltcp::dpdk {
 
-using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
+using namespace realtime;  // NOLINT(google-build-using-namespace): the tests use most of this namespace
 namespace {
 
 using namespace mltcp::literals;
@@ -44,7 +45,7 @@ constexpr std::uint32_t kLongest = 1514;
 encap::MacAddress mac(std::uint8_t number) { return {2, 0, 0, 0, 0, number}; }
 constexpr encap::MacAddress kEverybody{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
-/// A UDP packet in a frame of `bytes`.
+/// Returns a UDP packet in a frame of `bytes` bytes.
 ByteVector frame(const encap::MacAddress& from, const encap::MacAddress& to, std::size_t bytes,
                  Ecn ecn = Ecn::not_ect) {
   encap::Headers headers;
@@ -60,7 +61,7 @@ ByteVector frame(const encap::MacAddress& from, const encap::MacAddress& to, std
   return result;
 }
 
-/// A switch whose ports are connected to the test.
+/// A switch with ring ports. The test holds the far ends of the rings.
 class RingSwitch : public testing::Test {
  protected:
   struct End {
@@ -123,7 +124,7 @@ class RingSwitch : public testing::Test {
     }
     return frames;
   }
-  /// Runs the switch up to `until`, in steps of 10 us.
+  /// Runs the switch up to the time `until`, in steps of 10 us.
   void run(Nanos until) {
     for (; now_ <= until; now_ += 10_us) bridge_->step(now_);
   }
@@ -165,7 +166,8 @@ TEST_F(RingSwitch, marks__are_on_the_copy_of_one_port_with_a_right_checksum) {
     put(0, capable);
   }
   run(1_ms);
-  // A frame finds 0, 1000, 2000, ... bytes; from the fourth on, every capable one is marked.
+  // The frames find 0, 1000, 2000, ... bytes in the queue. From the fourth frame on, the switch marks every frame that
+  // supports ECN.
   EXPECT_EQ(got(1), (Bursts{plain, capable, plain, marked, plain, marked, plain, marked}));
   EXPECT_EQ(got(2), (Bursts{plain, capable, plain, capable, plain, capable, plain, capable}));
   EXPECT_EQ(bridge_->bridge().output(1).counters().marked_packets, 3U);
@@ -191,7 +193,7 @@ TEST_F(RingSwitch, damage__is_one_bit_of_one_copy) {
 
 TEST_F(RingSwitch, rate__is_that_of_the_output_however_long_a_round_takes) {
   auto slow = gigabit();
-  slow.output.rate = Rate(100'000'000);  // 80 us for 1000 bytes
+  slow.output.rate = Rate(100'000'000);  // a frame of 1000 bytes takes 80 us
   slow.output.delay = 500_us;
   make({gigabit(), slow});
   for (int i = 0; i < 100; ++i) put(0, frame(mac(1), mac(2), 1000));
@@ -209,7 +211,8 @@ TEST_F(RingSwitch, frames_of_a_stall__count_as_if_they_had_come_evenly) {
   auto small = gigabit();
   small.output.buffer_bytes = 4000;
   make({gigabit(), small, gigabit()});
-  // 8 us each at the rate; 500 arrive within 4 ms on two ports, and are handled in one round.
+  // A frame takes 8 us at the output's rate. 500 frames arrive on two ports within 4 ms, and the switch handles them in
+  // one round.
   bridge_->step(0_us);
   for (int i = 0; i < 250; ++i) {
     put(0, frame(mac(1), mac(2), 1000));
@@ -218,7 +221,7 @@ TEST_F(RingSwitch, frames_of_a_stall__count_as_if_they_had_come_evenly) {
   bridge_->step(4_ms);
   EXPECT_EQ(bridge_->bridge().output(1).counters().dropped_packets, 0U);
   EXPECT_LE(bridge_->bridge().output(1).counters().max_queue_bytes, 2000U);
-  // Without time in between, they are a burst.
+  // Frames that arrive without time between them are a burst.
   run(5_ms);
   bridge_->step(now_);
   got(1);
@@ -236,7 +239,7 @@ TEST_F(RingSwitch, hostile_frames__are_counted_and_harm_nobody) {
   bad[6] = std::byte{0xFF};
   put(0, bad);
   put(0, ByteVector(kLongest + 9, std::byte{2}));
-  ByteVector tagged(kLongest + 8, std::byte{2});  // there is room for two tags
+  ByteVector tagged(kLongest + 8, std::byte{2});  // the longest frame the switch accepts, with two tags
   tagged[0] = std::byte{4};
   put(0, tagged);
   auto lying = frame(mac(1), kEverybody, 100);
@@ -309,7 +312,7 @@ TEST_F(RingSwitch, frames_inside__are_given_back_at_the_end) {
   for (int i = 0; i < 500; ++i) put(0, frame(mac(1), kEverybody, 100));
   run(1_ms);
   EXPECT_GT(bridge_->copies_in_use(), 500U);
-  // TearDown checks the pool of the originals.
+  // TearDown() checks that the original frames have returned to their pool.
 }
 
 // ---- Namespaces ----
@@ -318,8 +321,8 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// Hosts 1 to 3: namespaces with one interface each, whose other end is here. A process of its own keeps each
-/// namespace, so that all are removed when this process ends for any reason.
+/// Hosts 1 to 3, which are network namespaces with one end of a veth pair each. The other ends are in this process's
+/// namespace. A separate process keeps each namespace, so that all are removed when this process ends for any reason.
 class Hosts {
  public:
   static constexpr int count = 3;
@@ -374,10 +377,10 @@ class Hosts {
   std::array<pid_t, count + 1> keepers_{};
 };
 
-/// Runs `work` in a process of its own in a namespace; its result arrives through a pipe.
+/// Runs `work` in a separate process in a namespace. A pipe transfers the result.
 class InNamespace {
  public:
-  /// `path`: the namespace's file.
+  /// `path` is the file of the namespace.
   InNamespace(const std::string& path, const std::function<std::uint64_t()>& work) {
     int ends[2];
     if (pipe(ends) != 0) return;
@@ -402,7 +405,7 @@ class InNamespace {
   InNamespace& operator=(const InNamespace&) = delete;
 
   bool done() {
-    if (!ended_) ended_ = read(result_, &result, sizeof result) >= 0;  // 0: the process died
+    if (!ended_) ended_ = read(result_, &result, sizeof result) >= 0;  // read() returns 0 if the process died
     return ended_;
   }
 
@@ -414,7 +417,7 @@ class InNamespace {
   bool ended_ = false;
 };
 
-/// Same effect as ethtool -K eth0 tx off tso off gso off.
+/// Has the same effect as `ethtool -K eth0 tx off tso off gso off`.
 void switch_offloads_off() {
   const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
   for (const unsigned command : {unsigned{ETHTOOL_STSO}, unsigned{ETHTOOL_SGSO}, unsigned{ETHTOOL_STXCSUM}}) {
@@ -427,13 +430,13 @@ void switch_offloads_off() {
   close(socket);
 }
 
-/// Without fallback: otherwise a SYN that a busy machine delays would be sent again without ECN.
+/// Enables ECN without fallback. With fallback, the kernel would repeat a SYN without ECN if a busy machine delays it.
 void use_ecn() {
   std::ofstream("/proc/sys/net/ipv4/tcp_ecn") << 1;
   std::ofstream("/proc/sys/net/ipv4/tcp_ecn_fallback") << 0;
 }
 
-/// IP packets received with "congestion experienced", of both versions.
+/// Returns the number of received IPv4 and IPv6 packets with the mark "congestion experienced".
 std::uint64_t ce_packets() {
   std::uint64_t total = 0;
   std::ifstream v4("/proc/self/net/netstat");
@@ -463,7 +466,8 @@ sockaddr_in6 address_of(const char* text) {
   return address;
 }
 
-/// The bytes of one connection in the upper 32 bits, the marked packets in the lower.
+/// Returns the number of bytes of one connection in the upper 32 bits, and the number of marked packets in the lower 32
+/// bits.
 std::uint64_t receive_all() {
   switch_offloads_off();
   use_ecn();
@@ -485,7 +489,7 @@ std::uint64_t send_all(const char* to, std::size_t bytes) {
   const sockaddr_in6 address = address_of(to);
   const auto* generic = std::bit_cast<const sockaddr*>(&address);
   int connection = -1;
-  // The receiver may not be listening yet.
+  // The sender tries several times, because the receiver may not be listening yet.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     connection = socket(AF_INET6, SOCK_STREAM, 0);
     if (connect(connection, generic, sizeof address) == 0) break;
@@ -501,12 +505,12 @@ std::uint64_t send_all(const char* to, std::size_t bytes) {
   }
   shutdown(connection, SHUT_WR);
   char end = 0;
-  return read(connection, &end, 1) == 0 ? 1 : 0;  // waits until the receiver has read all
+  return read(connection, &end, 1) == 0 ? 1 : 0;  // waits until the receiver has read all bytes
 }
 
 struct Ends {
   const char* kind;  ///< kind of the switch's ports
-  const char* to;    ///< address of the second host
+  const char* to;    ///< IP address of the second host
 };
 
 class NamespaceSwitch : public testing::TestWithParam<Ends> {
@@ -543,7 +547,8 @@ class NamespaceSwitch : public testing::TestWithParam<Ends> {
     bridge_ = std::make_unique<SoftSwitch>(*eal_, ports, SoftSwitchOptions{SwitchIdle::sleep, {}});
   }
 
-  /// So low that the kernel's window builds a queue even if the machine delays the switch by 20 ms at a time.
+  /// The rate is so low that the kernel's window builds a queue even if the machine delays the switch by 20 ms at a
+  /// time.
   static constexpr Rate kRate{10'000'000};
   const Eal* eal_ = nullptr;
   std::unique_ptr<Hosts> hosts_;
@@ -569,7 +574,8 @@ TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mar
                  fmt::format("{:.1f}", static_cast<double>(out.sent_bytes) * 8e-6 / taken.seconds()));
   EXPECT_GT(link.marked_packets, 0U);
   EXPECT_EQ(receiver.result & 0xFFFFFFFF, link.marked_packets);
-  // Its queue drains in 60 ms, so the switch naps while frames wait; without naps a round takes a microsecond.
+  // The queue drains in 60 ms, so the switch sleeps for short times while frames wait. Without sleep, a round takes a
+  // microsecond.
   EXPECT_GT(bridge_->loop().slept * 2, taken);
   EXPECT_EQ(bridge_->counters(0).bad_checksums, 0U);
   EXPECT_EQ(bridge_->counters(0).cut_short + bridge_->counters(0).oversized, 0U);

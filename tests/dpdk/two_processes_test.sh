@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Two processes of examples/two_processes over memif and over kernel sockets, which need no privileges:
-# two_processes_test.sh PROGRAM
+# Tests two processes of examples/two_processes over memif and over kernel sockets. Neither needs privileges.
+#
+#   two_processes_test.sh PROGRAM
 set -eu
 program=$1
 folder=$(mktemp -d)
@@ -11,7 +12,7 @@ end() {
 }
 trap end EXIT
 
-# The receiver's device and address, the sender's.
+# Arguments: the receiver's device and address, then the sender's device and address.
 talk() {
   "$program" receive "$1" "$2" >"$folder/received" 2>&1 &
   receiver=$!
@@ -31,7 +32,7 @@ talk() {
 talk "memif:$folder/m.sock,role=server" 10.0.0.1/24 "memif:$folder/m.sock,role=client" 10.0.0.2/24
 talk udp: 127.0.0.1/8 udp:lo 127.0.0.2/8
 
-# Errors in the arguments are reported in one line.
+# Checks that the program reports errors in its arguments in one line.
 says() {
   local text=$1 message
   shift

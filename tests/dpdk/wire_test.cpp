@@ -1,5 +1,6 @@
-// Hosts at the two ends of a wire in this process: payloads that are sent without a copy and when they are released,
-// frames in several segments, tagged frames. The test moves packets by hand, so nothing depends on time.
+// Tests hosts at the two ends of a wire in this process: payloads that are sent without a copy and when they are
+// released, frames in several segments, and tagged frames. The test moves packets between the hosts, so nothing depends
+// on time.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ class Wire : public testing::Test {
     eal_ = shared_eal(reason);
     if (eal_ == nullptr) GTEST_SKIP() << reason;
   }
-  /// Opens two ports and a host on each.
+  /// Opens two ports and a host on each port.
   void make(std::uint32_t zero_copy_from, std::uint32_t mtu = 1500, std::uint16_t vlan = 0) {
     PortConfig config{.device = "ring:left,to=right", .mtu = mtu, .vlan = vlan};
     left_port_ = std::make_unique<Port>(*eal_, config);
@@ -55,7 +56,7 @@ class Wire : public testing::Test {
     receive(*right_);
     receive(*left_);
   }
-  /// The bytes of all packets that have arrived.
+  /// Returns the bytes of all packets that have arrived.
   static Payloads receive(PortHost& place) {
     Payloads got;
     std::array<RxPacket, 32> packets;
@@ -77,7 +78,8 @@ class Wire : public testing::Test {
     all.insert(all.end(), payload.begin(), payload.end());
     return all;
   }
-  /// Puts a frame of several segments on the wire to the right; `cuts`: the lengths at which it is cut.
+  /// Puts a frame of several segments on the wire to the right host. `cuts` contains the offsets at which the frame is
+  /// cut.
   void put(const ByteVector& frame, const std::vector<std::size_t>& cuts, std::uint64_t flags = 0) {
     rte_mbuf* first = nullptr;
     rte_mbuf* last = nullptr;
@@ -146,7 +148,7 @@ TEST_F(Wire, payload_with_a_hold__is_read_where_it_lies_and_given_back_with_the_
   EXPECT_EQ(hold.packets, 1U) << "the receiver reads it";
   EXPECT_EQ(right_->io().receive(packets), 0U);
   EXPECT_EQ(hold.packets, 0U);
-  // A payload without a hold is copied.
+  // The host copies a payload that has no hold.
   ASSERT_TRUE(send(payload, nullptr));
   const ByteVector before = payload;
   payload.assign(payload.size(), std::byte{0});
@@ -176,7 +178,7 @@ TEST_F(Wire, zero_copy__can_be_switched_off) {
   EXPECT_EQ(hold.packets, 0U);
   EXPECT_EQ(receive(*right_), Payloads{with_header(payload)});
   EXPECT_EQ(left_->io().counters().by_reference, 0U);
-  // The same for a port that is configured without multi-segment frames.
+  // A port without multi-segment frames copies all payloads as well.
   const Port port(*eal_, {.device = "ring:one", .offloads = {.multi_segments = false}});
   const PortHost place(*eal_, port, {.address = host(3)});
   EXPECT_EQ(place.io().limits().keeps_payload_from, 0U);
@@ -191,7 +193,7 @@ TEST_F(Wire, holds__are_given_back_by_packets_that_wait_for_a_neighbour) {
   EXPECT_EQ(hold.packets, 1U);
   left_->io().release();
   EXPECT_EQ(hold.packets, 0U);
-  // The hold of a packet that leaves after the neighbour's answer is released, too.
+  // A packet that leaves only after the neighbour's answer also releases its hold.
   ASSERT_TRUE(send(payload, &hold));
   Payloads got;
   for (int i = 0; i < 10 && got.empty(); ++i) {
@@ -208,12 +210,12 @@ TEST_F(Wire, holds__are_given_back_when_the_port_is_full_and_when_it_goes) {
   const ByteVector payload = random_bytes(1200, 1);
   PayloadHold hold;
   std::size_t taken = 0;
-  // The wire holds 1023 packets; after that, at most one burst is kept.
+  // The wire holds 1023 packets. When it is full, the host keeps at most one more burst.
   while (taken < 3000 && send(payload, &hold)) ++taken;
   EXPECT_GT(taken, 1000U);
   EXPECT_LT(taken, 1100U);
   EXPECT_EQ(hold.packets, taken);
-  left_.reset();  // with its unsent burst
+  left_.reset();  // destroys the host with its unsent burst
   EXPECT_LT(hold.packets, taken);
   right_.reset();
   left_port_.reset();
@@ -242,7 +244,7 @@ TEST_F(Wire, messages__arrive_without_copies_and_in_full) {
       for (std::size_t i = 0, n = sender.take_completions(done); i < n; ++i) {
         if (done[i].kind != Completion::Kind::sent) continue;
         ++sent;
-        ByteVector().swap(messages[done[i].tag]);  // freed, so that a late read is detected
+        ByteVector().swap(messages[done[i].tag]);  // frees the message, so that ASan detects a late read
       }
       receiver.poll(eal_->clock().now());
       for (std::size_t i = 0, n = receiver.take_completions(done); i < n; ++i) {
@@ -288,7 +290,7 @@ TEST_F(Wire, abort__gives_memory_back_when_nothing_reads_it_any_more) {
     return back;
   };
   if (is_back()) {
-    message.reset();  // nothing was on the wire; ASan detects a late read
+    message.reset();  // no packet was on the wire; ASan detects a late read of the message
   }
   for (int i = 0; i < 1000 && message != nullptr; ++i) {
     receiver.poll(eal_->clock().now());
@@ -310,7 +312,7 @@ TEST_F(Wire, segments__are_joined_wherever_a_frame_is_cut) {
     EXPECT_EQ(receive(*right_), Payloads{payload}) << "cut after " << cuts[0];
     EXPECT_EQ(right_->io().counters().linearised, ++joined);
   }
-  // Damage in any segment is detected.
+  // The host detects damage in any segment.
   ByteVector bad = frame;
   bad[600] ^= std::byte{1};
   put(bad, {50, 500});
@@ -319,7 +321,7 @@ TEST_F(Wire, segments__are_joined_wherever_a_frame_is_cut) {
   put(frame_to_right(random_bytes(1600, 1)), {500, 1000});
   EXPECT_TRUE(receive(*right_).empty());
   EXPECT_EQ(refused(encap::Reject::oversized), 1U);
-  // A port without the offload ignores such a flag.
+  // Without the checksum offload, the host ignores flags that claim right checksums.
   put(bad, {50}, RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
   EXPECT_TRUE(receive(*right_).empty());
   EXPECT_EQ(refused(encap::Reject::bad_udp_checksum), 2U);
@@ -335,7 +337,7 @@ TEST_F(Wire, news_of_neighbours__take_a_buffer_each_however_many_shards_hear_the
   receive(*left_);
   receive(*right_);
   const Address sender = host(1);
-  ByteVector news(60);  // an ARP announcement: sender and target are equal
+  ByteVector news(60);  // an ARP announcement, whose sender and target are equal
   std::fill_n(news.begin(), 6, std::byte{0xFF});
   const std::array<std::uint8_t, 10> fixed{8, 6, 0, 1, 8, 0, 6, 4, 0, 1};
   std::memcpy(&news[6], left_port_->mac().data(), 6);
@@ -407,7 +409,7 @@ TEST_F(Wire, ring_host__has_room_for_a_tag_too) {
   EXPECT_EQ(rejected(two.counters().rejected, encap::Reject::oversized), 2U);
 }
 
-/// Pages that the test allocates.
+/// Memory pages that the test allocates.
 struct Pages {
   explicit Pages(std::size_t size)
       : bytes{static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
@@ -428,18 +430,18 @@ TEST_F(Wire, registered_memory__is_whole_pages_once) {
   EXPECT_THAT(error_of(pages.bytes.subspan(1, 4096)), HasSubstr("whole pages of 4096 bytes; get such memory with"));
   EXPECT_THAT(error_of(pages.bytes.first(100)), HasSubstr("whole pages"));
   EXPECT_THAT(error_of({}), HasSubstr("whole pages"));
-  for (int again = 0; again < 100; ++again) {  // the registration ends with the object
+  for (int again = 0; again < 100; ++again) {  // the registration ends when `memory` is destroyed
     const RegisteredMemory memory(pages.bytes.first(8192), ports);
     EXPECT_THAT(error_of(pages.bytes.subspan(4096, 8192)), HasSubstr("are registered already"));
   }
-  // No DMA is used here, so registration is not needed, and the ranges do not record it.
+  // No port here uses DMA. Registration is therefore not needed, and the ranges do not record it.
   EXPECT_FALSE(left_port_->reads_by_dma());
   RegisteredRanges ranges(left_port_->dma());
   EXPECT_FALSE(ranges.find(pages.bytes.first(10)));
 }
 
 TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
-  // It is unknown what is behind a driver that is given by its DPDK name, so it counts as DMA.
+  // The device behind a driver that is given by its DPDK name is unknown, so the port counts as one with DMA.
   const Port port(*eal_, {.device = "net_null7"});
   EXPECT_TRUE(port.reads_by_dma());
   EXPECT_FALSE(port.sends_by_reference());
@@ -478,7 +480,7 @@ TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
   EXPECT_FALSE(is_referred_to(pages.bytes.first(1000))) << "not any more";
   EXPECT_EQ(pool.in_use(), 0U);
 
-  // The same pages are already registered with DPDK.
+  // The pages are already registered with DPDK, so registering them again fails.
   ASSERT_EQ(rte_extmem_register(pages.bytes.data(), pages.bytes.size(), nullptr, 0, 4096), 0);
   for (int again = 0; again < 3; ++again) {
     const std::string error = message_of<RunError>([&] { const RegisteredMemory memory(pages.bytes, ports); });

@@ -1,5 +1,6 @@
-// Receives that are granted before their message is announced (endpoint/internal/worker_ahead.cpp): which messages are
-// sent ahead, and every order in which a grant, a message and an end of either can cross, with any packet lost.
+// Tests receives that are granted before their message is announced (endpoint/internal/worker_ahead.cpp). Covers which
+// messages are sent without announcement, and every order in which a grant, a message and the end of either can cross,
+// with any packet lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ class AheadTest : public EndpointPair {
     };
   }
   void lose_nothing() { network->loses = nullptr; }
-  /// Sends a message of tag 9 in each direction: the connection works, and nothing earlier is left over.
+  /// Sends a message of tag 9 in each direction. This shows that the connection works and that no earlier message is
+  /// left over.
   void expect_goes_on() {
     for (const bool back : {false, true}) {
       const ByteVector message = bytes_of(kLong, 77);
@@ -59,7 +61,7 @@ TEST_F(AheadTest, message__for_a_receive_that_waits_needs_no_answer) {
   ByteVector buffer(kLong);
   const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
   run_for(1_ms);
-  lose_what_comes_from(2);  // so that no CTS can arrive
+  lose_what_comes_from(2);  // from now on, no CTS can arrive
   const OperationHandle sending = send_tagged(*left, here, message, 1);
   const Completion received = end_of(*right, receiving, 50_ms);
   EXPECT_EQ(received.code, Code::ok);
@@ -89,8 +91,8 @@ TEST_F(AheadTest, message__that_is_shorter_goes_ahead_too) {
   expect_goes_on();
 }
 
-/// Messages of each length class reach a receive of kLong, whether it is posted before, with, or after the send, and
-/// whichever packet is lost.
+/// Messages of all length classes reach a receive of kLong bytes. The receive may be posted before, with, or after the
+/// send, and any packet may be lost.
 TEST_F(AheadTest, crossing__of_grant_and_message_ends_the_same_whatever_packet_is_lost) {
   for (const std::size_t length : {std::size_t{0}, kShort, kLong, kLong + 500}) {
     for (int order = 0; order < 4; ++order) {
@@ -110,7 +112,7 @@ TEST_F(AheadTest, crossing__of_grant_and_message_ends_the_same_whatever_packet_i
         if (order == 1) receives(), sends();
         if (order == 2) sends(), step(), receives();
         if (order == 3) sends(), run_for(1_ms), receives();
-        // The next message has the same tag, and must not overtake.
+        // The next message has the same tag and must not overtake the first.
         const OperationHandle following = send_tagged(*left, here, next, 1);
         const OperationHandle last = receive_tagged(*right, there, second, 1);
         const Completion received = end_of(*right, receiving);
@@ -141,7 +143,7 @@ TEST_F(AheadTest, message__that_follows_does_not_overtake_one_whose_bytes_are_la
       OperationHandle of_second = 0;
       if (is_posted) of_second = receive_tagged(*right, there, b, 1);
       run_for(1_ms);
-      // Only packets of the long message: their bytes are not in the header.
+      // Loses only packets of the long message, whose bytes are in the payload and not in the header.
       network->loses = [](const Address& from, const Address&, std::span<const std::byte> header) {
         return from.v4_ip() == 0x0A000001 && header.size() < 60;
       };
@@ -164,7 +166,7 @@ TEST_F(AheadTest, message__that_follows_does_not_overtake_one_whose_bytes_are_la
 }
 
 TEST_F(AheadTest, grants__that_are_used_in_another_order_come_back_and_are_given_again) {
-  constexpr std::size_t kMany = 40;  // more than the limit
+  constexpr std::size_t kMany = 40;  // more than the limit of grants
   for (const bool backwards : {false, true}) {
     std::vector<ByteVector> messages;
     std::vector<ByteVector> buffers;
@@ -195,7 +197,7 @@ TEST_F(AheadTest, grant__of_a_receive_that_waits_long_is_given_back_by_what_is_a
   const OperationHandle waiting = receive_tagged(*right, there, waits, 50);
   run_for(1_ms);
   for (std::uint64_t i = 0; i < 20; ++i) {
-    // Announced before its receive is posted, and so requested by a CTS.
+    // The message is announced before its receive is posted, so a CTS requests it.
     const ByteVector message = bytes_of(kLong, i);
     ByteVector buffer(kLong);
     const OperationHandle sending = send_tagged(*left, here, message, i);
@@ -221,7 +223,8 @@ TEST_F(AheadTest, receives__that_could_take_the_message_and_are_older_get_it) {
       if (kind == 0) first = receive_tagged(*right, kAnyConnection, older, 1);
       if (kind == 1) first = receive_tagged(*right, kAnyConnection, older, 0, 0);
       if (kind == 2) first = receive_tagged(*right, there, older, 1, 0xF);
-      if (kind == 3) first = receive_tagged(*right, there, older, 1, kWholeTag, {.time_limit = 1_s});  // not granted
+      // A receive with a time limit is not granted.
+      if (kind == 3) first = receive_tagged(*right, there, older, 1, kWholeTag, {.time_limit = 1_s});
       const OperationHandle second = receive_tagged(*right, there, younger, 1);
       run_for(1_ms);
       const ByteVector message = bytes_of(length, 1);
@@ -247,7 +250,7 @@ TEST_F(AheadTest, receive__with_a_mask_that_is_younger_gets_what_comes_later) {
   const ByteVector a = bytes_of(kLong, 1);
   const ByteVector b = bytes_of(kLong, 2);
   const ByteVector c = bytes_of(kLong, 3);
-  send_tagged(*left, here, a, 2);  // not the tag of the exact one
+  send_tagged(*left, here, a, 2);  // does not match the exact receive, whose tag is 1
   EXPECT_EQ(end_of(*right, any).tag, 2U);
   EXPECT_EQ(second, a);
   send_tagged(*left, here, b, 1);
@@ -256,8 +259,8 @@ TEST_F(AheadTest, receive__with_a_mask_that_is_younger_gets_what_comes_later) {
   expect_goes_on();
 }
 
-/// The message is received at most once, whether the grant is given back or used. If it is not received, the memory is
-/// not touched after the end.
+/// The message is received at most once, whether the grant is given back or used. If the message is not received, the
+/// buffer is not touched after the operation has ended.
 TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
   int cancelled = 0;
   int received = 0;
@@ -272,7 +275,8 @@ TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
         ByteVector buffer(kLong, std::byte{0xAA});
         const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
         OperationHandle sending = 0;
-        // Sends before it cancels, or cancels `-steps` steps before it sends.
+        // If `steps` is negative, the receive is cancelled `-steps` steps before the send. If not, it is cancelled
+        // after the send.
         if (steps >= 0) {
           run_for(steps % 2 == 0 ? 1_ms : 1_us);
           sending = send_tagged(*left, here, message, 1);
@@ -400,7 +404,7 @@ TEST_F(AheadTest, end__of_the_connection_ends_granted_receives_with_its_code) {
   }
 }
 
-/// `crosses`: the message crosses the grant; otherwise the grant has arrived.
+/// If `crosses` is true, the message crosses the grant. If it is false, the grant arrives before the message is sent.
 TEST_F(AheadTest, message__that_is_short_does_not_wait_for_a_long_one_on_the_data_connection) {
   JobOptions limited;
   limited.max_rate = Rate(100'000'000);
@@ -409,7 +413,7 @@ TEST_F(AheadTest, message__that_is_short_does_not_wait_for_a_long_one_on_the_dat
   ASSERT_EQ(left->attach(here, job), Code::ok);
   for (const bool crosses : {true, false}) {
     SCOPED_TRACE(crosses);
-    const ByteVector big = bytes_of(3'000'000);  // 240 ms
+    const ByteVector big = bytes_of(3'000'000);  // takes 240 ms at the job's rate
     const ByteVector brief = bytes_of(kShort, 2);
     ByteVector into(big.size());
     ByteVector other(kLong);
@@ -447,7 +451,7 @@ TEST_F(AheadTest, close__delivers_what_was_sent_for_a_grant) {
   EXPECT_EQ(buffer, message);
 }
 
-/// A content that identifies the message.
+/// Returns a message whose content identifies it by tag and number.
 ByteVector numbered(std::size_t length, std::uint64_t tag, std::uint64_t number) {
   ByteVector bytes(std::max<std::size_t>(length, 16));
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i + number);
@@ -465,7 +469,7 @@ bool is_whole(const ByteVector& bytes, std::size_t length, std::uint64_t tag) {
                                               numbered(length, tag, number_in(bytes)).begin());
 }
 
-/// Sends, receives of all kinds and cancels at random, under loss: each message is received once, and of two messages
+/// Posts sends, receives of all kinds and cancels at random, under loss. Each message is received once. Of two messages
 /// with the same tag, the earlier receive gets the earlier message.
 TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
   struct Receive {
@@ -483,9 +487,9 @@ TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
     const bool all_kinds = seed % 2 == 0;
     std::deque<ByteVector> messages;
     std::deque<OperationHandle> sends;
-    std::deque<Receive> receives;  // in the order of their posts
+    std::deque<Receive> receives;  // in the order in which they were posted
     std::array<std::uint64_t, kTags> sent{};
-    std::array<std::vector<std::uint64_t>, kTags> got;  // in the order of their receives
+    std::array<std::vector<std::uint64_t>, kTags> got;  // message numbers, in the order of the receives
     const auto post = [&](std::uint64_t tag, bool exact) {
       Receive& receive = receives.emplace_back();
       receive.buffer.resize(8'000);
@@ -507,7 +511,7 @@ TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
       if (random.chance(0.6)) step();
       if (random.chance(0.05)) run_for(1_ms);
     }
-    // All messages are received: each tag gets enough receives.
+    // Each tag gets enough receives for all its messages.
     for (std::uint64_t tag = 0; tag < kTags; ++tag)
       for (std::uint64_t i = 0; i < sent[tag] && receives.size() < 240; ++i) post(tag, true);
     for (const OperationHandle operation : sends) ASSERT_EQ(end_of(*left, operation, 5_s).code, Code::ok);
@@ -530,7 +534,7 @@ TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
   expect_goes_on();
 }
 
-/// Threads on both ends in real time; see MLTCP_STRESS_SECONDS.
+/// Runs threads at both ends in real time, for MLTCP_STRESS_SECONDS or one second.
 TEST(AheadStress, threads__send_receive_and_cancel_and_lose_nothing) {
   const char* const seconds = std::getenv("MLTCP_STRESS_SECONDS");
   const Nanos until = monotonic_now() + Nanos::from_seconds(seconds != nullptr ? std::atof(seconds) : 1);
@@ -602,7 +606,7 @@ TEST(AheadStress, threads__send_receive_and_cancel_and_lose_nothing) {
       }
       of_tag.pop_front();
     }
-    // Their memory is freed at the end of this function.
+    // The operations must end first, because their buffers are freed at the end of this function.
     for (auto& of_tag : posted)
       for (auto& [bytes, operation] : of_tag) {
         (void)ends[side]->cancel(operation);

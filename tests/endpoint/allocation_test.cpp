@@ -1,5 +1,5 @@
-// Allocations of endpoints: none between post and end once they run steadily. If memory runs out in set-up, the error
-// names the setting.
+// Tests the allocations of endpoints. After a warm-up, nothing is allocated between the post and the end of an
+// operation. If memory runs out during set-up, the error names the setting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class AllocationTest : public EndpointPair {
  protected:
-  /// Does not count the network's own allocations.
+  /// Excludes the allocations of the simulated network from the count.
   void leave_out_the_network() {
     network->on_work = [this](bool begins) {
       if (begins) was_counting = counting.exchange(false);
@@ -31,7 +31,8 @@ class AllocationTest : public EndpointPair {
 
 TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
-    // A packet that is held back is recovered as if lost, and the first loss at each message's place allocates memory.
+    // check_peer withholds some packets, which are then recovered as if lost. The first loss in each message allocates
+    // memory.
     EndpointConfig a = config(1);
     EndpointConfig b = config(2);
     a.connection.check_peer = b.connection.check_peer = false;
@@ -50,7 +51,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
     std::vector<Completion> ends(64);
     std::size_t unsent = 0;
     const auto round = [&](std::size_t number) {
-      const bool early = number % 2 == 0;  // otherwise the tagged messages are unexpected
+      const bool early = number % 2 == 0;  // in odd rounds, tagged messages are unexpected
       const auto receive_all = [&] {
         for (ByteVector& buffer : buffers) {
           OperationHandle operation = 0;
@@ -90,7 +91,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
       }
       if (unsent > 0 || received < lengths.size()) ADD_FAILURE() << "round " << number << " has not ended";
     };
-    for (std::size_t number = 0; number < 240; ++number) round(number);  // until no ring grows any more
+    for (std::size_t number = 0; number < 240; ++number) round(number);  // afterwards no ring grows any more
     allocations = 0;
     counting = true;
     for (std::size_t number = 0; number < 60; ++number) round(number);

@@ -1,6 +1,6 @@
-// Peers that lie about receives granted ahead (endpoint/internal/worker_ahead.cpp). Whatever they send, each operation
-// ends once, memory that was returned to the program is neither written nor read, and the state kept for them is
-// bounded.
+// Tests peers that lie about receives granted ahead (endpoint/internal/worker_ahead.cpp). Whatever they send, each
+// operation ends once. Memory that was returned to the program is neither written nor read, and the state that is
+// stored for such peers is bounded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 using namespace testing_liar;
 
-constexpr auto kUntouched = std::byte{0x55};  // fills receive buffers that were returned
-constexpr auto kPosted = std::byte{0x11};     // content of messages
-constexpr auto kGone = std::byte{0xEE};       // overwrites messages that have ended
+constexpr auto kUntouched = std::byte{0x55};  // content of receive buffers that were returned to the program
+constexpr auto kPosted = std::byte{0x11};     // content of posted messages
+constexpr auto kGone = std::byte{0xEE};       // content of message buffers whose operations have ended
 
 bool is_all(std::span<const std::byte> bytes, std::byte value) {
   return std::all_of(bytes.begin(), bytes.end(), [&](std::byte each) { return each == value; });
@@ -29,12 +29,12 @@ class AttackAheadTest : public LiarTest {
   }
 };
 
-// A grant that arrives selects a send that is held back; that send uses the first grant of its tag.
+// An arriving grant selects a send that is held back. That send uses the first grant for its tag.
 TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_send) {
   const ConnectionHandle connection = greet();
   const ByteVector brief = bytes_of(10);
   const ByteVector lengthy = bytes_of(4000);
-  for (int i = 0; i < 4; ++i) end_of(*right, send_tagged(*right, connection, brief, 9));  // all the credit
+  for (int i = 0; i < 4; ++i) end_of(*right, send_tagged(*right, connection, brief, 9));  // uses all the credit
   for (int i = 0; i < 2; ++i) liar->say(grant(1, 100, 4));
   run_for(1_ms);
   OperationHandle sending = 0;
@@ -65,7 +65,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   EXPECT_FALSE(liar->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
   for (Liar* const each : liars) {
     each->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 1, .length = 4000});
-    each->say(each->data, ByteVector(4000, kPosted));  // whether requested or not
+    each->say(each->data, ByteVector(4000, kPosted));  // sent whether the victim requested it or not
   }
   const Completion end = end_of(*right, receiving);
   EXPECT_EQ(end.code, Code::ok);
@@ -83,8 +83,8 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   each_step = [this] { liar->poll(); };
 }
 
-// A part of the message for the grant has arrived when the same message arrives as EAGER: the transport still has the
-// buffer.
+// A part of the message for the grant has arrived when the whole message arrives as EAGER. The transport still has the
+// buffer at that time.
 TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_and_is_not_written_afterwards) {
   for (const bool rest_comes : {true, false}) {
     const ConnectionHandle connection = greet();
@@ -92,7 +92,7 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
     int packets = 0;
-    // Only the header of a message's packets is short: all of them but the first are lost.
+    // Packets of a message have a short header. All of them but the first are lost.
     network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
       return from.v4_ip() == 0x0A000009 && header.size() < 60 && ++packets > 1;
     };
@@ -136,7 +136,7 @@ TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothin
   expect_honest_goes_on_beside();
 }
 
-// An announced message whose time limit has passed is answered with an empty message when it is requested.
+// If a peer requests an announced message whose time limit has passed, the endpoint answers with an empty message.
 TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are_not_remembered_without_end) {
   const ConnectionHandle connection = greet();
   liar->listens_on = true;
@@ -197,7 +197,7 @@ TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
   expect_honest_goes_on();
 }
 
-/// Random lies that are plausible enough for the connection to continue for a while. Meanwhile the program posts,
+/// Sends random lies that are plausible enough for the connection to continue for a while. Meanwhile the program posts,
 /// cancels and lets time limits pass, and packets are lost.
 class Round {
  public:
@@ -238,8 +238,8 @@ class Round {
   void cancel_all() {
     for (const Posted& posted : posted_) (void)victim_.cancel(posted.operation);
   }
-  /// Takes ended operations: their memory is the program's again. Half of it is freed, so that a sanitizer detects an
-  /// access.
+  /// Collects ended operations, whose memory belongs to the program again. Half of this memory is freed, so that a
+  /// sanitizer detects an access.
   void take_ends() {
     for (std::size_t i = 0; i < posted_.size();) {
       Completion end;
@@ -287,7 +287,7 @@ class Round {
       case 4:
       case 5:
       case 6: {
-        // For the oldest buffer that the victim has posted, or, rarely, without one.
+        // The message is for the oldest buffer that the victim has posted. Rarely, there is no such buffer.
         if (asked_for_.empty() && random_.chance(0.98)) return;
         const Bytes wanted = asked_for_.empty() ? 100 : asked_for_.front();
         if (!asked_for_.empty()) asked_for_.pop_front();
@@ -320,7 +320,7 @@ class Round {
         return;
       default:
         if (random_.chance(0.02)) {
-          // Truncated frames, frames of an unknown type, or answers without a request.
+          // Sends truncated frames, frames of an unknown type, or answers without a request.
           if (random_.chance(0.3)) liar_.say(liar_.control, ByteVector(random_.below(32), kPosted));
           say({.type = static_cast<FrameType>(random_.below(12)), .tag = tag, .id = random_.below(9), .length = 10});
         } else {
@@ -351,7 +351,7 @@ class Round {
     return frame;
   }
   void say(const Frame& frame) { liar_.say(framed(frame)); }
-  /// Checks the victim's messages, in which each byte must be a posted one, and its frames.
+  /// Checks what the victim sends. Each byte of its messages must come from a posted buffer.
   void look_at(std::span<const std::byte> bytes) {
     Frame frame;
     const bool is_frame = parse(bytes, frame);
@@ -374,7 +374,7 @@ class Round {
   std::vector<Frame> announced_;
   std::vector<Frame> granted_;
   std::deque<Bytes> asked_for_;
-  std::array<std::uint64_t, 3> at_hand_{};  ///< a grant of the tag that was not withdrawn; 0: none
+  std::array<std::uint64_t, 3> at_hand_{};  ///< grants that were not withdrawn, by tag; 0 if there is none
   std::uint64_t said_grants_ = 0;
   std::uint64_t said_messages_ = 0;
   std::uint64_t credit_heard_ = 8;
@@ -420,7 +420,7 @@ TEST_F(AttackAheadTest, lies_at_random__touch_no_memory_that_has_gone_back_and_l
     while (right->events().poll({&ignored, 1}) == 1) continue;
     (void)right->close(connection);
   }
-  // Most rounds went on for long enough.
+  // Most rounds continued for long enough.
   EXPECT_GT(ended[Code::ok], static_cast<int>(rounds) * 10);
   EXPECT_GT(ended[Code::cancelled], static_cast<int>(rounds));
   EXPECT_GT(ended[Code::timed_out], static_cast<int>(rounds) / 2);

@@ -1,5 +1,5 @@
-// Peers that lie: a shard of the transport that imitates an endpoint and sends what no endpoint would. It loses its own
-// connection, with a clear error; the connection of an honest peer continues.
+// Tests peers that lie. A shard of the transport imitates an endpoint and sends frames that no endpoint would send. The
+// liar's connection ends with a clear error, and the connection of an honest peer continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
   other[60] ^= std::byte{1};  // blob
   refused(other);
   Hello foreign = liar->hello(false);
-  foreign.from = left->address();  // an address of another host
+  foreign.from = left->address();  // the address of another host
   write(foreign, other);
   refused(other);
   foreign = liar->hello(false);
@@ -50,13 +50,13 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
 }
 
 TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
-  // More than the number of places.
+  // The victim does not have enough places for so many connections.
   for (int i = 0; i < 60; ++i) {
     liar->connect(false);
     run_for(1_ms);
   }
   liar->connect(true, false);
-  liar->say(liar->control, liar->hello(true));  // one half of a tagged connection
+  liar->say(liar->control, liar->hello(true));  // only one half of a tagged connection
   run_for(500_ms);
   EXPECT_GE(liar->closed, 61);
   expect_honest_goes_on();
@@ -64,7 +64,7 @@ TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::ok);
 }
 
-/// Asks for connections from an address without a host; receives nothing.
+/// Sends CONNECTs from an address without a host, and receives nothing.
 class Spoofer {
  public:
   explicit Spoofer(loop_network::Network& network) : io_(network, Address::v4(0x0A000008, 50'000)) {}
@@ -91,7 +91,8 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     each_step = [&] {
       liar->poll();
       if (network->time < next) return;
-      next = network->time + 200'000;  // there are 24 places, each held for up to 1000 times this
+      // There are 24 places, and a connection holds its place for up to 1000 times this interval.
+      next = network->time + 200'000;
       if (in_others_names)
         spoofer.ask(right->address().base());
       else
@@ -99,7 +100,7 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     };
     third = std::make_unique<Endpoint>(config(3));
     run_for(20_ms);
-    // If several connections are already half-open, a CONNECT is answered with a cookie.
+    // If several connections are already half-open, the transport answers a CONNECT with a cookie.
     const auto turned_away = [&] { return in_others_names ? report().packets.retries_sent : report().unintroduced; };
     const std::uint64_t unintroduced = turned_away();
     EXPECT_GT(unintroduced, 20U) << "the places of unintroduced are not taken yet";
@@ -134,9 +135,9 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
 TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
   Spoofer spoofer(*network);
   third = std::make_unique<Endpoint>(config(3));
-  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more than there are places in the transport
+  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more CONNECTs than the transport has places
   step();
-  for (int i = 0; i < 7; ++i) {  // all that fit besides the honest one
+  for (int i = 0; i < 7; ++i) {  // all that fit in addition to the honest connection
     const Completion end = connected(*right, third->address(), ConnectionKind::tagged, here);
     EXPECT_EQ(end.code, Code::ok) << to_text(end);
   }
@@ -161,7 +162,7 @@ TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connect
     if (network->time < next) return;
     next = network->time + 200'000;
     spoofer.ask(right->address().base());
-    liar->connect(false);  // proves its address, but does not introduce itself
+    liar->connect(false);  // proves its address, but sends no hello
   };
   run_for(400_ms);
   EXPECT_GT(report().unintroduced, 100U) << "each place has been taken several times";
@@ -226,13 +227,13 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
     Frame frame{.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10};
     switch (kind) {
       case 0:
-        liar->say(frame, 11);  // a length that differs from the frame's
+        liar->say(frame, 11);  // differs from the frame's length
         break;
       case 1:
         liar->say(liar->control, bytes_of(31));
         break;
       case 2:
-        frame.length = 1500;  // above the eager limit
+        frame.length = 1500;  // a length above the eager limit
         liar->say(frame, 1500);
         break;
       case 3:
@@ -274,7 +275,7 @@ TEST_F(AttackTest, messages__beyond_the_window_end_the_connection) {
 
 TEST_F(AttackTest, cts__for_another_connections_message_ends_the_connection) {
   const ByteVector lengthy = bytes_of(20'000);
-  const OperationHandle sending = send_tagged(*right, there, lengthy, 3);  // announced to the honest peer
+  const OperationHandle sending = send_tagged(*right, there, lengthy, 3);  // announced to the honest peer only
   run_for(1_ms);
   greet();
   liar->say({.type = FrameType::cts, .credit = 4, .id = sending, .length = 20'000});
@@ -317,7 +318,7 @@ TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
     liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
     if (i % 50 == 0) run_for(1_ms);
   }
-  // Announced and cancelled in turn: each uses a place until the victim has answered.
+  // The liar announces and cancels messages. Each message uses a place until the victim has answered.
   for (std::uint64_t i = 0; i < 8; ++i) {
     liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = i, .length = 5000});
     liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
@@ -371,7 +372,7 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
     if (way == 0) liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
     if (way == 0) {
-      // It has ended: later data is not written to the program's memory.
+      // The operation has ended, so later data must not be written to the program's memory.
       EXPECT_EQ(end_of(*right, receiving).bytes, 10U);
       buffer.assign(5000, std::byte{0x55});
       liar->say(liar->data, bytes_of(3000));
@@ -400,10 +401,10 @@ TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
     Cause cause;
   };
   const std::vector<Case> cases{
-      // The window is 4, and nothing was sent.
+      // The window is 4 messages, and the victim has sent none.
       {{.type = FrameType::credit, .credit = 4 + 1}, 1, Cause::beyond_credit},
       {{.type = FrameType::credit, .credit = 3}, 1, Cause::beyond_credit},
-      // For nothing that was announced.
+      // No message with this id was announced.
       {{.type = FrameType::cts, .credit = 4, .id = (std::uint64_t{70} << 32) | 1, .length = 1}, 1, Cause::unasked},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100}, 17, Cause::beyond_credit},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 0}, 1, Cause::malformed_frame},
@@ -444,7 +445,7 @@ TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only)
 TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
   const ConnectionHandle connection = greet();
   liar->listen(liar->control, 200);
-  // More messages than the victim remembers, so that each grant from before them is given back at once.
+  // The victim sends more messages than it remembers, so that it gives back each earlier grant at once.
   const ByteVector brief = bytes_of(10);
   for (std::uint32_t sent = 0; sent < 80; sent += 4) {
     for (int i = 0; i < 4; ++i) send_tagged(*right, connection, brief, 5);
@@ -489,13 +490,13 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
   EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
 }
 
-/// Obligations that a peer may ignore while it still answers keep-alives.
+/// A peer may ignore its obligations while it still answers keep-alives.
 TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
   for (const bool many : {false, true}) {
     const ConnectionHandle connection = greet();
     liar->listen(liar->control, 100);
-    // Grants that have to be given back, for which the liar has no buffers: one, which waits in the transport, or more
-    // than fit in it.
+    // The victim has to give grants back, but the liar has no buffers for the answers. One answer waits in the
+    // transport. 16 answers are more than fit into the transport.
     for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
       liar->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
       liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
@@ -520,7 +521,7 @@ TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connectio
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
   EXPECT_EQ(right->cancel(receiving), Code::ok);
-  // As long as data arrives on the data connection, the grant's message may be behind it.
+  // While data arrives on the data connection, the grant's message may still follow.
   run_for(150_ms);
   liar->say(liar->data, bytes_of(5000));
   EXPECT_EQ(end_of(*right, first).code, Code::ok);
@@ -537,7 +538,7 @@ TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_witho
   const ByteVector lengthy = bytes_of(4000);
   for (std::uint64_t tag = 1; tag <= 100; ++tag) send_tagged(*right, connection, lengthy, tag);
   run_for(1_ms);
-  // Four sends are announced, for which there is credit. The search covers 64 of the sends that are held back.
+  // There is credit to announce four sends. The search covers the first 64 of the sends that are held back.
   const auto answer = [&](std::uint64_t tag) {
     liar->accept_data(1);
     const std::size_t before = liar->came_as_data.size();
@@ -556,7 +557,7 @@ TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
-  liar->close(liar->data);  // it never requests the message, but still answers the transport's questions
+  liar->close(liar->data);  // the liar never requests the message, but still answers keep-alives
   EXPECT_TRUE(ended(end_of(*right, sending), Code::closed, Cause::peer));
   const Completion closed = event(*right);
   EXPECT_EQ(closed.code, Code::closed);
@@ -619,7 +620,7 @@ TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection
     right->abort(connection);
     end_of(*right, sending);
     EXPECT_EQ(event(*right).kind, Completion::Kind::closed);
-    right->abort(connection);  // discards its unexpected messages
+    right->abort(connection);  // discards the unexpected messages of the connection
     run_for(1_ms);
   }
   expect_honest_goes_on();

@@ -1,5 +1,5 @@
-/* mltcp.h in strict C99, as a program in C uses it: two endpoints in one process, a message each way by tag and in
- * order, a callback, a queue, a job. */
+/* Tests mltcp.h in strict C99, as a program in C uses it: two endpoints in one process, tagged and ordered messages in
+ * both directions, a callback, a queue, and a job. */
 #include <mltcp/mltcp.h>
 #include <stdio.h>
 

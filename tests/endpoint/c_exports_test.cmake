@@ -1,4 +1,4 @@
-# The shared library exports functions of mltcp.h and nothing else, and all of them.
+# Tests that the shared library exports all functions of mltcp.h and nothing else.
 #
 #   cmake -DNM=... -DLIBRARY=... -DHEADER=... -P c_exports_test.cmake
 cmake_minimum_required(VERSION 3.25)

@@ -1,5 +1,5 @@
-// The C interface (endpoint/mltcp.h) over UDP sockets of the loopback: that every function works, and the errors for
-// wrong calls. The behaviour of endpoints has its own tests.
+// Tests that every function of the C interface (endpoint/mltcp.h) works over UDP sockets of the loopback, and the
+// errors for wrong calls. Other tests cover the behaviour of endpoints.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -143,7 +143,7 @@ TEST_F(CInterface, callbacks__are_called_with_their_own_context_once_each) {
   std::array<Calls, 2> calls;
   mltcp_post_options options = post_options();
   options.callback = Calls::on_end;
-  constexpr int kMessages = 200;  // more than the limit of operations
+  constexpr int kMessages = 200;  // more than the maximum number of operations
   std::array<unsigned char, 100> buffer{};
   for (int i = 0; i < kMessages; ++i) {
     options.context = &calls[0];
@@ -484,7 +484,7 @@ TEST(CAddress, hex__is_read_back) {
   mltcp_endpoint_destroy(endpoint);
 }
 
-// The error has the code, the cause and the cure of a connection that had ended before.
+// The error contains the code, the cause and the cure with which the connection ended.
 TEST_F(CInterface, post__on_what_has_ended_says_why) {
   open_and_connect(MLTCP_TAGGED);
   unsigned char bytes[8] = {};
@@ -536,7 +536,7 @@ TEST(COptions, parameters__are_those_of_the_registry) {
   EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
   EXPECT_STREQ(mltcp_last_error(), "swift beta of 1.5 is out of range; give a value above 0 and at most 1");
   options.struct_size = offsetof(mltcp_endpoint_options, parameters);
-  expect_opens(options);  // a program of version 1.0 has no such member
+  expect_opens(options);  // the struct of version 1.0 does not have this member
   options.struct_size = sizeof options;
   options.parameters = "swift.base_target=40 us, swift.beta=0.7";
   expect_opens(options);
@@ -546,7 +546,7 @@ TEST(COptions, parameters__are_those_of_the_registry) {
 
 class CKeys : public CInterface {
  protected:
-  /// Options with a key, by its file or by its value.
+  /// Return options with a key, which is given as a file or as a value.
   static mltcp_endpoint_options keyed(const std::string& file) {
     mltcp_endpoint_options options = options_of();
     options.key = file.c_str();
@@ -614,7 +614,7 @@ TEST_F(CKeys, authenticate__is_for_both_or_for_none) {
   options = options_of();
   options.authenticate = 1;
   EXPECT_THAT(refusal(options), HasSubstr("authenticate: there is no key"));
-  // A program of version 1.3 has no such member.
+  // The struct of version 1.3 does not have this member.
   options.struct_size = offsetof(mltcp_endpoint_options, authenticate);
   expect_opens(options);
 }
@@ -629,7 +629,7 @@ TEST_F(CKeys, what_is_none__is_refused_by_name) {
   EXPECT_THAT(refusal(keyed(std::string())), HasSubstr("key is empty"));
   ASSERT_EQ(chmod(file.c_str(), 0644), 0);
   EXPECT_THAT(refusal(keyed(file)), HasSubstr(file + ": users other than its owner may use this key file (mode 0644)"));
-  // A program of version 1.2 has no such members.
+  // The struct of version 1.2 does not have these members.
   options.struct_size = offsetof(mltcp_endpoint_options, key);
   expect_opens(options);
 }

@@ -1,5 +1,5 @@
-/* Loading libmltcp.so.1 and asking for its version starts nothing: no thread, no open file, no DPDK, which would do
- * both. Usage: c_load_test LIBRARY */
+/* Tests that loading libmltcp.so.1 and reading its version starts no thread and opens no file. DPDK would do both, so
+ * it is not started either. Usage: c_load_test LIBRARY */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdint.h>

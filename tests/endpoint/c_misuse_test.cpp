@@ -1,5 +1,5 @@
-// Errors of the C interface for wrong calls: null pointers, sizes of structs, invalid blobs, old handles, forks, lack
-// of memory. Every error is a code and a line of text.
+// Tests the errors of the C interface for wrong calls: null pointers, sizes of structs, invalid blobs, old handles,
+// forks, and lack of memory. Every error is a code and a line of text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 // ---- Structs --------------------------------------------------------------------------------------------------------
 
-/// A struct of a later version, with members after the known ones.
+/// A struct of a later version, with additional members at its end.
 template <typename Struct>
 struct Newer {
   Struct known{};
@@ -95,7 +95,7 @@ TEST_F(CInterface, structs_that_are_written__keep_their_sizes) {
   EXPECT_EQ(older.struct_size, 16U);
   EXPECT_EQ(older.open, 1U);
   EXPECT_EQ(older.unexpected_messages, 0x55555555U) << "is not touched";
-  // The distance between completions is the size of the program's struct.
+  // The distance between completions in an array is the size of the program's struct.
   std::array<Newer<mltcp_completion>, 4> ends;
   mltcp_queue* queue = nullptr;
   ASSERT_EQ(mltcp_queue_create(left, 4, &queue), MLTCP_OK);
@@ -256,7 +256,7 @@ TEST(COptions, what_is_out_of_range__is_told_by_name) {
     EXPECT_THAT(mltcp_last_error(), HasSubstr(one.name));
     EXPECT_EQ(endpoint, nullptr) << one.name;
   }
-  // The address is the one in the device's name.
+  // The device's name contains the address.
   mltcp_endpoint_options options = options_of();
   options.device = "udp:127.0.0.1";
   options.address = nullptr;
@@ -313,7 +313,7 @@ std::span<const unsigned char> bytes_of(const endpoint::EndpointAddress& address
 
 TEST_F(CInterface, nobody_there__is_unreachable_within_peer_timeout) {
   open_both(options_of());
-  // No endpoint listens at these ports; 127.0.0.2 is this machine, too.
+  // No endpoint listens at these addresses. 127.0.0.2 also belongs to this machine.
   for (const char* const place : {"127.0.0.2:9", "127.0.0.1:9"}) {
     const endpoint::EndpointAddress address(Address::parse(place), 1, {1, 2, 3});
     const auto begun = std::chrono::steady_clock::now();
@@ -424,7 +424,7 @@ TEST_F(CInterface, destroy_in_a_callback__is_fine) {
 
 // ---- Forks, and memory ----------------------------------------------------------------------------------------------
 
-/// Runs `body` in a fork and returns its result, or 255 and more if it was killed.
+/// Runs `body` in a forked process and returns its result, or more than 255 if a signal killed the process.
 template <typename Body>
 int in_fork(Body body) {
   const pid_t child = fork();
@@ -437,7 +437,7 @@ int in_fork(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255 + WTERMSIG(status);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process with threads
+#if !defined(__SANITIZE_THREAD__)  // TSan does not support a fork of a process with threads
 TEST_F(CInterface, in_a_fork__nothing_works_and_the_parent_goes_on) {
   open_and_connect(MLTCP_ORDERED);
   unsigned char byte = 0;
@@ -482,7 +482,7 @@ TEST(CMemory, where_it_runs_out__a_code_says_so) {
       if (endpoint != nullptr || *mltcp_last_error() == '\0') return 2;
       if (driving == MLTCP_DRIVEN_BY_CALLER && std::strstr(mltcp_last_error(), "memory") == nullptr) return 5;
       options = options_of(driving);
-      if (mltcp_endpoint_open(&options, &endpoint) != MLTCP_OK) return 3;  // there is enough memory
+      if (mltcp_endpoint_open(&options, &endpoint) != MLTCP_OK) return 3;  // now there is enough memory
       return mltcp_endpoint_destroy(endpoint) == MLTCP_OK ? 0 : 4;
     });
     EXPECT_EQ(wrong, 0) << driving;

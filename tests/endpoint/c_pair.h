@@ -1,4 +1,4 @@
-// Two endpoints of the C interface on this machine's loopback, for tests: real sockets, real threads.
+// Two endpoints of the C interface on this machine's loopback, for tests with real sockets and real threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ inline std::string text_of(const mltcp_completion& completion) {
   return text;
 }
 
-/// How the operation ended; code -1 if it has not.
+/// Waits for the operation and returns how it ended. The code is -1 if it has not ended within `limit` ns.
 inline mltcp_completion end_of(mltcp_endpoint* endpoint, mltcp_operation operation, std::int64_t limit = kPatience) {
   mltcp_completion end = empty_completion();
   end.code = -1;
@@ -73,7 +73,7 @@ inline mltcp_completion end_of(mltcp_endpoint* endpoint, mltcp_operation operati
   return end;
 }
 
-/// The completion of a connect to `blob`.
+/// Connects to the endpoint with the address `blob` and returns the completion.
 inline mltcp_completion connect_to(mltcp_endpoint* endpoint, std::span<const unsigned char> blob,
                                    std::int32_t kind = MLTCP_TAGGED) {
   mltcp_connection connection = 0;

@@ -1,5 +1,5 @@
-// A peer that dies at every point, without closing: all operations with it end within its peer_timeout. The peer is a
-// process that kills itself.
+// Tests a peer that dies at various points without closing. All operations with this peer end within its peer_timeout.
+// The peer is a process that kills itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 namespace mltcp::c_test {
 namespace {
 
-/// Where the peer dies.
+/// The point at which the peer dies.
 enum class Death {
   after_opening,
   after_accepting,
@@ -39,7 +39,7 @@ constexpr std::size_t kLong = 64 << 20;
   for (;;) pause();
 }
 
-/// Reads a byte of a buffer of a pending receive, which no program should do.
+/// Reads a byte of the buffer of a pending receive, which programs must not do.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize_thread))
 #endif
@@ -61,7 +61,7 @@ bool is_set(const volatile unsigned char* byte) {
   if (death == Death::with_a_receive_posted || death == Death::within_a_long_message) {
     mltcp_receive_tagged(endpoint, connection, buffer.data(), buffer.size(), 2, MLTCP_WHOLE_TAG, nullptr, &operation);
     if (death == Death::within_a_long_message) {
-      // Waits until some of the message has arrived, whose bytes are not 0.
+      // Waits until a part of the message has arrived. Its bytes are not 0.
       while (!is_set(buffer.data() + (64 << 10))) usleep(10);
     }
     die();
@@ -93,7 +93,8 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
   std::vector<unsigned char> buffer(kLong);
   mltcp_connection connection = 0;
   std::vector<mltcp_operation> operations(6);
-  std::vector<mltcp_code> posted(6, MLTCP_OK);  // if the death is known by then, a post fails at once
+  // A post fails at once if the endpoint already knows that the peer is dead.
+  std::vector<mltcp_code> posted(6, MLTCP_OK);
   ASSERT_EQ(mltcp_connect(endpoint, blob.bytes, static_cast<std::size_t>(size), MLTCP_TAGGED, nullptr, &connection,
                           &operations[0]),
             MLTCP_OK);
@@ -115,7 +116,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       end.code = posted[i];
     const bool was_known = i == 0 && GetParam() >= Death::within_a_long_message;
     const bool was_taken = i == 1 && GetParam() >= Death::with_a_message_unread;
-    const bool may_be = i <= 1;  // depends on timing
+    const bool may_be = i <= 1;  // either result is right, depending on timing
     if (was_known || was_taken) {
       EXPECT_EQ(end.code, MLTCP_OK) << i << " " << text_of(end);
     } else if (GetParam() == Death::while_it_closes) {
@@ -125,7 +126,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       EXPECT_TRUE(end.code == MLTCP_UNREACHABLE || (may_be && end.code == MLTCP_OK)) << i << " " << text_of(end);
     }
   }
-  // 1.5 times the peer's timeout, and a margin for a busy machine.
+  // The limit is 1.5 times the peer's timeout, and a margin for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
   EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
   close(pipes[0]);

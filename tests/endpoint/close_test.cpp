@@ -1,5 +1,5 @@
-// Ends of connections as the program at either end sees them: delivered messages are reported as sent, and the reason
-// of an end is known as long as the handle.
+// Tests how connections end, as the program at either end sees it. Delivered messages are reported as sent. The reason
+// why a connection ended is known as long as the handle exists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@ using testing::HasSubstr;
 
 class CloseTest : public EndpointPair {
  protected:
-  /// From now on loses a fraction `part` of all packets, in both directions.
+  /// Makes the network lose the fraction `part` of all further packets, in both directions.
   void lose(std::uint64_t seed, double part) {
     random = Random(seed);
     network->loses = [this, part](const Address&, const Address&, std::span<const std::byte>) {
       return static_cast<double>(random.below(1'000)) < part * 1'000;
     };
   }
-  /// The receives of an endpoint, which closes when the last one completes.
+  /// Receives of an endpoint, which closes the connection when the last receive completes.
   struct Receiver {
     Endpoint* endpoint = nullptr;
     ConnectionHandle connection = 0;
@@ -101,7 +101,7 @@ TEST_F(CloseTest, sender__that_closes_at_once_has_everything_arrive) {
 
 class EndTest : public CloseTest {
  protected:
-  /// Posts every kind of operation to the connection and expects the same error for each.
+  /// Posts every kind of operation to the connection and expects the same error from each operation.
   void expect_posts_end(Endpoint& endpoint, ConnectionHandle connection, ConnectionKind kind, Code code, Cause cause) {
     ByteVector bytes(10);
     OperationHandle operation = 0;
@@ -176,7 +176,8 @@ TEST_F(EndTest, closed__is_told_alike_by_whom) {
   }
 }
 
-// The transport has already ended when a completion makes room, and a held-back receive is posted to it.
+// The transport's connection has already ended when a receive completes and the endpoint posts the next receive, which
+// it held back.
 TEST_F(EndTest, receive__that_finds_the_transport_gone_gets_the_code_of_the_end) {
   EndpointConfig few = config(2);
   few.connection.max_receives = 1;
@@ -215,7 +216,7 @@ TEST_F(EndTest, connect__that_nobody_asks_about_tells_why_it_failed) {
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);
     EXPECT_EQ(left->close(here), Code::ok);
     expect_forgotten(*left, here);
-    // With an operation, the failure is reported by the operation, and not by an event as well.
+    // The operation reports the failure, so there is no event for it.
     EXPECT_EQ(connected(*left, old, kind, here).code, Code::wrong_peer);
     EXPECT_EQ(event(*left, 1_ms).kind, Completion::Kind{});
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);

@@ -1,4 +1,4 @@
-// Iterations derived from the collectives that a job calls, in virtual time.
+// Tests iterations that are derived from the sequence of a job's collectives, in virtual time.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -21,7 +21,8 @@ class Job {
     now_ = now_ + pause;
     return sequence.on_collective(signature, now_);
   }
-  /// Calls the first after `pause`, the others after short pauses; returns the step of the first, or Step::lost.
+  /// Calls the first collective after `pause` and the others after short pauses. Returns the step of the first call, or
+  /// Step::lost.
   Step iterate(const std::vector<std::uint64_t>& signatures, Nanos pause = kLong) {
     Step first = Step::within;
     for (std::size_t i = 0; i < signatures.size(); ++i) {
@@ -37,7 +38,7 @@ class Job {
 
 TEST(CollectiveSequence, two_equal_segments__are_iterations) {
   Job job;
-  job.iterate({1, 2, 3});  // the job's first collectives, without a pause before them
+  job.iterate({1, 2, 3});  // the job's first collectives, which have no pause before them
   EXPECT_EQ(job.iterate({1, 2, 3}), Step::candidate);
   EXPECT_EQ(job.iterate({1, 2, 3}), Step::candidate);
   EXPECT_EQ(job.sequence.length(), 0U);

@@ -1,5 +1,5 @@
-// Ways to drive an endpoint and to wake its threads: threads of its own, the caller by progress(), files and queues;
-// forks.
+// Tests the ways to drive an endpoint and to wake its threads: threads of the endpoint, the caller by progress(), files
+// and queues, and forks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ Nanos cpu_time() {
   return Nanos(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
 }
 
-/// Two endpoints in real time; `right` has threads of its own.
+/// Two endpoints in real time. The endpoint `right` has its own threads.
 class RealTimeTest : public testing::Test {
  protected:
   explicit RealTimeTest(Driving driving) {
@@ -123,7 +123,8 @@ TEST_F(ThreadsTest, queue__collects_ends_and_wakes_an_epoll_loop) {
   close(epoll);
 }
 
-/// For sanitizers: the thread that added the last completion still wakes the queue's sleepers.
+/// For sanitizers: a queue may be destroyed as soon as its last completion was taken, while the thread that added the
+/// completion still wakes the queue's sleepers.
 TEST_F(ThreadsTest, queue__goes_as_soon_as_its_last_completion_was_taken) {
   connect(ConnectionKind::ordered);
   std::size_t taken = 0;
@@ -164,7 +165,8 @@ TEST_F(ThreadsTest, queue__refuses_what_it_has_no_place_for) {
 
 TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
   connect(ConnectionKind::ordered);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // after the last timers of the handshake
+  // Waits until the last timers of the handshake have expired.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const Nanos before = cpu_time();
   const Nanos begin = monotonic_now();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -177,7 +179,7 @@ TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
   Completion end;
   ByteVector buffer(1);
   OperationHandle operation = 0;
-  // Each finds its thread asleep; a lost wake-up would cost up to 20 ms, the longest sleep.
+  // Each post finds its thread asleep. A lost wake-up would cost up to 20 ms, which is the longest sleep.
   Nanos longest;
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -238,7 +240,7 @@ TEST_F(ThreadsTest, close__wakes_who_waits) {
   queue_waiter.join();
 }
 
-#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process with threads
+#if !defined(__SANITIZE_THREAD__)  // TSan does not support a fork of a process with threads
 TEST_F(ThreadsTest, fork__leaves_the_child_nothing_and_the_parent_whole) {
   connect(ConnectionKind::ordered);
   ByteVector buffer(10);
@@ -358,14 +360,14 @@ TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
     ++handled;
   }
   EXPECT_EQ(handled, 50U);
-  // A post from another thread makes the file readable,
+  // A post from another thread makes the file readable.
   settle();
   while (is_readable(file, 20)) settle();
   ByteVector buffer(10);
   OperationHandle limited = 0;
   std::thread([&] { EXPECT_EQ(left->receive(here, buffer, 0, {.time_limit = 50_ms}, limited), Code::ok); }).join();
   ASSERT_TRUE(is_readable(file, 20'000));
-  // and so does its time limit.
+  // The time limit of the operation also makes the file readable.
   while (left->test(limited, end) == Code::timed_out) {
     left->progress();
     settle();
@@ -385,7 +387,7 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
     static void on(void* self, const Completion&) noexcept {
       auto& posts = *static_cast<Posts*>(self);
       OperationHandle operation = 0;
-      // This thread drives, so the other thread's post goes to the queue; the later post of this thread must not
+      // This thread drives the endpoint, so the other thread's post goes to a queue. This thread's later post must not
       // overtake it.
       std::thread([&] {
         OperationHandle others = 0;
@@ -411,7 +413,7 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
   EXPECT_EQ(b, posts.second);
 }
 
-// Each accepted post is reported, however close to the close it was.
+// The endpoint reports each accepted post, even if it was posted shortly before the close.
 TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
   EndpointConfig another = left->config();
   another.address = Address::v4(0x0A000009, 50'000);
@@ -463,7 +465,7 @@ TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
   poster.join();
 }
 
-/// The maximum number of threads in the network at one time, while two drive an endpoint of four shards.
+/// Returns the maximum number of threads in the network at one time while two threads drive an endpoint of four shards.
 int max_at_work(bool hands_over) {
   loop_network::register_datapath();
   const std::string name = hands_over ? "handing" : "apart";
@@ -480,7 +482,7 @@ int max_at_work(bool hands_over) {
     const int now = ++inside;
     int seen = most.load();
     while (now > seen && !most.compare_exchange_weak(seen, now)) continue;
-    if (++rounds % 8 == 0) std::this_thread::yield();  // to the other thread, even on one CPU
+    if (++rounds % 8 == 0) std::this_thread::yield();  // lets the other thread run, even on one CPU
   };
   EndpointConfig config = caller_config(name, 1);
   config.shards = 4;

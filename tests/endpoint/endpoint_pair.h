@@ -1,4 +1,4 @@
-// Two endpoints that the test drives in turn, in virtual time: nothing depends on the machine.
+// Two endpoints that the test drives in turn, in virtual time. Nothing depends on the speed of the machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline EndpointConfig caller_config(const std::string& network, std::uint32_t ho
   return config;
 }
 
-/// Whether the operation ended with that code and cause.
+/// Returns success if the operation ended with `code` and `cause`.
 inline testing::AssertionResult ended(const Completion& end, Code code, Cause cause) {
   if (end.code == code && end.cause == cause) return testing::AssertionSuccess();
   return testing::AssertionFailure() << to_text(end) << ", not " << code << ", " << cause;
@@ -68,7 +68,8 @@ class EndpointPair : public testing::Test {
     if (third != nullptr) third->progress();
     if (each_step) each_step();
   }
-  /// Runs until `over()`, for at most `limit` of virtual time. Long silences are passed in larger steps.
+  /// Runs until `over()` is true, for at most `limit` of virtual time. Returns whether `over()` became true. Long
+  /// silences are passed in larger steps.
   bool run(const std::function<bool()>& over, Nanos limit = 1_s) {
     const std::int64_t end = network->time + limit.count;
     std::uint64_t packets = 0;
@@ -85,14 +86,15 @@ class EndpointPair : public testing::Test {
     run([] { return false; }, time);
   }
 
-  /// The next event of `endpoint`; of kind 0 if none comes.
+  /// Returns the next event of `endpoint`. The event has kind 0 if none arrives within `limit`.
   Completion event(Endpoint& endpoint, Nanos limit = 2_s) {
     Completion next{};
     next.kind = Completion::Kind{};
     run([&] { return endpoint.events().poll({&next, 1}) == 1; }, limit);
     return next;
   }
-  /// The completion of an operation; code `nothing` and kind 0 if it has not ended in time.
+  /// Returns the completion of an operation. It has the code `nothing` and kind 0 if the operation has not ended in
+  /// time.
   Completion end_of(Endpoint& endpoint, OperationHandle operation, Nanos limit = 2_s) {
     Completion end{};
     end.kind = Completion::Kind{};
@@ -108,13 +110,13 @@ class EndpointPair : public testing::Test {
     return endpoint.test(operation, end) == Code::timed_out;
   }
 
-  /// Connects to `to`; returns the completion.
+  /// Connects `from` to `to` and returns the completion. Sets `connection` to the handle.
   Completion connected(Endpoint& from, const EndpointAddress& to, ConnectionKind kind, ConnectionHandle& connection) {
     OperationHandle operation = 0;
     EXPECT_EQ(from.connect(to.bytes(), {.kind = kind, .post = {}}, connection, &operation), Code::ok);
     return end_of(from, operation);
   }
-  /// Connects left to right; `here` and `there` are the two handles.
+  /// Connects `left` to `right`. Sets the handles `here` of `left` and `there` of `right`.
   void connect(ConnectionKind kind) {
     const Completion end = connected(*left, right->address(), kind, here);
     ASSERT_EQ(end.code, Code::ok) << to_text(end);

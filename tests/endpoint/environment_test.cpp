@@ -1,4 +1,4 @@
-// Variables of the environment, and their effect on a job.
+// Tests the variables of the environment, and their effect on a job.
 #include "mltcp/endpoint/environment.h"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ TEST(EnvironmentTest, plans__are_whole_and_in_range_or_refused) {
   EXPECT_THAT(refusal([&] { with_period("999"); }), HasSubstr("MLTCP_SLOT_PERIOD_NS is \"999\"; give a number from"));
   EXPECT_THAT(refusal([&] { with_period("3600000000001"); }), HasSubstr("MLTCP_SLOT_PERIOD_NS"));
   EXPECT_THAT(refusal([&] { with_period("100000000", "5000001"); }), HasSubstr("MLTCP_CLOCK_BOUND_NS"));
-  // The smaller of 1 ms and 1% of the period.
+  // The default clock bound is the smaller of 1 ms and 1% of the period.
   EXPECT_EQ(with_period("200000000").plan->clock_bound, Nanos(1'000'000));
   EXPECT_EQ(with_period("20000000").plan->clock_bound, Nanos(200'000));
   for (const char* period : {"1000", "3600000000000"})
@@ -138,7 +138,7 @@ TEST(EnvironmentTest, plan__of_the_shared_clock_is_one_of_the_endpoints_within_a
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).slot, Nanos(47)) << "it is in 240";
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).period, Nanos(100));
   EXPECT_EQ(plan.on(1'699'999'999'999'999'760, Nanos(7)).clock_bound, Nanos(1));
-  // The largest possible difference.
+  // These plans have the largest possible difference between slot and clock.
   const SharedClockPlan last{std::int64_t{1} << 62, Nanos(1000), Nanos()};
   EXPECT_LT(last.on(0, Nanos(5)).slot, Nanos(1005));
   EXPECT_LT((SharedClockPlan{0, Nanos(1000), Nanos()}.on(std::int64_t{1} << 62, Nanos(5)).slot), Nanos(1005));
@@ -149,7 +149,7 @@ class PlannedJob : public EndpointPair {
   PlannedJob() { open(config(1), config(2)); }
 };
 
-/// A job that learns its iterations: they are held from the first one with a stated size.
+/// The job learns its iterations. They wait for slots from the first iteration on whose size is stated.
 TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   connect(ConnectionKind::ordered);
   const SharedClockPlan shared{1'000'000, Nanos(50'000'000), Nanos(500'000)};
@@ -157,7 +157,7 @@ TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   JobOptions options;
   options.augmentation = cc::Augmentation::mltcp({});
   options.learn_iterations = true;
-  options.plan = shared.on(21'000'000, begun);  // the shared clock is 20 ms past a slot
+  options.plan = shared.on(21'000'000, begun);  // at this time the shared clock is 20 ms after the start of a slot
   JobHandle job = 0;
   ASSERT_EQ(left->create_job(options, job), Code::ok);
   ASSERT_EQ(left->attach(here, job), Code::ok);
@@ -186,14 +186,14 @@ TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   EXPECT_EQ(plan(), PlanState::active);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_GE(transfer(), Nanos(80'000'000));
-  // The plan is set once; later changes are the program's.
+  // The environment sets the plan only once. The program may clear it later.
   EXPECT_EQ(left->clear_plan(job), Code::ok);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_LT(transfer(), Nanos(115'000'000));
   EXPECT_EQ(plan(), PlanState::removed);
 }
 
-/// A plan that the program sets, or clears, before the first iteration replaces the one given with the job.
+/// A plan that the program sets or clears before the first iteration replaces the plan that was given with the job.
 TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_with_the_job) {
   for (const bool sets : {false, true}) {
     JobOptions options;
@@ -213,7 +213,7 @@ TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_
     JobReport report;
     ASSERT_EQ(left->report(job, report), Code::ok);
     EXPECT_EQ(report.plan, sets ? PlanState::active : PlanState::none);
-    // The plan given with the job would also be active.
+    // The plan given with the job would be active as well.
     if (sets) {
       EXPECT_EQ(left->clear_plan(job), Code::ok);
     }

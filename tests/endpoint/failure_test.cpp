@@ -1,4 +1,4 @@
-// Whatever dies, every operation ends in time, and its completion names the peer and the cause.
+// Tests failures. Whatever dies, every operation ends in time, and its completion names the peer and the cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class FailureTest : public EndpointPair {
  protected:
-  /// Loses all packets from now on.
+  /// Makes the network lose all further packets.
   void cut() {
     network->loses = [](const Address&, const Address&, std::span<const std::byte>) { return true; };
   }
@@ -130,7 +130,8 @@ TEST_F(FailureTest, silence__ends_everything_outstanding_at_both_ends) {
   }
 }
 
-// One endpoint dies without a message after each number of packets, so at every point of a connection's life.
+// One endpoint dies silently after a number of packets. The test tries many numbers, and so covers every point of a
+// connection's life.
 TEST_F(FailureTest, death__after_any_packet_ends_everything_in_time) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     for (int survives = 0; survives < 60; survives += 1) {
@@ -242,7 +243,7 @@ TEST_F(FailureTest, endpoint__asks_its_datapath_for_a_free_port) {
 TEST_F(FailureTest, endpoint__finds_a_port_by_itself) {
   EndpointConfig free = config(1);
   free.address.port = 0;
-  network->takes_ports_once = true;  // the first try fails
+  network->takes_ports_once = true;  // the first request for a port fails
   left = std::make_unique<Endpoint>(free);
   EXPECT_GE(left->address().base().port, 49'152);
   right = std::make_unique<Endpoint>(config(2));

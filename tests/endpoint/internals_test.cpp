@@ -1,4 +1,4 @@
-// Parts of endpoints: the ring, the matcher against a plain model, frames of random bytes.
+// Tests parts of endpoints: the ring, the matcher against a plain model, and frames of random bytes.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -74,12 +74,12 @@ void prepare(std::array<Link, 3>& links) {
   }
 }
 
-// Random receives and messages, against lists that are searched from the front, as MPI specifies.
+// Compares random receives and messages with plain lists that are searched from the front, as MPI specifies.
 TEST(Matcher, receives_and_messages__meet_as_in_a_plain_list) {
   Random random(5);
   for (int round = 0; round < 30; ++round) {
     Matcher matcher;
-    matcher.reset(16, 16, random.next());  // few buckets, so that chains are long
+    matcher.reset(16, 16, random.next());  // few buckets, so that the chains of the hash table are long
     std::array<Link, 3> links;
     prepare(links);
     std::deque<Operation> operations;

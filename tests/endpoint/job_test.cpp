@@ -1,4 +1,4 @@
-// Jobs over the shards of an endpoint: how an iteration's bytes are divided, and reports.
+// Tests jobs over the shards of an endpoint: how the bytes of an iteration are divided, and reports.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ class JobTest : public EndpointPair {
     a.shards = 2;
     open(a, config(2));
   }
-  /// Opens a connection on each of the two shards.
+  /// Opens one connection on each of the two shards.
   void connect_both() {
     for (int i = 0; i < 2; ++i) {
       connect(ConnectionKind::ordered);
@@ -58,7 +58,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   const JobHandle job = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   ASSERT_EQ(left->attach(ours[0], job), Code::ok);
   ASSERT_EQ(left->attach(ours[1], job), Code::ok);
-  // The first iteration: divided by connections, half each.
+  // The bytes of the first iteration are divided by the number of connections, so that each shard gets half.
   ASSERT_EQ(left->begin_iteration(job, 40'000), Code::ok);
   transfer(0, 30'000);
   JobReport all = report(job);
@@ -67,7 +67,8 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_EQ(all.bytes_sent, 30'000U);
   EXPECT_DOUBLE_EQ(all.bytes_ratio, 0.75);
   EXPECT_EQ(all.connections, 2U);
-  // Shard 0 has sent all of its 20'000 and more, so it is at F(1) = 2; shard 1 is at F(0) = 0.25.
+  // Shard 0 has sent more than its 20,000 bytes, so its gain is F(1) = 2. Shard 1 has sent nothing, so its gain is F(0)
+  // = 0.25.
   EXPECT_NEAR(all.gain, (2.0 + 0.25) / 2, 1e-9);
   EXPECT_GT(all.cwnd_bytes, 0);
   EXPECT_GT(all.packets_sent, 20U);
@@ -77,7 +78,8 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   transfer(1, 10'000);
   EXPECT_EQ(left->end_iteration(job), Code::ok);
   EXPECT_TRUE(report(job).between_iterations);
-  // The second: divided as the bytes of the first, 3 to 1, so that both shards finish together.
+  // The bytes of the second iteration are divided 3 to 1, like the bytes sent in the first, so that both shards finish
+  // together.
   ASSERT_EQ(left->begin_iteration(job, 80'000), Code::ok);
   EXPECT_FALSE(report(job).between_iterations);
   transfer(0, 30'000);
@@ -89,7 +91,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
 }
 
-// Each shard's part of an iteration is stated as half of its bytes; its second message exceeds it.
+// The liar states half of the bytes of each iteration, so each shard exceeds its part with its second message.
 TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
   connect_both();
   const JobHandle liar = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
@@ -163,7 +165,8 @@ TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte
   EXPECT_EQ(all.bytes_sent, 50'000U) << "no hello, and no frame";
 }
 
-// Two iterations of tagged messages, short, long and empty, both ways, under loss: only the posted bytes count.
+// Two iterations send short, long and empty tagged messages in both directions, under loss. Only the posted bytes
+// count.
 TEST_F(JobTest, iteration__by_tag_counts_the_bytes_that_were_posted_and_no_others) {
   connect(ConnectionKind::tagged);
   const JobHandle job = create_job({});

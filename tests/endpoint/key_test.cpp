@@ -1,5 +1,5 @@
-// Endpoints of jobs with a key: with the key they communicate, without it the error is reported in time, and no message
-// can be read on the path.
+// Tests endpoints of jobs with a key. Endpoints with the same key communicate. Without the key, the error is reported
+// in time, and an attacker on the path cannot read any message.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// A file descriptor from which the key is read.
+/// Returns a file descriptor from which the key can be read.
 int pipe_of(const JobKey& key) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
@@ -56,12 +56,12 @@ class KeyTest : public EndpointPair {
     config.key = key;
     return config;
   }
-  /// The error of an endpoint that is opened with `config`.
+  /// Returns the error of an endpoint that is opened with `config`.
   static std::string refusal(const EndpointConfig& config) {
     return message_of<InputError>([&] { const Endpoint endpoint(config); });
   }
 
-  /// Sends messages each way: ordered, and tagged of both lengths.
+  /// Sends messages in both directions, ordered and tagged. Tagged messages are short and long.
   void exchange(const std::string& text) {
     const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
     ByteVector message;
@@ -107,7 +107,8 @@ TEST_F(KeyTest, messages__are_found_in_a_capture_without_the_key_and_not_with_it
   }
 }
 
-/// As two devices of one process would. Its own CONNECT is refused unless it is meant (own_address).
+/// An endpoint connects with itself, like two devices of one process. The transport refuses a host's own CONNECT unless
+/// own_address permits it.
 TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
   open(keyed(1, write_key("job.key")), config(2));
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
@@ -126,7 +127,7 @@ TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
   }
 }
 
-/// From files of the same key, from a descriptor, and made by the program.
+/// The key comes from two files with the same key, from a descriptor, or from the program.
 TEST_F(KeyTest, key__is_the_same_wherever_it_comes_from) {
   const JobKey key = JobKey::generate();
   const std::string path = write_key("one.key", key);
@@ -204,7 +205,7 @@ TEST_F(KeyTest, key_that_authenticates_only__lets_messages_be_read) {
   a.capture = capture;
   open(a, b);
   exchange(marker);
-  // An endpoint that encrypts has no key in common with them.
+  // An endpoint that encrypts cannot connect with these endpoints.
   third = std::make_unique<Endpoint>(keyed(3, key));
   const Completion end = connected(*third, right->address(), ConnectionKind::ordered, here);
   EXPECT_EQ(end.code, Code::no_key);
@@ -221,7 +222,7 @@ TEST_F(KeyTest, authenticate__is_refused_where_no_key_is_named) {
   EXPECT_THAT(refusal(none), HasSubstr("authenticate is for a named key, but connection.keys is given"));
 }
 
-/// Endpoints that take the key from the environment, as in plug-ins and programs without support for keys.
+/// Endpoints that read the key from the environment, as in plug-ins and in programs without support for keys.
 class KeyOfEnvironment : public KeyTest {
  protected:
   ~KeyOfEnvironment() override {
@@ -237,7 +238,7 @@ TEST_F(KeyOfEnvironment, endpoint_that_names_no_key__takes_that) {
   set(key);
   left = std::make_unique<Endpoint>(config(1));
   set(other);
-  // An endpoint's own key takes precedence.
+  // A key in the endpoint's configuration takes precedence over the environment.
   right = std::make_unique<Endpoint>(keyed(2, key));
   exchange("text");
   third = std::make_unique<Endpoint>(config(3));
@@ -251,7 +252,7 @@ TEST_F(KeyOfEnvironment, authenticate__is_what_all_of_them_do_with_it) {
   set(key);
   ::setenv("MLTCP_AUTHENTICATE", "1", 1);
   left = std::make_unique<Endpoint>(config(1));
-  // Its own key encrypts unless its own setting says otherwise.
+  // With a configured key, an endpoint encrypts unless its configuration requests authentication only.
   third = std::make_unique<Endpoint>(keyed(3, key));
   EndpointConfig own = keyed(2, key);
   own.authenticate = true;

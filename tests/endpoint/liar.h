@@ -1,5 +1,5 @@
-// A peer that lies: a shard of the transport that imitates an endpoint and sends what no endpoint would; and a pair of
-// honest endpoints, one of which also is its victim.
+// A lying peer: a shard of the transport that imitates an endpoint and sends frames that no endpoint would send. Tests
+// also have a pair of honest endpoints, one of which is the liar's victim.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ namespace mltcp::endpoint::testing_liar {
 
 using namespace testing_pair;
 
-/// Connects to `right` as an endpoint would, then sends what the test says. `host`: its number in the network.
+/// Connects to the victim like an endpoint, and then sends the frames that the test selects. `host` is the liar's
+/// number in the network.
 class Liar {
  public:
   Liar(loop_network::Network& network, const EndpointAddress& victim, std::uint8_t host = 9)
@@ -75,7 +76,7 @@ class Liar {
     say(control, hello(true));
     say(data, hello(true, true));
   }
-  /// Accepts connections; the latest is `control`, and has a buffer for its hello.
+  /// Accepts connections. The latest connection becomes `control`, with a buffer for its hello.
   void accept_all() { shard_.listen(config_); }
   [[nodiscard]] const EndpointAddress& address() const { return self_; }
   void close(ConnectionId connection) { shard_.close(connection); }
@@ -109,13 +110,14 @@ class Liar {
   ConnectionId control = 0;
   ConnectionId data = 0;
   int closed = 0;
-  bool asked = false;  ///< a hello has arrived: `question`
+  bool asked = false;  ///< whether a hello has arrived, which is then in `question`
   Hello question;
   bool dead = false;
   std::vector<Frame> frames;
-  std::vector<Bytes> came_as_data;                           ///< lengths, the hello's first
+  /// Lengths of messages on `data`. The first is the length of the hello.
+  std::vector<Bytes> came_as_data;
   std::function<void(std::span<const std::byte>)> on_bytes;  ///< called with every message that arrives
-  bool listens_on = false;                                   ///< a buffer is posted again after use
+  bool listens_on = false;                                   ///< whether each buffer is posted again after use
 
  private:
   using Completion = mltcp::Completion;
@@ -150,7 +152,7 @@ class LiarTest : public EndpointPair {
     run_for(5_ms);
     liar = std::make_unique<Liar>(*network, right->address());
   }
-  /// The victim's handle of a tagged connection that the liar opens.
+  /// Opens a tagged connection from the liar and returns the victim's handle.
   ConnectionHandle greet() {
     liar->frames.clear();
     liar->greet_tagged();
@@ -166,7 +168,7 @@ class LiarTest : public EndpointPair {
     EXPECT_EQ(right->report(all), Code::ok);
     return all;
   }
-  /// Expects that the liar's connection has ended with `cause`, and that the honest one works.
+  /// Expects that the liar's connection has ended with `cause`, and that the honest connection works.
   void expect_broken(Cause cause) {
     const Completion closed = event(*right, 100_ms);
     EXPECT_EQ(closed.kind, Completion::Kind::closed);

@@ -1,5 +1,5 @@
-// A network within a process, with the datapaths "loop:NAME" that endpoints open by name: packets between its hosts
-// arrive at once, or as the test says. Its time is the machine's, or virtual; a host that sleeps is woken by a file, as
+// A network within a process, whose datapaths "loop:NAME" endpoints open by name. Packets between its hosts arrive at
+// once, or as the test selects. Its time is the machine's time or virtual time. A file wakes a host that sleeps, as
 // with sockets.
 #pragma once
 
@@ -30,7 +30,7 @@ class LoopIo;
 
 class Network {
  public:
-  /// Creates a network, one for each test by its name; it is destroyed with its last owner.
+  /// Creates the network `name`. Each test has its own name. The network is destroyed with its last owner.
   static std::shared_ptr<Network> make(const std::string& name, bool virtual_time) {
     auto network = std::make_shared<Network>();
     network->is_virtual = virtual_time;
@@ -46,17 +46,17 @@ class Network {
 
   bool is_virtual = false;
   std::atomic<std::int64_t> time{1'000'000};
-  std::atomic<std::uint16_t> free_port{0};    ///< the answer to a host that asks for a free port
-  std::atomic<bool> hands_over{false};        ///< a host's shards may receive each other's packets
-  std::function<void(bool)> on_work;          ///< true: work for a host begins; false: it ends
-  std::string why_link_is_down{};             ///< of all datapaths on it
-  std::string why_silent{};                   ///< of paths to any peer; the peer's address is appended
-  std::atomic<bool> takes_ports_once{false};  ///< the first request for a port fails
+  std::atomic<std::uint16_t> free_port{0};    ///< port that a host gets when it requests a free port
+  std::atomic<bool> hands_over{false};        ///< whether a host's shards may receive each other's packets
+  std::function<void(bool)> on_work;          ///< called with true before work for a host, and with false after it
+  std::string why_link_is_down{};             ///< reported by all datapaths on this network
+  std::string why_silent{};                   ///< reported by paths to any peer, with the peer's address appended
+  std::atomic<bool> takes_ports_once{false};  ///< whether the first request for a port fails
   std::mutex mutex;
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
-  /// Whether a packet is lost. Called with the mutex held.
+  /// Returns whether a packet is lost. Called while the mutex is held.
   std::function<bool(const Address& from, const Address& to, std::span<const std::byte> header)> loses;
-  /// Longer packets are lost. Guarded by the mutex.
+  /// Maximum length in bytes; longer packets are lost. Guarded by the mutex.
   std::size_t longest = SIZE_MAX;
   std::uint64_t packets = 0;
 

@@ -1,4 +1,4 @@
-// Ordered connections: hellos, messages, ends, in virtual time.
+// Tests ordered connections in virtual time: hellos, messages and closing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Posts of tests to endpoints, for either kind of connection, and their ends if endpoints have threads of their own.
+// Functions that tests use to post operations for either kind of connection. Some also wait for operations of endpoints
+// that have their own threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +47,7 @@ inline OperationHandle receive_tagged(Endpoint& endpoint, ConnectionHandle conne
   EXPECT_EQ(endpoint.receive_tagged(connection, buffer, tag, mask, options, operation), Code::ok);
   return operation;
 }
-/// Sends on a connection of that kind; tagged messages have tag 1.
+/// Sends on a connection of the given kind. Tagged messages have tag 1.
 inline OperationHandle send_of(ConnectionKind kind, Endpoint& endpoint, ConnectionHandle connection,
                                const ByteVector& message) {
   return kind == ConnectionKind::ordered ? send(endpoint, connection, message)

@@ -1,5 +1,5 @@
-// Eight threads post, cancel, close and connect at random over two endpoints with threads of their own; every operation
-// ends, once. MLTCP_STRESS_SECONDS makes it run longer than its two seconds.
+// Eight threads post, cancel, close and connect at random over two endpoints with their own threads. Every operation
+// ends exactly once. The test runs for two seconds, or for MLTCP_STRESS_SECONDS.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -91,11 +91,11 @@ class Player {
   }
   Code post_one(ConnectionHandle handle, const PostOptions& options, OperationHandle& operation) {
     const std::size_t length = random_.chance(0.7) ? random_.below(900) : random_.below(30'000);
-    // Each shard's thread writes into memory of its own; receives from any connection use that of shard 0.
+    // Each shard's thread writes into separate memory. Receives from any connection use the memory of shard 0.
     const std::span<std::byte> bytes = std::span(buffers_[side_][handle >> 56 & 1]).first(length);
     const std::span<std::byte> anys = std::span(buffers_[side_][0]).first(length);
     const std::span<const std::byte> message = std::span(message_).first(length);
-    PostOptions limited = options;  // receives from any connection do not end with a connection
+    PostOptions limited = options;  // needed because closing a connection does not end receives from any connection
     limited.time_limit = std::min(limited.time_limit, Nanos(20'000'000));
     switch (random_.below(5)) {
       case 0:
@@ -198,7 +198,7 @@ TEST(Stress, eight_threads__every_operation_ends_once) {
   for (std::uint64_t i = 0; i < 8; ++i) players.push_back(std::make_unique<Player>(world, i));
   for (auto& player : players) threads.emplace_back([&player] { player->play(); });
   while (monotonic_now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  // Operations without a time limit may wait without end: closing ends them.
+  // Operations without a time limit may wait forever, so closing the endpoints ends them.
   world.stops = true;
   for (auto& endpoint : world.endpoints) EXPECT_EQ(endpoint->close(), Code::ok);
   for (std::thread& thread : threads) thread.join();

@@ -1,4 +1,4 @@
-// Messages by tag: matching, order, unexpected messages and their bound, long messages, cancel, peek.
+// Tests messages with tags: matching, order, unexpected messages and their limit, long messages, cancel, and peek.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_pair;
 
-constexpr std::size_t kLong = 20'000;  // above the eager limit
+constexpr std::size_t kLong = 20'000;  // bytes; above the eager limit
 
 class TaggedTest : public EndpointPair {
  protected:
@@ -39,7 +39,7 @@ TEST_F(TaggedTest, messages__of_all_lengths_find_their_receives) {
     messages.push_back(bytes_of(length, length + 1));
     buffers.emplace_back(length);
   }
-  for (std::size_t i = lengths.size(); i-- > 0;)  // in the reverse order of the sends
+  for (std::size_t i = lengths.size(); i-- > 0;)  // receives are posted in the reverse order of the sends
     receives.push_back(receive_tagged(*right, there, buffers[i], i));
   for (std::size_t i = 0; i < lengths.size(); ++i) sends.push_back(send_tagged(*left, here, messages[i], i));
   for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -71,7 +71,7 @@ TEST_F(TaggedTest, messages__wait_for_their_receives_at_the_receiver_or_the_send
 }
 
 TEST_F(TaggedTest, messages__that_fit_the_same_receive_do_not_overtake) {
-  // Long and short in turn: the short ones could arrive first.
+  // Long and short messages alternate. The short messages could arrive first.
   std::vector<ByteVector> messages;
   for (std::size_t i = 0; i < 40; ++i) messages.push_back(bytes_of(i % 2 == 0 ? kLong : 10, i));
   std::vector<OperationHandle> sends;
@@ -151,7 +151,7 @@ TEST_F(TaggedTest, unexpected__messages_are_no_more_than_the_window_and_the_othe
   Completion end;
   for (std::size_t i = 0; i < sends.size(); ++i)
     EXPECT_EQ(left->test(sends[i], end), i < 8 ? Code::ok : Code::timed_out) << i;
-  // In order: each receive makes room for one that waits.
+  // Messages are received in order. Each receive frees a place for a waiting message.
   ByteVector buffer(1000);
   for (std::uint64_t i = 0; i < 50; ++i)
     EXPECT_EQ(end_of(*right, receive_tagged(*right, there, buffer, i)).code, Code::ok);
@@ -159,7 +159,7 @@ TEST_F(TaggedTest, unexpected__messages_are_no_more_than_the_window_and_the_othe
 }
 
 TEST_F(TaggedTest, unexpected__window_does_not_keep_long_messages_from_matched_receives) {
-  // The window is full of messages that nobody receives; the message that was requested before still arrives.
+  // The window is full of messages that nobody receives. The message that was requested earlier still arrives.
   ByteVector buffer(kLong);
   const ByteVector lengthy = bytes_of(kLong);
   const ByteVector brief = bytes_of(10);
@@ -168,7 +168,7 @@ TEST_F(TaggedTest, unexpected__window_does_not_keep_long_messages_from_matched_r
   for (std::uint64_t i = 0; i < 20; ++i) send_tagged(*left, here, brief, i);
   EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
   EXPECT_EQ(end_of(*left, sending).code, Code::ok);
-  // The other direction is not affected.
+  // The opposite direction is not affected.
   const OperationHandle back = receive_tagged(*left, here, buffer, 1);
   end_of(*right, send_tagged(*right, there, lengthy, 1));
   EXPECT_EQ(end_of(*left, back).code, Code::ok);
@@ -241,7 +241,8 @@ TEST_F(TaggedTest, cancel__that_crosses_the_match_is_too_late) {
   ByteVector buffer(kLong);
   const OperationHandle sending = send_tagged(*left, here, lengthy, 1);
   run_for(1_ms);
-  const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);  // matched; its CTS has not left yet
+  // The receive has a match, but its CTS has not left yet.
+  const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
   EXPECT_EQ(left->cancel(sending), Code::ok);
   EXPECT_EQ(right->cancel(receiving), Code::too_late);
   EXPECT_EQ(end_of(*left, sending).code, Code::ok);
@@ -324,7 +325,7 @@ TEST_F(TaggedTest, close__lets_messages_arrive_that_the_peer_has_yet_to_receive)
   EXPECT_EQ(end_of(*left, sending).code, Code::ok);
   EXPECT_EQ(event(*left).kind, Completion::Kind::closed);
   EXPECT_EQ(event(*right).kind, Completion::Kind::closed);
-  // A message that was held here before can still be received.
+  // A message that arrived before the close can still be received.
   const Completion received = end_of(*right, receive_tagged(*right, there, buffer, 1));
   EXPECT_EQ(received.code, Code::ok);
   EXPECT_EQ(received.bytes, 100U);

@@ -1,5 +1,5 @@
-// Two processes over the kernel's UDP sockets: they connect by blobs, move data, sleep when there is none, and detect
-// each other's death.
+// Tests two processes over the kernel's UDP sockets. They connect with address blobs, exchange data, sleep when there
+// is none, and detect each other's death.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ Nanos cpu_time() {
                (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * std::int64_t{1000});
 }
 
-/// A process that runs `what` with an endpoint; its blob is passed to this process.
+/// A process that runs `what` with an endpoint and passes the endpoint's address blob to this process.
 class Peer {
  public:
   explicit Peer(const std::function<void(Endpoint&)>& what) {
@@ -84,7 +84,7 @@ class Peer {
   ByteVector blob_;
 };
 
-#if !defined(__SANITIZE_THREAD__)  // TSan supports no fork of a process that has had threads
+#if !defined(__SANITIZE_THREAD__)  // TSan does not support a fork of a process that has had threads
 
 TEST(Udp, two_processes__exchange_messages_of_both_kinds) {
   Peer peer([](Endpoint& endpoint) {
@@ -173,7 +173,7 @@ TEST(Udp, several_endpoints__of_one_process_find_ports_and_each_other) {
   }
 }
 
-// So many groups of three consecutive ports that random ones would often collide.
+// The test opens so many groups of three consecutive ports that randomly chosen groups would often collide.
 TEST(Udp, ports__are_the_kernel_s_choice_and_in_a_row) {
   std::uint32_t least = 0;
   std::uint32_t most = 0;

@@ -1,4 +1,4 @@
-// The eventfd by which posts wake a sleeping thread.
+// Tests the eventfd by which posts wake a sleeping thread.
 #include "mltcp/endpoint/internal/wakeup.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Wakeup, wake__ends_a_sleep_that_is_armed_and_no_other) {
   EXPECT_FALSE(readable(wakeup));
 }
 
-// A waker may be delayed between announcing its write and writing, while the sleeper continues.
+// A waking thread may be delayed between announcing its write and writing, while the sleeping thread continues.
 TEST(Wakeup, writes_that_come_late__end_one_sleep_and_not_all) {
   constexpr int rounds = 200;
   constexpr int sleeps = 20'000;

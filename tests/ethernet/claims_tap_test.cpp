@@ -1,4 +1,4 @@
-// Tests of transport/ethernet/claims_tap.cpp: which frames count, and with how many bytes.
+// Tests transport/ethernet/claims_tap.cpp: which frames count, and with how many bytes.
 #include "mltcp/transport/ethernet/claims_tap.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Bytes8 = std::vector<std::byte>;
 
 constexpr std::size_t kDataBytes = 500;
 
-/// A UDP payload with data of job 7 in its iteration 3.
+/// Returns a UDP payload with data of job 7 in its iteration 3.
 Bytes8 packet(std::uint8_t flags = wire::has_job, std::uint16_t progress = 65'535) {
   Bytes8 bytes(wire::kHeaderBytes + wire::kDataFrameBytes);
   wire::Writer writer(bytes);
@@ -100,7 +100,7 @@ TEST(ClaimsTap, count_claims__believes_headers_of_sealed_and_of_cut_packets) {
   Bytes8 sealed = packet();
   sealed[1] |= std::byte{wire::sealed};
   EXPECT_EQ(seen_of(frame_of(sealed))->bytes_at_end, wire::kDataFrameBytes + kDataBytes);
-  sealed[3] = std::byte{0xFF};  // covers more than there is
+  sealed[3] = std::byte{0xFF};  // claims to cover more bytes than the packet has
   EXPECT_FALSE(seen_of(frame_of(sealed)));
   const Bytes8 whole = frame_of(packet());
   const auto cut = seen_of(std::span(whole).first(128), whole.size());
@@ -123,7 +123,7 @@ TEST(ClaimsTap, count_claims__stands_any_bytes) {
     Bytes8 frame = frames[static_cast<std::size_t>(i) % frames.size()];
     for (int flips = 0; flips < 1 + i % 4; ++flips) frame[random.next() % 100] = static_cast<std::byte>(random.next());
     frame.resize(random.next() % (frame.size() + 1));
-    frame.shrink_to_fit();  // so that a sanitizer detects reads beyond its end
+    frame.shrink_to_fit();  // frees unused memory, so that a sanitizer detects reads beyond the end
     ClaimsTap::count_claims(frame, i % 2 == 0 ? frame.size() : frame.size() + random.next() % 70'000, claims);
   }
   for (const JobClaim& claim : claims.report()) EXPECT_LE(claim.bytes, claim.packets * 70'000);

@@ -1,5 +1,5 @@
-// Frame headers and checksums: published vectors, round trips, an independent slow checksum, every truncation, seeded
-// random damage, tags, DSCP tables, checksums left to the NIC, and frames in pieces.
+// Tests frame headers and checksums: published vectors, round trips, an independent slow checksum, every truncation,
+// seeded random damage, tags, DSCP tables, checksums left to the NIC, and frames in pieces.
 #include "mltcp/transport/ethernet/encapsulation.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ByteVector = std::vector<std::byte>;
 
-/// The sum of RFC 1071 section 4.1 taken literally: big-endian words, one at a time.
+/// Returns the sum of RFC 1071 section 4.1, computed from one big-endian word at a time.
 std::uint16_t slow_sum(std::span<const std::byte> data) {
   std::uint32_t total = 0;
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -30,7 +30,7 @@ std::uint16_t slow_sum(std::span<const std::byte> data) {
   return static_cast<std::uint16_t>(total);
 }
 
-/// A partial sum as a big-endian number.
+/// Returns a partial sum as a big-endian number.
 std::uint16_t big_endian(std::uint16_t partial) {
   std::array<std::uint8_t, 2> bytes{};
   std::memcpy(bytes.data(), &partial, 2);
@@ -67,14 +67,14 @@ ByteVector frame_of(const Headers& headers, std::span<const std::byte> payload) 
   return frame;
 }
 
-/// Parses a copy that ends exactly where the frame ends, so that AddressSanitizer detects a read beyond it.
+/// Parses a copy of `frame` without spare memory, so that AddressSanitizer detects a read beyond the end.
 Reject parse_exact(std::span<const std::byte> frame, Frame& out, VerifyUdp verify = VerifyUdp::yes) {
   static ByteVector exact;
   ByteVector(frame.begin(), frame.end()).swap(exact);
   return parse(exact, verify, out);
 }
 
-/// Writes the IPv4 header checksum again after a test changed the header.
+/// Recomputes the IPv4 header checksum after a test changed the header.
 void reseal_ipv4(ByteVector& frame) {
   frame[24] = frame[25] = std::byte{0};
   const std::size_t ip_bytes = (std::to_integer<std::size_t>(frame[14]) & 15) * 4;
@@ -89,7 +89,7 @@ TEST(EncapsulationSum, MatchesTheExampleOfRfc1071) {
 }
 
 TEST(EncapsulationSum, MatchesAKnownIpv4Header) {
-  // A header that is widely printed as a worked example; its checksum is 0xB861.
+  // This header is a widely printed example. Its checksum is 0xB861.
   const auto header = bytes_of({0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11,
                                 0x00, 0x00, 0xC0, 0xA8, 0x00, 0x01, 0xC0, 0xA8, 0x00, 0xC7});
   EXPECT_EQ(static_cast<std::uint16_t>(~big_endian(sum(header.data(), header.size()))), 0xB861);
@@ -132,7 +132,8 @@ TEST(EncapsulationSum, JoinsPiecesAtOddAndEvenOffsets) {
 }
 
 TEST(EncapsulationSum, UpdatesAsInRfc1624) {
-  // The example of its section 4: 0xDD2F with 0x5555 becoming 0x3285 is 0x0000, not 0xFFFF.
+  // This is the example of RFC 1624 section 4. With the checksum 0xDD2F, a change of 0x5555 to 0x3285 gives 0x0000, not
+  // 0xFFFF.
   EXPECT_EQ(update_checksum(0xDD2F, 0x5555, 0x3285), 0x0000);
 }
 
@@ -165,7 +166,7 @@ TEST_P(EncapsulationFrame, CarriesPriorityAndHopsBesideEcn) {
     headers.priority = static_cast<std::uint8_t>(priority);
     headers.time_to_live = static_cast<std::uint8_t>(kTimeToLive - priority);
     const ByteVector frame = frame_of(headers, {});
-    // DSCP class selector n is n << 3, and the DSCP the upper six bits of the traffic class.
+    // The DSCP of class selector n is n << 3. The DSCP is in the upper six bits of the traffic class.
     const unsigned traffic_class = GetParam() ? std::to_integer<unsigned>(frame[15]) : word_at(frame, 14) >> 4 & 0xFFU;
     EXPECT_EQ(traffic_class, priority << 3 << 2 | 3U);
     Frame out;
@@ -175,7 +176,7 @@ TEST_P(EncapsulationFrame, CarriesPriorityAndHopsBesideEcn) {
     EXPECT_EQ(hops_of(out.headers), priority);
   }
   Headers other;
-  other.time_to_live = 255;  // the sender uses another initial value, so the hops are unknown
+  other.time_to_live = 255;  // with another initial value, the number of hops is unknown
   EXPECT_EQ(hops_of(other), 0U);
 }
 
@@ -183,7 +184,7 @@ TEST_P(EncapsulationFrame, HasTheChecksumsOfAnIndependentComputation) {
   const bool ipv4 = GetParam();
   for (std::size_t size = 0; size < 1473; size += 67) {
     Headers headers = headers_for(ipv4);
-    const auto noise = random_bytes(32, size);  // addresses whose sum carries in every place
+    const auto noise = random_bytes(32, size);  // addresses whose sum has a carry in every position
     for (std::size_t i = ipv4 ? 12 : 0; i < 16; ++i) {
       headers.source.ip[i] = std::to_integer<std::uint8_t>(noise[i] | std::byte{0x80});
       headers.destination.ip[i] = std::to_integer<std::uint8_t>(noise[16 + i] | std::byte{0x80});
@@ -210,7 +211,7 @@ TEST_P(EncapsulationFrame, HasTheChecksumsOfAnIndependentComputation) {
 
 TEST_P(EncapsulationFrame, WritesAllOnesForAChecksumOfZero) {
   const Headers headers = headers_for(GetParam());
-  // Two bytes that cancel all the others make the computed checksum 0.
+  // The two bytes of the payload cancel all other bytes, so that the computed checksum is 0.
   ByteVector payload(2);
   auto frame = frame_of(headers, payload);
   const std::size_t field = header_bytes(headers.destination) - 2;
@@ -247,7 +248,7 @@ TEST_P(EncapsulationFrame, FindsEveryFlippedBitThatChecksumsCover) {
     Frame parsed;
     const Reject reject = parse_exact(damaged, parsed);
     const std::size_t byte = bit / 8;
-    // No checksum covers the Ethernet addresses, nor IPv6's traffic class, flow label and hop limit.
+    // No checksum covers the Ethernet addresses or the traffic class, flow label and hop limit of IPv6.
     const bool covered = byte >= 12 && (ipv4 || byte == 12 || byte == 13 || byte >= 22 || byte == 18 || byte == 19 ||
                                         byte == 20 || (byte == 14 && bit % 8 >= 4));
     EXPECT_EQ(reject == Reject::none, !covered) << "byte " << byte << " bit " << bit % 8;
@@ -302,18 +303,18 @@ TEST(EncapsulationReject, NamesTheReason) {
   };
   EXPECT_EQ(changed(12, 0x81, false), Reject::not_ip);         // EtherType
   EXPECT_EQ(changed(14, 0x65, false), Reject::not_ip);         // version 6 in an IPv4 frame
-  EXPECT_EQ(changed(14, 0x44, false), Reject::bad_length);     // header of 16 bytes
-  EXPECT_EQ(changed(22, 63, false), Reject::bad_ip_checksum);  // time to live
-  EXPECT_EQ(changed(17, 19, true), Reject::bad_length);        // total length below the header's
-  EXPECT_EQ(changed(17, 27, true), Reject::bad_length);        // no room for a UDP header
-  EXPECT_EQ(changed(16, 1, true), Reject::truncated);          // total length beyond the frame
-  EXPECT_EQ(changed(20, 0x20, true), Reject::fragment);        // more fragments
-  EXPECT_EQ(changed(21, 0x01, true), Reject::fragment);        // an offset
+  EXPECT_EQ(changed(14, 0x44, false), Reject::bad_length);     // IP header of 16 bytes
+  EXPECT_EQ(changed(22, 63, false), Reject::bad_ip_checksum);  // a changed time to live
+  EXPECT_EQ(changed(17, 19, true), Reject::bad_length);        // total length shorter than the IP header
+  EXPECT_EQ(changed(17, 27, true), Reject::bad_length);        // total length without space for a UDP header
+  EXPECT_EQ(changed(16, 1, true), Reject::truncated);          // total length longer than the frame
+  EXPECT_EQ(changed(20, 0x20, true), Reject::fragment);        // flag for more fragments
+  EXPECT_EQ(changed(21, 0x01, true), Reject::fragment);        // fragment offset
   EXPECT_EQ(changed(23, 6, true), Reject::not_udp);            // TCP
-  EXPECT_EQ(changed(39, 7, false), Reject::bad_length);        // UDP length below its header's
-  EXPECT_EQ(changed(39, 39, false), Reject::bad_length);       // UDP length beyond the packet's
+  EXPECT_EQ(changed(39, 7, false), Reject::bad_length);        // UDP length shorter than the UDP header
+  EXPECT_EQ(changed(39, 39, false), Reject::bad_length);       // UDP length longer than the packet
   EXPECT_EQ(changed(50, 0, false), Reject::bad_udp_checksum);  // payload
-  EXPECT_EQ(changed(20, 0x00, true), Reject::none);            // fragmentation permitted, but not done
+  EXPECT_EQ(changed(20, 0x00, true), Reject::none);            // fragmentation is permitted, but not used
 }
 
 TEST(EncapsulationReject, AnIpv4ChecksumOfZeroMeansNotComputed) {
@@ -348,7 +349,7 @@ TEST(EncapsulationReject, Ipv6FragmentsOtherProtocolsAndMappedAddresses) {
 TEST(EncapsulationParse, SkipsIpv4Options) {
   const auto payload = random_bytes(30, 14);
   auto frame = frame_of(headers_for(true), payload);
-  frame.insert(frame.begin() + 34, 8, std::byte{1});  // 8 no-operation options
+  frame.insert(frame.begin() + 34, 8, std::byte{1});  // inserts 8 no-operation options
   frame[14] = std::byte{0x47};
   frame[17] = static_cast<std::byte>(std::to_integer<unsigned>(frame[17]) + 8);
   reseal_ipv4(frame);
@@ -390,7 +391,7 @@ TEST_P(EncapsulationFrame, Vlan_IsATagInAnOtherwiseEqualFrame) {
       EXPECT_EQ(parsed.headers.source_mac, headers.source_mac);
       EXPECT_TRUE(std::equal(payload.begin(), payload.end(), parsed.payload.begin(), parsed.payload.end()));
       ASSERT_EQ(parse_exact(untagged, parsed), Reject::none);
-      EXPECT_EQ(parsed.headers.vlan, 0);  // nothing remains from the previous frame
+      EXPECT_EQ(parsed.headers.vlan, 0);  // no VLAN remains from the previous frame
     }
   }
 }
@@ -402,11 +403,11 @@ TEST_P(EncapsulationFrame, Vlan_OneTagIsReadAndNoOther) {
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x8100, 5), parsed), Reject::not_ip);
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x88A8, 5), parsed), Reject::not_ip);
   EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x88A8, 5), 0x8100, 5), parsed), Reject::not_ip);
-  // A priority without a VLAN is no VLAN, and its DSCP counts.
+  // A tag with a priority but VLAN 0 is not a VLAN, so the DSCP gives the priority.
   ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0xE000), parsed), Reject::none);
   EXPECT_EQ(parsed.headers.vlan, 0);
   EXPECT_EQ(parsed.headers.priority, 0);
-  ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0x1FFF), parsed), Reject::none);  // with "drop eligible"
+  ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0x1FFF), parsed), Reject::none);  // with the bit "drop eligible"
   EXPECT_EQ(parsed.headers.vlan, 0xFFF);
   const auto tagged = with_tag(frame, 0x8100, 5);
   for (std::size_t size = 0; size < tagged.size(); ++size) {
@@ -453,9 +454,9 @@ TEST(EncapsulationDscp, TablesReadBackWhatTheyCan) {
   }
   const DscpMap two({0, 0, 0, 26, 26, 26, 26, 48});
   EXPECT_EQ(two.priority(0), 0);
-  EXPECT_EQ(two.priority(26), 3);  // the lowest of those that share the priority
+  EXPECT_EQ(two.priority(26), 3);  // the lowest priority with DSCP 26
   EXPECT_EQ(two.priority(48), 7);
-  EXPECT_EQ(two.priority(46), 5);  // not in the table: as a class selector
+  EXPECT_EQ(two.priority(46), 5);  // not in the table, so it counts as a class selector
   EXPECT_EQ(two.dscp(6), 26);
   try {
     const DscpMap bad({0, 8, 16, 24, 64, 40, 48, 56});
@@ -465,7 +466,7 @@ TEST(EncapsulationDscp, TablesReadBackWhatTheyCan) {
   }
 }
 
-/// Imitates a NIC that fills in UDP's checksum: it sums the UDP packet as it is.
+/// Imitates a NIC that fills in the UDP checksum. The NIC sums the UDP packet as it is.
 void fill_in_udp(ByteVector& frame, std::size_t udp_at) {
   const auto checksum = static_cast<std::uint16_t>(~slow_sum(std::span(frame).subspan(udp_at)));
   frame[udp_at + 6] = static_cast<std::byte>((checksum == 0 ? 0xFFFF : checksum) >> 8);
@@ -486,7 +487,7 @@ TEST_P(EncapsulationFrame, Offload_LeavesToTheNicWhatItIsToFillIn) {
         for (const bool udp : {false, true}) {
           ByteVector frame(complete.size());
           std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(before));
-          // With UDP's checksum offloaded, the payload has no sum, and the given value must not matter.
+          // With an offloaded UDP checksum, the sum of the payload is not needed, and the given value must not matter.
           const std::uint16_t partial = udp ? std::uint16_t{0x1234} : sum(payload.data(), size);
           ASSERT_EQ(write_headers(headers, size, partial, frame.data(), kClassSelectors, {.ip = ip, .udp = udp}),
                     before);
@@ -504,7 +505,8 @@ TEST_P(EncapsulationFrame, Offload_LeavesToTheNicWhatItIsToFillIn) {
 }
 
 TEST(EncapsulationOffload, ThePseudoHeaderSumIsThatOfRfc768) {
-  // 10.1.0.1 and 10.2.0.1, protocol 17, 8 + 1000 bytes: 0A01 + 0001 + 0A02 + 0001 + 0011 + 03F0.
+  // The addresses are 10.1.0.1 and 10.2.0.1, the protocol is 17, and the length is 8 + 1000 bytes. The sum is 0A01 +
+  // 0001 + 0A02 + 0001 + 0011 + 03F0.
   std::array<std::byte, kIpv4OverheadBytes> frame{};
   write_headers(headers_for(true), 1000, 0, frame.data(), kClassSelectors, {.udp = true});
   EXPECT_EQ(word_at(frame, 40), 0x1806);
@@ -537,7 +539,7 @@ TEST_P(EncapsulationFrame, Pieces_ReadAsTheWholeFrame) {
     EXPECT_EQ(layout.payload_bytes, 150u);
     EXPECT_EQ(layout.headers.source, headers.source);
     EXPECT_EQ(layout.headers.vlan, 3);
-    // The payload in three pieces, of which the first may be empty.
+    // The payload is summed in three pieces. The first piece may be empty.
     const std::size_t second_cut = cut + (frame.size() - cut) / 3;
     std::uint16_t partial = sum(frame.data() + before, cut - before);
     partial = join(partial, sum(frame.data() + cut, second_cut - cut), cut - before);
@@ -546,12 +548,12 @@ TEST_P(EncapsulationFrame, Pieces_ReadAsTheWholeFrame) {
     const auto wrong = static_cast<std::uint16_t>(partial ^ 0x0100U);
     EXPECT_FALSE(udp_checksum_holds(first, layout, wrong));
   }
-  // The frame's length counts.
+  // parse_headers() compares the lengths in the headers with the length of the frame.
   Layout layout;
   EXPECT_EQ(parse_headers(std::span(frame).first(before), frame.size() - 1, layout), Reject::truncated);
   ASSERT_EQ(parse_headers(std::span(frame).first(before), frame.size() + 9, layout), Reject::none);
   EXPECT_EQ(layout.payload_bytes, 150u);
-  // A checksum that was left out.
+  // This frame has no UDP checksum.
   auto without = frame;
   without[before - 2] = without[before - 1] = std::byte{0};
   ASSERT_EQ(parse_headers(without, without.size(), layout), Reject::none);
@@ -562,7 +564,7 @@ TEST(EncapsulationPieces, TheLongestHeadersFitWhatIsPromised) {
   Headers headers = headers_for(true);
   headers.vlan = 3;
   auto frame = frame_of(headers, random_bytes(50, 51));
-  frame.insert(frame.begin() + 38, 40, std::byte{1});  // only options, without operation
+  frame.insert(frame.begin() + 38, 40, std::byte{1});  // 40 bytes of no-operation options, the maximum
   frame[18] = std::byte{0x4F};
   frame[21] = static_cast<std::byte>(std::to_integer<unsigned>(frame[21]) + 40);
   Layout layout;
@@ -584,7 +586,7 @@ TEST(EncapsulationReject, EveryReasonHasAName) {
   }
 }
 
-/// The frame with an 802.1Q tag of that priority and VLAN 5 after its addresses.
+/// Returns `frame` with an 802.1Q tag after its addresses. The tag has the given priority and VLAN 5.
 ByteVector tagged(ByteVector frame, unsigned priority, unsigned ether_type = 0x8100) {
   const ByteVector tag = bytes_of({ether_type >> 8, ether_type & 0xFF, priority << 5, 5});
   frame.insert(frame.begin() + 12, tag.begin(), tag.end());
@@ -608,12 +610,12 @@ TEST_P(EncapsulationFrame, AGlanceSeesWhatASwitchNeedsTaggedOrNot) {
     EXPECT_EQ(seen.ecn, Ecn::ect0);
     EXPECT_EQ(seen.ip_offset, frame.size() - plain.size() + 14);
   }
-  // A switch does not look behind three tags.
+  // glance() does not look behind three tags.
   const auto deep = tagged(tagged(tagged(plain, 1), 2), 4);
   ASSERT_EQ(glance(deep, deep.size(), seen), FrameFault::none);
   EXPECT_EQ(seen.ip_offset, 0U);
   EXPECT_EQ(seen.ecn, Ecn::not_ect);
-  // Only the first bytes are available; the rest is in other segments, or lost.
+  // Only the first bytes of the frame are available. The rest is in other segments, or lost.
   EXPECT_EQ(glance(std::span(plain).first(64), plain.size(), seen), FrameFault::none);
   EXPECT_EQ(glance(std::span(plain).first(64), 64, seen), FrameFault::cut_short);
 }
@@ -644,7 +646,7 @@ TEST_P(EncapsulationFrame, ChecksumsThatAKernelLeftForANicAreSeen) {
   EXPECT_EQ(wrong(frame), !GetParam()) << "none is right over IPv4 alone";
   frame[GetParam() ? 23 : 20] = std::byte{132};  // SCTP
   EXPECT_FALSE(wrong(frame));
-  // As TCP with an offloaded checksum: only the pseudo header's sum is in its place.
+  // A TCP packet with an offloaded checksum contains only the sum of the pseudo header.
   frame[GetParam() ? 23 : 20] = std::byte{6};
   EXPECT_TRUE(wrong(frame));
 }
@@ -675,7 +677,7 @@ TEST(EncapsulationGlance, NamesWhatIsWrongWithAFrame) {
 TEST(EncapsulationGlance, FuzzedFramesAreNeverReadOrMarkedBeyondTheirEnd) {
   Random random(23);
   for (int round = 0; round < 200'000; ++round) {
-    // In memory of its exact size, so that a sanitizer detects reads beyond its end.
+    // The frame has no spare memory, so that a sanitizer detects reads beyond its end.
     ByteVector frame = random_bytes(random.below(80), random.next());
     if (frame.size() > 20 && random.chance(0.9)) {
       std::size_t at = 12;

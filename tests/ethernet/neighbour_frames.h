@@ -1,4 +1,4 @@
-// Frames of ARP and Neighbour Discovery, written by hand.
+// Frames of ARP and Neighbour Discovery for tests, built without the tested code.
 #pragma once
 
 #include "mltcp/transport/ethernet/neighbours.h"
@@ -27,7 +27,7 @@ inline constexpr MacAddress kMacC{2, 0, 0, 0, 0, 3};
 inline constexpr MacAddress kNobody{};
 inline constexpr MacAddress kBroadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
-/// Bytes written as hexadecimal digits, with any spaces.
+/// Returns the bytes that `text` gives as hexadecimal digits. Spaces are ignored.
 inline ByteVector hex(std::string_view text) {
   ByteVector bytes;
   std::string digits;
@@ -110,7 +110,7 @@ struct Discovery {
   MacAddress from = kMacB;
 };
 
-/// Writes the checksum of RFC 4443 section 2.3, word by word, of the ICMPv6 message in an untagged frame.
+/// Writes the checksum of the ICMPv6 message in an untagged frame, as in RFC 4443 section 2.3.
 inline void seal(ByteVector& frame) {
   frame[56] = frame[57] = std::byte{0};
   std::uint32_t total = 58 + static_cast<std::uint32_t>(frame.size() - 54);
@@ -155,13 +155,13 @@ inline ByteVector with_tag(ByteVector frame, unsigned control) {
   return frame;
 }
 
-/// Passes a copy that ends exactly where the frame ends, so that AddressSanitizer detects a read beyond it.
+/// Passes a copy of `frame` without spare memory to `end`, so that AddressSanitizer detects a read beyond the end.
 inline bool hear(Neighbours& end, const ByteVector& frame, Nanos now) {
   const ByteVector exact(frame.begin(), frame.end());
   return end.receive(exact, now);
 }
 
-/// Takes all frames that are due.
+/// Returns all frames that `end` has to send at `now`.
 inline std::vector<ByteVector> say(Neighbours& end, Nanos now) {
   std::vector<ByteVector> frames;
   for (;;) {
@@ -185,7 +185,7 @@ inline void expect_known(Neighbours& end, const Address& address, const MacAddre
   EXPECT_EQ(found.mac, mac);
 }
 
-/// Makes `end` at v4(1) learn v4(last) at kMacB.
+/// Lets `end`, whose address is v4(1), look up v4(last) and receive the answer that it is at kMacB.
 inline void teach(Neighbours& end, std::uint8_t last, Nanos now) {
   (void)end.find(v4(last), now);
   (void)say(end, now);

@@ -1,5 +1,5 @@
-// Address resolution in virtual time: frames byte by byte as in RFC 826 and RFC 4861, who may change an entry, the
-// times of questions, full tables, hostile frames, and ends that find each other over a lossy wire.
+// Tests address resolution in virtual time: frames byte by byte as in RFC 826 and RFC 4861, which frames may change an
+// entry, the times of questions, full tables, and hostile frames.
 #include "mltcp/transport/ethernet/neighbours.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(NeighboursArp, requests_and_probes__are_answered_to_the_asker_alone) {
   EXPECT_LE(end.deadline(), 0_ns);
   EXPECT_EQ(say_one(end, 0_ns), padded(hex("020000000002 020000000001 0806"
                                            "0001 0800 06 04 0002 020000000001 0a000001 020000000002 0a000002")));
-  // A probe of RFC 5227 has sender 0.
+  // A probe of RFC 5227 has the sender address 0.
   EXPECT_TRUE(hear(end,
                    padded(hex("ffffffffffff 020000000002 0806"
                               "0001 0800 06 04 0001 020000000002 00000000 000000000000 0a000001")),
@@ -50,9 +50,9 @@ TEST(NeighboursArp, requests_and_probes__are_answered_to_the_asker_alone) {
   EXPECT_EQ(say_one(end, 0_ns), padded(hex("020000000002 020000000001 0806"
                                            "0001 0800 06 04 0002 020000000001 0a000001 020000000002 00000000")));
   EXPECT_EQ(end.counters().answers, 2u);
-  EXPECT_EQ(end.counters().learnt, 0u);  // without a question
+  EXPECT_EQ(end.counters().learnt, 0u);  // nothing is learnt without a question
   EXPECT_TRUE(end.deadline().is_never());
-  // A request for another host.
+  // A request for another host is not answered.
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .target = v4(3), .to = kBroadcast}), 0_ns));
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_EQ(end.counters().malformed, 0u);
@@ -80,13 +80,14 @@ TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
       hex("020000000002 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
           "20010db8000000000000000000abcdef 88 00 bbda 60000000 20010db8000000000000000000000001 02 01 020000000001");
   EXPECT_EQ(say_one(end, 0_ns), to_b);
-  // A unicast solicitation may omit its option; the frame's source replaces it.
+  // A unicast solicitation may omit its link-layer option. The source address of the frame replaces it.
   auto direct = solicitation(b6, "");
   direct.destination = a6;
   direct.to = kMacA;
   EXPECT_TRUE(hear(end, frame_of(direct), 0_ns));
   EXPECT_EQ(say_one(end, 0_ns), to_b);
-  // Duplicate address detection has no source: the answer goes to all nodes, as announce() does.
+  // A solicitation of duplicate address detection has no source. The answer goes to all nodes, like the frames of
+  // announce().
   EXPECT_TRUE(hear(end, frame_of(solicitation(Address{}, "")), 0_ns));
   const auto to_all =
       hex("333300000001 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
@@ -121,7 +122,7 @@ TEST(Neighbours, vlan__is_written_and_heard) {
   EXPECT_TRUE(hear(tagged, answer, 0_ns));
   EXPECT_FALSE(hear(tagged, with_tag(with_tag(answer, 0x123), 0x123), 0_ns));
   EXPECT_EQ(tagged.find(v4(2), 0_ns).state, State::asked);
-  EXPECT_TRUE(hear(tagged, with_tag(answer, 0xE123), 0_ns));  // whatever its priority
+  EXPECT_TRUE(hear(tagged, with_tag(answer, 0xE123), 0_ns));  // the priority of the tag does not matter
   expect_known(tagged, v4(2), kMacB, 0_ns);
 
   Neighbours untagged(config_v4());
@@ -143,7 +144,7 @@ TEST(Neighbours, vlan__is_written_and_heard) {
   expect_known(tagged6, b6, kMacB, 0_ns);
 }
 
-// Time
+// ---- time ----
 
 TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
   Neighbours end(config_v4());
@@ -154,7 +155,7 @@ TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
     EXPECT_EQ(end.deadline(), now);
     EXPECT_TRUE(say(end, now - 1_ns).empty());
     EXPECT_EQ(say(end, now).size(), 1u);
-    // However often find() is called, it asks once a second.
+    // Frequent calls of find() do not cause more than one question a second.
     for (int i = 0; i < 10; ++i) EXPECT_EQ(end.find(v4(2), now + 1_ms * i).state, State::asked);
     EXPECT_TRUE(say(end, now + 10_ms).empty());
   }
@@ -169,7 +170,7 @@ TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
   EXPECT_EQ(end.find(v4(2), 9_s).state, State::asked);
   EXPECT_EQ(say(end, 9_s).size(), 1u);
   EXPECT_EQ(end.counters().questions, 4u);
-  // A late answer counts.
+  // A late answer is still accepted.
   (void)say(end, 10_s);
   (void)say(end, 11_s);
   (void)say(end, 12_s);
@@ -187,7 +188,7 @@ TEST(Neighbours, an_unreachable_one__is_forgotten_and_says_so) {
   EXPECT_TRUE(say(end, 4_s).empty());
   EXPECT_EQ(end.generation(), generation + 1);
   EXPECT_TRUE(end.deadline().is_never());
-  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));  // no question is pending
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));  // not learnt, because no question is pending
   EXPECT_EQ(end.counters().learnt, 0u);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
 }
@@ -198,7 +199,7 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   const auto generation = end.generation();
   expect_known(end, v4(2), kMacB, 30_s - 1_ns);
   EXPECT_EQ(end.deadline(), 30_s);
-  EXPECT_TRUE(say(end, 30_s).empty());  // the new generation notifies users; no question is sent before a look-up
+  EXPECT_TRUE(say(end, 30_s).empty());  // the new generation notifies users; a question is sent only after a look-up
   EXPECT_EQ(end.generation(), generation + 1);
   EXPECT_TRUE(end.deadline().is_never());
 
@@ -213,7 +214,7 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   EXPECT_EQ(end.deadline(), 71_s);
   EXPECT_EQ(end.counters().learnt, 1u);
 
-  // The same if find() is called later, without frame().
+  // The entry expires in the same way if find() is called later, without frame().
   expect_known(end, v4(2), kMacB, 80_s);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(say(end, 80_s + 1_s * i).size(), 1u);
   expect_known(end, v4(2), kMacB, 83_s - 1_ns);
@@ -229,11 +230,11 @@ TEST(NeighboursDiscovery, a_known_one__is_asked_first_directly) {
   const auto direct = say_one(end, 31_s);
   EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
   EXPECT_EQ(ByteVector(direct.begin() + 38, direct.begin() + 54), hex("20010db8000000000000000000abcdef"));
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 31_s));  // a unicast answer may omit it
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 31_s));  // a unicast answer may omit the option
   EXPECT_EQ(end.deadline(), 61_s);
 }
 
-// Next hops
+// ---- next hops ----
 
 TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   auto config = config_v4();
@@ -241,7 +242,7 @@ TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   Neighbours end(config);
   EXPECT_EQ(end.find(v4(7, 9), 0_ns).state, State::asked);
   EXPECT_EQ(end.find(v4(8, 9), 0_ns).state, State::asked);
-  const auto question = say_one(end, 0_ns);  // one for both
+  const auto question = say_one(end, 0_ns);  // one question for both addresses
   EXPECT_EQ(ByteVector(question.begin() + 38, question.begin() + 42), hex("0a0000fe"));
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(254)}), 0_ns));
   expect_known(end, v4(7, 9), kMacB, 0_ns);
@@ -255,13 +256,13 @@ TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   const auto question6 = say_one(end6, 0_ns);
   EXPECT_EQ(ByteVector(question6.begin(), question6.begin() + 6), hex("3333ff000001"));
 
-  // Prefixes that do not end at a byte.
+  // This prefix does not end at a byte boundary.
   config = config_v4();
   config.prefix_bits = 20;
   Neighbours wide(config);
   EXPECT_EQ(wide.find(v4(1, 15), 0_ns).state, State::asked);
   EXPECT_EQ(wide.find(v4(1, 16), 0_ns).state, State::unreachable);
-  // With a prefix of the own address alone, the gateway is asked for, whatever its address.
+  // If the prefix contains only the own address, all questions are for the gateway, whatever its address is.
   config.prefix_bits = 32;
   config.gateway = v4(254, 99);
   Neighbours alone(config);
@@ -285,16 +286,16 @@ TEST(Neighbours, find__asks_for_nothing_that_no_host_has) {
   }
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_TRUE(say(end6, 0_ns).empty());
-  // Link-local ones are on the segment whatever the prefix.
+  // Link-local addresses are on the segment, whatever the prefix is.
   EXPECT_EQ(end6.find(v6("fe800000 00000000 00000000 00000009"), 0_ns).state, State::asked);
-  // A link of two (RFC 3021) has no broadcast address.
+  // A link with two addresses (RFC 3021) has no broadcast address.
   config.prefix_bits = 31;
   config.own = v4(2);
   config.gateway = {};
   EXPECT_EQ(Neighbours(config).find(v4(3), 0_ns).state, State::asked);
 }
 
-// Changes of entries
+// ---- changes of entries ----
 
 TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   Neighbours end(config_v4());
@@ -309,8 +310,9 @@ TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   teach(end, 2, 0_s);
   const auto generation = end.generation();
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 1_s));
-  EXPECT_EQ(end.generation(), generation);  // nothing new
-  // The sender of a request or a reply updates its entry (RFC 826), as a host must that has moved or failed over.
+  EXPECT_EQ(end.generation(), generation);  // the reply changes nothing
+  // The sender of a request or a reply updates its own entry (RFC 826). A host that has moved or failed over depends on
+  // this.
   for (const unsigned operation : {1U, 2U}) {
     const MacAddress mac = operation == 1 ? kMacC : kMacB;
     EXPECT_TRUE(
@@ -325,11 +327,11 @@ TEST(NeighboursArp, frames_for_others_and_our_own__are_ignored) {
   Neighbours end(config_v4());
   (void)end.find(v4(2), 0_ns);
   (void)say(end, 0_ns);
-  EXPECT_TRUE(hear(end, frame_of(Arp{.to = kMacC}), 0_ns));    // flooded by a switch
+  EXPECT_TRUE(hear(end, frame_of(Arp{.to = kMacC}), 0_ns));    // a switch has flooded this frame
   EXPECT_TRUE(hear(end, frame_of(Arp{.from = kMacA}), 0_ns));  // reflected
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender_mac = kMacA, .sender = v4(1)}), 0_ns));
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 3}), 0_ns));  // reverse ARP
-  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // of the other IP version
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // belongs to the other IP version
   EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_EQ(end.counters().malformed, 0u);
@@ -344,18 +346,18 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   teach_v6(end, 0_s);
 
   const auto generation = end.generation();
-  // Without the override flag another address is not accepted, but the entry is asked for again.
+  // Without the override flag, a different MAC address is not accepted, but it causes a question about the entry.
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = c_option}), 5_s));
-  EXPECT_EQ(end.generation(), generation + 1);  // users of the entry look it up again, which sends a question
+  EXPECT_EQ(end.generation(), generation + 1);  // users of the entry look it up again, which sends the question
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_EQ(end.counters().changed, 0u);
   EXPECT_EQ(say(end, 5_s).size(), 1u);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // also not accepted
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // not accepted either
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited}), 5_s));
   EXPECT_EQ(end.deadline(), 35_s);
 
-  // With the override flag it is accepted, and asked for again unless it was solicited.
+  // With the override flag, the new address is accepted. It causes a question unless the advertisement was solicited.
   EXPECT_TRUE(
       hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes, .option = c_option}), 6_s));
   EXPECT_EQ(end.counters().changed, 1u);
@@ -379,7 +381,7 @@ TEST(NeighboursDiscovery, an_unknown_one__is_learnt_from_any_advertisement_with_
   EXPECT_EQ(end.find(b6, 0_s).state, State::asked);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .destination = all_nodes}), 0_s));
   expect_known(end, b6, kMacB, 0_s);
-  // It is not confirmed, so it is asked for again, but not earlier than other questions.
+  // The entry is not confirmed, so it causes a second question, after the usual interval.
   EXPECT_EQ(end.deadline(), 1_s);
   EXPECT_EQ(say(end, 1_s).size(), 1u);
 }
@@ -393,7 +395,7 @@ TEST(NeighboursDiscovery, solicitations__update_their_sender_if_it_is_known) {
   EXPECT_EQ(end.counters().learnt, 1u);
   EXPECT_EQ(end.counters().changed, 1u);
   expect_known(end, b6, kMacC, 1_s);
-  EXPECT_EQ(say(end, 1_s).size(), 1u);  // asked again, for confirmation
+  EXPECT_EQ(say(end, 1_s).size(), 1u);  // a question confirms the change
 }
 
 TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
@@ -409,7 +411,7 @@ TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
   EXPECT_EQ(end.counters().questions, 1u + 10u);
 }
 
-// Conflicts
+// ---- conflicts ----
 
 TEST(NeighboursArp, a_conflict__is_counted_and_defended_every_ten_seconds) {
   Neighbours end(config_v4());
@@ -443,7 +445,7 @@ TEST(NeighboursDiscovery, a_conflict__is_counted_and_defended) {
   EXPECT_EQ(end.counters().conflicts, 3u);
 }
 
-// Hostile frames
+// ---- hostile frames ----
 
 TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
   Neighbours end(config_v4());
@@ -455,8 +457,8 @@ TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
     frame[at] = static_cast<std::byte>(value);
     frames.push_back(frame);
   };
-  changed(15, 6);  // IEEE 802 hardware
-  changed(17, 1);  // another protocol
+  changed(15, 6);  // the hardware type IEEE 802
+  changed(17, 1);  // a protocol other than IPv4
   changed(18, 8);  // lengths
   changed(19, 16);
   for (const MacAddress& mac : {kNobody, kBroadcast, a6_group_mac}) {
@@ -492,12 +494,12 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
     if (sealed) seal(frame);
     frames.push_back(frame);
   };
-  changed(21, 254, false);  // the hop limit: it comes from another segment
+  changed(21, 254, false);  // this hop limit means that the frame comes from another segment
   changed(55, 1, true);     // code
   changed(57, 0, false);    // checksum
   changed(85, 9, false);
   changed(79, 0, true);    // an option of length 0
-  changed(79, 2, true);    // beyond the end
+  changed(79, 2, true);    // an option that ends beyond the frame
   changed(19, 23, false);  // lengths
   changed(19, 33, false);
   for (const char* option :
@@ -508,8 +510,8 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
   frames.push_back(frame_of(Discovery{.target = all_nodes}));
   frames.push_back(frame_of(Discovery{.source = all_nodes}));
   frames.push_back(frame_of(Discovery{.source = Address{}}));
-  frames.push_back(frame_of(Discovery{.destination = all_nodes}));  // solicited by all
-  frames.push_back(frame_of(solicitation(Address{})));              // an address without a source
+  frames.push_back(frame_of(Discovery{.destination = all_nodes}));  // claims to be solicited, but goes to all nodes
+  frames.push_back(frame_of(solicitation(Address{})));              // has an address option without a source address
   auto direct = solicitation(Address{}, "");
   direct.destination = a6;
   frames.push_back(frame_of(direct));
@@ -521,17 +523,18 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
 
   const auto good = frame_of(Discovery{});
   for (std::size_t size = 0; size < good.size(); ++size) {
-    // Before the ICMPv6 type, the kind of frame is unknown.
+    // A frame that ends before the ICMPv6 type is of unknown kind, and is not handled.
     EXPECT_EQ(hear(end, ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), 0_ns), size > 54);
   }
   EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.destination = c6}), 0_ns));  // for another host
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.destination = c6}), 0_ns));  // destined for another host
   EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
   auto other = good;
   other[54] = std::byte{128};  // echo
   EXPECT_FALSE(hear(end, other, 0_ns));
   EXPECT_TRUE(
-      hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));  // another option first
+      // The first option is of another type.
+      hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));
   expect_known(end, b6, kMacB, 0_ns);
 }
 
@@ -543,23 +546,23 @@ TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
     teach(end, last, 0_s);
     expect_known(end, v4(last), kMacB, 0_s);
   }
-  expect_known(end, v4(2), kMacB, 1_s);  // 3 is now the least recently used
+  expect_known(end, v4(2), kMacB, 1_s);  // entry 3 is now the least recently used
   expect_known(end, v4(2), kMacB, 1_s);
   EXPECT_EQ(end.counters().table_full, 0u);
   EXPECT_EQ(end.find(v4(5), 1_s).state, State::asked);
   EXPECT_EQ(end.counters().table_full, 1u);
   expect_known(end, v4(4), kMacB, 1_s);
   expect_known(end, v4(2), kMacB, 1_s);
-  EXPECT_EQ(end.find(v4(3), 1_s).state, State::asked);  // instead of 4
-  EXPECT_EQ(end.find(v4(6), 1_s).state, State::asked);  // instead of 2
-  // All three are being asked for: none is removed, and none is added.
+  EXPECT_EQ(end.find(v4(3), 1_s).state, State::asked);  // replaces entry 4
+  EXPECT_EQ(end.find(v4(6), 1_s).state, State::asked);  // replaces entry 2
+  // Questions about all three entries are pending, so no entry is removed or added.
   EXPECT_EQ(end.find(v4(2), 1_s).state, State::unreachable);
   EXPECT_EQ(end.counters().table_full, 4u);
   EXPECT_EQ(say(end, 1_s).size(), 3u);
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(5)}), 1_s));
   expect_known(end, v4(5), kMacB, 1_s);
   for (int i = 2; i <= 4; ++i) (void)say(end, 1_s * i);
-  // Entries without an answer are removed before the one that answered.
+  // Entries without an answer are removed before the entry with an answer.
   EXPECT_EQ(end.find(v4(3), 4_s).state, State::unreachable);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
   EXPECT_EQ(end.find(v4(7), 4_s).state, State::asked);
@@ -575,7 +578,7 @@ TEST(Neighbours, one_asked_for_again__stays_in_a_full_table) {
   EXPECT_EQ(end.find(v4(2), 3_s).state, State::unreachable);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
   teach(end, 3, 4_s);
-  EXPECT_EQ(end.find(v4(4), 4_s).state, State::asked);  // instead of 3
+  EXPECT_EQ(end.find(v4(4), 4_s).state, State::asked);  // replaces entry 3
   EXPECT_EQ(end.find(v4(5), 4_s).state, State::unreachable);
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));
   expect_known(end, v4(2), kMacB, 4_s);
@@ -604,31 +607,32 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   }
   answered += say(end, 1_s).size();
   EXPECT_EQ(answered, end.counters().answers);
-  EXPECT_EQ(end.counters().answers + end.counters().table_full, asked);  // answers without room are counted
+  // Answers for which there is no space are counted.
+  EXPECT_EQ(end.counters().answers + end.counters().table_full, asked);
   EXPECT_EQ(end.generation(), generation);
   EXPECT_EQ(end.counters().learnt, 8u);
   EXPECT_EQ(end.counters().changed, 0u);
   for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), kMacB, 1_s);
-  // Answers leave in order; those beyond the limit are dropped.
+  // Answers leave in order. Answers beyond the limit are dropped.
   for (std::uint8_t last = 100; last < 140; ++last) {
     EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = kBroadcast}), 1_s));
   }
   const auto answers = say(end, 1_s);
   ASSERT_EQ(answers.size(), 32u);
   for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(std::to_integer<std::size_t>(answers[i][41]), 100 + i);
-  // A host that asks repeatedly has one place.
+  // A host that asks repeatedly gets one answer.
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = kBroadcast}), 1_s));
   EXPECT_EQ(say(end, 1_s).size(), 1u);
 }
 
 TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
-  // Against a plain model: the answers, the chains of the hash table and both lists under random use.
+  // Compares the table with a plain model under random use: the answers, the chains of the hash table, and both lists.
   auto config = config_v4();
   config.prefix_bits = 8;
   config.max_entries = 100;
   Neighbours end(config);
   Random random(2);
-  std::vector<std::uint32_t> model;  // known entries, the last used at the end
+  std::vector<std::uint32_t> model;  // known entries; the most recently used entry is the last
   for (int i = 0; i < 50'000; ++i) {
     const auto ip = static_cast<std::uint32_t>(0x0A010000 + random.below(150));
     const auto address = Address::v4(ip, 0);
@@ -652,8 +656,6 @@ TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
   }
   EXPECT_EQ(end.counters().unreachable, 0u);
 }
-
-// Two and three ends
 
 }  // namespace
 }  // namespace mltcp

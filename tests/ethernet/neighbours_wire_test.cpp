@@ -1,4 +1,4 @@
-// Neighbours that exchange frames over a wire, and configurations that are refused.
+// Tests two or three neighbours that exchange frames over a lossy wire, and configurations that are refused.
 #include "neighbour_frames.h"
 
 namespace mltcp {
@@ -15,7 +15,7 @@ struct Wire {
   double loss = 0;
   Random random{1};
 
-  /// Exchanges frames until none is due.
+  /// Exchanges frames until no host has a frame to send.
   void exchange(Nanos now) {
     bool again = true;
     while (again) {
@@ -67,7 +67,7 @@ TEST_P(NeighboursOnAWire, two_ends__find_each_other_whatever_is_lost) {
       wire.exchange(now);
       const Nanos next = std::min(a.deadline(), b.deadline());
       ASSERT_GT(next, now);
-      // Unless both have an answer, something is still due: no end waits without end.
+      // Until both hosts have an answer, a timer is pending, so no host waits forever.
       ASSERT_TRUE(!next.is_never() || (found_by_a && found_by_b));
       now = next.is_never() ? now : next;
     }
@@ -88,7 +88,7 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
     expect_known(a, address(2), kMacB, 1_s * second);
     wire.exchange(1_s * second);
   }
-  // One question in 30 s.
+  // There is one question in 30 s.
   EXPECT_EQ(a.counters().questions, 240u);
   EXPECT_EQ(b.counters().answers, 240u);
 }
@@ -96,7 +96,8 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
 TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   Neighbours a(config(kMacA, 1));
   Neighbours b(config(kMacB, 2));
-  // It claims every other address, unsolicited, at any time, with every flag that the protocol permits.
+  // The third party claims every other address, unsolicited, at any time, and with every flag that the protocol
+  // permits.
   const auto spoof = [&](std::uint8_t last) -> std::vector<ByteVector> {
     if (GetParam()) {
       return {frame_of(Arp{.operation = 1,
@@ -125,7 +126,8 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   EXPECT_EQ(a.find(address(2), 0_s).state, State::asked);
   wire.exchange(0_s);
   expect_known(a, address(2), kMacB, 0_s);
-  // Without the override flag a known entry stays. ARP has no such flag: RFC 826 lets anyone change an entry.
+  // Without the override flag, a known entry does not change. ARP has no such flag, and RFC 826 lets any host change an
+  // entry.
   if (!GetParam()) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_TRUE(hear(
@@ -135,7 +137,7 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
       expect_known(a, address(2), kMacB, 1_s);
     }
   }
-  // Our own address stays ours, and the neighbour learns it.
+  // A host keeps its own address, and its announcement corrects the neighbour's entry.
   for (const auto& frame : spoof(1)) EXPECT_TRUE(hear(a, frame, 1_s));
   EXPECT_GE(a.counters().conflicts, 1u);
   EXPECT_EQ(a.counters().changed, 0u);
@@ -143,7 +145,7 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   EXPECT_EQ(a.counters().announcements, 1u);
 }
 
-// Configuration
+// ---- configuration ----
 
 void expect_refused(const std::function<void(NeighbourConfig&)>& change, const std::string& word, bool ipv4 = true) {
   auto config = ipv4 ? config_v4() : config_v6();
@@ -178,7 +180,7 @@ TEST(Neighbours, configurations_out_of_range__are_refused_by_name) {
   expect_refused([](auto& c) { c.retry = 0_ns; }, "times");
   expect_refused([](auto& c) { c.fresh_for = Nanos::never(); }, "times");
   auto config = config_v4();
-  config.gateway = Address::v4(0, 0);  // none, as an IPv4 address
+  config.gateway = Address::v4(0, 0);  // this IPv4 address means that there is no gateway
   EXPECT_NO_THROW(Neighbours{config});
 }
 

@@ -1,4 +1,4 @@
-// Packets that wait for a neighbour, and their destinations.
+// Tests packets that wait for a neighbour, and their destinations.
 #include "mltcp/transport/ethernet/resolver.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ const Address kPeer = Address::v4(0x0A000002, 7);
 
 class ResolverTest : public testing::Test {
  protected:
-  /// Sends all frames that are due at `now`, then the waiting packets whose destination is known.
+  /// Sends all frames that are due at `now`, and then the waiting packets whose destination is known. Returns the
+  /// number of frames.
   std::size_t serve(Nanos now) {
     std::array<std::byte, Neighbours::kLongestFrame> frame{};
     std::size_t frames = 0;
@@ -32,10 +33,10 @@ class ResolverTest : public testing::Test {
         [&](int waited) { dropped.push_back(waited); });
     return frames;
   }
-  /// The peer answers the question about its address.
+  /// Delivers the peer's answer to the question about its address.
   void answer(Nanos now) {
     Neighbours peer({.mac = kPeerMac, .own = kPeer, .gateway = {}});
-    peer.announce();  // so that the frame is one of the peer's
+    peer.announce();
     Resolver<int> other({.mac = kPeerMac, .own = kPeer, .gateway = {}}, 1);
     std::array<std::byte, Neighbours::kLongestFrame> question{};
     Neighbours asker({.mac = kOwnMac, .own = kOwn, .gateway = {}});

@@ -1,5 +1,5 @@
 #!/bin/bash
-# One hello waits, another connects to the address that the first one prints.
+# Tests two hello programs. The first one waits, and the second one connects to the address that the first one prints.
 #
 #   hello_test.sh WAITING-COMMAND CONNECTING-COMMAND
 set -euo pipefail
@@ -17,9 +17,9 @@ address=$(head -n 1 "$folder/said")
 timeout 60 $sender 127.0.0.1 "$address" > "$folder/other" || { echo "the connecting one failed: $(cat "$folder/other")"; exit 1; }
 wait $waiting || { echo "the waiting one failed: $(cat "$folder/said" "$folder/errors")"; exit 1; }
 [ "$(tail -n 1 "$folder/said")" = "hello, you there" ] || { cat "$folder/said"; exit 1; }
-# The connecting program reports the same errors with any waiting program.
+# The connecting program reports the same errors with any waiting program, so one combination is enough.
 [ "$waiter" = "$sender" ] || exit 0
-# Tests wrong arguments: exit status, pattern of the one line of error, arguments.
+# Tests wrong arguments. Expects the given exit status and one line of error that matches the given pattern.
 refused() {
   local expected=$1 line=$2 status=0
   shift 2
@@ -42,5 +42,5 @@ refused 1 "^hello: .*address.*; " 127.0.0.1 "${address}00"
 refused 1 "^hello: .*; " 127.0.0.1 "${address%??}zz"
 refused 1 "^hello: .*; " 127.0.0.1 nonsense
 refused 1 "^hello: .*address.*; " 127.0.0.1 ""
-# An address that was valid, but whose endpoint no longer exists.
+# This address was valid, but its endpoint no longer exists.
 refused 1 "^hello: .*; " 127.0.0.1 "$address"

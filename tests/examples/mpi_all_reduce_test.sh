@@ -1,5 +1,5 @@
 #!/bin/bash
-# The all-reduces of an MPI program, by MPI itself and over MLTCP with only a preloaded library.
+# Tests the all-reduces of an MPI program. They run by MPI itself, and then over MLTCP with only a preloaded library.
 #
 #   mpi_all_reduce_test.sh MPIRUN TRAIN OVER_MLTCP
 set -euo pipefail
@@ -24,7 +24,7 @@ for ranks in 2 3; do
   [ "$(grep -c 'all sums right' "$folder/out")" -eq $ranks ] || fail "over MLTCP, $ranks ranks"
   grep -q "all-reduces of $ranks ranks run over MLTCP" "$folder/out" || fail "not over MLTCP, $ranks ranks"
 done
-# A wrong device ends the program with the cause; it does not hang.
+# With a wrong device, the program ends and reports the cause. It does not hang.
 if run -n 2 -x LD_PRELOAD="$over" -x MLTCP_DEVICE=udp:eth99 "$train"; then fail "a wrong interface was taken"; fi
 grep -q 'endpoint: .*eth99' "$folder/errors" || fail "a wrong interface was not named"
 exit $failed

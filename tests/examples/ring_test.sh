@@ -1,5 +1,5 @@
 #!/bin/bash
-# A ring with one rank per command.
+# Tests a ring with one rank per command.
 #
 #   ring_test.sh COMMAND...
 set -euo pipefail
@@ -19,7 +19,8 @@ for rank in "${!pids[@]}"; do
   cat "$folder/said.$rank"
   grep -q "rank $rank of $#: 3 iterations, all sums right" "$folder/said.$rank" || failed=1
 done
-# Tests wrong arguments of the first command: exit status, pattern of the one line of error, arguments.
+# Tests wrong arguments of the first command. Expects the given exit status and one line of error that matches the given
+# pattern.
 refused() {
   local expected=$1 line=$2 status=0
   shift 2

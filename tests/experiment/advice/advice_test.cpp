@@ -36,8 +36,8 @@ std::string refusal(const Experiment& of, const AdviceOptions& options) {
 }
 
 TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
-  // Bursts of 43.2 ms and a period of 103.2 ms. The fluid limit with starts uniform in the period: jobs that start
-  // within a burst of each other, 84% of all cases, always overlap, by half a burst on average.
+  // Bursts take 43.2 ms and the period is 103.2 ms. This is the fluid limit with start times that are uniform in the
+  // period. Jobs that start within a burst of each other, 84% of all cases, always overlap, by half a burst on average.
   const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB")), by_flows());
   ASSERT_EQ(advice.policies.size(), 4U);
   const Advice::Policy& fair = policy(advice, "fair");
@@ -63,7 +63,7 @@ TEST(Advice, jobs_that_need_little__are_told_that_nothing_is_needed) {
 }
 
 TEST(Advice, those_that_suffer__are_not_lost_in_the_mean) {
-  // Two jobs that collide, and four that hardly send.
+  // Two jobs collide, and four jobs hardly send.
   std::string jobs = job("a", "60 ms", "1.9 MB") + job("b", "60 ms", "1.9 MB");
   for (const char* name : {"c", "d", "e", "f"}) jobs += job(name, "75.2 ms", "10 kB");
   const Advice advice = advise(experiment(jobs), by_flows());
@@ -75,7 +75,7 @@ TEST(Advice, those_that_suffer__are_not_lost_in_the_mean) {
 }
 
 TEST(Advice, jobs_that_do_not_fit__are_told_whom_to_move) {
-  // The two small jobs fit together; the third sends nearly always.
+  // The two small jobs are compatible. The large job sends nearly always.
   const Advice advice = advise(
       experiment(job("small", "90 ms", "1.2 MB") + job("large", "1 ms", "12 MB") + job("tiny", "90 ms", "1.2 MB")),
       by_flows());
@@ -174,7 +174,7 @@ TEST(Advice, levels__are_as_asked_for_and_agree) {
   EXPECT_TRUE(policy(packets, "schedule").packets);
   EXPECT_NEAR(policy(packets, "schedule").mean(), policy(automatic, "schedule").mean(), 0.01);
   EXPECT_EQ(policy(packets, "mltcp").mean(), policy(automatic, "mltcp").mean());
-  // With this many jobs, simulating packets would take hours.
+  // Simulating this many packets would take hours.
   const Experiment large = experiment(job("a", "20 s", "1 TB") + job("b", "20 s", "1 TB"), "rate = \"400 Gbps\"");
   EXPECT_GT(packets_of(large, 1), 1'000'000'000U);
   EXPECT_FALSE(policy(advise(large, AdviceOptions{}), "fair").packets);

@@ -1,4 +1,4 @@
-// Tests flow_level.cpp: datapath flow compared with datapath sim, and jobs that come and go.
+// Tests flow_level.cpp: compares the backend "flow" with the backend "sim", and tests jobs that come and go.
 #include "mltcp/lab/experiment/backends/flow_level.h"
 
 #include <cmath>
@@ -50,7 +50,7 @@ Both run_both(const std::string& text) {
 double ratio(Nanos a, Nanos b) { return static_cast<double>(a.count) / static_cast<double>(b.count); }
 double later_slowdown(const JobResult& job) { return ratio(job.second_half_mean, job.isolated); }
 
-/// Mean over the jobs.
+/// Returns the mean over all jobs.
 double later_slowdown(const Run& run) {
   double sum = 0;
   for (const JobResult& job : run.jobs) sum += later_slowdown(job);
@@ -98,13 +98,15 @@ TEST(FlowLevel, mltcp__comes_to_rest_where_packets_do) {
       EXPECT_NEAR(later_slowdown(flows.jobs[i]) / later_slowdown(packets.jobs[i]), 1, 0.005);
       EXPECT_TRUE(flows.jobs[i].interleaved_from.has_value());
     }
-    // Under fair sharing noise separates jobs of packets, but not of flows; the order of the policies is the same.
+    // Under fair sharing, noise separates the jobs at packet level, but not at flow level. The order of the policies is
+    // the same at both levels.
     EXPECT_GT(later_slowdown(both.packets.runs[0]), later_slowdown(packets) * 1.01);
     EXPECT_GT(later_slowdown(both.flows.runs[0]), later_slowdown(both.packets.runs[0]));
   }
 }
 
-// Before noise has added up, both agree, except for the chance of the first losses, which averages out over starts.
+// Before noise has accumulated, both levels agree, except for the chance of the first losses. The mean over several
+// start times removes most of this chance.
 TEST(FlowLevel, fair__first_iterations_agree_with_packets) {
   double flows = 0;
   double packets = 0;
@@ -120,7 +122,7 @@ TEST(FlowLevel, fair__first_iterations_agree_with_packets) {
   EXPECT_NEAR(flows / packets, 1, 0.05);
 }
 
-// The host of one job stops once: slots are moved for it on both datapaths.
+// The host of one job stops once. Both backends then move the job's slots.
 TEST(FlowLevel, schedule__slots_hold_as_they_do_for_packets) {
   const Both both = run_both(
       "iterations = 20\npolicies = [\"schedule\"]\n" + kLink +
@@ -183,7 +185,7 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   const Results results = parse_json(first, "r.json");
   const Bottleneck& fair = results.runs[0].bottleneck;
   EXPECT_EQ(results.runs[0].datapath, "flow");
-  // Both always send at the same time: 17 ms per iteration for 2 MB.
+  // Both jobs always send at the same time, and need 17 ms per iteration for 2 MB.
   EXPECT_NEAR(fair.contended.millis(), 5 * 17.0, 0.5);
   EXPECT_NEAR(static_cast<double>(fair.contended_bytes), 5 * 2e6 * 1514 / 1424, 1e3);
   EXPECT_NEAR(fair.utilization, 17.0 / 37.0, 0.01);
@@ -191,7 +193,8 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   for (const auto& [name, bins] : fair.usage.jobs)
     for (const Bytes bytes : bins) metered += bytes;
   EXPECT_NEAR(static_cast<double>(metered), 5 * 2e6 * 1514 / 1424, 10);
-  const auto& weighted = results.runs[1].jobs;  // 3/4 and 1/4 of the link in the first iteration
+  // In the first iteration, the jobs get 3/4 and 1/4 of the link.
+  const auto& weighted = results.runs[1].jobs;
   EXPECT_NEAR(weighted[0].iterations[0].millis(), 20 + 8.48 * 4 / 3, 0.1);
   EXPECT_NEAR(weighted[1].iterations[0].millis(), 20 + 17, 0.1);
 }
@@ -222,7 +225,8 @@ TEST(FlowLevel, run__refuses_what_flows_lack_of_callers_too) {
 
 // ---- jobs that come and go ------------------------------------------------------------------------------------------
 
-/// One link of 1 Gbps with no round trip; a byte takes 1514/1424 bytes of it.
+/// Returns a network with one link of 1 Gbps and no round-trip time. Each payload byte uses 1514/1424 bytes of the
+/// link.
 FlowFabric one_link() {
   FlowFabric fabric;
   fabric.links.push_back({"link", Rate::from_gbps(1)});
@@ -232,7 +236,7 @@ FlowFabric one_link() {
   return fabric;
 }
 
-/// Computes 10 ms, then sends for 10 ms if it is alone.
+/// Returns a job that computes for 10 ms and then sends for 10 ms if it is alone on the link.
 JobSpec small_job(const std::string& name, Nanos start = {}) {
   JobSpec job;
   job.job.name = name;
@@ -261,9 +265,11 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
   const auto first = cluster.add_job(small_job("first"));
   cluster.run(25_ms);
   EXPECT_EQ(cluster.now(), 25_ms);
-  const auto second = cluster.add_job(small_job("second"));  // sends from 35 ms on, with the first from 30 ms
+  // The first job sends from 30 ms on, the second from 35 ms on.
+  const auto second = cluster.add_job(small_job("second"));
   cluster.run(101_ms);
-  // The first job sent half alone, the rest at half the rate: it is 5 ms late. Then they share all but 5 ms.
+  // The first job sends half of its bytes alone and the rest at half the rate, so it is 5 ms late. From then on, the
+  // jobs share the link except for 5 ms in each iteration.
   EXPECT_THAT(millis(cluster.job(first).result().iterations), ElementsAre(20, 25, 25, 25));
   EXPECT_THAT(millis(cluster.job(second).result().starts), ElementsAre(25, 50, 75));
   EXPECT_THAT(millis(cluster.job(second).result().iterations), ElementsAre(25, 25, 25));
@@ -335,7 +341,8 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   EXPECT_EQ(cluster.job(a).set_plan(slots(10_ms, 22_ms)), PlanState::active);
   EXPECT_EQ(cluster.job(b).set_plan(slots(21_ms, 22_ms)), PlanState::active);
   cluster.run(112_ms);
-  // Without the plan both would send at once and take 30 ms; with it, each waits for its slot and has the link alone.
+  // Without the plan, both jobs would send at the same time and take 30 ms. With the plan, each job waits for its slot
+  // and has the link for itself.
   EXPECT_THAT(millis(cluster.job(a).result().iterations), ElementsAre(20, 22, 22, 22, 22));
   EXPECT_THAT(millis(cluster.job(b).result().iterations), ElementsAre(31, 22, 22, 22));
   EXPECT_EQ(cluster.use(0).contended, Nanos(0));
@@ -343,14 +350,15 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   EXPECT_EQ(cluster.job(b).set_plan(slots(Nanos(0), Nanos(0))), PlanState::invalid);
   EXPECT_EQ(cluster.job(b).set_plan(slots(500_ms, 500_ms)), PlanState::active);
   cluster.run(200_ms);
-  EXPECT_EQ(cluster.job(b).recorded(), 5U);  // the one after is held
+  EXPECT_EQ(cluster.job(b).recorded(), 5U);  // the plan holds the next iteration
   cluster.job(b).clear_plan();
   cluster.run(215_ms);
   EXPECT_EQ(cluster.job(b).recorded(), 6U);
   EXPECT_EQ(cluster.job(b).plan_state(), PlanState::removed);
 }
 
-// Setting a plan for one job when both end an iteration at the same moment must not lose the other job's end.
+// Both jobs end an iteration at the same moment. Setting a plan for one job at that moment must not lose the end of the
+// other job's iteration.
 TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_nobody) {
   FlowLevelOptions options;
   options.burst_latency = Nanos(0);
@@ -381,7 +389,8 @@ TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
   EXPECT_EQ(length(Nanos(0), true), 20);
   EXPECT_EQ(length(3_ms, true), 23);
   EXPECT_EQ(length({}, false), 21);
-  // Windows of 10, 20, 40 and 80 packets of 12.112 us: the idle rest of each round trip of 1 ms.
+  // The windows of slow start are 10, 20, 40 and 80 packets of 12.112 us. The link is idle for the rest of each round
+  // trip of 1 ms.
   EXPECT_NEAR(length({}, true), 21 + 4 - 150 * 0.012112, 0.01);
 }
 
@@ -419,7 +428,7 @@ TEST(FlowLevel, warnings__name_jobs_that_are_alike_and_start_together) {
                              "pause = { iteration = 1, time = \"1 ms\" }", "rate = \"500 Mbps\""})
     EXPECT_THAT(warnings(std::string(parted) + "\n"), IsEmpty()) << parted;
   EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), IsEmpty()) << "nobody expects them to part";
-  // The warning is right: these jobs always collide, and a shift of a millisecond is enough to separate them.
+  // The warning is right, because these jobs always collide. A shift of a millisecond is enough to separate them.
   const auto slowdown = [](const std::string& start) {
     const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
     return later_slowdown(

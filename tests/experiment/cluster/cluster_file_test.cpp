@@ -1,4 +1,4 @@
-// Tests cluster files: the values read, the defaults, and every error with its line and key.
+// Tests cluster files: the values read, the defaults, and that every error names its line and key.
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 #include "../../temporary_folder.h"
 
@@ -14,7 +14,7 @@
 namespace mltcp::experiment {
 namespace {
 
-// 6 lines, 4 lines and 5 lines.
+// kTopology has 7 lines, kArrivals has 3 and kType has 4.
 const std::string kTopology =
     "[topology]\nkind = \"leaf-spine\"\nleaves = 12\nspines = 1\nhosts_per_leaf = 2\n"
     "host_rate = \"50 Gbps\"\necn = { kmin = \"100 kB\" }\n";
@@ -106,7 +106,7 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_EQ(cluster.types[2].jobs.at({2, 0}).phases.size(), 3U);
 }
 
-// If jobs ran alone, they would keep the fraction `load` of the hosts busy.
+// If each job ran alone, all jobs together would use the fraction `load` of the hosts' time.
 TEST(ClusterFile, arrivals_of__keeps_the_load) {
   const ClusterExperiment cluster =
       parse_cluster("time_scale = 0.01\n" + kTopology + "[arrivals]\njobs = 20000\nload = 0.7\n" + kType +
@@ -139,7 +139,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   ASSERT_THAT(cluster.types, SizeIs(3));
   EXPECT_EQ(cluster.types[1].source, "model ResNet50");
   EXPECT_EQ(cluster.types[2].source, "trace t.txt");
-  EXPECT_EQ(cluster.types[2].jobs.at({3, 0}).bytes_per_iteration(), 400'000U);  // 4/3 of 3 MB, a tenth
+  EXPECT_EQ(cluster.types[2].jobs.at({3, 0}).bytes_per_iteration(), 400'000U);  // a tenth of 4/3 of 3 MB
   const auto arrivals = arrivals_of(cluster, 9);
   ASSERT_THAT(arrivals, SizeIs(3));
   EXPECT_EQ(arrivals[0], (workload::Arrival{Nanos(100'000'000), 1, 2, 64, 10}));
@@ -152,7 +152,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,VGG13,2,10,"), HasSubstr("a.csv:2: job: \"VGG13\" is not a known model; "));
   EXPECT_THAT(refused("1 s,VGG11,25,10,"), HasSubstr("a.csv:2: workers: 25 workers do not fit on 24 hosts; "));
   EXPECT_THAT(refused("1 s,mine,2,10,5"), HasSubstr("a.csv:2: batch: only a model has a batch; "));
-  // Errors are found in order, and each message has one cause and one cure.
+  // Errors are reported in the order of the file. Each message has one cause and one cure.
   const std::string csv = (folder.path() / "a.csv").string();
   const std::string trace = (folder.path() / "t.txt").string();
   EXPECT_THAT(refused("1 s,none.txt,2,10,"),
@@ -208,7 +208,7 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
                   HasSubstr("t.csv: 1 of 5 jobs are left out: they need more than the 24 hosts of the topology")));
   const auto arrivals = arrivals_of(cluster, 1);
   ASSERT_THAT(arrivals, SizeIs(4));
-  // Sorted by time of submission, scaled to 1/1000. A job on one host has no iterations.
+  // Arrivals are sorted by time of submission, and times are scaled to 1/1000. A job on one host has no iterations.
   EXPECT_EQ(arrivals[0].at, Nanos());
   EXPECT_EQ(arrivals[0].workers, 1U);
   EXPECT_EQ(arrivals[0].gpus_per_worker(), 4U);
@@ -225,7 +225,7 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   EXPECT_NEAR(arrivals[1].iterations, 7.2 / alone(arrivals[1]), 0.5);
   EXPECT_EQ(arrivals[2].workers, 2U);
   EXPECT_EQ(arrivals[2].gpus_per_worker(), 6U);
-  EXPECT_EQ(arrivals[2].iterations, 1U);  // a second became a millisecond
+  EXPECT_EQ(arrivals[2].iterations, 1U);  // the trace's one second is scaled to a millisecond
   EXPECT_EQ(arrivals[3].workers, 24U);
   EXPECT_EQ(arrivals_of(cluster, 1), arrivals);
   std::size_t of_a = 0;
@@ -324,7 +324,7 @@ TEST(ClusterFile, parse__warns_of_what_tells_little) {
               ElementsAre(HasSubstr("round trips: too few")));
 }
 
-// A fluid has no packets to mark.
+// At flow level there are no packets to mark.
 TEST(ClusterFile, parse__needs_no_marks_at_level_flow) {
   const std::string unmarked = std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType;
   EXPECT_EQ(parse_cluster("level = \"flow\"\n" + unmarked, "c.toml").cc, "dctcp");

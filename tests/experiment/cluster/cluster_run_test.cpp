@@ -1,4 +1,4 @@
-// Tests runs of clusters: properties of all schemes, at packet level and at flow level.
+// Tests runs of clusters: the properties of all schemes, at packet level and at flow level.
 #include "mltcp/lab/experiment/cluster/cluster_run.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const std::string kAll =
     "schemes = [\"random\", \"random+mltcp\", \"locality\", \"locality+schedule+mltcp\", \"compatible\", "
     "\"compatible+schedule\", \"ideal\"]\n";
 
-// Three racks of two hosts whose uplinks carry half of what the hosts send.
+// Returns a topology of three racks with two hosts each. The uplinks carry half of what the hosts can send.
 std::string topology(int racks = 3) {
   return "[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(racks) +
          "\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\nuplink_rate = \"10 Gbps\"\n"
@@ -43,7 +43,8 @@ ClusterExperiment mixed(const std::string& level, const std::string& top = kAll)
                        "c.toml");
 }
 
-/// Two jobs of three workers on three racks, which meet in the middle one. They send for 40% of their iterations.
+/// Returns two jobs of three workers on three racks. Both jobs have workers in the middle rack, and both send for 40%
+/// of their iterations.
 ClusterExperiment pair(const std::string& level, const std::string& schemes, double jitter = 0) {
   return parse_cluster(
       "level = \"" + level + "\"\nschemes = [" + schemes + "]\n" + topology() +
@@ -77,7 +78,7 @@ TEST_P(Levels, run_cluster__every_job_ends_with_all_its_iterations) {
       EXPECT_EQ(job.number, i);
       EXPECT_EQ(job.hosts.size(), arrivals[i].workers);
       EXPECT_GE(job.start, job.arrival);
-      // The job's run time is that of its iterations, plus a few round trips to connect.
+      // The run time of a job is the sum of its iterations and a few round trips to connect.
       const double ran = (job.end - job.start).seconds();
       const double sum = job.mean.seconds() * job.iterations;
       EXPECT_GE(ran, sum * 0.999) << run.scheme << " " << i;
@@ -89,7 +90,8 @@ TEST_P(Levels, run_cluster__every_job_ends_with_all_its_iterations) {
   }
 }
 
-// Two hosts of four GPUs. Jobs wait for GPUs of one host, in their order, and only one uses the network.
+// There are two hosts with four GPUs each. Jobs wait in order until one host has enough free GPUs. Only one job uses
+// the network.
 TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
   const TemporaryFolder folder;
   folder.write("t.csv",
@@ -117,14 +119,14 @@ TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
     EXPECT_EQ(start(1), 0);
     EXPECT_EQ(end(1), 5);
     EXPECT_NE(run.jobs[0].hosts, run.jobs[1].hosts);
-    EXPECT_EQ(start(2), 5);  // three GPUs are free before, but not four of one host
+    EXPECT_EQ(start(2), 5);  // earlier, three GPUs are free, but no host has four free GPUs
     EXPECT_EQ(end(2), 9);
     EXPECT_EQ(run.jobs[2].hosts, run.jobs[1].hosts);
-    EXPECT_EQ(start(3), 10);  // both hosts
+    EXPECT_EQ(start(3), 10);  // this job needs both hosts
     EXPECT_EQ(run.jobs[3].hosts.size(), 2U);
     EXPECT_EQ(run.jobs[3].iterations, 100U);
     EXPECT_NEAR(end(3), 30, 0.3);
-    EXPECT_EQ(start(4), end(3));  // behind it in the queue
+    EXPECT_EQ(start(4), end(3));  // this job waits behind job 3 in the queue
     EXPECT_EQ(run.jobs[4].completion(), run.jobs[3].end + Nanos(1'000'000'000) - Nanos(3'000'000'000));
     EXPECT_EQ(run.slowdowns.size(), 100U);
     const double gpu_seconds = 3 * 10 + 2 * 5 + 4 * 4 + 8 * (end(3) - 10) + 1;
@@ -139,7 +141,7 @@ TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
   EXPECT_EQ(json["runs"][0]["jobs"][0]["iterations"], 0);
 }
 
-// Then nothing depends on the network, and no value is computed from an empty set.
+// With these jobs, no result depends on the network, and no statistic is computed from an empty set.
 TEST_P(Levels, run_cluster__a_table_of_jobs_on_one_host_each) {
   const TemporaryFolder folder;
   folder.write("t.csv",
@@ -172,7 +174,7 @@ TEST_P(Levels, run_cluster__schemes_see_the_same_jobs) {
     }
 }
 
-// A job alone has the same compute time in each iteration, wherever it is placed.
+// Without competitors, the compute time of each iteration of a job does not depend on the job's placement.
 TEST_P(Levels, run_cluster__compute_times_are_the_same_under_every_scheme) {
   const ClusterExperiment experiment = parse_cluster(
       "level = \"" + GetParam() +
@@ -202,7 +204,7 @@ TEST_P(Levels, run_cluster__no_host_runs_two_jobs_and_the_queue_is_first_come_fi
       for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second) << run.scheme;
     }
     for (std::size_t i = 1; i < run.jobs.size(); ++i) EXPECT_GE(run.jobs[i].start, run.jobs[i - 1].start);
-    // Some job had to wait, otherwise this proves nothing.
+    // At least one job had to wait. If not, this test would prove nothing.
     EXPECT_TRUE(std::any_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.start > job.arrival; }));
   }
 }
@@ -213,10 +215,10 @@ TEST_P(Levels, run_cluster__ideal_is_each_job_alone) {
   EXPECT_NEAR(ideal.slowdowns[ideal.slowdowns.size() / 2], 1, 0.001);
   EXPECT_NEAR(mean(ideal.slowdowns), 1, 0.01);
   EXPECT_EQ(ideal.contended, 0);
-  EXPECT_GT(mean(results.runs[1].slowdowns), 1.1);  // so that the network matters
+  EXPECT_GT(mean(results.runs[1].slowdowns), 1.1);  // shows that the network matters
 }
 
-// Two jobs that meet on one uplink and fit there.
+// Two compatible jobs share one uplink.
 TEST_P(Levels, run_cluster__slots_keep_compatible_jobs_apart) {
   const ClusterResults results = run_cluster(pair(GetParam(), "\"locality\", \"locality+schedule\"", 0.005));
   const ClusterRun& fair = results.runs[0];
@@ -249,7 +251,7 @@ TEST_P(Levels, run_cluster__slots_are_for_iterations_of_several_phases) {
   EXPECT_LT(mean(results.runs[0].slowdowns), 1.06);
 }
 
-// Two jobs that send for 71% of their iterations have no slots that hold, not even ones longer by a quarter.
+// Two jobs that send for 71% of their iterations cannot keep separate slots, even if slots are longer by a quarter.
 TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
   const auto with = [&](const std::string& top) {
     return run_cluster(parse_cluster("level = \"" + GetParam() +
@@ -266,7 +268,8 @@ TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
 
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
   ClusterExperiment experiment = pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005);
-  // Jitter separates two jobs that begin at the same moment, in iteration 10 to over 40; with this seed, early.
+  // Jitter separates two jobs that begin at the same moment, after 10 to more than 40 iterations. With this seed, they
+  // separate early.
   experiment.seed = 4;
   const ClusterResults results = run_cluster(experiment);
   EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.1);
@@ -291,21 +294,21 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
   EXPECT_NEAR(last, 1, 1e-6);
   EXPECT_THAT(what.front(), MatchesRegex("0 of [0-9]+ kinds of jobs measured alone"));
   EXPECT_EQ(what.back(), "4 of 4 runs");
-  // Also while jobs run, not only when they come and go.
+  // Progress is reported while jobs run, and not only when they start or end.
   std::size_t events = 0;
   for (const ClusterRun& run : results.runs) events += 2 * run.jobs.size();
   if (GetParam() == std::string("packet")) {
     EXPECT_GT(told, 2 * events);
   }
   EXPECT_EQ(to_json(run_cluster(experiment, one)), to_json(results));
-  EXPECT_NE(results.runs[0].slowdowns, results.runs[1].slowdowns);  // another seed, other jobs
+  EXPECT_NE(results.runs[0].slowdowns, results.runs[1].slowdowns);  // another seed gives other jobs
   experiment.seed = 2;
   experiment.seeds = 1;
   EXPECT_EQ(run_cluster(experiment).runs[0].jobs[0].hosts, results.runs[1].jobs[0].hosts);
 }
 
 TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
-  // Not under "random": there jobs separate by chance, which differs between packets and a fluid.
+  // The scheme "random" is not compared, because its jobs separate by chance, which differs between packets and flows.
   for (const char* schemes : {"\"locality\"", "\"locality+schedule\""}) {
     const double packet = mean(run_cluster(pair("packet", schemes, 0.01)).runs[0].slowdowns);
     const double flow = mean(run_cluster(pair("flow", schemes, 0.01)).runs[0].slowdowns);
@@ -313,7 +316,7 @@ TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
   }
 }
 
-// Two jobs whose periods differ by 6%: common slots cost one of them 6%, collisions cost more.
+// The periods of the two jobs differ by 6%. Common slots cost one job 6%, but collisions cost more.
 TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
   const auto with = [&](const std::string& top) {
     ClusterExperiment experiment =
@@ -323,7 +326,7 @@ TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
                           "[[type]]\nname = \"b\"\ncompute = \"6.6 ms\"\ncommunicate = \"5 MB\"\n",
                       "c.toml");
     experiment.arriving = 0;
-    experiment.listed = {{Nanos(0), 0, 3, 0, 40}, {Nanos(0), 1, 3, 0, 40}};  // one of each
+    experiment.listed = {{Nanos(0), 0, 3, 0, 40}, {Nanos(0), 1, 3, 0, 40}};  // one job of each type
     return run_cluster(experiment);
   };
   const ClusterResults results = with("");
@@ -344,7 +347,7 @@ TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
   EXPECT_EQ(results.runs[0].slowdowns.size(), 80U);
 }
 
-// Jobs run on every kind of network, with equal results at both levels; a job alone is not slowed down.
+// Jobs run on every kind of network, with equal results at both levels. A job without competitors is not slowed down.
 TEST(ClusterRun, run_cluster__every_kind_of_topology) {
   const TemporaryFolder folder;
   std::ofstream(folder / "net.csv") << "from,to,rate,delay\n"
@@ -352,7 +355,7 @@ TEST(ClusterRun, run_cluster__every_kind_of_topology) {
                                        "h6,c,10 Gbps,\nh7,d,10 Gbps,\nh8,d,10 Gbps,\na,b,10 Gbps,3 us\n"
                                        "b,c,10 Gbps,3 us\nc,d,10 Gbps,3 us\nd,a,10 Gbps,3 us\n";
   const std::map<std::string, double> kinds{
-      // with their oversubscription
+      // Each kind of network, and its oversubscription.
       {"kind = \"single-switch\"\nhosts = 8\nhost_rate = \"10 Gbps\"\n", 1},
       {"kind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n", 1},
       {"kind = \"fat-tree\"\nk = 4\nrate = \"10 Gbps\"\n", 1},
@@ -394,7 +397,7 @@ TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {
 
 TEST(ClusterRun, demand_of__phases_become_bursts) {
   workload::Job job;
-  job.rate = Rate(8'000'000'000);  // 1 MB a millisecond
+  job.rate = Rate(8'000'000'000);  // 1 MB per millisecond
   const Nanos ms(1'000'000);
   job.phases = {computes(ms * 3), sends(1'000'000), computes(ms * 2), sends(4'000'000)};
   const scheduler::Demand alone = demand_of(job, ms * 10);
@@ -497,7 +500,7 @@ TEST(ClusterResults, cells_of__gains_are_over_locality) {
   EXPECT_EQ(cells.rows[2][2], "1.00x");
   EXPECT_EQ(cells.rows[3][2], "2.00x");
   EXPECT_EQ(cells.rows[1][11], "0.67x");  // marks
-  EXPECT_EQ(cells.rows[3][11], "-");      // none at all
+  EXPECT_EQ(cells.rows[3][11], "-");      // no packet was marked
   for (const auto& row : cells.rows) EXPECT_EQ(row.size(), cells.rows[0].size());
 }
 

@@ -1,5 +1,5 @@
-// Tests that "the phase is over" (lab/workload/phase_program.h) means the same for all that run iterations: workers
-// over packets, within one process and as ranks on hosts, and jobs at flow level.
+// Tests that "the phase is over" (lab/workload/phase_program.h) has the same meaning for all code that runs iterations:
+// workers at packet level in one process, workers as ranks on hosts, and jobs at flow level.
 
 #include <cstdio>
 #include <memory>
@@ -24,7 +24,7 @@ constexpr Rate kSlow{1'000'000'000};
 constexpr Nanos kDelay{1'000};
 constexpr Bytes kMegabyte = 1'000'000;
 
-/// Hosts on one switch; by default the links of the last host are slow.
+/// Returns a network of hosts on one switch. By default, the links of the last host are slow.
 fabric::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = kSlow,
                                                          Nanos each = kDelay) {
   Graph graph;
@@ -56,7 +56,7 @@ JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
   return spec;
 }
 
-/// The bytes over the slow host's link, in full packets.
+/// Returns the time for `bytes` over the slow host's link, in full packets.
 Nanos over_slow_link(Bytes bytes) { return kSlow.time_for(bytes * 9014 / 8900); }
 
 class Iterations : public testing::TestWithParam<std::string> {
@@ -89,13 +89,14 @@ TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(kMegabyte)), 0.5) << i;
-  // No rank begins its next iteration earlier: starts are those of the first rank to begin.
+  // No rank begins its next iteration before the iteration has ended on all ranks. An iteration starts when its first
+  // rank begins.
   for (std::size_t i = 0; i + 1 < 4; ++i)
     EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
 }
 
 TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_for_all) {
-  // A rank that did not wait for the others would send a second time while the slow one still sends the first time.
+  // A rank that did not wait for the others would begin its second send while the slow rank is still in its first.
   const JobResult result = run(ring_of(5, {sends(kMegabyte), computes(5_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
@@ -114,7 +115,7 @@ TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
       EXPECT_NEAR(millis(result.starts[i]), millis(result.starts[i - 1] + result.iterations[i - 1]), 0.2) << i;
     }
   }
-  // The same, except for the last part.
+  // The overlapping phase also holds up the end of an iteration whose last phase computes.
   const JobResult last = run(ring_of(4, {sends(4 * kMegabyte, true), computes(10_ms)}));
   ASSERT_THAT(last.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
@@ -160,7 +161,7 @@ TEST_P(Iterations, compute_times__are_those_of_the_seed) {
 
 TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
   const JobSpec spec = ring_of(3, {sends(0), computes(5_ms), sends(kMegabyte)});
-  if (GetParam() == "ranks") {  // they learn of each other's progress from arriving messages
+  if (GetParam() == "ranks") {  // ranks learn of each other's progress from arriving messages
     EXPECT_THROW(run(spec), InputError);
     return;
   }
@@ -177,7 +178,7 @@ TEST_P(Iterations, starts__count_from_the_jobs_start) {
   EXPECT_EQ(result.starts[0], 7_ms);
 }
 
-// A barrier needs at most one connection to each rank to which the job itself does not send.
+// A barrier needs at most one connection to each rank to which the job itself sends nothing.
 TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
   JobSpec spec = ring_of(5, {computes(1_ms), sends(kMegabyte)});
   spec.job.flows = 4;
@@ -185,7 +186,8 @@ TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
   network.add(spec.number, spec.workers);
   JobDriver job(network, spec, true);
   ASSERT_TRUE(network.run(1_s, [&] { return job.connected(); }));
-  // 4 to each of its two neighbours; for barriers, 1 to each of two ranks further away.
+  // The rank has 4 connections to each of its two neighbours. For barriers, it has 1 connection to each of two more
+  // ranks.
   EXPECT_EQ(job.rank(0).connections(), 4U + 4U + 1U + 1U);
   job.start(network.now());
   EXPECT_TRUE(network.run(10_s, [&] { return job.done(); }));
@@ -194,7 +196,7 @@ TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
 
 // ---- the engine alone -----------------------------------------------------------------------------------------------
 
-/// Records what begins.
+/// Records the iterations and operations that begin.
 class Noting final : public IterationEngine::Carrier {
  public:
   void begin_iteration(Nanos now) override { iterations.push_back(now); }
@@ -314,7 +316,7 @@ TEST(IterationEngine, send_behind_a_delay__is_told_to_the_carrier_s_driver) {
   EXPECT_EQ(carrier.begun, Operations{1});
 }
 
-/// Mean of an iteration, over a switch whose links are all alike and 10 us long.
+/// Returns the mean iteration over a switch with equal links, which have a delay of 10 us each.
 Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
   TopologyNetwork network(network_with_one_slow_host(hosts, kFast, 10_us), {.virtual_payload = true});
@@ -328,7 +330,7 @@ Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   return all / spec.iterations;
 }
 
-// The numbers of docs/reference/gen.md for many short phases on many hosts.
+// docs/reference/gen.md contains these numbers for many short phases on many hosts.
 TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
   constexpr std::int64_t phases = 10;
   for (const auto& [hosts, rounds] : {std::pair(2U, 0), std::pair(4U, 2), std::pair(5U, 3), std::pair(16U, 4)}) {
@@ -340,7 +342,8 @@ TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
     const JobSpec spec = ring_of(hosts, all);
     const Nanos each = (mean_iteration(spec, true) - mean_iteration(spec, false)) / phases;
     EXPECT_NEAR(millis(each), 0.02 * rounds, 0.002 * rounds) << hosts;
-    std::printf("barrier of %u ranks: %.0f us\n", hosts, millis(each) * 1000);  // docs/reference/gen.md shows it
+    // docs/reference/gen.md contains this line.
+    std::printf("barrier of %u ranks: %.0f us\n", hosts, millis(each) * 1000);
   }
 }
 

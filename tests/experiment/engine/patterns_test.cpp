@@ -1,4 +1,4 @@
-// Tests patterns of communication: their keys in experiment files, and whole runs.
+// Tests patterns of communication: their keys in experiment files, and complete runs.
 
 #include <string>
 
@@ -50,7 +50,8 @@ compute = "5 ms"
   const workload::Job servers =
       parse("hosts = [0, 1, 2, 3]\npattern = \"parameter-server\"\nservers = 2\nsize = \"4 MB\"\n").jobs[0];
   EXPECT_EQ(servers.pattern->servers, 2U);
-  EXPECT_EQ(servers.bytes_per_iteration(), 4'000'000U);  // half to each of two workers, or all to the servers
+  // A server sends half of its bytes to each of two workers. A worker sends all its bytes to the servers.
+  EXPECT_EQ(servers.bytes_per_iteration(), 4'000'000U);
 }
 
 TEST(Patterns, parse__reads_training) {
@@ -80,7 +81,7 @@ overlap = false
   EXPECT_EQ(pattern.training.layers, 6U);
   EXPECT_EQ(pattern.training.buckets, 3U);
   EXPECT_FALSE(pattern.training.overlap);
-  // As many layers as buckets, where they aren't said.
+  // If the number of layers is not given, there are as many layers as buckets.
   EXPECT_EQ(parse("hosts = [0, 1]\nparallel = { data = 2 }\ngradients = \"1 MB\"\nbuckets = 4\n")
                 .jobs[0]
                 .pattern->training.layers,
@@ -144,14 +145,14 @@ TEST(Patterns, parse__refuses_contradictions) {
          "e.toml:12: job[1].buckets: 3 buckets are more than the 2 layers; write at most as many");
 }
 
-/// Leaves under one spine, with 10 Gbps and jumbo frames.
+/// Returns a topology of leaves under one spine, with links of 10 Gbps and jumbo frames.
 std::string leaves(int count, int hosts) {
   return "[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(count) +
          "\nspines = 1\nhosts_per_leaf = " + std::to_string(hosts) +
          "\nhost_rate = \"10 Gbps\"\nuplink_rate = \"10 Gbps\"\ndelay = \"1 us\"\nbuffer = \"150 kB\"\nmtu = 9000\n";
 }
 
-/// Two replicas of a pipeline of two stages.
+/// Returns a job with two replicas of a pipeline of two stages.
 std::string pipelines(const std::string& name, const std::string& hosts, const std::string& gradients,
                       const std::string& activations, const std::string& more) {
   return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
@@ -159,7 +160,7 @@ std::string pipelines(const std::string& name, const std::string& hosts, const s
          "\"\nactivations = \"" + activations + "\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" + more + "\n";
 }
 
-// Rings in which all ranks send first: the ranks of a job avoid the other job together, on every link.
+// In these rings, all ranks send at the start. The ranks of one job avoid the other job together, on every link.
 TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
     return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
@@ -185,8 +186,8 @@ TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   }
 }
 
-// The late job's first bytes cross no shared link. Its gate holds it before these bytes, and it is late by less or by
-// more than they take.
+// The late job's first bytes cross no shared link, but its gate holds it before these bytes. The job is late by less or
+// by more than the time that these bytes take.
 TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
   for (const std::string pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
     const std::string a = "pause = { iteration = 10, time = \"" + pause + "\" }";
@@ -201,7 +202,8 @@ TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
   }
 }
 
-// Activations pass while the other job reduces its gradients: no slots keep the jobs apart, both are late repeatedly.
+// A job sends activations while the other job reduces its gradients. No slots can keep the jobs apart, so both are late
+// repeatedly.
 TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
   const Experiment experiment =
       parse_experiment("name = \"pipelines\"\niterations = 24\npolicies = [\"fair\", \"schedule\"]\n" + leaves(4, 2) +
@@ -265,7 +267,7 @@ TEST(Patterns, parse__refuses_where_they_cannot_run) {
             "e.toml: job \"a\": the link use of a pattern of communication must be measured; add --measure");
 }
 
-// The outline of phases, for those parts of the program that do not know patterns.
+// Parts of the program that do not know patterns use the outline of phases.
 TEST(Patterns, parse__outlines_the_busiest_rank) {
   const workload::Job job =
       parse("hosts = [0, 1, 2, 3]\npattern = \"parameter-server\"\nsize = \"1 MB\"\ncompute = \"3 ms\"\n").jobs[0];
@@ -294,17 +296,17 @@ micro_batches = 4
   for (const JobResult& job : results.runs[0].jobs) {
     EXPECT_EQ(job.iterations.size(), 6U);
     EXPECT_GT(job.isolated, Nanos(10'000'000));
-    EXPECT_GT(job.slowdown, 1.0);  // they share links
+    EXPECT_GT(job.slowdown, 1.0);  // the jobs share links
     EXPECT_GT(job.verified_messages, 0U);
     EXPECT_EQ(job.checksum_errors, 0U);
   }
-  // Alone: 10 ms, and 2 * 3/4 of 20 MB at 10 Gbit/s with 6% of headers.
+  // Alone, the job computes for 10 ms, and sends 2 * 3/4 of 20 MB at 10 Gbit/s with 6% of headers.
   EXPECT_NEAR(results.runs[0].jobs[0].isolated.millis(), 10 + 24 * 1.07, 1);
-  // Alone: 12 ms and a bubble of a quarter, then 6 MB between two ranks.
+  // Alone, the job computes for 12 ms with a bubble of a quarter, and then sends 6 MB between two ranks.
   EXPECT_NEAR(results.runs[0].jobs[1].isolated.millis(), 12 * 1.25 + 4.8 * 1.07, 0.8);
 }
 
-// Rings of two jobs that meet on the links between leaves, message by message, separate like bursts.
+// The rings of two jobs share links between leaves. They separate message by message, like bursts.
 TEST(Patterns, run__mltcp_parts_the_rings_of_two_jobs) {
   FileOptions options;
   options.iterations = 16;

@@ -1,4 +1,5 @@
-// Tests that ranks allocate nothing after a warm-up: counts operator new during a lossy job with verified bytes.
+// Tests that ranks allocate no memory after a warm-up. Counts the calls of operator new during a job with losses and
+// verified bytes.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -72,7 +73,7 @@ TEST(RankDriver, allocation__none_after_warm_up) {
     drivers[rank]->start(network.now());
     network.wake(*hosts[rank]);
   }
-  // The warm-up is the worst case, so that no structure of the transport grows afterwards.
+  // The warm-up has more losses than the measured part, so that no structure of the transport grows afterwards.
   for (const auto& io : ios) io->loss = 0.02;
   ASSERT_TRUE(network.run(100_s, [&] { return all([](const RankDriver& d) { return d.recorded() >= 100; }); }));
   for (const auto& io : ios) io->loss = 0.002;

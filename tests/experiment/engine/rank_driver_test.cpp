@@ -1,4 +1,4 @@
-// Tests ranks in virtual time, over a network of switches.
+// Tests ranks in virtual time over a network of switches.
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 
 #include <algorithm>
@@ -46,7 +46,8 @@ JobSpec settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
   return settings;
 }
 
-/// Flips the last byte of one long payload, below the transport's checksum, which therefore does not detect it.
+/// Flips a bit in the last byte of one long payload after the checksums were verified, so that the transport does not
+/// detect it.
 class FlippingIo final : public PacketIo {
  public:
   explicit FlippingIo(PacketIo& io) : io_(io) {}
@@ -69,7 +70,7 @@ class FlippingIo final : public PacketIo {
   std::vector<std::byte> copy_;
 };
 
-/// One switch, with a rank on each of its hosts; optionally flips bytes of one of them.
+/// One switch, with a rank on each of its hosts. Optionally, one host receives flipped bytes.
 class OneSwitch final : public JobNetwork {
  public:
   OneSwitch(const Network& network, std::uint32_t hosts, bool real_payload, std::optional<std::uint32_t> flipped = {})
@@ -150,9 +151,9 @@ Pattern training(std::uint32_t data, std::uint32_t tensor, std::uint32_t pipelin
 
 double ratio(Nanos a, Nanos b) { return static_cast<double>(a.count) / static_cast<double>(b.count); }
 
-/// A transfer on an idle path of two links, in packets of 9000 bytes at 10 Gbit/s.
+/// Returns the time of a transfer on an idle path of two links, in packets of 9000 bytes at 10 Gbit/s.
 Nanos transfer(Bytes bytes) {
-  constexpr Bytes payload = 8900;  // and 100 bytes of headers, which with Ethernet are 114
+  constexpr Bytes payload = 8900;  // each packet also has 100 bytes of headers, or 114 with Ethernet's
   const Rate rate = Network().rate;
   return rate.time_for(bytes * (payload + 114) / payload) + rate.time_for(9014) + Network().delay * 2;
 }
@@ -174,7 +175,8 @@ TEST(RankDriver, halving_doubling__takes_as_long_as_theory_says) {
   EXPECT_NEAR(ratio(ran.result.iterations.back(), theory), 1, 0.02);
 }
 
-// With nccl-tests' factors, the bus bandwidth of a collective is the rate of the links, if the algorithm fills them.
+// With the factors of nccl-tests, the bus bandwidth of a collective is the rate of the links if the algorithm fills
+// them.
 TEST(RankDriver, bus_bandwidth__is_what_links_carry) {
   struct Case {
     Kind kind;
@@ -207,7 +209,7 @@ TEST(RankDriver, bus_bandwidth__is_unknown_where_a_pattern_is_no_collective) {
   }
 }
 
-// A rank that computes less waits for the others in its communication.
+// A rank that computes for a shorter time waits for the others in its communication.
 TEST(RankDriver, ranks__have_times_of_their_own) {
   Pattern of = pattern(Kind::all_reduce, 4, 400'000);
   of.compute = 20_ms;
@@ -228,7 +230,8 @@ TEST(RankDriver, ranks__have_times_of_their_own) {
   EXPECT_NE(ran.result.ranks[0].communication, ran.result.ranks[1].communication);
 }
 
-// Both trees together use each link in both directions: 2 S in total, plus the time to fill the pipeline.
+// The two trees together use each link in both directions. An all-reduce of S bytes takes as long as 2 S, plus the time
+// to fill the pipeline.
 TEST(RankDriver, tree__takes_about_twice_the_transfer) {
   constexpr Bytes size = 80'000'000;
   const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size, Algorithm::tree)));
@@ -237,7 +240,7 @@ TEST(RankDriver, tree__takes_about_twice_the_transfer) {
   EXPECT_LT(times, 2.6);
 }
 
-// The bubble of a pipeline of p stages and m micro-batches is (p-1)/m of the time that a stage computes.
+// The bubble of a pipeline with p stages and m micro-batches is (p-1)/m of a stage's compute time.
 TEST(RankDriver, pipeline__has_the_bubble_of_theory) {
   for (const std::uint32_t micro_batches : {1U, 4U, 8U}) {
     Pattern of = training(1, 1, 4, 80_ms);
@@ -250,13 +253,13 @@ TEST(RankDriver, pipeline__has_the_bubble_of_theory) {
 
 TEST(RankDriver, buckets__hide_behind_the_backward_pass) {
   Pattern of = training(4, 1, 1, 60_ms);
-  of.size = 20'000'000;  // takes 24 ms in a ring of four, less than the backward pass
+  of.size = 20'000'000;  // takes 24 ms in a ring of four, which is less than the backward pass
   of.training.layers = of.training.buckets = 10;
   const Nanos together = run(settings_of(of)).result.iterations.back();
   of.training.overlap = false;
   const Nanos apart = run(settings_of(of)).result.iterations.back();
   EXPECT_NEAR(apart.millis(), 60 + 24.6, 1.5);
-  EXPECT_NEAR(together.millis(), 60 + 2.46, 1);  // the last bucket overlaps with nothing
+  EXPECT_NEAR(together.millis(), 60 + 2.46, 1);  // only the last bucket does not overlap
 }
 
 TEST(RankDriver, every_pattern__brings_every_byte) {
@@ -299,7 +302,7 @@ TEST(RankDriver, flows__share_the_bytes_of_each_message) {
     EXPECT_LT(std::max(each, sent[0]) - std::min(each, sent[0]), 50'000U) << "a message of less than a segment, too";
 }
 
-// All workers push at once, into a queue of a few packets.
+// All workers push at the same time, into a queue of a few packets.
 TEST(RankDriver, loss__does_not_break_it) {
   Network network;
   network.buffer = 60'000;
@@ -333,7 +336,7 @@ TEST(RankDriver, runs__are_the_same_every_time_and_with_real_bytes) {
   EXPECT_NE(first.result.iterations, run(settings).result.iterations);
 }
 
-// Jitter is each rank's own; the job is as slow as the slowest.
+// Each rank has its own jitter. The job is as slow as its slowest rank.
 TEST(RankDriver, result__is_that_of_the_slowest_rank) {
   Pattern of = pattern(Kind::all_reduce, 4, 400'000);
   of.compute = 20_ms;
@@ -351,10 +354,11 @@ TEST(RankDriver, result__is_that_of_the_slowest_rank) {
     EXPECT_GE(ran.result.iterations[i], slowest);
     compute += slowest / 20;
   }
-  EXPECT_GT(compute, 22_ms);  // the expected largest of four is a standard deviation above the mean
+  // The expected maximum of four values is one standard deviation above the mean.
+  EXPECT_GT(compute, 22_ms);
 }
 
-// Receives are posted up to the end of the next iteration and no further.
+// A rank posts receives up to the end of its next iteration and no further.
 TEST(RankDriver, credit__lets_no_rank_run_away) {
   Pattern of = pattern(Kind::broadcast, 3, 100'000);
   JobSpec settings = settings_of(of, 40);
@@ -370,7 +374,8 @@ TEST(RankDriver, credit__lets_no_rank_run_away) {
       EXPECT_GE(ahead + 1, behind);
     }
   });
-  EXPECT_EQ(widest, 2U);  // it has begun the iteration after the next one, whose sends wait
+  // The faster rank has begun the iteration after the next one, but its sends wait.
+  EXPECT_EQ(widest, 2U);
 }
 
 TEST(RankDriver, progress__counts) {
@@ -388,7 +393,7 @@ TEST(RankDriver, progress__counts) {
   EXPECT_GE(seen.back().sent, 3 * 30'000'000U);
 }
 
-// The gate of every rank holds its first bytes until the job's slot.
+// Every rank has a gate, which holds the rank's first bytes until the job's slot.
 TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
   Pattern ring = pattern(Kind::all_reduce, 3, 3'000'000);
   ring.compute = 5_ms;
@@ -429,7 +434,7 @@ TEST(RankDriver, plan__holds_iterations_to_slots) {
   EXPECT_EQ(job.plan_state(), PlanState::removed);
 }
 
-// The peer runs another pattern: this is reported, without waiting.
+// If the peer runs another pattern, the rank reports this at once.
 TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   const auto with_sizes = [](Bytes first, Bytes second) {
     OneSwitch testbed({}, 2, false);
@@ -455,7 +460,8 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("use the same pattern on all hosts, from rank"));
 }
 
-// Messages that a peer sends before this rank begins count for the first and the second iteration.
+// A peer may send messages of the first and the second iteration before this rank begins. They count for these
+// iterations.
 TEST(RankDriver, late_start__loses_nothing) {
   OneSwitch testbed({}, 2, false);
   const JobSpec settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
@@ -498,8 +504,8 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
 
 // ---- Unknown peers --------------------------------------------------------------------------------------------------
 
-/// Several datapaths on one host: all send from the host's address; a received packet goes to the datapath with its
-/// connection, or to all if there is none.
+/// Several datapaths on one host, which all send from the host's address. A received packet goes to the datapath with
+/// its connection, or to all datapaths if none has it.
 class SharedHost {
  public:
   SharedHost(PacketIo& io, std::size_t count) : io_(io) {
@@ -538,7 +544,7 @@ class SharedHost {
     while (const std::size_t count = io_.receive(in))
       for (std::size_t i = 0; i < count; ++i) {
         const auto owner = owners_.find(tag_of(in[i].bytes));
-        // Only one datapath gets the packet: another would answer an unknown connection with RESET.
+        // Only one datapath gets the packet, because others would answer the unknown connection with RESET.
         for (const auto& end : ends_)
           if (owner == owners_.end() || owner->second == end.get())
             end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});
@@ -549,7 +555,7 @@ class SharedHost {
     if (packet.size() >= wire::kHeaderBytes) std::memcpy(&tag, packet.data() + 8, sizeof tag);
     return tag;
   }
-  /// The datapath with the connection, by the tag in its CONNECT or ACCEPT.
+  /// Records which datapath has a connection, by the tag in the datapath's CONNECT or ACCEPT.
   void learn(std::span<const std::byte> packet, End& end) {
     wire::Reader reader;
     wire::Header header;
@@ -564,7 +570,7 @@ class SharedHost {
   std::map<std::uint64_t, End*> owners_;
 };
 
-/// All shards of a host, polled together.
+/// Polls all shards of a host together.
 class All final : public Pollable {
  public:
   explicit All(std::vector<Pollable*> all) : all_(std::move(all)) {}
@@ -578,7 +584,7 @@ class All final : public Pollable {
   std::vector<Pollable*> all_;
 };
 
-/// Rank 0 sends to rank 1. Unknown peers are on the host of rank 0, and on a host of their own.
+/// Rank 0 sends to rank 1. There are unknown peers on the host of rank 0 and on a separate host.
 class UnknownPeers : public testing::Test {
  protected:
   UnknownPeers() {
@@ -634,7 +640,7 @@ class UnknownPeers : public testing::Test {
   std::vector<Address> addresses_;
   ShardConfig unknown_peer_config_;
   std::optional<SharedHost> shared_;
-  std::optional<Shard> near_;  ///< with the address of a rank
+  std::optional<Shard> near_;  ///< unknown peer with the address of rank 0
   std::optional<Shard> far_;
   std::array<std::unique_ptr<RankDriver>, 2> ranks_;
   std::optional<All> host0_;
@@ -652,7 +658,7 @@ TEST_F(UnknownPeers, whatever_they_do__the_job_goes_on) {
   const ConnectionId says_nothing = connect(*near_);
   const ConnectionId says_what_another_said = connect(*near_);
   const ConnectionId says_two_things = connect(*near_);
-  connect(*near_);  // and sends nothing
+  connect(*near_);  // this peer sends nothing
   connect(*far_);
   near_->send_virtual(says_too_much, 1'000'000, 0);
   near_->send_virtual(says_nothing, 0, 0);
@@ -672,7 +678,7 @@ TEST_F(UnknownPeers, whatever_they_do__the_job_goes_on) {
     EXPECT_FALSE(near_->exists(gone));
 }
 
-// A peer whose process dies without closing, which the transport detects after 30 s.
+// The process of a peer dies without closing. The transport detects this after 30 s.
 TEST_F(UnknownPeers, one_that_falls_silent_in_the_middle__does_not_end_the_job) {
   Pattern of = pattern(Kind::point_to_point, 2, 1000);
   of.compute = 2_s;
@@ -706,7 +712,8 @@ TEST_F(UnknownPeers, a_crowd_from_everywhere__leaves_room_for_ranks) {
   EXPECT_TRUE(done());
 }
 
-// Even if they connect from a rank's address, before the rank, with the same greeting.
+// Peers without the job's key take no place, even if they connect before the rank, from the rank's address and with the
+// rank's greeting.
 TEST_F(UnknownPeers, without_the_job_s_key__take_no_place) {
   settings_.connection.keys = {security::packet_key(security::JobKey::generate())};
   ConnectionConfig other;
@@ -726,7 +733,7 @@ TEST_F(UnknownPeers, without_the_job_s_key__take_no_place) {
   EXPECT_GE(ranks_[1]->shard_stats().refused_connects, 100U);
 }
 
-/// Stores the first packet that is sent through it.
+/// A datapath that stores the first packet that is sent through it.
 class FirstPacket final : public PacketIo {
  public:
   explicit FirstPacket(PacketIo& io) : io_(io) {}
@@ -742,7 +749,7 @@ class FirstPacket final : public PacketIo {
   PacketIo& io_;
 };
 
-// The first packet contains the number of the connection and its tag.
+// The first packet contains the number and the tag of the connection.
 TEST_F(UnknownPeers, who_know_the_seed__know_no_tag_of_what_is_unpredictable) {
   const auto connect_packet = [&](bool unpredictable) {
     settings_.unpredictable = unpredictable;
@@ -772,7 +779,7 @@ TEST_F(UnknownPeers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
   EXPECT_TRUE(in);
 }
 
-/// Rank 0, and a peer at the address of rank 1.
+/// Rank 0, and a peer of the test at the address of rank 1.
 class Alone : public UnknownPeers {
  protected:
   explicit Alone(std::uint32_t room = 1) {
@@ -786,7 +793,7 @@ class Alone : public UnknownPeers {
     peer_->listen({});
     make_connector();
   }
-  /// The number of the next connection that the peer accepts.
+  /// Returns the number of the next connection that the peer accepts, or 0 if it accepts none within `limit`.
   ConnectionId accepted(Nanos limit) {
     std::array<Completion, 1> completion;
     ConnectionId connection = 0;

@@ -1,4 +1,4 @@
-// Tests that an algorithm registered by a program works like a built-in one: its name and parameters appear in
+// Tests that an algorithm registered by a program works like a built-in one. Its name and parameters appear in
 // experiment and sweep files, help, lists, results and the hosts' protocol.
 
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ struct PushyParameters {
   Nanos rest{70'000};
 };
 
-/// Reno with `push` times the growth.
+/// A variant of Reno whose growth is multiplied by `push`.
 class Pushy : public cc::Reno {
  public:
   static constexpr std::string_view name = "pushy";
@@ -146,7 +146,8 @@ protocol::RunSetup setup_of(const Experiment& experiment) {
   for (const JobSpec& settings : job_specs(experiment, plan, true, true)) {
     protocol::JobSetup& job = setup.jobs.emplace_back();
     job.spec = settings;
-    const auto first = static_cast<std::uint16_t>(2 * setup.jobs.size());  // each rank of a host has its own port
+    // Each rank of a host has its own port.
+    const auto first = static_cast<std::uint16_t>(2 * setup.jobs.size());
     job.ports = {first, static_cast<std::uint16_t>(first + 1)};
     job.addresses = {Address::v4(0x0A000001, static_cast<std::uint16_t>(62400 + job.ports[0])),
                      Address::v4(0x0A000002, static_cast<std::uint16_t>(62400 + job.ports[1]))};
@@ -176,7 +177,7 @@ TEST_F(Algorithms, hosts__get_all_its_parameters) {
             "congestion control \"mine\" is not known on this host; start mltcp gen with --load FILE.so:mine here");
 }
 
-// Jobs with two algorithms: each has its own.
+// Two jobs use different algorithms, and the hosts get the parameters of both.
 TEST_F(Algorithms, hosts__get_those_of_every_job) {
   Experiment experiment = read(file("cc = \"swift\"", "[pushy]\npush = 3\n[swift]\nbeta = 0.5"));
   experiment.jobs[1].cc = "pushy";
@@ -186,7 +187,7 @@ TEST_F(Algorithms, hosts__get_those_of_every_job) {
   EXPECT_FALSE(json["parameters"].contains("cubic"));
 }
 
-// It gets the gain like built-in algorithms.
+// The registered algorithm gets the gain like built-in algorithms.
 TEST_F(Algorithms, mltcp__slides_its_jobs_apart) {
   Experiment experiment = read(file("cc = \"pushy\"\npolicies = [\"fair\", \"mltcp\"]", "[pushy]\npush = 1"));
   experiment.iterations = 40;
@@ -198,7 +199,7 @@ TEST_F(Algorithms, mltcp__slides_its_jobs_apart) {
   const auto sim = make_sim_datapath(false);
   const Results pushy = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
   EXPECT_LT(mean(pushy.runs[1]), 0.97 * mean(pushy.runs[0]));
-  // With push = 1 it is Reno.
+  // With push = 1, the algorithm behaves like Reno.
   experiment.cc = "reno";
   const Results reno = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
   EXPECT_EQ(mean(pushy.runs[1]), mean(reno.runs[1]));

@@ -1,4 +1,4 @@
-// Tests experiment files: the values read, the defaults, and every error with its line and key.
+// Tests experiment files: the values read, the defaults, and that every error names its line and key.
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "../../temporary_folder.h"
 
@@ -27,7 +27,7 @@ TEST(ExperimentFile, parse__keys_of_endless_parts_are_refused) {
   EXPECT_THAT(refusal("[" + path + "]\n"), HasSubstr(cause));
   EXPECT_THAT(refusal("name = \"\"\"a\nb\"\"\"\" # '\nx = { " + path + " = 1 }\n"),
               AllOf(StartsWith("e.toml:3: "), HasSubstr(cause)));
-  // Dots elsewhere do not separate parts of a key.
+  // Dots in texts and comments do not separate parts of a key.
   const std::string dots(40, '.');
   EXPECT_EQ(refusal(top("name = \"\\\"" + dots + "\" # " + dots + "'\"")), "no error");
   EXPECT_THAT(refusal(top("name = '''" + dots + "\n" + dots + "'''")), HasSubstr("control characters"));
@@ -115,7 +115,8 @@ TEST(ExperimentFile, load__every_key) {
   EXPECT_THAT(phases_of(simple.phases), ElementsAre("compute 150 ms", "send 13500000 B"));
   EXPECT_THAT(phases_of(experiment.jobs[1].phases),
               ElementsAre("compute 20 ms", "send 5000000 B beside", "compute 60 ms", "send 9000000 B at 500 Mbps"));
-  // In a model group of two, a shard of 400 bytes is sent once; with four workers, 1.5 times the gradients.
+  // In a model group of two, each worker sends a shard of 400 bytes once. Four workers send 1.5 times the gradients.
+  // The key bytes_scale halves all bytes.
   EXPECT_THAT(phases_of(experiment.jobs[2].phases), ElementsAre("compute 2 ms", "send 200 B", "compute 14 ms",
                                                                 "send 12000 B beside", "compute 4 ms", "send 6000 B"));
   EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow"),
@@ -135,7 +136,7 @@ TEST(ExperimentFile, load__examples) {
     EXPECT_LT(duty, 0.95) << file << ": the jobs can't interleave";
   }
   const Experiment two = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "two-vgg19.toml");
-  // These fit together only while their iterations have about the same length.
+  // These jobs are compatible only while their iterations have about the same length.
   const Experiment traces = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "three-jobs-traces.toml");
   for (const workload::Job& each : traces.jobs) {
     EXPECT_GE(workload::ideal_iteration(each, traces.bottleneck.rate).length, Nanos(290'000'000)) << each.name;
@@ -297,11 +298,11 @@ TEST(ExperimentFile, parse__values_without_quotes_are_told_of_them) {
               missing("6: bottleneck.ecn", none, "ecn = { kmin = \"60 kB\", pmax = 1.0 }"));
   EXPECT_THAT(refusal(kLink + kJob + "[[job]]\nname = \"b\"\ncompute = 1 ms\n"),
               HasSubstr(": job[2].compute: a text has no quotes; put it in quotes: compute = \"1 ms\""));
-  // If more is wrong, or the place of the quote is unknown, the message is the parser's.
+  // If the line has more errors, or if the place of the quote is unknown, the parser's message is reported.
   EXPECT_THAT(refusal(top("policies = [\"fair, \"mltcp\"]")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("a b = 10 ms")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("cc = " + std::string(300, 'x'))), HasSubstr("in quotes, such as \"150 ms\""));
-  // The content of a multi-line text is neither a table nor a key.
+  // Lines within a multi-line text are neither tables nor keys.
   for (const std::string quotes : {"\"\"\"", "'''"}) {
     const std::string text = "[mltcp]\nnote = " + quotes + "\n[[job]]\n[topology]\ncc = reno\n" + quotes;
     EXPECT_THAT(refusal(text + "\nrate = 5 Gbps\n"), HasSubstr("e.toml:7: mltcp.rate: " + none));
@@ -400,7 +401,7 @@ TEST(ExperimentFile, parse__syntax_errors) {
   EXPECT_THAT(refusal("# nothing but this\n"), error_at(1, "experiment", "the file is empty"));
   EXPECT_THAT(refusal("name = \"a\"\n[bottleneck\n"), error_at(2, "TOML", "correct the line"));
   EXPECT_THAT(refusal("name = \"a\"\nname = \"b\"\n"), error_at(2, "TOML", ""));
-  // Errors that the parser does not detect by itself.
+  // The parser does not detect these errors by itself.
   EXPECT_THAT(refusal(kLink + "[=]\n" + kJob), error_at(3, "TOML", "a key or value is expected"));
   EXPECT_THAT(refusal(kLink + "\n[[/job]]"), error_at(4, "TOML", "a key or value is expected"));
   EXPECT_THAT(refusal("name = \"a\nb\"\n"), StartsWith("e.toml:1: name: the quote at the end is missing"));
@@ -421,7 +422,7 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
   const auto locked = folder / "mltcp_locked.toml";
   std::ofstream(locked) << kLink << kJob;
   std::filesystem::permissions(locked, std::filesystem::perms::none);
-  // Root may read any file.
+  // As root, this file can be opened, because root may read any file.
   if (!std::ifstream(locked)) {
     EXPECT_THAT(message(locked), HasSubstr(": the file can't be opened (Permission denied); "));
   }
@@ -454,7 +455,7 @@ TEST(ExperimentFile, overrides__take_the_place_of_values_and_name_their_origin) 
   EXPECT_THAT(
       refusal(kLink + "[[job]]\nname = \"a\"\nphases = [{ compute = \"1 ms\" }, { communicate = \"1 B\" }]\n", options),
       StartsWith("there: job[1].phases[2].communicate: the phase sends nothing; "));
-  // Errors in the file itself are still reported for the file.
+  // Errors in the file are still reported with the name of the file.
   options.overrides[1] = {"cc", "\"reno\"", "there"};
   EXPECT_THAT(refusal(link("buffer = 3"), options), error_at(6, "bottleneck.buffer", "has no unit"));
 }
@@ -479,14 +480,15 @@ TEST(ExperimentFile, host_model__is_off_read_whole_and_follows_the_seed) {
 }
 
 TEST(ExperimentFile, host_model__names_what_is_wrong) {
-  const auto model = [](const std::string& line) { return refusal(link("[host_model]\n" + line)); };  // line 7
+  // `line` is line 7 of the file.
+  const auto model = [](const std::string& line) { return refusal(link("[host_model]\n" + line)); };
   EXPECT_EQ(model("look = \"50 us\""), "no error");
   EXPECT_THAT(model(""), error_at(6, "host_model.look", "the key is missing"));
   EXPECT_THAT(model("look = \"0 us\""), error_at(7, "host_model.look", "0 is out of range"));
   EXPECT_THAT(model("look = \"2 s\""), error_at(7, "host_model.look", "too long"));
   EXPECT_THAT(model("look = 50"), error_at(7, "host_model.look", "has no unit"));
   EXPECT_THAT(model("nap = \"50 us\""), error_at(7, "host_model.nap", "unknown key"));
-  const std::string look = "look = \"50 us\"\n";  // what follows is in line 8
+  const std::string look = "look = \"50 us\"\n";  // the following text is in line 8
   EXPECT_THAT(model(look + "late = { mean = \"70 us\" }"), error_at(8, "host_model.late.least", "the key is missing"));
   EXPECT_THAT(model(look + "late = { least = \"70 us\", mean = \"20 us\" }"),
               error_at(8, "host_model.late.mean", "the mean, 20 us, is below the least, 70 us"));

@@ -1,4 +1,5 @@
-// Tests jobs of experiment files: values read, written as TOML and read back; every error with its line and key.
+// Tests jobs of experiment files: values are read, written as TOML and read back, and every error names its line and
+// key.
 
 #include <cstdlib>
 #include <filesystem>
@@ -25,7 +26,7 @@ using namespace testing_texts;
 TEST(ExperimentFile, iterations__of_a_job_that_take_too_long_are_named) {
   EXPECT_THAT(refusal(kLink + kJob + "iterations = 900000\ncompute = \"20 s\"\n"),
               error_at(6, "job[1].iterations", "900000 iterations of job[1] take "));
-  // Also jobs with stragglers.
+  // The check includes the delays of stragglers.
   EXPECT_THAT(refusal(kLink + kJob + "compute = \"3600 s\"\nstraggler = { probability = 1, factor = 1000 }\n"),
               HasSubstr("50 iterations of job[1] take 2083"));
 }
@@ -64,7 +65,7 @@ TEST(ExperimentFile, parse__pause_and_change) {
               error_at(7, "job[1].change.compute_scale", "write"));
   EXPECT_THAT(refusal(job("pause = { iteration = 1, time = \"1 ms\" }")),
               error_at(6, "job[1].pause", "the job computes nothing"));
-  // The text of the inspected job can be read back.
+  // The text that describes the inspected job can be read back.
   EXPECT_EQ(parse_experiment(kLink + workload::to_toml(experiment.jobs[0]), "e.toml", {}).jobs[0].change.compute_scale,
             1.5);
 }
@@ -141,7 +142,7 @@ TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
 }
 
 TEST(ExperimentFile, parse__iterations_that_take_too_long) {
-  // 7500 of 20 min are 104.17 days, and 2^53 ns are 104.25.
+  // 7500 iterations of 20 min take 104.17 days. The limit of 2^53 ns is 104.25 days.
   const std::string compute = job("compute = \"20 min\"");
   EXPECT_EQ(refusal("iterations = 7500\n" + compute), "no error");
   EXPECT_THAT(refusal("iterations = 7600\n" + compute),
@@ -149,7 +150,7 @@ TEST(ExperimentFile, parse__iterations_that_take_too_long) {
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"3 min\"\nrate = \"1 Mbps\"\n"),
               error_at(1, "iterations", "7500 iterations of job[1]"));
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"1440 min\"\n"), error_at(1, "iterations", "105.16"));
-  // A file without the number; and times beyond 64 bits of nanoseconds.
+  // These files do not give the number of iterations, or their times exceed 64 bits of nanoseconds.
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"")), error_at(1, "iterations", "50 iterations of job[1]"));
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"\nrate = \"1 kbps\"")), error_at(1, "iterations", "days"));
   EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 GB\", rate = \"1 kbps\" }]")),
@@ -176,7 +177,7 @@ TEST(ExperimentFile, parse__sums_of_an_iteration) {
   EXPECT_EQ(phases(2, "{ compute = \"720 min\" }"), "no error");
   EXPECT_THAT(phases(3, "{ compute = \"720 min\" }"), error_at(6, "job[1].phases", "computes for 129600 s and sends"));
   EXPECT_THAT(phases(10, "{ communicate = \"100 TB\" }"), error_at(6, "job[1].phases", "sends 1e+15 B; write at most"));
-  // Sums beyond 64 bits: a total of 2^64 B would look like 0.
+  // These sums exceed 64 bits. A total of 2^64 B would look like 0.
   EXPECT_THAT(phases(16384, "{ communicate = \"1024 TiB\" }"), HasSubstr("too large"));
   EXPECT_THAT(phases(32768, "{ communicate = \"512 TiB\" }"), error_at(6, "job[1].phases", "sends 1.84467e+19 B"));
 }

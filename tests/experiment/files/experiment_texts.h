@@ -1,4 +1,4 @@
-// Texts of experiment files for tests, and checks of the messages that refuse them.
+// Texts of experiment files for tests, and matchers for the messages that refuse these texts.
 #pragma once
 
 #include <filesystem>
@@ -17,18 +17,19 @@ inline std::string refusal(const std::string& text, const FileOptions& options =
   return refusal_of([&] { parse_experiment(text, "e.toml", options); });
 }
 
-// "e.toml:LINE: KEY: cause; cure" in one line.
+// Returns a matcher for an error "e.toml:LINE: KEY: cause; cure" in one line.
 inline ::testing::Matcher<std::string> error_at(int line, const std::string& key, const std::string& cause) {
   return AllOf(StartsWith("e.toml:" + std::to_string(line) + ": " + key + ": "), HasSubstr(cause), HasSubstr("; "),
                Not(HasSubstr("\n")));
 }
 
-// A file with the key in the table of its kind, otherwise valid: the key is in lines 1, 4 and 4.
+// These functions return a valid file with `line` in the table of the function's name. In top(), it is line 1 of the
+// file.
 inline std::string top(const std::string& line) { return line + "\n" + kLink + kJob; }
-inline std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }  // line 6
-inline std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }   // line 6
+inline std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }  // in line 6
+inline std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }   // in line 6
 inline std::string bare_job(const std::string& line) {
   return kLink + "[[job]]\nname = \"a\"\n" + line + "\n";
-}  // line 5
+}  // in line 5
 
 }  // namespace mltcp::experiment::testing_texts

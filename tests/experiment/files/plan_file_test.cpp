@@ -1,4 +1,4 @@
-// Tests plan files: the values read, every refusal with its field, and how a watcher handles a file that changes.
+// Tests plan files: the values read, that every refusal names its field, and how a watcher handles a file that changes.
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "../../temporary_folder.h"
 
@@ -32,7 +32,7 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { parse_plan(text, "p.json"); });
 }
 
-/// The plan's text with `from` replaced by `to`.
+/// Returns the plan's text with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = to_json(some_plan());
   EXPECT_NE(text.find(from), std::string::npos) << from;
@@ -124,7 +124,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(many), error_at("has more", "has more than 1000000 values"));
 }
 
-// With any damage, the result is a plan or one clear line.
+// Damaged text is either accepted as a plan or refused with one clear line.
 TEST(PlanFile, parse__takes_or_refuses_damaged_text) {
   const std::string good = to_json(some_plan());
   Random random(7);

@@ -60,7 +60,7 @@ TEST(ReplayKey, fingerprint__is_of_dependencies_too) {
     }
     const std::string files =
         "[\"" + (folder / "trace.0.json").string() + "\", \"" + (folder / "trace.1.json").string() + "\"]";
-    // Delays would tell the two apart, too.
+    // Delays are off, because they would also change the fingerprint.
     return parse_experiment(kSwitch + kJob + "replay = { files = " + files + ", delays = false }\n", "e.toml", {})
         .fingerprint;
   };

@@ -22,7 +22,7 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { return parse(text); });
 }
 
-/// Links in their first direction, with Gbps: "n1 s1 100".
+/// Returns the links in their first direction with their rates in Gbps, for example "n1 s1 100".
 std::vector<std::string> links(const Graph& graph) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < graph.links.size(); i += 2) {
@@ -92,7 +92,7 @@ TEST(slurm_topology, tree__has_the_hosts_and_switches_of_its_lines) {
       "\n",
       2);
   EXPECT_THAT(hosts(graph), ElementsAre("n01", "n02", "n03", "x", "n04", "n05"));
-  // Its uplinks have half of the rate of its downlinks.
+  // The uplink of a switch has half of the total rate of the switch's downlinks.
   EXPECT_THAT(links(graph), ElementsAre("n01 s1 100", "n02 s1 100", "n03 s1 100", "x s1 100", "n04 s2 100",
                                         "n05 s2 100", "s1 top 200", "s2 top 100"));
   EXPECT_EQ(Topology(graph).oversubscription(), 2);
@@ -211,16 +211,16 @@ TEST(slurm_topology, bad_input__is_refused_with_line_and_key) {
            {"BlockName=b Nodes=n[1-2]\nBlockSizes=x\n", "t.conf:2: BlockSizes: \"x\" is not a list of sizes"},
            {"SwitchName=\x1b[1m Nodes=n[1-2]\n", "t.conf:1: SwitchName: "}})
     EXPECT_THAT(refusal(text), HasSubstr(says)) << text;
-  // A cycle is named by one of its members, not by what is above it.
+  // The error for a cycle names a switch in the cycle, not a switch above it.
   EXPECT_THAT(refusal(two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n"),
               AnyOf(StartsWith("t.conf:3: "), StartsWith("t.conf:4: ")));
-  // Many short lines, each of which expands to a lot.
+  // This file has few lines, but each expands to many names.
   std::string large = "SwitchName=a Nodes=n[1-60000]\n";
   for (int i = 0; i < 6; ++i) large += "SwitchName=b" + std::to_string(i) + " Switches=s[1-60000]\n";
   EXPECT_THAT(
       refusal(large),
       HasSubstr("t.conf:5: Switches: more than 262144 hosts and switches are named up to here; give a smaller"));
-  // Rates above the maximum of a link.
+  // The rate of this link would exceed the maximum.
   EXPECT_THAT(refusal("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
               HasSubstr("t.conf:1: SwitchName: the link from \"a\" to \"b\" would have 200 Tbps; lower host_rate or "
                         "raise oversubscription so that it has at most 100 Tbps"));

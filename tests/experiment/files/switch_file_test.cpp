@@ -1,4 +1,4 @@
-// Tests switch_file.cpp: the meaning of files and arguments, the defaults of ports, and each refusal.
+// Tests switch_file.cpp: the meaning of files and arguments, the default values of ports, and each refusal.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #include "../../message_of.h"

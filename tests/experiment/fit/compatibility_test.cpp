@@ -1,4 +1,4 @@
-// Tests schedules of experiments: their jobs, links and paths, the JSON, and the page.
+// Tests schedules of experiments: their jobs, links and paths, the JSON text, and the HTML page.
 #include "mltcp/lab/experiment/fit/compatibility.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/run/demand.h"
@@ -44,7 +44,7 @@ ScheduleResult schedule(const std::string& text, const ScheduleOptions& options 
   return make_schedule(parse_experiment(text, "e.toml"), options);
 }
 
-// Computes the score of shifts millisecond by millisecond, for demands whose times are whole milliseconds.
+// Computes the score of shifts millisecond by millisecond. All times of the demands must be whole milliseconds.
 double score_by_hand(const ScheduleResult& result, const ScheduleResult::Link& link) {
   const std::int64_t perimeter = link.solution.perimeter.count / 1'000'000;
   double excess = 0;
@@ -74,7 +74,8 @@ TEST(Schedule, dumbbell__unified_circle_of_40_and_60_ms) {
   EXPECT_EQ(link.solution.score, 1);
   EXPECT_EQ(score_by_hand(result, link), 1);
   EXPECT_TRUE(link.solution.optimal);
-  EXPECT_EQ(link.solution.margin, 1_ms);  // of every 20 ms, 16 are taken: 2 ms on either side of both
+  // The bursts use 16 of every 20 ms. The gaps between them are 2 ms, so each job may be off by 1 ms.
+  EXPECT_EQ(link.solution.margin, 1_ms);
   EXPECT_NEAR(link.unshifted_score, 1 - 8.0 / 120, 1e-12);
   EXPECT_THAT(link.removals, IsEmpty());
   for (const auto& use : link.uses) {
@@ -172,9 +173,10 @@ TEST(Schedule, errors__name_the_file) {
   EXPECT_EQ(refusal(k4060 + job("more", "0 ms", "5 MB"), options), "e.toml: slack is 2; give a share from 0 to 1");
 }
 
-// The cure that the verdict proposes does help.
+// The cure that the verdict proposes makes the jobs compatible.
 TEST(Schedule, help__is_true_when_it_is_tried) {
-  // 40 ms and 44 ms fit if both run in one rhythm; three jobs that send for 105% of a period need longer slots.
+  // Jobs of 40 ms and 44 ms are compatible if both get a common period. Three jobs that send for 105% of a period need
+  // longer slots.
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   const std::string full =
       kLink + job("a", "65 ms", "4.375 MB") + job("b", "65 ms", "4.375 MB") + job("c", "65 ms", "4.375 MB");
@@ -202,7 +204,7 @@ TEST(Schedule, help__is_true_when_it_is_tried) {
   EXPECT_FALSE(fits.enough_slack || fits.enough_stretch || fits.enough_together);
 }
 
-// A common rhythm needs the longer slots, and in it the jobs still send for more than a period.
+// A common period needs longer slots. With a common period alone, the jobs still send for more than a period.
 TEST(Schedule, help__both_where_neither_does_alone) {
   const std::string jobs =
       kLink + job("a", "26 ms", "1.75 MB") + job("b", "26 ms", "1.75 MB") + job("c", "27.2 ms", "1.75 MB");
@@ -215,7 +217,7 @@ TEST(Schedule, help__both_where_neither_does_alone) {
   options.solve.max_stretch = result.enough_together->max_stretch;
   EXPECT_EQ(schedule(jobs, options).score, 1);
 
-  // In that rhythm a little slack is enough, and much slack stretches slots beyond the limit.
+  // With a common period, a little slack is enough. Much slack stretches slots beyond the limit.
   options = {};
   options.solve.max_stretch = 0.035;
   const ScheduleResult in_rhythm = schedule(jobs, options);
@@ -247,7 +249,7 @@ TEST(Schedule, verdict__rates_are_readable) {
   EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("more than 999.8 Mbps of 1 Gbps"));
 }
 
-// Automatic slack fits within the limit, whatever sets the limit.
+// Automatic slack respects the limit, whether an option or the file sets it.
 TEST(Schedule, make_room__takes_the_limit_of_the_options) {
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   ScheduleOptions options;
@@ -271,7 +273,7 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   EXPECT_EQ(demand.bursts.size(), kMaxBursts);
   EXPECT_NO_THROW(scheduler::check(demand));
   EXPECT_NEAR(scheduler::bits(demand), 1000 * 1250 * 8, 10);
-  // The long gaps remain.
+  // The bursts are joined over short gaps only, so that the long gaps remain.
   EXPECT_LT(scheduler::busy_time(demand), 13_ms);
   EXPECT_EQ(demand_of(many, Rate(1'000'000'000)).period, demand.period);
 }
@@ -286,7 +288,7 @@ TEST(Schedule, dumbbell__measured_jobs_are_slower_than_ideal_ones) {
   EXPECT_GT(measured.jobs[0].period, 40_ms);
   EXPECT_LT(measured.jobs[0].period, 42_ms);
   EXPECT_NEAR(measured.jobs[0].first_send.millis(), 32, 0.2);
-  // With headers, so more than the megabyte.
+  // The demand includes headers, so it is more than one megabyte.
   EXPECT_GT(scheduler::bits(measured.links[0].uses[0].demand), 8.1e6);
   EXPECT_LT(scheduler::bits(measured.links[0].uses[0].demand), 9e6);
   EXPECT_EQ(json::parse(to_json(measured))["demand"], "measured");
@@ -308,7 +310,7 @@ TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
   EXPECT_THAT(plan_of(schedule(kLink + job("a", "1 ms", "1 MB")), {}).jobs, IsEmpty());
 }
 
-// As in a run: slack moves slots away from the job, so with a smaller step it would never reach its slots again.
+// As in a run, slack moves slots away from the job. With a smaller step, the job would never reach its slots again.
 TEST(Schedule, plan_of__gradual_steps_outrun_the_slack) {
   ScheduleOptions options;
   options.solve.slack = 0.1;
@@ -329,7 +331,7 @@ const std::string kRings = network(3, 4) + job("z", "20 ms", "1 MB", "hosts = [0
 TEST(Schedule, topology__links_carry_what_the_simulator_sends_over_them) {
   Experiment experiment = parse_experiment(kRings, "e.toml");
   const ScheduleResult result = make_schedule(experiment, {});
-  std::map<std::string, double> bits;  // of an iteration, by shared link
+  std::map<std::string, double> bits;  // bits per iteration, by shared link
   for (const auto& link : result.links) {
     EXPECT_GE(link.uses.size(), 2U);
     EXPECT_TRUE(std::is_sorted(link.uses.begin(), link.uses.end(), [](auto& a, auto& b) { return a.job < b.job; }));
@@ -343,7 +345,7 @@ TEST(Schedule, topology__links_carry_what_the_simulator_sends_over_them) {
     const double sent = link.utilization * run.duration.seconds() * 1e9 / 20;
     const auto expected = bits.find(link.name);
     if (expected == bits.end()) {
-      EXPECT_LT(sent, 8e6 * 1.25) << link.name;  // one job's
+      EXPECT_LT(sent, 8e6 * 1.25) << link.name;  // only one job sends over this link
     } else {
       EXPECT_NEAR(sent / expected->second, 1.1, 0.2) << link.name;
     }
@@ -354,7 +356,8 @@ TEST(Schedule, topology__shifts_keep_the_links_apart) {
   const ScheduleResult result = schedule(kRings);
   for (const auto& link : result.links) {
     if (!link.competed) continue;
-    EXPECT_NEAR(link.solution.score, score_by_hand(result, link), 0.08) << link.name;  // slots aren't whole ms
+    // The result is approximate, because slots are not whole milliseconds.
+    EXPECT_NEAR(link.solution.score, score_by_hand(result, link), 0.08) << link.name;
     EXPECT_EQ(link.solution.perimeter.count % result.jobs[link.uses[0].job].slot_period.count, 0);
   }
 }
@@ -369,7 +372,7 @@ TEST(Schedule, topology__own_flows_that_meet_slow_a_job) {
       result.warnings[0],
       HasSubstr(
           "link \"leaf 0 -> spine 0\" on the path of job \"wide\" lets a worker send at only 500 Mbps, not 1 Gbps"));
-  // 8 Mbit at 500 Mbps or less, not at the 1 Gbps of a host.
+  // Sending 8 Mbit takes at least 16 ms at 500 Mbps, although a host has 1 Gbps.
   EXPECT_GE(result.jobs[0].period, 36_ms);
   EXPECT_GE(result.jobs[1].period, 36_ms);
   for (const auto& link : result.links)
@@ -377,7 +380,8 @@ TEST(Schedule, topology__own_flows_that_meet_slow_a_job) {
 }
 
 TEST(Schedule, topology__own_flows_that_meet_are_named) {
-  // Two workers of the job send from one leaf to the other, with three flows each over two spines of their rate.
+  // Two workers of the job send from one leaf to the other leaf. Each worker sends three flows over two spines, and
+  // each link has the rate of a worker.
   const ScheduleResult result =
       schedule("seed = 2\n" + network(2, 4) + job("wide", "20 ms", "1 MB", "hosts = [0, 4, 1, 5]\nflows = 3"));
   ASSERT_FALSE(result.warnings.empty());
@@ -509,7 +513,7 @@ TEST(ScheduleReport, page__of_a_thousand_links_stays_small) {
   const std::string page = render_schedule(result);
   EXPECT_LT(page.size(), 2'000'000U);
   EXPECT_TRUE(has(page, "data-link=\"999\""));
-  // Demands are in the page only once.
+  // The page contains the demands only once.
   const auto at = page.find("\"demands\":");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LT(page.find("\"first\":", at) - at, 2000U);

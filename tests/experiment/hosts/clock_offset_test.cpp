@@ -1,4 +1,4 @@
-// Tests offsets of other hosts' clocks.
+// Tests the estimated offsets of other hosts' clocks.
 #include "mltcp/lab/experiment/hosts/clock_offset.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using namespace literals;
 
 constexpr Nanos kAhead{123'456'789'012};
 
-/// Exchanges from `at` on, whose one-way delays are `least` plus a random part.
+/// Returns the result of `count` exchanges from the time `at` on. One-way delays are `least` plus up to 500 us.
 ClockOffset measured(Nanos at, Nanos least, Nanos offset, std::uint64_t seed, int count = 16) {
   ClockOffset clock;
   Random random(seed);
@@ -54,7 +54,7 @@ TEST(clock_map, one_estimate__shifts) {
 }
 
 TEST(clock_map, two_estimates__follow_a_clock_that_is_faster) {
-  // 20 ppm: 2 ms in 100 s.
+  // The clock is faster by 20 ppm, which is 2 ms in 100 s.
   const auto other = [](Nanos ours) { return ours + kAhead + ours / 50'000; };
   const auto exchange = [&](Nanos at) {
     ClockOffset clock;

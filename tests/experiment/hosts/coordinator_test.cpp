@@ -1,4 +1,5 @@
-// Tests a coordinator whose hosts send impossible values: each is refused by name, and none becomes a result.
+// Tests a coordinator whose hosts send impossible values. The error for each value names the host, and no impossible
+// value becomes a result.
 
 #include <chrono>
 #include <functional>
@@ -28,10 +29,10 @@ using protocol::Json;
 constexpr Nanos kIteration = 4_ms;
 
 class FakeHost;
-/// Changes a message before it is sent; or sends something else and returns false.
+/// Changes a message before it is sent and returns true, or sends something else and returns false.
 using Lie = std::function<bool(FakeHost&, Json&)>;
 
-/// A thread that sends the messages of a host whose ranks take `kIteration` per iteration.
+/// A thread that sends the messages of a host. Each iteration of the host's ranks takes `kIteration`.
 class FakeHost {
  public:
   FakeHost(std::string address, std::uint32_t number, Lie lie = {}, StreamKey key = {})
@@ -125,7 +126,7 @@ class FakeHost {
     say(message);
   }
 
-  /// Enough rows for two pieces; sent bytes grow by 10 per row.
+  /// Sends series with enough rows for two pieces. The number of sent bytes grows by 10 per row.
   void tell_series() {
     RunSeries series;
     series.interval = series.sampled_every = order_.interval;
@@ -140,7 +141,7 @@ class FakeHost {
         state.sent_bytes = static_cast<Bytes>(row) * 10;
       }
     }
-    if (series.connections.empty()) series = {};  // as from a host without senders
+    if (series.connections.empty()) series = {};  // a host without senders sends empty series
     const auto tell = [&](Json message) {
       message["run"] = run_;
       message["job"] = 0;
@@ -164,7 +165,7 @@ class FakeHost {
   std::thread thread_;
 };
 
-/// Two hosts; the first may send false messages.
+/// A coordinator with two hosts, the first of which may send false messages.
 class Coordinated : public testing::Test {
  protected:
   experiment::Run run_with(const Lie& lie, Nanos join_limit = 10_s) {
@@ -174,7 +175,7 @@ class Coordinated : public testing::Test {
     if (alive_every_.count > 0) options.alive_every = alive_every_;
     if (stop_limit_.count > 0) options.stop_limit = stop_limit_;
     options.warn = [&](const std::string& line) { warnings_.push_back(line); };
-    const FakeHost honest(options.address, 1);  // they end when the coordinator has
+    const FakeHost honest(options.address, 1);  // the hosts end after the coordinator
     const FakeHost liar(options.address, 0, lie);
     const auto coordinator = make_coordinator(experiment_, options);
     return run_of(*coordinator);
@@ -193,7 +194,7 @@ class Coordinated : public testing::Test {
   std::string refusal(const Lie& lie, Nanos join_limit = 10_s) {
     return message_of<RunError>([&] { return run_with(lie, join_limit); });
   }
-  /// Applies the change to each message of the type.
+  /// Returns a lie that applies `change` to each message of the type `type`.
   static Lie in(const std::string& type, const std::function<void(FakeHost&, Json&)>& change) {
     return [=](FakeHost& host, Json& message) {
       if (message.at("type") == type) change(host, message);
@@ -206,7 +207,7 @@ class Coordinated : public testing::Test {
 
   TemporaryFolder folder_;
   SeriesRecorder* recorder_ = nullptr;
-  Nanos alive_every_;  ///< 0: the default, also for the next one
+  Nanos alive_every_;  ///< 0 for the default; `stop_limit_` as well
   Nanos stop_limit_;
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
@@ -323,8 +324,7 @@ TEST_F(Coordinated, series_that_can_not_be__are_refused) {
         {"series", "/columns/pacing_bps/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
         {"series", "/columns/sent_bytes/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
         {"series", "/columns/sent_bytes/5", 39, "\"sent_bytes\" of series decreases"},
-        {"series", "/columns/sent_bytes/0", 0,
-         "\"sent_bytes\" of series decreases"},  // behind those of the first piece
+        {"series", "/columns/sent_bytes/0", 0, "\"sent_bytes\" of series decreases"},  // less than in the first piece
         {"series", "/columns/sent_bytes", Json::array(), "without a value for each row"}})
     EXPECT_THAT(refusal(in(type, set(key, value))),
                 AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"), HasSubstr(why)))
@@ -339,7 +339,7 @@ TEST_F(Coordinated, series_that_can_not_be__are_refused) {
 }
 
 TEST_F(Coordinated, connections_that_come_and_go__are_refused_while_series_are_recorded) {
-  // The last progress is reported when the jobs are done.
+  // A host reports its last progress when the jobs are done.
   const auto later = [](FakeHost& /*host*/, Json& message) {
     if (message["ranks"][0]["done"] == true) message["ranks"][0]["connections"] = 2;
   };
@@ -359,7 +359,8 @@ TEST_F(Coordinated, series_that_take_long__are_waited_for_while_they_come) {
   recorder_ = &recorder;
   stop_limit_ = 2_s;
   const Nanos began = wall_now();
-  run_with([](FakeHost& /*host*/, Json& message) {  // rows, two pieces, and that it has stopped
+  // The delayed messages are the rows and two pieces.
+  run_with([](FakeHost& /*host*/, Json& message) {
     if (message["type"] == "rows" || message["type"] == "series")
       std::this_thread::sleep_for(std::chrono::milliseconds(700));
     return true;
@@ -406,7 +407,7 @@ TEST_F(Coordinated, clock_that_runs_away_in_a_run__is_named) {
                          [&](FakeHost& /*host*/, Json& message) {
                            if (++pongs > 16) message["time"] = message["time"].get<std::int64_t>() + 1'000'000'000;
                          })),
-              // A second, plus or minus the time of exchanges between busy processes.
+              // The clock gained one second. Exchanges between busy processes make the estimate inaccurate.
               AllOf(ContainsRegex("^host 0 \\(10\\.0\\.0\\.1, fake\\): its clock gained (9|10)[0-9][0-9]\\.[0-9]+ ms"),
                     HasSubstr("find what sets that clock")));
   EXPECT_EQ(refusal(in("pong",
@@ -465,7 +466,7 @@ TEST_F(Coordinated, what_is_told_meanwhile__is_within_bounds) {
 }
 
 TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
-  // The last host is not ready until the others have received two signs of life.
+  // The host becomes ready only after the coordinator has sent two signs of life.
   alive_every_ = 1_ms;
   int heard = 0;
   const Lie late = [&](FakeHost& host, Json& message) {
@@ -482,7 +483,7 @@ TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
 }
 
 TEST_F(Coordinated, host_that_sends_without_end__holds_nobody_up) {
-  std::string nothing = R"({"type":"pong","id":0,"time":0,"more":[[])";  // read more slowly than it is sent
+  std::string nothing = R"({"type":"pong","id":0,"time":0,"more":[[])";  // takes longer to read than to send
   for (int i = 0; i < 20'000; ++i) nothing += ",[]";
   nothing += "]}";
   const Nanos began = wall_now();

@@ -1,4 +1,4 @@
-// Tests the hosts of an experiment and the ranks on them.
+// Tests the hosts of an experiment and the ranks on each host.
 #include "mltcp/lab/experiment/hosts/host_layout.h"
 
 #include <gtest/gtest.h>

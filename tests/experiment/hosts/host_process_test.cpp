@@ -24,7 +24,7 @@ namespace {
 using namespace literals;
 using protocol::Json;
 
-/// The next message of the host, or nothing if none arrives.
+/// Returns the next message of the host, or nothing if none arrives within 30 s.
 std::optional<Json> next(MessageStream& stream) {
   for (const Nanos give_up = wall_now() + 30_s; wall_now() < give_up;) {
     if (auto message = protocol::receive(stream)) return message;
@@ -33,8 +33,8 @@ std::optional<Json> next(MessageStream& stream) {
   return std::nullopt;
 }
 
-/// Welcomes a host, sends signs of life for `words` (below 0: ends at once), and then nothing. Returns the host's last
-/// message.
+/// Acts as a coordinator that welcomes a host, sends signs of life for the time `words`, and then sends nothing. Ends
+/// after the welcome if `words` is negative. Returns the host's last message.
 std::string fall_silent(const std::string& address, Nanos words) {
   StreamListener listener(parse_stream_address(address));
   std::unique_ptr<MessageStream> stream;
@@ -60,7 +60,7 @@ HostOptions options_in(const TemporaryFolder& folder) {
   return options;
 }
 
-/// A job of 200 ranks, of which the first `here` are on host 0; each sends to all others.
+/// Returns a job of 200 ranks. The first `here` ranks are on host 0, and each rank sends to all others.
 protocol::RunSetup large_setup(std::uint32_t here) {
   std::string hosts;
   for (int rank = 0; rank < 200; ++rank) hosts += std::to_string(rank) + ", ";
@@ -125,7 +125,7 @@ TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_
   std::thread coordinator;
   options.tell = [&](const std::string& line) {
     told.push_back(line);
-    // Now that the host waits, the coordinator starts.
+    // The coordinator starts after the host has begun to wait.
     if (told.size() == 1) coordinator = std::thread([&] { fall_silent(options.coordinator, Nanos(-1)); });
   };
   const std::string failure = message_of<RunError>([&] { run_host(options); });
@@ -145,7 +145,7 @@ TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_l
   std::thread coordinator([&] {
     try {
       told = fall_silent(options.coordinator, 3_s);
-    } catch (const std::exception& error) {  // the host has gone before
+    } catch (const std::exception& error) {  // the host has ended before the coordinator
       told = error.what();
     }
   });

@@ -1,4 +1,4 @@
-// Tests messages between coordinator and hosts.
+// Tests messages between the coordinator and its hosts.
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 
 #include <sys/socket.h>
@@ -84,7 +84,7 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
 
 TEST(hosts_protocol, connection__arrives_as_it_was_sent) {
   RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
-  sent.jobs[0].spec.connection.max_sends = 17;  // one of the values that job_specs() does not change
+  sent.jobs[0].spec.connection.max_sends = 17;  // job_specs() does not change this value
   const RunSetup got = setup_from(to_json(sent));
   ConnectionConfig connection = got.jobs[0].spec.connection;
   connection.parameters = sent.jobs[0].spec.connection.parameters;
@@ -117,7 +117,7 @@ TEST(hosts_protocol, pattern__arrives_as_it_was_sent) {
 
 TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another_type) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
-  // Each value in turn is changed, or removed.
+  // Each value of the setup is changed or removed in turn.
   std::size_t changed = 0;
   const Json flat = good.flatten();
   for (const auto& item : flat.items()) {
@@ -179,7 +179,7 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
                                     {"/communications/1", -1},
                                     {"/starts", {10}},
                                     {"/times/0", -1},
-                                    // Differences would overflow.
+                                    // With this value, differences of times would overflow.
                                     {"/starts/0", std::numeric_limits<std::int64_t>::min()}}) {
     Json bad = json;
     bad[Json::json_pointer(path)] = value;
@@ -207,7 +207,7 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   EXPECT_THROW(losses_from(bad), InputError) << "sums would overflow";
 }
 
-// The library's conversions would be undefined behaviour, or give another number.
+// For these numbers, the library's conversions would have undefined behaviour or return another number.
 TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& value) {
@@ -225,7 +225,7 @@ TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   EXPECT_EQ(refusal("1000"), "no error");
 }
 
-// A list of fields checks the ranges of values from files and from other processes.
+// The list of fields checks values from other processes against the ranges for files.
 TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& path, const Json& value) {
@@ -306,7 +306,7 @@ TEST(hosts_protocol, text_that_is_no_message__ends_the_stream) {
   }
 }
 
-/// The error of receive() for a message.
+/// Returns the error of receive() for a message with `text`.
 std::string refusal(const std::string& text) {
   std::array<int, 2> files{};
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()) != 0) return "no socket";
@@ -321,7 +321,7 @@ std::string refusal(const std::string& text) {
   return what;
 }
 
-// The parser would need a gigabyte for it.
+// The parser would need a gigabyte of memory for these messages.
 TEST(hosts_protocol, bomb__is_refused_before_it_is_parsed) {
   EXPECT_EQ(refusal("{\"type\":\"x\",\"y\":" + std::string(20'000'000, '[')),
             "sends a message that is not from mltcp gen: it nests more than 16 levels deep");

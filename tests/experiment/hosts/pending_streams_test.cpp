@@ -1,4 +1,5 @@
-// Tests connections of unknown peers: they neither keep out others nor fill the listener's tables and messages.
+// Tests connections of unknown peers. They do not keep out other peers, and do not fill the listener's tables and
+// messages.
 #include "mltcp/lab/experiment/hosts/pending_streams.h"
 
 #include <gtest/gtest.h>

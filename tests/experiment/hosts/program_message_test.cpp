@@ -1,4 +1,4 @@
-// Tests programs of ranks as messages: they arrive as sent, and invalid ones are refused.
+// Tests programs of ranks as messages. Valid programs arrive unchanged, and invalid ones are refused.
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
 
 #include <functional>
@@ -18,10 +18,10 @@ using workload::Operation;
 using workload::RankProgram;
 using Json = nlohmann::json;
 
-/// With operations of all kinds.
+/// Returns a program with operations of all kinds.
 RankProgram program() {
   workload::SmallGraph graph(3);
-  graph.step(0, 0_ms, 4_ms);  // it begins 1 ms before its first node
+  graph.step(0, 0_ms, 4_ms);  // the step begins 1 ms before its first node
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     const auto computed = graph.compute(rank, 3_ms, {}, 1_ms);
     const auto barrier = graph.collective(rank, Collective::all_reduce, 0, {computed});

@@ -1,4 +1,5 @@
-// Tests streams whose ends have a job's key: ends with the same key connect, others get the reason for the refusal.
+// Tests streams with a job's key at their ends. Two ends with the same key connect. If the keys differ or one is
+// missing, both ends get the reason for the refusal.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ StreamKey new_key() { return std::make_shared<const security::JobKey>(security::
 
 class SealedStreamTest : public testing::Test {
  protected:
-  /// Connects with the key; the listener's end reads until it has the client's greeting.
+  /// Connects a client and a listener with the given keys. The listener's end reads until it has the client's greeting.
   void meet(const StreamKey& listeners, const StreamKey& clients) {
     listener_ = std::make_unique<StreamListener>(parse_stream_address("unix:" + (folder_ / "s").string()),
                                                  kCoordinatorRole, listeners);
@@ -107,7 +108,7 @@ TEST_F(SealedStreamTest, client_without_a_key__is_told_when_it_speaks) {
   client_->send("{}");
   const auto speak = [&] { return next(*server_); };
   EXPECT_THROW(speak(), StreamError);
-  // The client gets the reason, too.
+  // The client also gets the reason for the refusal.
   EXPECT_THROW(next(*client_), StreamError);
 }
 
@@ -122,7 +123,7 @@ TEST_F(SealedStreamTest, what_is_sent_before_the_greeting__waits_for_it) {
   security::SealedMessages client(key, true);
   raw.send(client.greeting());
   EXPECT_EQ(server.receive(), std::nullopt);
-  // For its reader, this stream has no key, so the greeting is an error.
+  // The raw stream has no key, so it reports the server's greeting as an error.
   std::string greeting;
   try {
     static_cast<void>(raw.receive());
@@ -132,7 +133,7 @@ TEST_F(SealedStreamTest, what_is_sent_before_the_greeting__waits_for_it) {
   EXPECT_THAT(greeting, HasSubstr("has a key, but this end has none"));
 }
 
-/// A man in the middle of a stream: forwards all bytes, and keeps a copy.
+/// An attacker in the middle of a stream that forwards all bytes and stores a copy.
 class OnTheWay {
  public:
   OnTheWay() {
@@ -146,7 +147,7 @@ class OnTheWay {
   OnTheWay(const OnTheWay&) = delete;
   OnTheWay& operator=(const OnTheWay&) = delete;
 
-  // The users of these files own them.
+  // The callers own these two files and close them.
   [[nodiscard]] int client() const { return clients_[0]; }
   [[nodiscard]] int server() const { return servers_[0]; }
 
@@ -158,7 +159,7 @@ class OnTheWay {
     ASSERT_EQ(::send(servers_[1], bytes.data(), bytes.size(), 0), std::ssize(bytes));
   }
 
-  std::vector<std::string> to_server;  ///< as it came
+  std::vector<std::string> to_server;  ///< one element for each read; `to_client` as well
   std::vector<std::string> to_client;
 
  private:
@@ -175,7 +176,7 @@ class OnTheWay {
   std::array<int, 2> servers_{};
 };
 
-/// A bare client of the protocol, a stream at the other end, and a man in the middle.
+/// A bare client of the protocol, a stream at the server's end, and an attacker between them.
 class StreamOnTheWay : public testing::Test {
  protected:
   void say(const std::string& bytes) {

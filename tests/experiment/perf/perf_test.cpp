@@ -22,7 +22,7 @@
 namespace mltcp::experiment {
 namespace {
 
-/// From the ACK in the packet: the number of completely received messages; 0 without an ACK.
+/// Returns the number of completely received messages that the ACK in the packet reports, or 0 without an ACK.
 std::uint32_t whole_in(std::span<const std::byte> header) {
   wire::Reader reader;
   wire::Header parsed;
@@ -45,7 +45,7 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
     client.ip = "10.0.0.2/24";
   }
 
-  /// A measurement with a server of its own.
+  /// Runs a measurement with a new server and returns the results.
   PerfResults measure(const PerfSettings& settings) const {
     std::atomic<bool> ends{false};
     const PerfCallbacks callbacks{[](const std::string&) {}, [](const PerfPoint&) {},
@@ -79,10 +79,10 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
   std::shared_ptr<loop_network::Network> network;
   PerfPlace server;
   PerfPlace client;
-  std::size_t unknown_peers = 0;  ///< that connect before the client, and send nothing
+  std::size_t unknown_peers = 0;  ///< number of peers that connect before the client and send nothing
 };
 
-// The receiver of a whole batch is done and waits for the next message, while the sender does not know of it yet.
+// The receiver has received a whole batch and waits for the next message, but the sender does not know this yet.
 TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is_asked_for) {
   PerfSettings settings;
   settings.tests = {GetParam()};
@@ -90,7 +90,7 @@ TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is
   settings.depth = 8;
   settings.time = Nanos(10'000'000);
   const Address receiver = AddressPrefix::parse(GetParam() == PerfTest::out ? server.ip : client.ip).address;
-  // The first batch, and the messages exchanged before it.
+  // The first batch has 64 messages, and one message precedes it.
   constexpr std::uint32_t messages = 64 + 1;
   bool is_lost = false;
   bool is_asked = false;
@@ -146,7 +146,7 @@ TEST_P(PerfPathTest, unknown_peers_that_say_nothing__keep_no_client_out) {
   EXPECT_EQ(results.points.size(), 1U);
 }
 
-// Only unknown peers' errors are limited in number; these are not from unknown peers.
+// The limit on the number of reported errors is for unknown peers only. These clients have the key.
 TEST_P(PerfPathTest, clients_with_the_key__are_told_of_each) {
   PerfSettings settings;
   settings.tests = {GetParam()};
