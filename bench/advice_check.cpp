@@ -1,11 +1,12 @@
-// The error of `mltcp advise`: its predictions and the results of simulations by packets, as a Markdown table.
+// Measures the error of `mltcp advise`. Prints its predictions and the results of simulations by packets as a Markdown
+// table.
 //
 //   build/bin/advice_check [--seeds N] examples/multi-phase.toml ...
 //
-// Each file is a mix of jobs on its own network. The reference is N (24) runs by packets, of 60 iterations of each job,
-// from starts that are random in the jobs' periods, with other seeds than those of the advice. ± is the 95% confidence
-// interval of the reference; smaller differences between predictions mean nothing. Values are means over the jobs; the
-// error of the worst job is next to them.
+// Each file is a mix of jobs on its own network. The reference is N simulations by packets (default: 24), with 60
+// iterations of each job. Each starts the jobs at random times within their periods. The seeds differ from those of the
+// advice. ± is the 95% confidence interval of the reference, and smaller differences between predictions mean nothing.
+// Values are means over the jobs. The error of the worst job is next to them.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -31,7 +32,7 @@ using namespace mltcp;
 
 constexpr std::uint64_t kOtherSeeds = 1000;
 
-/// Slow-downs of each job, by policy, job and seed.
+/// Returns the slow-downs of the jobs, by policy, job and seed.
 std::vector<std::vector<std::vector<double>>> measured(const experiment::Experiment& experiment,
                                                        const experiment::Advice& advice, std::uint32_t seeds) {
   std::vector result(advice.policies.size(), std::vector(experiment.jobs.size(), std::vector<double>(seeds)));
@@ -69,7 +70,7 @@ void check(const char* file, std::uint32_t seeds) {
   const std::vector<std::vector<std::vector<double>>> packets = measured(experiment, advice, seeds);
   for (std::size_t policy = 0; policy < advice.policies.size(); ++policy) {
     std::vector<double> means(seeds);
-    double off = 0;  // error of the worst job
+    double off = 0;  // the largest error of a job so far
     for (std::size_t job = 0; job < experiment.jobs.size(); ++job) {
       for (std::uint32_t i = 0; i < seeds; ++i)
         means[i] += packets[policy][job][i] / static_cast<double>(experiment.jobs.size());

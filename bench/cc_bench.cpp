@@ -1,7 +1,8 @@
-// Cost of congestion control per acknowledgement sample, for every built-in algorithm, without and with MLTCP. Each
-// step is that of a connection: count the bytes of the job's iteration, compute the gains, pass the sample on, and
-// report congestion from time to time. MLTCP's share, the counting and the gains, is also measured alone for each
-// aggressiveness function; the cost that it adds to an algorithm is lower, because the CPU overlaps their work.
+// Measures the cost of congestion control per acknowledgement sample, for every built-in algorithm, without and with
+// MLTCP. Each step does what a connection does: it counts the bytes of the job's iteration, computes the gains, passes
+// the sample on, and reports congestion from time to time. MLTCP's share is the counting and the gains. It is also
+// measured alone, for each aggressiveness function. The cost that it adds to an algorithm is lower, because the CPU
+// overlaps their work.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -20,7 +21,8 @@ constexpr Bytes kIterationBytes = 13'500'000;
 constexpr std::uint64_t kSamplesPerRound = 64;
 constexpr std::uint64_t kSamplesPerCongestion = 256;
 
-/// Acknowledgements of a job that never stops sending, two packets each, with round-trip times of 20 to 35 us.
+/// The acknowledgements of a job that never stops sending. Each acknowledges two packets, and the round-trip times are
+/// 20 to 35 us.
 class Acknowledgements {
  public:
   Acknowledgements() {
@@ -64,7 +66,7 @@ void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
   ack.decrease_gain = augmentation.decrease_gain();
 }
 
-/// Arguments: index of the algorithm; whether with MLTCP.
+/// The arguments of the benchmark are the index of the algorithm, and 1 with MLTCP or 0 without.
 void algorithm(benchmark::State& state) {
   const cc::AlgorithmTable& table = *cc::algorithms()[static_cast<std::size_t>(state.range(0))];
   const bool with_mltcp = state.range(1) != 0;
@@ -88,7 +90,7 @@ cc::Aggressiveness function(std::int64_t which) {
                     : cc::Aggressiveness::named(names.at(static_cast<std::size_t>(which - 1)));
 }
 
-/// Argument: F1 to F6, or 0 for a table of four points.
+/// The argument of the benchmark is 1 to 6 for the functions F1 to F6, or 0 for a table of four points.
 void gain(benchmark::State& state) {
   cc::Augmentation augmentation = iteration_aware(function(state.range(0)));
   cc::AckSample ack;

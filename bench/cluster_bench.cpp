@@ -1,7 +1,8 @@
-// Speed and memory of the cluster scheduler: schedules 256 jobs of mixed types on 1,024 hosts, ranks ten candidates for
-// one more job, lets one more job join; and 2,500 jobs on 10,000 hosts. The number in a name is the number of threads.
-// "Time" is real time, because threads work in parallel; "CPU" is the sum over all threads. Jobs are placed by
-// locality, or at random, which joins them all to one component with thousands of loops, the worst case.
+// Measures the speed and memory of the cluster scheduler. The benchmarks schedule 256 jobs of mixed types on 1,024
+// hosts, rank ten candidates for one more job, and let one more job join. Another one schedules 2,500 jobs on 10,000
+// hosts. The number in a name is the number of threads. "Time" is real time, because threads work in parallel. "CPU" is
+// the sum over all threads. Jobs are placed by locality or at random. Random placement is the worst case: it joins all
+// jobs to one component with thousands of loops.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -19,7 +20,8 @@ namespace {
 using namespace mltcp;
 using namespace mltcp::scheduler;
 
-/// Jobs like those of the published tables: data-parallel jobs with one burst, pipelines with several bursts.
+/// Returns types of jobs like those of the published tables: data-parallel jobs with one burst, and pipelines with
+/// several bursts.
 std::vector<Demand> job_types() {
   struct Type {
     std::int64_t period_ms;
@@ -56,8 +58,8 @@ struct Setting {
   std::vector<ClusterJob> jobs;
 };
 
-/// `jobs` jobs with 4 to 24 workers, four to a host, in the state of a cluster after some time: placed by locality (or
-/// at random) while other jobs came and went.
+/// Returns `jobs` jobs with 4 to 24 workers, and at most four workers on a host. The state is that of a cluster after
+/// some time: jobs were placed by locality or at random while other jobs arrived and left.
 Setting setting(const Topology& topology, std::size_t jobs, PlacementKind kind) {
   Setting result{Cluster(topology), Occupancy(topology.hosts(), 4), {}};
   const std::vector<Demand> types = job_types();
@@ -71,7 +73,7 @@ Setting setting(const Topology& topology, std::size_t jobs, PlacementKind kind) 
     generator.seed = random.next();
     const Demand& demand = types[random.below(types.size())];
     const auto workers = static_cast<std::uint32_t>(4 + random.below(21));
-    // Fill the cluster to nine tenths, then let jobs go.
+    // Fill nine tenths of the cluster, then let random jobs leave.
     while (result.jobs.size() + 1 > jobs || result.occupancy.free() < 4 * result.occupancy.hosts() / 10 + workers) {
       const std::size_t gone = random.below(result.jobs.size());
       result.occupancy.release(result.jobs[gone].name);
@@ -85,7 +87,7 @@ Setting setting(const Topology& topology, std::size_t jobs, PlacementKind kind) 
   return result;
 }
 
-/// 64 racks of 16 hosts, 2:1 oversubscribed.
+/// Returns 64 racks of 16 hosts, 2:1 oversubscribed.
 Topology thousand_hosts() { return Topology::leaf_spine({64, 8, 16, Rate::from_gbps(50), Rate::from_gbps(50)}); }
 
 double peak_mib() {
@@ -113,7 +115,7 @@ ClusterOptions with_threads(const benchmark::State& state) {
   return options;
 }
 
-/// Schedules all 256 jobs from scratch.
+/// Schedules all 256 jobs, starting without a schedule.
 void schedule_1024_hosts(benchmark::State& state, PlacementKind kind) {
   const Setting base = setting(thousand_hosts(), 256, kind);
   for (auto _ : state) {
@@ -123,7 +125,7 @@ void schedule_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// Ranks ten candidate placements of another job of 24 workers, all of them new to the cluster.
+/// Ranks ten candidate placements for one more job of 24 workers. The cluster has seen none of them before.
 void rank_1024_hosts(benchmark::State& state, PlacementKind kind) {
   Setting base = setting(thousand_hosts(), 255, kind);
   const Demand demand = job_types()[8];
@@ -143,7 +145,7 @@ void rank_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// The 256th job joins; it leaves again outside of the measured time.
+/// Lets the 256th job join. The job leaves again outside of the measured time.
 void join_1024_hosts(benchmark::State& state, PlacementKind kind) {
   Setting base = setting(thousand_hosts(), 256, kind);
   const ClusterJob last = base.jobs.back();
@@ -159,7 +161,7 @@ void join_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// 313 racks of 32 hosts with 2,500 jobs.
+/// Schedules 2,500 jobs on 313 racks of 32 hosts.
 void schedule_10000_hosts(benchmark::State& state) {
   const auto topology = [] { return Topology::leaf_spine({313, 16, 32, Rate::from_gbps(50), Rate::from_gbps(50)}); };
   const Setting base = setting(topology(), 2500, PlacementKind::locality);

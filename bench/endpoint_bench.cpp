@@ -1,13 +1,15 @@
-// The cost that an endpoint adds to its shard, and the cost of matching tags. The network is two hosts in one process
-// that pass packets to each other directly, so that only the work of the transport and the endpoint is measured.
+// Measures the cost that an endpoint adds to its shard, and the cost of matching tags. The network consists of two
+// hosts in one process that pass packets to each other directly. So only the work of the transport and of the endpoint
+// is measured.
 //
-// The compared cases are measured alternately in one run, and the comparison is a counter:
+// The compared cases alternate within one run, and the comparison is a counter:
 //
-//   Message    a message of 64 bytes, through shards and through endpoints, both ends in one thread; per operation: a
-//              message is two operations, a send and a receive
-//   Tagged     a tagged message with 10 and with 10,000 receives posted; `over_few` is the ratio
-//   Handover   from a post in one thread to its callback in another that spins; also the posting call alone. Needs two
-//              CPUs without other load: chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover
+//   Message    a message of 64 bytes, through shards and through endpoints, both ends in one thread; the time is
+//              per operation, and a message has two operations, a send and a receive
+//   Tagged     a tagged message with 10 and with 10,000 receives posted; `over_few` is the ratio of their times
+//   Handover   from a post in one thread to its callback in a second, spinning thread; also the posting call alone.
+//              Needs two CPUs without other load:
+//              chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -33,7 +35,7 @@ using namespace mltcp::endpoint;
 
 constexpr std::size_t kMessageBytes = 64;
 
-/// Two hosts; rings of fixed buffers hold the packets. Each pair of hosts is used by one thread.
+/// The packet interface of a host. A ring of fixed buffers stores its packets. One thread uses both hosts of a pair.
 class BenchIo final : public PacketIo {
  public:
   explicit BenchIo(const Address& address) : address_(address) {
@@ -57,7 +59,7 @@ class BenchIo final : public PacketIo {
     return count;
   }
   std::size_t send(std::span<const TxPacket> packets) override {
-    if (peer == nullptr) return packets.size();  // no peer yet
+    if (peer == nullptr) return packets.size();  // without a peer, packets are lost
     std::size_t count = 0;
     for (const TxPacket& packet : packets) {
       if (peer->end_ - peer->begin_ == kPackets) break;
@@ -91,7 +93,7 @@ class BenchIo final : public PacketIo {
   std::size_t end_ = 0;
 };
 
-/// A host of "bench:"; the second host to open is connected to the first.
+/// The datapath of a device "bench:". The second host that is opened is connected to the first one.
 class BenchDatapath final : public HostDatapath {
  public:
   BenchDatapath() : time_(clock()) {}
@@ -146,7 +148,7 @@ EndpointConfig config_of(std::uint32_t host) {
   return config;
 }
 
-/// Median of the times of single rounds, which other load on the machine hardly affects.
+/// Returns the median of the times of single rounds, which other load on the machine hardly changes.
 Nanos median(std::vector<Nanos>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -155,8 +157,8 @@ Nanos median(std::vector<Nanos>& times) {
 
 // ---- a message, through shards and through endpoints ----------------------------------------------------------------
 
-constexpr std::uint64_t kTaggedBatch = 8;  ///< tagged messages per round, below the lowest number of receives
-constexpr int kBatch = 16;                 ///< messages per round, as a busy program posts them
+constexpr std::uint64_t kTaggedBatch = 8;  ///< number of tagged messages per round, below the lowest number of receives
+constexpr int kBatch = 16;                 ///< number of messages per round, which a busy program posts together
 
 class ByHand {
  public:
@@ -229,7 +231,7 @@ class ThroughEndpoints {
     }
     while (ended_ < 2 * kBatch) progress();
   }
-  /// Receives for which no message is sent.
+  /// Posts `count` receives with different tags. Only tagged_round() sends messages for some of them.
   void post_others(std::uint64_t count) {
     OperationHandle operation = 0;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -237,7 +239,7 @@ class ThroughEndpoints {
                                   {.callback = on, .context = this}, operation);
     others_ = count;
   }
-  /// Sends messages for some of them, and posts these receives again.
+  /// Sends messages for some of the posted receives, and posts these receives again when they have ended.
   void tagged_round(Random& random) {
     ended_ = 0;
     OperationHandle operation = 0;
@@ -321,7 +323,7 @@ struct Arrival {
   }
 };
 
-/// A peek ends as soon as its shard has processed it.
+/// Measures with a peek operation, which ends as soon as its shard has processed it.
 void Handover(benchmark::State& state) {
   EndpointConfig config = config_of(1);
   config.driving = Driving::threads;

@@ -1,6 +1,7 @@
-// Speed of datapath flow: jobs, each a ring of four workers, on a leaf-spine network with 2:1 oversubscription, and a
-// job that comes and goes meanwhile. Counters: simulated seconds per second of processor time, and events (begins and
-// ends of flows, changes of weight). `packets` simulates the same network and jobs at packet level.
+// Measures the speed of datapath flow. Each job is a ring of four workers on a leaf-spine network with 2:1
+// oversubscription, and one more job comes and goes. The counters are simulated seconds per second of processor time,
+// and events: begins and ends of flows, and changes of weight. `packets` simulates the same network and jobs at packet
+// level.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -17,7 +18,7 @@ using namespace mltcp;
 using namespace mltcp::literals;
 using namespace mltcp::experiment;
 
-/// 32 hosts per leaf, as many workers as hosts, each job on four leaves.
+/// Returns an experiment with 32 hosts per leaf. There are as many workers as hosts, and each job uses four leaves.
 Experiment cluster_of(std::uint32_t hosts) {
   Experiment experiment;
   fabric::SwitchedNetworkConfig& network = experiment.topology.emplace();
@@ -71,7 +72,7 @@ void flows(benchmark::State& state) {
       static_cast<double>(cluster.counters().allocations - before.allocations);
 }
 
-/// One iteration of each job takes about 0.2 s of simulated time.
+/// Simulates one iteration of each job, about 0.2 s of simulated time.
 void packets(benchmark::State& state) {
   Experiment experiment = cluster_of(static_cast<std::uint32_t>(state.range(0)));
   experiment.iterations = 1;

@@ -2,8 +2,8 @@
 //
 //   build/bin/flow_level_check examples/two-vgg19.toml ...
 //
-// For each policy: the largest difference of a job's isolated iteration, and on both datapaths the mean slow-down of
-// all jobs, over all iterations and over the later half.
+// Prints for each policy the largest difference of a job's isolated iteration. For each datapath also prints the mean
+// slow-down of all jobs, over all iterations and over the second half.
 #include <fmt/format.h>
 
 #include <algorithm>

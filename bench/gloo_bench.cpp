@@ -4,11 +4,11 @@
 //   build/bin/gloo_bench [BYTES [SECONDS]]            default: up to 64 MiB, 1 s per cell
 //   build/bin/gloo_bench ... --rank 0 --folder FOLDER --address 10.77.0.1        and rank 1 on the other host
 //
-// On two hosts of a testbed, in namespaces of this machine (docs/how-to/testbed.md), for which
-// docs/reference/tables/runtimes.md has the command.
+// The two hosts can be those of a testbed, in namespaces of this machine (docs/how-to/testbed.md).
+// docs/reference/tables/runtimes.md has the command for this.
 //
 // Bus bandwidth is 2 (n - 1) / n times the length divided by the time of an all-reduce, as in nccl-tests; with two
-// ranks, length / time. The transports run alternately; the result is the median.
+// ranks, length / time. The transports run alternately, and the result is the median.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -61,7 +61,7 @@ double allreduce_us(const Context& context, std::vector<float>& data) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-/// Rank 0 determines the number of repetitions for both.
+/// Returns `rounds` of rank 0 on both ranks, so that they repeat equally often.
 int agree(const Context& context, int rounds) {
   gloo::BroadcastOptions options(context);
   options.setOutput(&rounds, 1);
@@ -100,7 +100,7 @@ void run(int rank, const std::string& folder, const std::string& address, std::s
   }
 }
 
-/// Returns the rank's exit status.
+/// Runs this rank, and prints an exception. Returns the exit status.
 int try_run(int rank, const std::string& folder, const std::string& address, std::size_t longest, double seconds) {
   try {
     run(rank, folder, address, longest, seconds);

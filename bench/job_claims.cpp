@@ -1,8 +1,8 @@
-// What a switch and receivers measure of the claims of jobs (transport/job_claims.h), honest and false ones, as a
-// Markdown table. In virtual time, with the same results in every run.
+// Shows what a switch and receivers measure about the claims of jobs (transport/job_claims.h), honest and false ones,
+// as a Markdown table. Runs in virtual time, with the same results in every run.
 //
-//   job_claims        the table
-//   job_claims cost   the cost of summing a packet's claims, in real time
+//   job_claims        prints the table
+//   job_claims cost   prints the cost of summing a packet's claims, measured in real time
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void print(const std::vector<ClaimsScene>& scenes) {
   }
 }
 
-/// Packets of the given number of jobs in turn; the best of seven rounds.
+/// Sums packets of `jobs` jobs in turn. Returns the shortest time of seven rounds, in ns per packet.
 double nanoseconds_per_packet(std::uint32_t jobs) {
   constexpr std::uint32_t packets = 2'000'000;
   JobClaims claims;

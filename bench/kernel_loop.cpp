@@ -1,4 +1,4 @@
-// Bare loops on the kernel's sockets; see kernel_loop.h. udp(7), tcp(7).
+// Bare loops on the kernel's sockets (see kernel_loop.h). The system calls are described in udp(7) and tcp(7).
 #include "kernel_loop.h"
 
 #include <arpa/inet.h>
@@ -86,7 +86,7 @@ void await(const File& file) {
   if (poll(&wanted, 1, kPatienceMs) != 1) throw std::runtime_error("nobody sends");
 }
 
-/// Calls `receive`, which returns bytes, for the requested time, and prints the rate after the warm-up.
+/// Calls `receive`, which returns a number of bytes, for the requested time. Prints the rate after the warm-up.
 template <typename Receive>
 void measure(const KernelLoop& loop, Receive receive) {
   const auto begin = Clock::now();
@@ -142,7 +142,7 @@ void run_segments(const KernelLoop& loop) {
   bind_to(file, loop.address);
   connect_to(file, loop.peer);
   const std::size_t bytes = std::min(kLongestMessage / loop.size, kMaxSegments) * loop.size;
-  // From scattered buffers, like those of a message.
+  // Send from many addresses in memory, because a message has scattered buffers, too.
   std::vector<char> data(4 << 20);
   std::size_t at = 0;
   const auto begin = Clock::now();
@@ -176,7 +176,7 @@ void run_stream(const KernelLoop& loop) {
   const std::vector<char> data(loop.size);
   const auto begin = Clock::now();
   while (since(begin) < loop.warm_up + loop.seconds + 0.3)
-    if (send(file.get(), data.data(), data.size(), MSG_NOSIGNAL) < 0) break;  // the receiver has closed
+    if (send(file.get(), data.data(), data.size(), MSG_NOSIGNAL) < 0) break;  // the receiver has closed the connection
 }
 
 void serve_echo(const KernelLoop& loop) {

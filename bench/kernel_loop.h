@@ -1,4 +1,5 @@
-// Bare loops on the kernel's sockets, as a user would write them: upper bounds for port_bench's udp: rows.
+// Bare loops on the kernel's sockets, as a user would write them. They are upper bounds for the results of port_bench
+// with --device udp:.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +10,22 @@ namespace mltcp::bench {
 
 struct KernelLoop {
   enum class What : std::uint8_t {
-    segments,  ///< sends with UDP_SEGMENT without a pause, receives with UDP_GRO; nothing is read or acknowledged
-    stream,    ///< TCP, writes and reads of `size`
-    echo,      ///< UDP round trips of `size`
+    segments,  ///< sends with UDP_SEGMENT without a pause, receives with UDP_GRO; no side reads or acknowledges data
+    stream,    ///< writes and reads `size` bytes over TCP
+    echo,      ///< exchanges UDP packets of `size` bytes, there and back
   };
   What what = What::segments;
   std::string address;
   std::string peer;
-  std::size_t size = 1472;  ///< bytes of a packet, a write or a message
-  bool spins = true;        ///< echo: polls, or blocks
+  std::size_t size = 1472;  ///< bytes of a packet (segments, echo) or of a write (stream)
+  bool spins = true;        ///< for echo: poll the socket (true) or block (false)
   double seconds = 5;
   double warm_up = 1;
 };
 
-/// The receiving end; prints "ready", and finally its results as a line of JSON. Throws std::runtime_error.
+/// Runs the receiving end. Prints "ready", and finally the results as a line of JSON. Throws std::runtime_error.
 void serve_kernel_loop(const KernelLoop& loop);
-/// The sending end. Prints the round-trip times of `echo` as a line of JSON.
+/// Runs the sending end. For `echo`, prints the round-trip times as a line of JSON.
 void run_kernel_loop(const KernelLoop& loop);
 
 }  // namespace mltcp::bench

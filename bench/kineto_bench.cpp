@@ -1,8 +1,8 @@
-// Speed of the reader of PyTorch profiler traces, by processor time: a trace of the given size in MB, made here in
-// memory; or a given file.
+// Measures the speed of the reader of PyTorch profiler traces, in processor time. It reads a trace that it makes in
+// memory, or a given file.
 //
-//   build/bin/kineto_bench [MB [FILE]]     a trace of this size; also written to FILE
-//   build/bin/kineto_bench FILE            also prints the peak memory
+//   build/bin/kineto_bench [MB [FILE]]     makes a trace of this size; also writes it to FILE
+//   build/bin/kineto_bench FILE            reads this trace; also prints the peak memory
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,8 @@
 
 namespace {
 
-/// Steps of 200 operations of the host, 200 kernels with their launches, and 5 all-reduces, in the profiler's format.
+/// Returns a trace in the profiler's format. A step has 200 operations of the host, 200 kernels with their launches,
+/// and 5 all-reduces.
 std::string make(std::size_t bytes) {
   std::string text = R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8},)"
                      "\n  \"traceEvents\": [\n  {\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 1}";

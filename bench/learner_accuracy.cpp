@@ -1,11 +1,13 @@
-// How soon and how exactly iterations are learned (cc/iteration_learner.h) from traffic like that of real jobs.
+// Measures how soon and how exactly iterations are learned (cc/iteration_learner.h) from traffic like that of real
+// jobs.
 //
 //   learner_accuracy TRACE...      a folder's files count as one row
 //
-// The typical step of a trace is repeated over a link of 10 Gbps. Congestion lengthens each burst by a factor, uniform
-// from 1 to a maximum; data that is still being sent when the next communication is due delays that one. Each compute
-// time has normal jitter, and in the last row one iteration in 50 computes ten times as long. The true boundaries are
-// the profiler's. In virtual time, with the same results for the same seeds; only the last lines measure real time.
+// The typical step of a trace is repeated over a link of 10 Gbps. Congestion lengthens each burst by a random factor,
+// uniform from 1 to a maximum. If data is still being sent when the next communication is due, that communication
+// waits. Each compute time has normal jitter. In the last row, one iteration in 50 computes ten times as long. The true
+// boundaries are those of the profiler. The program runs in virtual time, with the same results for the same seeds.
+// Only the last lines measure real time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +34,7 @@ using namespace mltcp;
 constexpr Rate kLinkRate(10'000'000'000);
 constexpr int kIterations = 200;
 constexpr std::uint64_t kSeeds = 20;
-constexpr Bytes kPacketBytes = 65'536;  // per acknowledgement
+constexpr Bytes kPacketBytes = 65'536;  // bytes per acknowledgement
 
 struct Scenario {
   double stretch = 1;
@@ -42,13 +44,13 @@ struct Scenario {
 constexpr Scenario kScenarios[] = {{1, 0, 0}, {2, 0, 0}, {2, 0.01, 0}, {2, 0.05, 0}, {4, 0.05, 0}, {4, 0.05, 0.02}};
 
 struct Communication {
-  Nanos compute;  ///< before the communication
+  Nanos compute;  ///< compute time before the communication
   Bytes bytes = 0;
   bool overlaps = false;
 };
 struct Step {
   std::vector<Communication> communications;
-  Nanos compute;  ///< after the communications
+  Nanos compute;  ///< compute time after all communications
 };
 using Job = std::vector<Step>;
 
@@ -68,15 +70,15 @@ Job job_of(const std::filesystem::path& file) {
 struct Sums {
   int runs = 0;
   int never_known = 0;
-  double learned_after = 0;  ///< iterations
+  double learned_after = 0;  ///< sum of the iterations until a correct size was known
   int learned_after_worst = 0;
-  double wrong_bytes = 0;  ///< delivered while the known size was wrong by more than 5%
+  double wrong_bytes = 0;  ///< bytes delivered while the known size was wrong by more than 5%
   double all_bytes = 0;
-  double known_bytes = 0;  ///< delivered since a size was first known
+  double known_bytes = 0;  ///< bytes delivered while a size was known, after a correct one was first known
   double bytes_since_known = 0;
-  double ratio_error = 0;  ///< times bytes
+  double ratio_error = 0;  ///< sum of the errors of the bytes ratio, each multiplied by bytes
   int known_at_end = 0;
-  double size_error = 0;  ///< of those
+  double size_error = 0;  ///< sum of the relative errors of the size in the runs counted by known_at_end
   std::uint64_t boundaries = 0;
   std::uint64_t right = 0;
 };
@@ -100,7 +102,7 @@ class Run {
     }
     sums_.learned_after += known_from_;
     sums_.learned_after_worst = std::max(sums_.learned_after_worst, known_from_);
-    // A true boundary counts as found if a learned one is within 1% of an iteration's bytes.
+    // A true boundary counts as found if a learned boundary is at most 1% of an iteration's bytes away.
     for (const Bytes truth : true_begins_) {
       const bool found = std::any_of(begins_.begin(), begins_.end(), [&](Bytes begin) {
         return (begin > truth ? begin - truth : truth - begin) <= size_ / 100;
@@ -193,7 +195,7 @@ void measure(const std::string& name, const std::vector<Job>& jobs) {
   }
 }
 
-/// The best of some rounds, because other load on the machine can only make it slower.
+/// Returns the shortest time of several rounds, because other load on the machine can only make a round slower.
 template <typename F>
 double nanos_per(int times, F&& work) {
   double best = std::numeric_limits<double>::infinity();

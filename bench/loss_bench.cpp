@@ -1,7 +1,9 @@
-// Goodput under loss, reordering and incast, with each algorithm. Virtual time; same options, same results.
+// Measures goodput under loss, reordering and incast, with each algorithm. Runs in virtual time: the same options give
+// the same results.
 //
 //   loss_bench loss --rate 1 --rtt 10          goodput of one flow against random loss in both directions
-//   loss_bench reordering --rate 1 --rtt 10    ... against packets held back, so that later ones overtake them
+//   loss_bench reordering --rate 1 --rtt 10    goodput of one flow when packets are held back, so that later ones
+//                                              overtake them
 //   loss_bench incast --rate 1 --rtt 0.1       2 to 64 flows that begin at the same time, into a small buffer
 //   loss_bench neighbours --rate 1 --rtt 0.1   the share of each algorithm on a link with Reno or CUBIC
 //
@@ -29,23 +31,25 @@ using sim::DuelConfig;
 using sim::DuelFlow;
 
 const std::vector<std::string> all_algorithms{"reno", "cubic", "dctcp", "swift", "dcqcn"};
-constexpr double kPayloadShare = 1424.0 / 1514;  // of a full packet on the wire
+constexpr double kPayloadShare = 1424.0 / 1514;  // share of payload in a full packet on the wire
 constexpr Bytes kPacketBytes = 1514;
 
 struct Options {
   double gbps = 1;
   double rtt_ms = 10;
   double seconds = 2;
-  double loss = 0;  ///< in addition to reordering
+  double loss = 0;  ///< percentage of lost packets, in addition to reordering
   std::vector<std::string> algorithms = all_algorithms;
   std::uint64_t seed = 1;
 };
 
-/// A link with a buffer for two round trips, which marks above a sixth of one (RFC 8257: at least a seventh).
+/// Returns a link whose buffer has the bytes of two round trips. It marks packets above a sixth of the bytes of one
+/// round trip (RFC 8257: at least a seventh).
 DuelConfig link_of(const Options& options) {
   DuelConfig config;
   config.rate = Rate(static_cast<std::uint64_t>(options.gbps * 1e9));
-  config.delay = Nanos(static_cast<std::int64_t>(options.rtt_ms * 1e6 / 4));  // two hops there, and two back
+  // A round trip crosses two hops there and two hops back.
+  config.delay = Nanos(static_cast<std::int64_t>(options.rtt_ms * 1e6 / 4));
   const Bytes in_a_round_trip = config.rate.bytes_in(config.delay * 4);
   config.buffer = std::max<Bytes>(2 * in_a_round_trip, 250'000);
   config.ecn_threshold = std::max<Bytes>(in_a_round_trip / 6, options.gbps > 5 ? 90'000 : 30'000);
@@ -53,7 +57,7 @@ DuelConfig link_of(const Options& options) {
   config.messages = static_cast<int>(4 * in_a_round_trip / config.message_bytes) + 16;
   config.faults.loss = options.loss;
   config.seed = options.seed;
-  // Swift has no slow start: this step is large enough to reach the link's rate within a hundred round trips.
+  // Swift has no slow start. This step lets it reach the link's rate within a hundred round trips.
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = config.delay * 8;
   parameters.edit<cc::Swift>().additive_increase =
@@ -67,7 +71,7 @@ struct Span {
   Nanos begin;
   Nanos end;
 };
-/// The measurement begins after 200 round trips and half a second, and takes `seconds`.
+/// Returns the measured time span. It begins after 200 round trips and at least 0.5 s, and lasts for `seconds`.
 Span measured(const Options& options, const DuelConfig& config) {
   const auto whole = [&](double seconds) {
     return config.interval * static_cast<std::int64_t>(std::ceil(seconds / config.interval.seconds()));
@@ -132,8 +136,8 @@ void reordering_table(const Options& options) {
   }
 }
 
-/// All flows begin at the same time, with enough data for a second of the link; a buffer of 100 kB, with marks above
-/// 30 kB or without marks.
+/// Prints the table for incast. All flows begin at the same time, with enough data for one second of the link. The
+/// buffer has 100 kB, with marks above 30 kB or without marks.
 void incast_table(const Options& options) {
   const std::vector<std::size_t> counts{2, 8, 16, 32, 64};
   std::vector<std::string> names;
@@ -182,12 +186,12 @@ void incast_table(const Options& options) {
   }
 }
 
-/// The share of one flow that competes with one flow of Reno or CUBIC. Buffers: that of `link_of`, and a tenth of a
-/// round trip.
+/// Prints the share of a flow that competes with one flow of Reno or CUBIC. The buffer is that of link_of(), or that of
+/// a tenth of a round trip.
 void neighbours_table(const Options& options) {
   struct Kind {
     std::string name;
-    double buffer;  ///< as a multiple of link_of()'s
+    double buffer;  ///< as a multiple of the buffer of link_of()
     double threshold;
   };
   const std::vector<Kind> kinds{{"marks", 1, 1}, {"no marks", 1, 0}, {"no marks, small buffer", 0.05, 0}};

@@ -1,8 +1,8 @@
-// The cost that the NCCL plug-in adds to its endpoint: messages of 1 to 64 MB from one process to another, over UDP on
-// the loopback, eight in flight, as with NCCL. Both sides poll for completions and yield in between, as NCCL's proxy
-// thread does, so that only the plug-in differs. The cases alternate; the result is the best of some rounds. The third
-// column is the endpoint without a thread of its own, driven by the polling loop. The last line is half the round-trip
-// time of 8 bytes.
+// Measures the cost that the NCCL plug-in adds to its endpoint. One process sends messages of 1 to 64 MB to another
+// process, over UDP on the loopback, eight in flight, as with NCCL. Both sides poll for completions and yield in
+// between, as NCCL's proxy thread does, so that only the plug-in differs. The cases alternate, and the result is the
+// best of some rounds. The third column is an endpoint without a thread: the polling loop drives it. The last line is
+// half the round-trip time of 8 bytes.
 //
 //   build/bin/nccl_bench [PLUGIN.so [ROUNDS]]
 #include <fmt/format.h>
@@ -32,10 +32,10 @@ using namespace mltcp;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kUnderWay = 8;
-constexpr std::size_t kBytes = 256UL << 20U;  // per measurement
+constexpr std::size_t kBytes = 256UL << 20U;  // bytes per measurement
 constexpr int kRoundTrips = 2000;
 
-/// One direction of one connection.
+/// One direction of a connection.
 class Lane {
  public:
   virtual ~Lane() = default;
@@ -47,7 +47,7 @@ class Lane {
   }
 };
 
-/// One process: connects to its peer in both directions.
+/// The connections of one process to its peer, in both directions.
 class End {
  public:
   virtual ~End() = default;
@@ -61,15 +61,14 @@ void check(bool good, const char* what) {
   if (!good) throw std::runtime_error(std::string(what) + " fails");
 }
 
-/// Throws with the plug-in's messages.
+/// Throws an exception with the plug-in's last message if `result` is an error.
 void check(nccl::Result result, const char* what) {
   if (result == nccl::Result::success) return;
   const std::vector<nccl::harness::Line> said = nccl::harness::take_lines();
   throw std::runtime_error(fmt::format("{} fails{}", what, said.empty() ? "" : ": " + said.back().text));
 }
 
-// ---- By the plug-in
-// ----------------------------------------------------------------------------------------------------
+// ---- Through the plug-in ----
 
 class NetLane final : public Lane {
  public:
@@ -122,8 +121,7 @@ class NetEnd final : public End {
   std::unique_ptr<NetLane> in_;
 };
 
-// ---- By the endpoint
-// ---------------------------------------------------------------------------------------------------
+// ---- Through the endpoint alone ----
 
 class EndpointLane final : public Lane {
  public:
@@ -195,12 +193,12 @@ class EndpointEnd final : public End {
   std::unique_ptr<EndpointLane> in_;
 };
 
-// ---- What is measured
-// --------------------------------------------------------------------------------------------------
+// ---- Measurements ----
 
 using Open = std::function<std::unique_ptr<End>()>;
 
-/// Posts `count` messages, kUnderWay in flight. Returns the seconds from the end of the first to the end of the last.
+/// Posts `count` messages, with kUnderWay in flight. Returns the seconds from the end of the first message to the end
+/// of the last one.
 double stream(Lane& lane, std::size_t size, std::size_t count) {
   std::vector<std::byte> memory(size * 2);
   std::vector<void*> requests;
@@ -215,7 +213,7 @@ double stream(Lane& lane, std::size_t size, std::size_t count) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Gbit/s; if `size` is 0, half the round-trip time in microseconds.
+/// Returns the rate in Gbit/s. If `size` is 0, returns half the round-trip time in microseconds.
 double run_end(End& end, bool first, std::size_t size) {
   if (size > 0) {
     const std::size_t count = kBytes / size + 1;
@@ -233,7 +231,8 @@ double run_end(End& end, bool first, std::size_t size) {
   return std::chrono::duration<double>(Clock::now() - begin).count() * 1e6 / kRoundTrips / 2;
 }
 
-/// Starts a process that writes its result to `result`, and exchanges handles through the other two pipes.
+/// Starts a process that writes its rate to the pipe `result`. Exchanges handles with the peer through the pipes `give`
+/// and `take`.
 pid_t start(const Open& open, bool first, std::size_t size, int give, int take, int result) {
   const pid_t process = fork();
   if (process != 0) return process;
@@ -246,7 +245,7 @@ pid_t start(const Open& open, bool first, std::size_t size, int give, int take, 
     end->connect(peer);
     const double value = run_end(*end, first, size);
     check(first || write(result, &value, sizeof value) == sizeof value, "a pipe");
-    usleep(100'000);  // for the last acknowledgements
+    usleep(100'000);  // time to send the last acknowledgements
   } catch (const std::exception& error) {
     fmt::print(stderr, "nccl_bench: {}\n", error.what());
     _exit(1);

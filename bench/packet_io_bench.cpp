@@ -1,8 +1,9 @@
-// The cost of datapaths per packet, without a transport: one PacketIo sends bursts of packets and another receives
-// them, in one thread. `verbs` and `frames` use simulated queue pairs, for datagrams and for Ethernet frames. `ports`
-// uses DPDK's ring ports, with the same code as AF_XDP, AF_PACKET and NICs. bench/packet_io counts the instructions.
+// Measures the cost of datapaths per packet, without a transport. One PacketIo sends bursts of packets, and a second
+// one receives them, in one thread. `verbs` and `frames` use simulated queue pairs, for datagrams and for Ethernet
+// frames. `ports` uses DPDK's ring ports, with the same code as AF_XDP, AF_PACKET and NICs. bench/packet_io counts the
+// instructions.
 //
-//   verbs/64/0            payloads of 64 bytes; all copied, or inline
+//   verbs/64/0            payloads of 64 bytes; all are copied or inline
 //   verbs/1400/1          payloads of 1400 bytes in registered memory, which the device reads in place
 #include <benchmark/benchmark.h>
 #include <sys/eventfd.h>
@@ -45,7 +46,7 @@ constexpr std::size_t kBurst = 32;
 constexpr std::size_t kHeaderBytes = 40;
 constexpr Nanos kPatience{20'000'000'000};
 
-// ---- A device of memory ----
+// ---- A simulated device ----
 
 class MemoryQueuePair;
 std::map<std::uint32_t, MemoryQueuePair*>& queue_pairs() {
@@ -58,7 +59,8 @@ struct MemoryHandle {
   std::array<std::byte, encap::kIpv4Bytes> ip{};
 };
 
-/// Posted packets arrive at once, in order; completions wait in rings. For one thread.
+/// A queue pair in memory. Posted packets arrive at once and in order, and completions wait in rings. Only one thread
+/// may use it.
 class MemoryQueuePair final : public rdma::QueuePair {
  public:
   static constexpr std::size_t kDepth = 4096;
@@ -85,7 +87,7 @@ class MemoryQueuePair final : public rdma::QueuePair {
   void stop() override {}
   int steer(const rdma::FrameRule& /*rule*/) noexcept override { return 0; }
 
-  // Separate functions, so that their cost can be separated from that of their callers.
+  // These are separate functions, so that callgrind separates their cost from that of their callers.
   [[gnu::noinline]] static int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** /*refused*/) {
     auto& self = *static_cast<MemoryQueuePair*>(qp->qp_context);
     for (; request != nullptr; request = request->next) {
@@ -117,7 +119,7 @@ class MemoryQueuePair final : public rdma::QueuePair {
   }
 
  private:
-  /// Frames of one of the two devices arrive at the other.
+  /// Returns the peer of this queue pair. A frame of one of the two devices arrives at the other device.
   [[nodiscard]] MemoryQueuePair* other() const {
     const auto& first = queue_pairs().begin()->second;
     return first == this ? queue_pairs().rbegin()->second : first;
@@ -209,7 +211,7 @@ class MemoryDevice final : public rdma::Device {
   rdma::DeviceFacts facts_;
 };
 
-/// A resolver for which all hosts are neighbours.
+/// A resolver of addresses that finds every host on the local link.
 class MemoryNetwork final : public rdma::KernelNetwork {
  public:
   explicit MemoryNetwork(const std::string& ip)
@@ -226,7 +228,7 @@ class MemoryNetwork final : public rdma::KernelNetwork {
                                                 const Address& /*address*/) override {
     class Routes final : public rdma::KernelRoutes {
       Way find(const Address& /*destination*/, bool /*may_ask*/) override {
-        return {State::known, {2, 0, 0, 0, 0, 1}};  // the same for all
+        return {State::known, {2, 0, 0, 0, 0, 1}};  // all hosts have this MAC address
       }
       [[nodiscard]] int event_file() const override { return -1; }
       void take_events() override {}
@@ -251,9 +253,9 @@ std::unique_ptr<HostDatapath> memory_host(const std::string& ip, bool is_raw, Ad
   return datapath;
 }
 
-// ---- Measuring ----
+// ---- Measurements ----
 
-/// Sends bursts from `a` to `b`. With a hold, as from the transport, payloads may be read in place.
+/// Sends bursts from `a` to `b`. If `hold` is set, as by the transport, the device may read payloads in place.
 void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to, std::span<std::byte> payload,
               PayloadHold* hold) {
   const std::vector<std::byte> header(kHeaderBytes, std::byte{'h'});
@@ -268,9 +270,9 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
     std::size_t got = 0;
     while (const std::size_t count = b.receive(arrived)) got += count;
     received += got;
-    a.receive(none);  // like a host that waits for acknowledgements
+    a.receive(none);  // a sending host also polls for acknowledgements
   };
-  // The first packets wait until a thread has resolved the peer.
+  // The first packets wait until a thread has resolved the peer's address.
   const Nanos give_up = monotonic_now() + kPatience;
   for (std::uint64_t before = 0; received < 1000 * kBurst && monotonic_now() < give_up; before = received) {
     turn();
@@ -285,7 +287,8 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
     return;
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(received));
-  // A case runs several times with more and more iterations; callgrind counts all of them together.
+  // A case runs several times with more and more iterations. callgrind counts the instructions of all runs together, so
+  // count the packets of all runs, too.
   static std::uint64_t counted = 0;
   counted += received;
   state.counters["counted_packets"] = static_cast<double>(counted);

@@ -1,4 +1,5 @@
-// The transport between two hosts, each a process with a port of its own: goodput of one connection, and round trips.
+// Measures the transport between two hosts: the goodput of one connection, or round trips. Each host is a process with
+// its own port.
 //
 //   port_bench serve  --device af_xdp:eth0 --address 10.79.0.2
 //   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
@@ -7,13 +8,14 @@
 //   port_bench kernel-serve segments --address 10.79.0.2      (bare loops on the kernel's sockets: kernel_loop.h)
 //   port_bench kernel       segments --address 10.79.0.1 --peer 10.79.0.2
 //
-// With --device udp: it is the kernel's UDP sockets, and with verbs:DEVICE an RDMA device's queues; their address is
-// the kernel's own.
+// A port --device udp: uses the kernel's UDP sockets, and a port verbs:DEVICE uses the queues of an RDMA device. Both
+// need an address of the kernel.
 //
-// `serve` prints "ready" when it listens, and ends when its client has closed; it needs the client's size and echo
-// options. Each end prints its results as one line of JSON. Messages count that complete after the warm-up and within
-// the time; a message is complete when the client knows that the server's buffer contains all of it. bench/peers/run
-// starts both ends, pinned, in network namespaces; docs/explanation/peers.md has the results.
+// `serve` prints "ready" when it listens, and ends when its client has closed the connection. It needs the
+// client's --size, and --echo if the client runs `ping`. Each side prints its results as one line of JSON. Only
+// messages that complete after the warm-up and within the time count. A message is complete when the client knows that
+// the server's buffer contains all of it. bench/peers/run starts both sides, pinned to CPUs, in network namespaces.
+// docs/explanation/peers.md has the results.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -51,7 +53,8 @@ using namespace mltcp;
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint16_t kUdpPort = 62400;
-/// Bytes in flight: enough that the sender never waits for a completion, few enough that buffers stay cached.
+/// Maximum bytes in flight. They are enough that the sender never waits for a completion, and few enough that the
+/// buffers stay in the cache.
 constexpr std::size_t kBytesUnderWay = 4 << 20;
 constexpr std::size_t kMaxUnderWay = 512;
 constexpr Nanos kPatience{30'000'000'000};
@@ -75,7 +78,7 @@ std::size_t messages_under_way(std::size_t size) {
   return std::clamp<std::size_t>(kBytesUnderWay / std::max<std::size_t>(size, 1), 2, kMaxUnderWay);
 }
 
-/// Seconds of the calling thread's processor time, in the program and in the kernel.
+/// Returns the processor time of the calling thread in seconds, in the program and in the kernel.
 std::array<double, 2> thread_seconds() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
@@ -85,7 +88,7 @@ std::array<double, 2> thread_seconds() {
   return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
 
-/// The common part of both ends: a shard, message buffers, and the handling of completions.
+/// The common part of client and server: a shard, message buffers, and the handling of completions.
 class End : public Pollable {
  public:
   End(PacketIo& io, const Options& options, std::uint64_t seed)
@@ -107,7 +110,7 @@ class End : public Pollable {
         on_completion(done[i], now);
       }
     }
-    return any ? now : due;  // sends at once what was posted meanwhile
+    return any ? now : due;  // returning `now` sends at once what on_completion() has posted
   }
   [[nodiscard]] bool is_over() const { return closed || !failure.empty(); }
 
@@ -128,7 +131,7 @@ class End : public Pollable {
 class Server final : public End {
  public:
   Server(PacketIo& io, const Options& options) : End(io, options, 8) {
-    closing = true;  // whether successful or not, the client closes
+    closing = true;  // the client closes the connection, even after a failure
     shard.listen(options.connection);
   }
 
@@ -138,7 +141,8 @@ class Server final : public End {
       for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(done.connection, buffers[i], i);
     } else if (done.kind == Completion::Kind::received) {
       if (done.status != Status::ok) return;
-      // The echo reads the buffer until it is acknowledged, which happens before the client's next message but one.
+      // The connection reads the buffer until the echo is acknowledged. The echo is acknowledged before the client
+      // sends its next message but one, which may arrive in this buffer.
       if (options_.echo) shard.send(done.connection, buffers[done.tag], done.tag);
       shard.receive(done.connection, buffers[done.tag], done.tag);
     }
@@ -161,7 +165,7 @@ class Client final : public End {
   std::array<double, 2> processor{};
   ConnectionStats before;
   ConnectionStats after;
-  std::vector<std::uint32_t> round_trips;  ///< ns
+  std::vector<std::uint32_t> round_trips;  ///< in ns
 
  private:
   void begin(Nanos now) override {
@@ -265,13 +269,13 @@ Json report(const Client& client, const Options& options) {
   return json;
 }
 
-/// A place of any kind, for both ends.
+/// A host's place in the network, on a port of any kind. Client and server use it.
 class Place {
  public:
   virtual ~Place() = default;
   [[nodiscard]] virtual PacketIo& io() = 0;
   [[nodiscard]] virtual TimeSource& time() = 0;
-  /// Description and counters.
+  /// Adds the description of the port, and its counters.
   virtual void tell(Json& json) const = 0;
 };
 
@@ -356,7 +360,7 @@ int run(const Options& options, const std::string& mode) {
     std::fflush(stdout);
   }
   loop.run(Nanos::never(), [&] { return end->is_over(); });
-  loop.run(loop.now() + kLinger);  // the peer may need retransmissions
+  loop.run(loop.now() + kLinger);  // the peer may still need retransmissions
 
   Json json;
   json["mode"] = mode;
@@ -372,7 +376,7 @@ int run(const Options& options, const std::string& mode) {
   return 0;
 }
 
-/// The rate of a single copy from the buffers of one end to those of the other, in the order of messages.
+/// Measures the rate of a single copy from the client's buffers to the server's, in the order of the messages.
 void copy(const Options& options) {
   const std::size_t depth = messages_under_way(options.size);
   std::vector<std::vector<std::byte>> from(depth, std::vector<std::byte>(options.size, std::byte{1}));
@@ -381,7 +385,7 @@ void copy(const Options& options) {
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   std::uint64_t messages = 0;
-  double warm = 0;  // in the first pass, the kernel also allocates the pages
+  double warm = 0;  // time of the first pass, in which the kernel also allocates the pages
   double now = 0;
   for (; now - warm < options.seconds || messages < to.size(); ++messages) {
     if (messages == to.size()) warm = elapsed();

@@ -1,6 +1,6 @@
-// Our half of the comparison with ns-3 (see compare, and docs/explanation/ns3.md): training jobs, or bulk flows as jobs
-// that never end, over a dumbbell of three hops, in virtual time. peer.cpp builds the same in ns-3; both take the same
-// options and write the same JSON.
+// Runs MLTCP in the comparison with ns-3 (see bench/ns3/compare and docs/explanation/ns3.md). Training jobs, or bulk
+// flows as jobs that never end, run over a dumbbell of three hops, in virtual time. peer.cpp builds the same dumbbell
+// in ns-3. Both programs have the same options and write the same JSON.
 //
 //   left i --access--> [1] ==bottleneck==> [2] --access--> right i        and the same in reverse
 #include <CLI/CLI.hpp>
@@ -47,7 +47,7 @@ struct Options {
 
 Nanos nanos(double value, double unit) { return Nanos(std::llround(value * unit)); }
 
-/// Like sim::Dumbbell, but each host receives on a link of its own, as in ns-3.
+/// Like sim::Dumbbell, but each host receives on its own link, as in ns-3.
 class ThreeHops final : public experiment::JobNetwork {
  public:
   ThreeHops(const Options& options, std::uint32_t pairs) : network_(network_options()), usage_(kBin, kMaxBins) {
@@ -98,7 +98,7 @@ class ThreeHops final : public experiment::JobNetwork {
   }
   sim::Host& at(const End& end) { return *hosts_[end.side == Side::sender ? 0 : 1][end.job]; }
 
-  /// A host at switch `here`; hosts at switch `there` reach it through `shared`.
+  /// Adds a host at switch `here`. Hosts at switch `there` reach it through the link `shared`.
   void add_host(Side side, std::uint32_t pair, sim::Network::Switch here, sim::Network::Switch there,
                 sim::Network::LinkId shared, const fabric::LinkConfig& access) {
     const std::uint32_t number = side == Side::sender ? 1 : 2;
@@ -117,7 +117,7 @@ class ThreeHops final : public experiment::JobNetwork {
   fabric::UsageMeter usage_;
 };
 
-/// Payload of a full packet, without its header and that of its DATA frame.
+/// Returns the payload of a full packet: its size without the headers of the packet and of the DATA frame.
 Bytes payload_bytes(ThreeHops& network) {
   return network.host({}).limits().max_packet_bytes - wire::kHeaderBytes - wire::kDataFrameBytes;
 }

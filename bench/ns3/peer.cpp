@@ -1,10 +1,10 @@
-// The half of the comparison that runs in ns-3 (3.37): the same dumbbell, jobs and options as ours.cpp, over ns-3's
-// TCP. The script compare compiles it with Debian's packages; it is not a part of MLTCP.
+// Runs ns-3 (3.37) in the comparison: the same dumbbell, jobs and options as ours.cpp, over ns-3's TCP. The script
+// bench/ns3/compare compiles it with Debian's packages; it is not a part of MLTCP.
 //
 // Settings that make both sides equivalent (docs/explanation/ns3.md gives the reasons): packets of 1514 bytes on the
-// wire, an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. Our
-// bottleneck's buffer includes the packet being sent, ns-3's queues do not; the thresholds here are lowered by that
-// much.
+// wire, an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. The
+// buffer of our bottleneck includes the packet that is being sent, and the queues of ns-3 do not. So the thresholds in
+// this program are lower by one packet.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,17 +26,18 @@ using namespace ns3;
 
 namespace {
 
-constexpr std::uint32_t kPayloadBytes = 1472;  // + TCP 20 + IP 20 + PPP 2 = 1514
+constexpr std::uint32_t kPayloadBytes = 1472;  // plus headers of 20 (TCP), 20 (IP) and 2 (PPP) bytes: 1514 on the wire
 constexpr std::uint32_t kWireBytes = 1514;
 constexpr std::uint32_t kSendBuffer = 8 << 20;
 constexpr std::uint32_t kPiece = 64 * kPayloadBytes;
 constexpr std::int64_t kBinNs = 1'000'000;
-const Time epoch = MilliSeconds(1000);  // connections are open by then
+const Time epoch = MilliSeconds(1000);  // time at which all connections are open
 
 std::uint64_t packet_hops = 0;
 
-/// An ns-3 congestion control that restarts after an idle time, as MLTCP's algorithms do: from the initial window, with
-/// slow start up to 3/4 of the old one (RFC 5681 section 4.1, RFC 2861 section 3). ns-3 itself keeps the window.
+/// A congestion control of ns-3 that restarts after an idle time, like MLTCP's algorithms. It restarts from the initial
+/// window, with slow start up to 3/4 of the old window (RFC 5681 section 4.1, RFC 2861 section 3). ns-3 itself does not
+/// reduce the window.
 template <class Base>
 class Restarting : public Base {
  public:
@@ -69,13 +70,14 @@ TypeId Choose(bool restarting) {
   return restarting ? Restarting<Base>::GetTypeId() : Base::GetTypeId();
 }
 
-/// Repeats: computes, sends a burst, waits until all of it is acknowledged. Or sends forever.
+/// A training job: repeatedly computes, sends a burst, and waits until all of it is acknowledged. With a burst of 0
+/// bytes, it is a bulk flow, which sends forever.
 class Job : public Application {
  public:
   Address peer;
   Time start;
   Time compute;
-  std::uint64_t burst = 0;  // bytes; 0: forever
+  std::uint64_t burst = 0;  // bytes; 0: sends forever
   std::vector<std::int64_t> iteration_ns;
   std::uint64_t retransmitted = 0;
 
@@ -128,7 +130,7 @@ class Job : public Application {
   SequenceNumber32 highest_{0};
 };
 
-/// Receives everything that arrives on a port.
+/// Receives all data that arrives on a port.
 class Sink : public Application {
  public:
   std::uint16_t port = 0;
@@ -151,7 +153,7 @@ class Sink : public Application {
   Ptr<Socket> socket_;
 };
 
-/// The bottleneck's queue, and the counters.
+/// Records the queue of the bottleneck and the counters.
 struct Monitor {
   Ptr<Queue<Packet>> device_queue;
   Ptr<QueueDisc> disc;
@@ -160,7 +162,7 @@ struct Monitor {
   std::vector<std::uint32_t> queue;
   std::vector<std::pair<std::int64_t, std::uint64_t>> drops;
   std::uint64_t dropped_before = 0;
-  std::vector<std::vector<std::uint64_t>> bins;  // of each flow
+  std::vector<std::vector<std::uint64_t>> bins;  // bytes of each flow per kBinNs
 
   void OnBegin(Ptr<const Packet> packet) { in_transmission = packet->GetSize(); }
   void OnEnd(Ptr<const Packet>) { in_transmission = 0; }
@@ -187,7 +189,7 @@ struct Monitor {
 
 Monitor monitor;
 
-/// Counts the bytes that leave the last link to a receiver.
+/// Counts the bytes that arrive over the last link to a receiver.
 struct FlowTrace {
   std::size_t flow;
   void OnArrival(Ptr<const Packet> packet) { monitor.Arrived(flow, packet->GetSize()); }
@@ -240,7 +242,7 @@ int main(int argc, char** argv) {
   Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSendBuffer));
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSendBuffer));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
-  // Its clock has a resolution of 1 ms, more than a round-trip time here.
+  // ns-3's clock for timestamps has a resolution of 1 ms, more than a round-trip time here.
   Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
   Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(1)));
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MicroSeconds(200)));
@@ -265,7 +267,7 @@ int main(int argc, char** argv) {
 
   PointToPointHelper access;
   access.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps * 10)));
-  access.SetDeviceAttribute("Mtu", UintegerValue(kWireBytes));  // 1500 would fragment every packet
+  access.SetDeviceAttribute("Mtu", UintegerValue(kWireBytes));  // an MTU of 1500 would fragment every packet
   access.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(access_delay_us * 1e3))));
   access.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
   access.DisableFlowControl();
@@ -273,7 +275,8 @@ int main(int argc, char** argv) {
   shared.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps)));
   shared.SetDeviceAttribute("Mtu", UintegerValue(kWireBytes));
   shared.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(delay_us * 1e3))));
-  // With marking, a queue disc above a device queue of one packet; without, the device queue alone.
+  // With marking, the queue is a queue disc above a device queue of one packet. Without marking, the device queue is
+  // the only one.
   if (ecn == 0) {
     shared.SetQueue("ns3::DropTailQueue", "MaxSize",
                     QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, buffer - kWireBytes)));
@@ -283,7 +286,7 @@ int main(int argc, char** argv) {
   }
   NetDeviceContainer trunk = shared.Install(left, right);
   if (ecn > 0) {
-    const std::uint32_t below = 2 * kWireBytes;  // being sent, and in the device queue
+    const std::uint32_t below = 2 * kWireBytes;  // one packet that is being sent, and one in the device queue
     TrafficControlHelper red;
     red.SetRootQueueDisc("ns3::RedQueueDisc", "UseEcn", BooleanValue(true), "UseHardDrop", BooleanValue(false),
                          "Gentle", BooleanValue(false), "QW", DoubleValue(1), "MeanPktSize", UintegerValue(1500),

@@ -1,6 +1,6 @@
-// A program outside of the project that links the installed library: in each iteration, one worker of a training job
-// sends its gradients to another one with MLTCP. The network is the simulator here; on a testbed it would be another
-// PacketIo, without further changes.
+// A program outside of the project that links the installed library. In each iteration, one worker of a training job
+// sends its gradients to another worker with MLTCP. Here the simulator is the network. On a testbed the network would
+// be a different PacketIo, and the program would not change otherwise.
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
 #include <mltcp/base/units.h>
@@ -19,7 +19,7 @@ using namespace mltcp::literals;
 constexpr int kIterations = 5;
 constexpr mltcp::Nanos kComputeTime = 20_ms;
 
-/// Takes every gradient that arrives into the same buffer.
+/// Receives all gradients into the same buffer.
 struct Receiver final : mltcp::Pollable {
   Receiver(mltcp::PacketIo& io, std::size_t bytes) : shard(io, {}), gradient(bytes) { shard.listen({}); }
 
@@ -39,13 +39,13 @@ struct Receiver final : mltcp::Pollable {
   int received = 0;
 };
 
-/// Computes, sends its gradient, waits until it is delivered, and begins again.
+/// Repeats: computes, sends its gradients, and waits until they are delivered.
 struct Worker final : mltcp::Pollable {
   Worker(mltcp::PacketIo& io, const mltcp::Address& peer, std::size_t bytes) : shard(io, {}), gradient(bytes) {
     for (std::size_t i = 0; i < bytes; ++i) gradient[i] = static_cast<std::byte>(i * 7);
     mltcp::JobConfig config;
     config.number = 1;
-    config.augmentation = mltcp::cc::Augmentation::mltcp({});  // F(x) = 1.75 x + 0.25
+    config.augmentation = mltcp::cc::Augmentation::mltcp({});  // aggressiveness function F(x) = 1.75 x + 0.25
     job = shard.add_job(config);
     connection = shard.connect(peer, {}, mltcp::Nanos(0));
     if (!shard.attach(connection, job)) throw mltcp::RunError("the connection has no job: MLTCP would be off");
@@ -74,7 +74,7 @@ struct Worker final : mltcp::Pollable {
   }
 
   mltcp::Shard shard;
-  std::vector<std::byte> gradient;  // unchanged while it is being sent
+  std::vector<std::byte> gradient;  // unchanged while the transport sends it
   mltcp::JobId job = 0;
   mltcp::ConnectionId connection = 0;
   mltcp::Nanos computed_at = mltcp::Nanos::never();

@@ -1,4 +1,4 @@
-/* `hello OWN-IP` waits and prints its address, `hello OWN-IP ADDRESS` sends it a message from another machine. */
+/* `hello OWN-IP` waits and prints its address. On another machine, `hello OWN-IP ADDRESS` sends it a message. */
 #include <mltcp/mltcp.h>
 #include <stdio.h>
 #define MUST(call) \

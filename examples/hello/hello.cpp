@@ -1,4 +1,4 @@
-// `hello OWN-IP` waits and prints its address, `hello OWN-IP ADDRESS` sends it a message from another machine.
+// `hello OWN-IP` waits and prints its address. On another machine, `hello OWN-IP ADDRESS` sends it a message.
 #include <fmt/ranges.h>
 #include <mltcp/endpoint/endpoint.h>
 #include <mltcp/socket/register_datapath.h>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   OperationHandle operation = 0;
   Code code = Code::ok;
   if (argc > 2) {
-    std::vector<std::byte> blob;  // invalid digits become 0; the address's checksum detects them
+    std::vector<std::byte> blob;  // invalid digits become 0; the checksum of the address detects them
     for (std::string hex = argv[2]; !hex.empty(); hex.erase(0, 2))
       blob.push_back(std::byte(std::strtoul(hex.substr(0, 2).c_str(), nullptr, 16)));
     ConnectionHandle peer = 0;

@@ -1,6 +1,7 @@
-"""A first message from one machine to another, in Python. It can exchange messages with hello.c and hello.cpp.
+"""A first message from one machine to another, in Python. The program can exchange messages with hello.c and hello.cpp.
 
-`hello.py 10.0.0.1` waits and prints its address, `hello.py 10.0.0.2 ADDRESS` connects to it. Each IP is the host's own.
+`hello.py 10.0.0.1` waits and prints its address. On another machine, `hello.py 10.0.0.2 ADDRESS` connects to it. The IP
+address is that of the machine itself.
 """
 import sys
 

@@ -1,11 +1,11 @@
-/* Carries the all-reduces of an MPI program over MLTCP, without a change to the program: MPI's profiling interface
+/* Carries the all-reduces of an MPI program over MLTCP. The program does not change, because MPI's profiling interface
  * allows a library to replace MPI's functions (MPI 4.1, chapter 15).
  *
  *   mpirun -n 4 -x LD_PRELOAD=$PWD/libover_mltcp.so -x MLTCP_ADDRESS=... ./train
  *
  * Sums of floats on MPI_COMM_WORLD go around a ring of endpoints (Patarasu and Yuan, J. Parallel Distrib. Comput. 69,
- * 2009). Everything else stays with MPI, which also exchanges the endpoints' addresses. MLTCP learns from the traffic
- * when iterations begin. MLTCP_ADDRESS is the host's own IP address on the training network; it is not needed if all
+ * 2009). MPI performs all other operations, and also exchanges the endpoints' addresses. MLTCP learns from the traffic
+ * when iterations begin. MLTCP_ADDRESS is the IP address of the host on the training network. It is not needed if all
  * ranks run on one machine.
  */
 #define OMPI_SKIP_MPICXX 1
@@ -18,14 +18,14 @@
 
 #define PATIENCE INT64_C(30000000000) /* time limit for a message or a connection, in ns */
 
-static mltcp_endpoint* endpoint; /* NULL: MPI performs the all-reduces */
+static mltcp_endpoint* endpoint; /* NULL if MPI performs the all-reduces itself */
 static mltcp_connection next_rank, previous_rank;
 static mltcp_job job;
 static int rank, ranks;
 static float* spare;
 static size_t spare_count;
 
-/* Ends the whole program with the cause, as MPI does by default. */
+/* If `code` is an error, prints its cause and ends all ranks, as MPI does by default. */
 static void must(const char* what, mltcp_code code) {
   if (code == MLTCP_OK) return;
   fprintf(stderr, "rank %d, %s: %s\n", rank, what, mltcp_last_error());
@@ -67,7 +67,7 @@ static void open_ring(void) {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks < 2) return;
   must("options", mltcp_endpoint_options_init(&options));
-  options.device = getenv("MLTCP_DEVICE"); /* NULL: "udp:" */
+  options.device = getenv("MLTCP_DEVICE"); /* NULL stands for "udp:" */
   options.address = own_address();
   must("endpoint", mltcp_endpoint_open(&options, &endpoint));
   must("address", mltcp_endpoint_address(endpoint, own, &size));
@@ -127,7 +127,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
     spare = malloc(spare_count * sizeof *spare);
     if (spare == NULL) MPI_Abort(communicator, 1);
   }
-  /* Each rank adds its data to a part, until one rank has the complete sum of that part... */
+  /* Each rank adds its data to a part, until one rank has the complete sum of this part. */
   for (int step = 0; step + 1 < ranks; ++step) {
     const int give = (rank + ranks - step) % ranks;
     const int take = (rank + 2 * ranks - step - 1) % ranks;
@@ -135,7 +135,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
     exchange(data + begin_of(total, give), count_of(total, give), spare, count_of(total, take));
     for (size_t i = 0; i < count_of(total, take); ++i) sum[i] += spare[i];
   }
-  /* ... and passes it on to all others. */
+  /* That rank passes the sum on to all other ranks. */
   for (int step = 0; step + 1 < ranks; ++step) {
     const int give = (rank + ranks - step + 1) % ranks;
     const int take = (rank + ranks - step) % ranks;
@@ -146,7 +146,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
 
 int MPI_Finalize(void) {
   if (endpoint != NULL) {
-    /* After the barrier no rank sends any more. */
+    /* After the barrier no rank sends data, so that endpoints can close. */
     PMPI_Barrier(MPI_COMM_WORLD);
     must("close", mltcp_endpoint_destroy(endpoint));
     endpoint = NULL;

@@ -1,5 +1,5 @@
-/* An ordinary data-parallel program: each rank has gradients, MPI_Allreduce sums them. It does not depend on MLTCP;
- * over_mltcp.c replaces MPI_Allreduce if it is preloaded or linked. */
+/* An ordinary data-parallel program: each rank has gradients, and MPI_Allreduce sums them. The program does not depend
+ * on MLTCP. The library over_mltcp.c replaces MPI_Allreduce if it is preloaded or linked. */
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   begun = MPI_Wtime();
   for (int iteration = 0; right && iteration < ITERATIONS; ++iteration) {
-    int norm = rank; /* of another type, so that MPI always performs it */
+    int norm = rank; /* an int, whose sum MPI always performs itself */
     for (int i = 0; i < PARAMETERS; ++i) gradients[i] = (float)(rank + i % 7 + iteration);
     MPI_Allreduce(MPI_IN_PLACE, gradients, PARAMETERS, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &norm, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
-// A congestion control algorithm in a shared object, for `--cc ./my_algorithm.so:gaimd`: additive increase and
+// A congestion control algorithm in a shared object, for `--cc ./my_algorithm.so:gaimd`. It is an additive increase and
 // multiplicative decrease with two free constants (GAIMD: Yang and Lam, ICNP 2000). docs/reference/algorithms.md
-// explains the parts.
+// explains the parts of this file.
 #include <mltcp/cc/registry.h>
 
 #include <algorithm>
@@ -31,12 +31,12 @@ class Gaimd {
     packet_ = path.max_packet_bytes;
     increase_ = given.increase;
     keep_ = given.keep;
-    out.cwnd_bytes = 10 * packet_;  // RFC 6928
+    out.cwnd_bytes = 10 * packet_;  // initial window of RFC 6928
   }
   void on_ack(const cc::AckSample& ack, cc::Output& out) {
     if (ack.in_recovery || !ack.cwnd_limited) return;
     const auto acked = static_cast<double>(ack.acked_bytes);
-    // The gain multiplies the increase and nothing else: this makes the algorithm usable with MLTCP.
+    // The gain multiplies only the increase. This is what an algorithm needs to work with MLTCP.
     out.cwnd_bytes += slow_start_ ? acked : ack.gain * increase_ * packet_ * acked / out.cwnd_bytes;
   }
   void on_congestion(const cc::CongestionEvent& event, cc::Output& out) {

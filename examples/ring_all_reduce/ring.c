@@ -1,11 +1,11 @@
-/* A ring all-reduce in C, as data-parallel training sums its gradients: each rank sends to the next one and receives
- * from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start it once for each rank, on one
- * machine or several:
+/* A ring all-reduce in C, as data-parallel training sums its gradients: each rank sends to the next rank and receives
+ * from the previous one (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start the program once for each
+ * rank, on one machine or several:
  *
  *   ring RANK RANKS OWN-IP FOLDER
  *
- * FOLDER is a new folder that all ranks share, for the exchange of their addresses. Each iteration is announced to
- * MLTCP, so that jobs that share a link separate.
+ * FOLDER is a new folder that all ranks share, for the exchange of their addresses. The program announces each
+ * iteration to MLTCP, so that jobs that share a link separate.
  *
  *   cc ring.c $(pkg-config --cflags --libs mltcp-c) -o ring
  */
@@ -15,13 +15,13 @@
 #include <time.h>
 
 enum { count = 1 << 20, iterations = 3 };
-static const int64_t patience = 30000000000; /* ns: time limit for a message, a neighbour's address, the end */
+static const int64_t patience = 30000000000; /* time limit in ns of each wait for another rank */
 
 static void fail(const char* what, const char* why) {
   fprintf(stderr, "ring: %s: %s\n", what, why);
   exit(1);
 }
-/* The number, up to 1000, that the whole text is; -1 if it is not a number. */
+/* Returns the number that the whole text represents; -1 if the text is not a number from 0 to 1000. */
 static int number(const char* text) {
   char* end;
   const long value = strtol(text, &end, 10);
@@ -39,14 +39,14 @@ static void must_end(mltcp_endpoint* endpoint, mltcp_operation operation) {
   if (end.code != MLTCP_OK) fail("message", text);
 }
 
-/* Writes the own address into the folder, under a temporary name first, so that ranks see only a complete file. */
+/* Writes this rank's address into the folder. The file gets its final name last, so that it is always complete. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
   must("address", mltcp_endpoint_address(endpoint, blob, &size));
   snprintf(early, sizeof early, "%s/%d.tmp", folder, rank);
   snprintf(name, sizeof name, "%s/%d", folder, rank);
-  remove(early); /* left by an aborted run; "x" does not follow a link */
+  remove(early); /* an aborted run may have left this file */
   FILE* file = fopen(early, "wbx");
   if (file == NULL || fwrite(blob, 1, size, file) != size || fclose(file) != 0 || rename(early, name) != 0)
     fail(name, "it cannot be written; give a folder that all ranks share");
@@ -78,7 +78,7 @@ struct ring {
 };
 static int begin_of(const struct ring* ring, int part) { return (int)((int64_t)count * part / ring->ranks); }
 
-/* Sends one part of the data and receives another, at the same time. */
+/* Sends part `out` of `data` and receives part `in` into `into`, at the same time. */
 static void exchange(const struct ring* ring, const float* data, int out, float* into, int in) {
   mltcp_operation sending, receiving;
   const size_t sent = sizeof *data * (size_t)(begin_of(ring, out + 1) - begin_of(ring, out));
@@ -91,12 +91,14 @@ static void exchange(const struct ring* ring, const float* data, int out, float*
 
 static void all_reduce(const struct ring* ring, float* data, float* spare) {
   const int n = ring->ranks;
-  for (int step = 0; step < n - 1; ++step) { /* each rank adds its data, until one rank has a part's sum */
+  /* Each rank adds its data to a part, until one rank has the complete sum of this part. */
+  for (int step = 0; step < n - 1; ++step) {
     const int out = (ring->rank - step + n) % n, in = (ring->rank - step - 1 + n) % n;
     exchange(ring, data, out, spare, in);
     for (int i = begin_of(ring, in); i < begin_of(ring, in + 1); ++i) data[i] += spare[i - begin_of(ring, in)];
   }
-  for (int step = 0; step < n - 1; ++step) { /* and passes it on to all others */
+  /* That rank passes the sum on to all other ranks. */
+  for (int step = 0; step < n - 1; ++step) {
     const int out = (ring->rank - step + 1 + n) % n, in = (ring->rank - step + n) % n;
     exchange(ring, data, out, data + begin_of(ring, in), in);
   }

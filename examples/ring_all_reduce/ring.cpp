@@ -1,11 +1,11 @@
-// A ring all-reduce in C++, as data-parallel training sums its gradients: each rank sends to the next one and receives
-// from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start it once for each rank, on one
-// machine or several:
+// A ring all-reduce in C++, as data-parallel training sums its gradients: each rank sends to the next rank and receives
+// from the previous one (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Start the program once for each
+// rank, on one machine or several:
 //
 //   ring RANK RANKS OWN-IP FOLDER
 //
-// FOLDER is a new folder that all ranks share, for the exchange of their addresses. Each iteration is announced to
-// MLTCP, so that jobs that share a link separate. ring.c and ring.py do the same.
+// FOLDER is a new folder that all ranks share, for the exchange of their addresses. The program announces each
+// iteration to MLTCP, so that jobs that share a link separate. ring.c and ring.py do the same.
 #include <fmt/format.h>
 #include <mltcp/endpoint/endpoint.h>
 #include <mltcp/socket/register_datapath.h>
@@ -27,20 +27,20 @@ namespace {
 
 constexpr std::size_t kCount = 1 << 20;
 constexpr std::size_t kIterations = 3;
-constexpr mltcp::Nanos kPatience = 30_s;  // time limit for a message, a neighbour's address, the end
+constexpr mltcp::Nanos kPatience = 30_s;  // time limit of each wait for another rank
 
 void must(const char* what, Code code) {
   if (code != Code::ok) throw std::runtime_error(fmt::format("{}: {}", what, to_text(code)));
 }
 
-/// The number that the whole text is; SIZE_MAX if it is not a number.
+/// Returns the number that the whole text represents; SIZE_MAX if the text is not a number.
 std::size_t number(std::string_view text) {
   std::size_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   return problem == std::errc() && end == text.data() + text.size() ? value : SIZE_MAX;
 }
 
-/// The address that a rank has written into the folder.
+/// Waits for the file in which a rank has stored its address, and returns the address.
 std::vector<std::byte> address_in(const std::filesystem::path& file) {
   const auto begun = std::chrono::steady_clock::now();
   while (!std::filesystem::exists(file)) {
@@ -61,7 +61,7 @@ class Ring {
         ranks_(ranks),
         endpoint_({.datapath = {.device = "udp:"}, .address = mltcp::Address::parse(ip)}),
         spare_(kCount) {
-    // Under a temporary name first, so that other ranks see only a complete file.
+    // Write the address under a temporary name first, so that other ranks never read an incomplete file.
     const auto own = folder / std::to_string(rank);
     const auto blob = endpoint_.address().bytes();
     std::error_code problem;
@@ -85,13 +85,13 @@ class Ring {
 
   void all_reduce(std::vector<float>& data) {
     must("iteration", endpoint_.begin_iteration(job_, kCount * sizeof(float) * 2 * (ranks_ - 1) / ranks_));
-    // Each rank adds its data to a part, until one rank has the complete sum of that part...
+    // Each rank adds its data to a part, until one rank has the complete sum of this part.
     for (std::size_t step = 0; step + 1 < ranks_; ++step) {
       const std::span<float> in = part(data, rank_ + 2 * ranks_ - step - 1);
       exchange(part(data, rank_ + ranks_ - step), std::span(spare_).first(in.size()));
       for (std::size_t i = 0; i < in.size(); ++i) in[i] += spare_[i];
     }
-    // ... and passes it on to all others.
+    // That rank passes the sum on to all other ranks.
     for (std::size_t step = 0; step + 1 < ranks_; ++step)
       exchange(part(data, rank_ + ranks_ - step + 1), part(data, rank_ + ranks_ - step));
     must("iteration", endpoint_.end_iteration(job_));

@@ -1,10 +1,10 @@
-"""A ring all-reduce in Python, as data-parallel training sums its gradients: each rank sends to the next one and
-receives from the one before. Start it once for each rank, on one machine or several:
+"""A ring all-reduce in Python, as data-parallel training sums its gradients: each rank sends to the next rank
+and receives from the previous one. Start the program once for each rank, on one machine or several:
 
     ring.py RANK RANKS OWN-IP FOLDER
 
 FOLDER is a new folder that all ranks share, for the exchange of their addresses. ring.c and ring.cpp do the same, with
-more comments; one ring may have ranks of all three.
+more comments. A ring may contain ranks of all three programs.
 """
 import os
 import sys
@@ -34,7 +34,7 @@ def address_in(file):
 
 
 def add(to, what):
-    """Adds the floats of another memoryview to those at `to`."""
+    """Adds the floats of the memoryview `what` to those of `to`."""
     if numpy is not None:
         numpy.frombuffer(to, numpy.float32)[:] += numpy.frombuffer(what, numpy.float32)
     else:
@@ -55,7 +55,7 @@ def all_reduce(rank, ranks, following, previous, data, spare):
         into = part(rank - step - 1)
         exchange(part(rank - step), spare[:len(into)])
         add(into, spare[:len(into)])
-    for step in range(ranks - 1):  # and passes it on to all others
+    for step in range(ranks - 1):  # that rank passes the sum on to all other ranks
         exchange(part(rank - step + 1), part(rank - step))
 
 
@@ -63,10 +63,10 @@ def main(rank, ranks, ip, folder):
     with mltcp.Endpoint(ip) as endpoint:
         own = os.path.join(folder, str(rank))
         if os.path.lexists(own + ".tmp"):
-            os.remove(own + ".tmp")  # left by an aborted run
+            os.remove(own + ".tmp")  # the file is left from an aborted run
         with open(own + ".tmp", "xb") as stream:  # "x" does not follow a link
             stream.write(endpoint.address)
-        os.rename(own + ".tmp", own)  # so that other ranks see only a complete file
+        os.rename(own + ".tmp", own)  # other ranks never read an incomplete file
         following = endpoint.connect(address_in(os.path.join(folder, str((rank + 1) % ranks))), ordered=True,
                                      timeout=PATIENCE)
         previous = endpoint.accept(PATIENCE)
@@ -80,7 +80,7 @@ def main(rank, ranks, ip, folder):
                 all_reduce(rank, ranks, following, previous, data, spare)
             if data != array("f", (ranks * (ranks - 1) // 2 + ranks * (i % 7 + iteration) for i in range(COUNT))):
                 sys.exit("ring: a sum is wrong, which should not be")
-        following.finish(PATIENCE)  # the sender closes, so that no data in flight is lost
+        following.finish(PATIENCE)  # the sender closes the connection, so that no data in flight is lost
         previous.wait_ended(PATIENCE)
     print(f"rank {rank} of {ranks}: {ITERATIONS} iterations, all sums right")
 
@@ -92,7 +92,7 @@ if __name__ == "__main__":
         sys.exit(2)
     try:
         main(*numbers, sys.argv[3], sys.argv[4])
-    except OSError as error:  # from the folder, or a time limit of mltcp
+    except OSError as error:  # the folder cannot be used, or a time limit of mltcp is exceeded
         sys.exit(f"ring: {error}; give a folder that all ranks share" if error.filename else f"ring: {error}")
     except (mltcp.Error, mltcp.LibraryError) as error:
         sys.exit(f"ring: {error}")

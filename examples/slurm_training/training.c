@@ -1,14 +1,15 @@
-/* The traffic of a training job, for Slurm: in each iteration a rank computes (sleeps), then sends its gradients to the
- * next rank of a ring while it receives those of the rank before. Start it with srun, one task per node:
+/* The traffic of a training job, for Slurm. In each iteration a rank computes, which means that it sleeps. Then it
+ * sends its gradients to the next rank of a ring, while it receives those of the previous rank. Start the program with
+ * srun, one task per node:
  *
  *   srun training DEVICE FOLDER COMPUTE-MS BYTES ITERATIONS
  *   srun sh -c './training udp:$(hostname -i) $PWD/ring.$SLURM_JOB_ID 150 1000000 50'
  *
  * FOLDER is a new folder that all nodes share, for the exchange of the ranks' addresses. MLTCP's plug-in for Slurm
  * (docs/how-to/slurm.md) sets MLTCP_JOB, the job's number, and MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS, its slots.
- * Without them, only congestion control separates jobs. MLTCP_PLAN_FILE names a file with the current slots, which
- * change as other jobs come and go; it is checked in each iteration. Rank 0 prints a line of JSON: the length of each
- * iteration, and how many iterations began on their slot.
+ * Without slots, only congestion control separates jobs. MLTCP_PLAN_FILE names a file with the current slots, which
+ * change when other jobs start or end. The program checks this file in each iteration. Rank 0 prints a line of JSON
+ * with the length of each iteration, and the number of iterations that began on their slot.
  *
  *   cc training.c $(pkg-config --cflags --libs mltcp-c) -o training
  */
@@ -21,13 +22,13 @@
 #include <time.h>
 
 enum { max_iterations = 100000 };
-static const int64_t patience = 60000000000; /* ns: time limit for a message, a neighbour's address, the end */
+static const int64_t patience = 60000000000; /* time limit in ns of each wait for another rank */
 
 static void fail(const char* what, const char* why) {
   fprintf(stderr, "training: %s: %s\n", what, why);
   exit(1);
 }
-/* The number, from 0 to `most`, that the whole text is; -1 if it is not a number. */
+/* Returns the number that the whole text represents; -1 if the text is not a number from 0 to `most`. */
 static int64_t number(const char* text, int64_t most) {
   char* end;
   if (text == NULL || *text < '0' || *text > '9') return -1;
@@ -55,14 +56,14 @@ static void sleep_ns(int64_t time) {
   nanosleep(&pause, NULL);
 }
 
-/* Writes the own address into the folder, under a temporary name first, so that ranks see only a complete file. */
+/* Writes this rank's address into the folder. The file gets its final name last, so that it is always complete. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
   must("address", mltcp_endpoint_address(endpoint, blob, &size));
   snprintf(early, sizeof early, "%s/%d.tmp", folder, rank);
   snprintf(name, sizeof name, "%s/%d", folder, rank);
-  remove(early); /* left by an aborted run; "x" does not follow a link */
+  remove(early); /* an aborted run may have left this file */
   FILE* file = fopen(early, "wbx");
   if (file == NULL || fwrite(blob, 1, size, file) != size || fclose(file) != 0 || rename(early, name) != 0)
     fail(name, "it cannot be written; give a folder that all nodes share");
@@ -86,7 +87,7 @@ static mltcp_connection connect_to(mltcp_endpoint* endpoint, const char* folder,
   return connection;
 }
 
-/* Sets a plan with slots at slot + k * period on CLOCK_REALTIME; with a period of 0 or less, removes the plan. */
+/* Sets a plan with slots at slot + k * period, in ns of CLOCK_REALTIME. Removes the plan if `period` is 0 or less. */
 static void hold_to(mltcp_endpoint* endpoint, mltcp_job job, int64_t slot, int64_t period) {
   mltcp_job_plan plan;
   int64_t now;
@@ -97,12 +98,12 @@ static void hold_to(mltcp_endpoint* endpoint, mltcp_job job, int64_t slot, int64
   }
   must("now", mltcp_now(endpoint, &now));
   mltcp_job_plan_init(&plan);
-  plan.slot_ns = slot - (now_ns(CLOCK_REALTIME) - now); /* converted to the endpoint's clock */
+  plan.slot_ns = slot - (now_ns(CLOCK_REALTIME) - now); /* the slot on the endpoint's clock */
   plan.period_ns = period;
   must("plan", mltcp_job_set_plan(endpoint, job, &plan, &state));
 }
 
-/* Creates the job, with the slots of the environment. */
+/* Creates the job, with the slots that environment variables describe. */
 static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
   mltcp_job job;
   mltcp_job_options options;
@@ -118,13 +119,13 @@ static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
   return job;
 }
 
-/* The number after "key": in a JSON text; 0 if there is none. */
+/* Returns the number after the first `key` in a JSON text; 0 if the text does not contain `key`. */
 static int64_t member(const char* text, const char* key) {
   const char* found = strstr(text, key);
   return found != NULL ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-/* Reads the slots of MLTCP_PLAN_FILE if it has changed since `read`. The plug-in writes one job, at offset 0. */
+/* Reads the slots from MLTCP_PLAN_FILE if the file has changed since `read`. It contains one job, with offset 0. */
 static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec* read) {
   const char* path = getenv("MLTCP_PLAN_FILE");
   struct stat now;
@@ -133,7 +134,7 @@ static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec
       (now.st_mtim.tv_sec == read->tv_sec && now.st_mtim.tv_nsec == read->tv_nsec))
     return;
   FILE* file = fopen(path, "r");
-  if (file == NULL) return; /* the plug-in is replacing it */
+  if (file == NULL) return; /* the plug-in is replacing the file */
   text[fread(text, 1, sizeof text - 1, file)] = '\0';
   fclose(file);
   *read = now.st_mtim;

@@ -1,20 +1,20 @@
 // Two processes exchange messages over ports of any kind: one receives, the other sends. Over the kernel's UDP sockets,
-// without privileges, between machines or on one; the addresses belong to the kernel:
+// they need no privileges, and run on two machines or on one. Their addresses must be addresses of the kernel:
 //
 //   two_processes receive udp: 127.0.0.1/8
 //   two_processes send    udp: 127.0.0.2/8 127.0.0.1
 //
-// Over memory shared by two processes of one machine, also without privileges:
+// Over memory that two processes of one machine share, they do not need privileges either:
 //
 //   two_processes receive memif:/tmp/m.sock,role=server 10.0.0.1/24
 //   two_processes send    memif:/tmp/m.sock,role=client 10.0.0.2/24 10.0.0.1
 //
-// Over interfaces of the kernel by DPDK, as root:
+// Over interfaces of the kernel by DPDK, they need root:
 //
 //   two_processes receive af_packet:eth0 10.0.0.1/24
 //   two_processes send    af_packet:eth0 10.0.0.2/24 10.0.0.1
 //
-// Except for udp:, the kernel must not have these addresses, because the program's own transport uses them.
+// For all ports except udp:, the kernel must not have these addresses, because the program's own transport uses them.
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
 #include <mltcp/dpdk/register_datapath.h>
@@ -37,10 +37,10 @@ constexpr std::size_t kMessages = 100;
 constexpr std::size_t kMessageBytes = 1'000'000;
 constexpr mltcp::Nanos kPatience = 20_s;
 
-/// Byte `i` of every message.
+/// Returns byte `i` of every message.
 std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i * 131); }
 
-/// One end of the connection. The loop calls poll(), which does all of the program's work.
+/// One side of the connection. The loop calls poll(), which does all of the program's work.
 struct End : mltcp::Pollable {
   explicit End(mltcp::PacketIo& io) : shard(io, {}) {}
 
@@ -57,7 +57,7 @@ struct End : mltcp::Pollable {
   virtual void on(const mltcp::Completion& completion) = 0;
 
   mltcp::Shard shard;
-  std::size_t done = 0;  ///< messages
+  std::size_t done = 0;  ///< number of messages
   bool is_closed = false;
 };
 
@@ -74,7 +74,7 @@ struct Receiver final : End {
       ++done;
       for (std::size_t i = 0; i < buffer.size(); ++i) wrong += buffer[i] == byte_at(i) ? 0U : 1U;
     }
-    // A sender waits until its peer has posted a buffer, so all messages can be received into one.
+    // A sender waits until its peer has posted a buffer. So the receiver can use one buffer for all messages.
     if (completion.kind == Kind::accepted || completion.kind == Kind::received)
       shard.receive(completion.connection, buffer, 0);
   }
@@ -86,7 +86,7 @@ struct Receiver final : End {
 struct Sender final : End {
   Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(kMessageBytes) {
     for (std::size_t i = 0; i < message.size(); ++i) message[i] = byte_at(i);
-    connection = shard.connect(peer, {}, now);  // also resolves the peer's MAC address
+    connection = shard.connect(peer, {}, now);  // the shard also finds out the peer's MAC address
     for (std::size_t i = 0; i < kMessages; ++i) shard.send(connection, message, i);
   }
 
@@ -97,25 +97,25 @@ struct Sender final : End {
     if (completion.kind == Kind::closed) is_closed = true;
   }
 
-  std::vector<std::byte> message;  ///< unchanged while it is being sent
+  std::vector<std::byte> message;  ///< unchanged while the transport sends it
   mltcp::ConnectionId connection = 0;
 };
 
 int run(const std::vector<std::string>& arguments) {
   const bool sends = arguments[0] == "send";
-  mltcp::socket::register_datapath();  // the kinds of datapaths that can be opened
+  mltcp::socket::register_datapath();  // registers the kinds of ports that this program can open
   mltcp::dpdk::register_datapath();
   mltcp::HostDatapathConfig config;
   config.device = arguments[1];
-  config.sleeps = true;  // the loop sleeps until a packet comes
+  config.sleeps = true;  // the loop sleeps until a packet arrives
   const mltcp::AddressPrefix own = mltcp::AddressPrefix::parse(arguments[2]);
   mltcp::HostPlace place;
   place.address = own.address;
   place.address.port = mltcp::kDefaultUdpPort;
   place.prefix_bits = own.bits;
 
-  const auto host = mltcp::open_host_datapath(config);  // the device,
-  host->take_place(place);                              // an address on it, and a datapath for each shard
+  const auto host = mltcp::open_host_datapath(config);  // opens the port
+  host->take_place(place);  // gives the port an address, and creates a datapath for each shard
   mltcp::PacketIo& io = host->io(0);
 
   mltcp::PollLoop loop(host->time(), mltcp::Idle::sleep);
@@ -132,7 +132,7 @@ int run(const std::vector<std::string>& arguments) {
   fmt::print("ready\n");
   std::fflush(stdout);
   loop.run(end, [&] { return receiver.is_closed; });
-  loop.run(loop.now() + 200_ms);  // time to acknowledge the end of the connection, also after a loss
+  loop.run(loop.now() + 200_ms);  // gives time to acknowledge the end of the connection, even after a loss
   fmt::print("received {} messages, {} bytes of them wrong\n", receiver.done, receiver.wrong);
   return receiver.done == kMessages && receiver.wrong == 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// `mltcp advise`: whether jobs will slow each other down, and what would help.
+// `mltcp advise`: predicts whether jobs will slow each other down, and what would help.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -34,16 +34,16 @@ namespace {
 
 struct AdviseArguments {
   std::vector<std::string> files;
-  std::optional<std::string> network;  ///< an experiment file
-  std::string rate = "100 Gbps";       ///< this and the next three: of the link, if there is no --network
+  std::optional<std::string> network;  ///< an experiment file that describes the network
+  std::string rate = "100 Gbps";  ///< this option and the next three describe the link; only used without --network
   std::string delay = "10 us";
   std::optional<std::string> buffer;
   std::optional<std::string> ecn;
   std::optional<std::string> cc;
   std::optional<std::uint64_t> seed;
-  experiment::AdviceOptions advice;  ///< the part that options set
+  experiment::AdviceOptions advice;  ///< only the settings for which there are options
   std::string level = "auto";
-  std::uint32_t workers = 0;  ///< 0: from the trace
+  std::uint32_t workers = 0;  ///< number of workers; 0: as in the trace
   std::optional<std::string> json;
 };
 
@@ -94,7 +94,7 @@ void add_options(Options& options, AdviseArguments& arguments) {
   options.add("--json", arguments.json, "Write the advice to this file (docs/how-to/advise.md); - is standard output");
 }
 
-/// A text in TOML's form.
+/// Returns the text as a string of TOML.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -107,7 +107,7 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
-/// The network: the file's, or one link.
+/// Returns an experiment with the network of the file --network or, without it, with one link.
 experiment::Experiment network_of(const AdviseArguments& arguments) {
   experiment::FileOptions options = file_options();
   options.cc = arguments.cc;
@@ -118,7 +118,7 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0; give one, e.g. \"100 Gbps\"");
   std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
                                  quoted(arguments.delay));
-  // The bytes that the link sends in a millisecond, as in switches for clusters.
+  // By default, the buffer has the bytes that the link sends in 1 ms, as in switches for clusters.
   const std::uint64_t millisecond = rate.bits_per_second / 8 / 1000;
   text += "buffer = " +
           (arguments.buffer ? quoted(*arguments.buffer)
@@ -131,13 +131,14 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
                                       : fmt::format("\"{} B\"", std::max<std::uint64_t>(30'000, millisecond / 5));
     text += fmt::format("ecn = {{ kmin = {0}, kmax = {0}, pmax = 1.0 }}\n", threshold);
   }
-  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";  // files without jobs are refused
+  // A placeholder, because the reader refuses files without jobs.
+  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";
   return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
 }
 
 using Period = std::optional<experiment::Advice::Period>;
 
-/// A trace as the job of its first rank, on a link of the given rate.
+/// Returns the job that the first rank of a trace describes, on a link of the given rate.
 workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                            std::vector<std::string>& warnings) {
   const std::filesystem::path path(file);
@@ -145,7 +146,7 @@ workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t wor
       .link = link, .workers = workers, .also_known = "measured profile (columns time_ms,rate_bps)"};
   const workload::GraphSummary summary = experiment::summarise_job_traces(std::span(&path, 1), view);
   warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
-  constexpr double sure = 0.5;  // of a single step that the trace marks
+  constexpr double sure = 0.5;  // confidence in a single step that the trace marks
   const Nanos length = summary.steps[summary.typical].length;
   if (summary.confidence < sure)
     warnings.push_back(
@@ -168,8 +169,8 @@ workload::Job job_of_profile(const std::string& file) {
   return job;
 }
 
-/// The jobs of a file, and the period of a trace. `link`: rate of the network's links, for the parts of a trace that
-/// have no times.
+/// Returns the jobs of a file. If it is a trace, also stores its period in `period`. `link` is the rate of the
+/// network's links; it gives the length of those parts of a trace that have no times.
 std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                                    std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
@@ -185,7 +186,8 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
-  // A single job, as mltcp inspect prints it, is also a table [[job]], but has no network.
+  // The file is an experiment if it describes a network. A single job, as mltcp inspect prints it, has a table [[job]]
+  // but no network.
   const bool network = text.starts_with("[bottleneck") || text.starts_with("[topology") ||
                        text.find("\n[bottleneck") != std::string::npos ||
                        text.find("\n[topology") != std::string::npos ||
@@ -209,7 +211,8 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
   return jobs;
 }
 
-/// `periods`: those of jobs from traces, by job.
+/// Returns the experiment with the jobs of all files. Appends one period per job to `periods`. The period of a job that
+/// does not come from a trace is empty.
 experiment::Experiment experiment_of(const AdviseArguments& arguments, std::vector<Period>& periods) {
   experiment::Experiment experiment = network_of(arguments);
   experiment.name = "advice";

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, std::variant_size_v<cc::ParameterValue>> 
 
 std::string_view type_of(const cc::Parameter& parameter) { return kTypes[parameter.by_default.index()]; }
 
-/// The value in TOML's form.
+/// Returns the value as it is written in TOML.
 std::string toml_text(const cc::ParameterValue& value) {
   const std::string text = cc::value_text(value);
   const bool with_unit = std::holds_alternative<Nanos>(value) || std::holds_alternative<Rate>(value) ||
@@ -36,7 +36,7 @@ std::string needs_of(const cc::AlgorithmTable& algorithm) {
   return needs.empty() ? "nothing of the network" : fmt::format("{}", fmt::join(needs, " and "));
 }
 
-/// "windows of 1 or more, ...": unit and range, either of which may be empty.
+/// Returns the unit and the range, as in "windows of 1 or more, ...". Either may be empty.
 std::string bounds_of(const cc::Parameter& parameter) {
   const std::string range = cc::range_text(parameter);
   return parameter.unit.empty() || range.empty() ? fmt::format("{}{}", parameter.unit, range)

@@ -1,5 +1,5 @@
-// The algorithms of the registry (cc/registry.h) for people and files: names for help texts, and lists of all
-// algorithms with their parameters as text, Markdown or JSON.
+// Lists the algorithms of the registry (cc/registry.h): their names for help texts, and all algorithms with their
+// parameters as text, Markdown or JSON.
 #pragma once
 
 #include <iosfwd>
@@ -13,16 +13,16 @@ namespace mltcp::tools {
 
 using AlgorithmTables = std::span<const cc::AlgorithmTable* const>;
 
-/// The congestion controls that this program has.
+/// Returns the names of the congestion controls that this program contains.
 std::vector<std::string> algorithm_names();
-/// The values that option --cc takes: "reno, cubic, ..., or FILE.so:NAME".
+/// Returns the possible values of option --cc: "reno, cubic, ..., or FILE.so:NAME".
 std::string algorithm_choices();
 
-/// For a terminal: each algorithm, its requirements, and its parameters.
+/// Returns text for a terminal: each algorithm with its requirements and parameters.
 std::string algorithms_text(AlgorithmTables algorithms);
-/// A table of all their parameters.
+/// Returns a Markdown table of the parameters of all `algorithms`.
 std::string algorithms_markdown(AlgorithmTables algorithms);
-/// The schema is docs/schema/algorithms-1.schema.json.
+/// Writes the algorithms as JSON. Its schema is docs/schema/algorithms-1.schema.json.
 void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out);
 
 }  // namespace mltcp::tools

@@ -12,9 +12,9 @@ namespace mltcp::tools {
 namespace {
 
 struct AlgorithmsArguments {
-  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all available ones
-  bool markdown = false;            ///< their parameters as a table
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all available algorithms
+  bool markdown = false;            ///< print the parameters as a Markdown table
+  std::optional<std::string> json;  ///< file for the JSON, or "-" for standard output
 };
 
 void add_options(Options& options, AlgorithmsArguments& arguments) {

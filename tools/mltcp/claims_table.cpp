@@ -1,4 +1,4 @@
-// Claims as a table (see claims_table.h).
+// Tables of the claims of jobs (see claims_table.h).
 #include "claims_table.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace mltcp::tools {
 
 namespace {
 
-/// Rounded to four digits.
+/// Returns the number of bytes as text, rounded to four digits.
 std::string rounded(double bytes) {
   double unit = 1;
   while (bytes / unit >= 10'000) unit *= 10;

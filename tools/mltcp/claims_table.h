@@ -1,4 +1,4 @@
-// What jobs claim of their iterations (transport/job_claims.h), as a table for people.
+// Tables of what jobs claim about their iterations (transport/job_claims.h).
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace mltcp::tools {
 
-/// The first jobs of `claims`, a line each, and how many more there are.
+/// Returns a table with a line for each of the first jobs of `claims`. If there are more jobs, the last line gives
+/// their number.
 std::string claims_table(const std::vector<JobClaim>& claims);
 
-/// Warnings about jobs that claim more progress than their traffic shows.
+/// Returns warnings about jobs that claim more progress than their traffic shows.
 std::vector<std::string> warnings_of(const std::vector<JobClaim>& claims);
 
 }  // namespace mltcp::tools

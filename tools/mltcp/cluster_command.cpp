@@ -1,4 +1,4 @@
-// mltcp cluster: reads a cluster file, runs it under each scheme, and prints how the schemes compare.
+// `mltcp cluster`: reads a cluster file, runs it under each scheme, and prints a comparison of the schemes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,11 +28,11 @@ namespace {
 struct ClusterArguments {
   std::string file;
   std::optional<std::string> level;      ///< "packet" or "flow"
-  experiment::ClusterFileOptions given;  ///< without `level`
-  std::uint32_t threads = 0;             ///< 0: one per core
-  std::optional<std::string> json;       ///< files, or "-" for standard output
+  experiment::ClusterFileOptions given;  ///< the given options, except `level`
+  std::uint32_t threads = 0;             ///< number of threads; 0: one per core
+  std::optional<std::string> json;       ///< file for the results as JSON, or "-" for standard output
   std::optional<std::string> markdown;
-  bool models = false;  ///< list the models that jobs may train; there is no file then
+  bool models = false;  ///< list the models that jobs may train, without reading a file
 };
 
 void add_options(Options& options, ClusterArguments& arguments) {
@@ -88,7 +88,7 @@ experiment::ClusterExperiment load(const ClusterArguments& arguments) {
   return experiment::load_cluster(arguments.file, options);
 }
 
-/// Runs it with a progress bar, and writes intermediate results now and then.
+/// Runs the experiment with a progress bar, and writes intermediate results from time to time.
 experiment::ClusterResults measure(const ClusterArguments& arguments, const experiment::ClusterExperiment& experiment,
                                    const Provenance& provenance) {
   ProgressBar bar;
@@ -96,7 +96,7 @@ experiment::ClusterResults measure(const ClusterArguments& arguments, const expe
   settings.threads = arguments.threads;
   settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   settings.interrupted = EndOnSignal::why;
-  // Limits the share of time spent on writing, however long a write takes and however many runs there are.
+  // At most 1/50 of the time goes to writing, however long a write takes and however many runs there are.
   using Clock = std::chrono::steady_clock;
   Clock::time_point next = Clock::now();
   if (arguments.json && replaceable(*arguments.json))

@@ -1,4 +1,4 @@
-// The command line, read by CLI11 (see command_line.h).
+// Reads the command line with CLI11 (see command_line.h).
 #include "command_line.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
-// Error text for an unknown command.
+// Returns the error text for an unknown command.
 std::string no_command(const CLI::App& app, const std::string& name) {
   if (name.starts_with("-")) {
     const auto option = nearest(name, std::vector<std::string>{"--help", "--version"});
@@ -56,7 +56,7 @@ bool has_option(const CLI::App& command, const std::string& name) {
   return command.get_option_no_throw(name) != nullptr;
 }
 
-// Error text for words that `command` does not accept.
+// Returns the error text for words that `command` does not accept.
 std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
   const auto option =
       std::ranges::find_if(words, [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
@@ -64,13 +64,13 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
   if (option == words.end())
     return fmt::format("{}: unexpected argument; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
   const std::string name = option->substr(0, option->find('='));
-  // `gen` and `testbed` are commands of this program.
+  // Options of `gen` after `testbed` need "--". Both are always commands of this program.
   if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
     return fmt::format(
         "{0} is an option of mltcp gen; write options of mltcp gen after \"--\", e.g. mltcp testbed EXPERIMENT.toml -- "
         "{0} ...; {1}",
         one_line(name), see);
-  // Commands without --series, for example, may have others that accept it.
+  // The user may have mistaken the command: name the commands that accept the option.
   std::vector<std::string> others;
   for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; }))
     if (name.starts_with("--") && has_option(*other, name)) others.push_back(other->get_name());
@@ -83,7 +83,7 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
   if (!name.starts_with("--") && option->find('.') != std::string::npos)
     return fmt::format("{0} is not an option of mltcp {1}; if it is a file, write {2}; {3}", in_quotes(*option),
                        command.get_name(), in_quotes("./" + *option), see);
-  // With two edits any short word becomes any other.
+  // Suggest nothing for a short word, because two changed letters turn it into any other short word.
   auto meant = nearest(name.starts_with("--") ? name : "-" + name, known);
   constexpr std::size_t shortest = 4;
   if (name.size() < shortest) meant.reset();
@@ -99,7 +99,8 @@ std::optional<OptionValue> value_of(const CLI::App& command, const CLI::Option& 
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
 
-/// The name of an option that a word of the command line begins with: "--json" of "--json=x".
+/// Returns the option's name at the start of a word of the command line: "--json" for "--json=x". Empty if the word is
+/// no option.
 std::string_view option_name(std::string_view word) {
   return word.size() > 1 && word.front() == '-' ? word.substr(0, word.find('=')) : "";
 }
@@ -117,9 +118,9 @@ std::string needs_value(const CLI::App& command, const CLI::Option& option, std:
   return fmt::format("{} needs {}{}; see mltcp {} --help", name, needs, next, command.get_name());
 }
 
-/// The first option of the command line whose value is missing, in words: "--json needs a file to write to, or - for
-/// standard output, as in --json results.json; see mltcp run --help"; empty if there is none. A value is also missing
-/// if another option follows.
+/// Returns an error text for the first option of the command line whose value is missing; empty if all values are
+/// given. Example: "--json needs a file to write to, or - for standard output, as in --json results.json; see mltcp run
+/// --help". A value is also missing if the next word is an option.
 std::string missing_value(const CLI::App& app, int argc, const char* const* argv) {
   const CLI::App* command = nullptr;
   for (int i = 1; i < argc; ++i) {
@@ -145,19 +146,19 @@ std::string missing_value(const CLI::App& app, int argc, const char* const* argv
   return {};
 }
 
-/// Gives every option the word for its value that --help shows, as in "--json FILE".
+/// Sets the word for each option's value that --help shows, as in "--json FILE".
 void name_values(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
       if (const auto value = value_of(*command, *option); value && takes_value(*option))
         option->type_name(std::string(value->word));
-  // CLI11 shows lists as words separated by spaces.
+  // CLI11 would show a list as words separated by spaces.
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
       if (option->get_delimiter() != '\0') option->option_text(option->get_type_name() + ",...");
 }
 
-// For CLI11's "Could not convert: --rank = x", which has no bounds.
+// Returns an error text with the permitted values, in place of CLI11's "Could not convert: --rank = x".
 std::string no_number(const CLI::App& command, std::string why) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string begin = "Could not convert: " + option->get_name() + " = ";
@@ -169,7 +170,7 @@ std::string no_number(const CLI::App& command, std::string why) {
   return why;
 }
 
-/// Help as CLI11 writes it, but for arguments of several words: "FILE...", not "FILE(1x)".
+/// Writes help like CLI11, except for arguments of several words: "FILE...", not "FILE(1x)".
 class Formatter : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -178,11 +179,11 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// Error text for a command line that CLI11 refuses.
+// Returns the error text for a command line that CLI11 refuses.
 std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
   if (app.get_subcommands().empty()) return no_command(app, first);
   const CLI::App& command = *app.get_subcommands().back();
-  // A word that looks like an option may be the missing argument.
+  // If an argument is missing, a word that looks like an option may be meant as that argument.
   const std::vector<std::string> left = app.remaining(true);
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (is_extra || (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !left.empty()))
@@ -298,7 +299,7 @@ void Options::group(const std::string& heading, std::vector<std::string>& given)
 
 struct CommandLine::Program {
   CLI::App app;
-  std::deque<Command> commands;  // a deque, so that commands keep their addresses
+  std::deque<Command> commands;  // a deque, because pointers to commands must stay valid
 };
 
 CommandLine::CommandLine(const std::string& description, const std::string& footer,
@@ -323,7 +324,7 @@ Options CommandLine::add_command(const std::string& name, const std::string& hel
 int CommandLine::run(int argc, char** argv) {
   CLI::App& app = program_->app;
   name_values(app);
-  // CLI11 would print --help and return success.
+  // For an unknown command, CLI11 would print --help and return success.
   const std::vector<std::string> commands = names_of_commands(app);
   if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, argv[1]) == commands.end())
     throw InputError(no_command(app, argv[1]));
@@ -331,7 +332,7 @@ int CommandLine::run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return app.exit(error);  // the user asked for --help or --version
     throw InputError(wrong_usage(app, error, argc > 1 ? argv[1] : ""));
   }
   const auto command = std::ranges::find_if(program_->commands, [](const Command& one) { return one.app->parsed(); });
@@ -341,7 +342,7 @@ int CommandLine::run(int argc, char** argv) {
 
 std::string CommandLine::help(const std::string& command) const {
   const CLI::App& app = program_->app;
-  // App::help() would print the help of the given command.
+  // App::help() would print the help of the command that was given on the command line.
   if (command.empty()) return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   const std::vector<std::string> commands = names_of_commands(app);
   if (std::ranges::find(commands, command) == commands.end()) throw InputError(no_command(app, command));

@@ -1,6 +1,6 @@
-// The command line of `mltcp`: commands with their options, and error texts for words that match none of them. CLI11
-// reads the command line and writes --help. Only command_line.cpp includes it, because its headers take longer to
-// compile than any command.
+// The command line of `mltcp`: its commands, their options, and error texts for unknown words. The library CLI11 reads
+// the command line and writes --help. Only command_line.cpp includes CLI11, because its headers take longer to compile
+// than any command.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace mltcp::tools {
 
 struct Command;  // defined in command_line.cpp
 
-/// An option or argument of a command, for further settings.
+/// An option or argument of a command. Its functions change the option, and return it for further calls.
 class Option {
  public:
   Option(CLI::Option& option, Command& command) : option_(&option), command_(&command) {}
   Option check(const ValueCheck& check);  // NOLINT(modernize-use-nodiscard): it changes the option
-  /// Values that a shell completes; not needed for those of check(one_of()).
+  /// Sets the values that a shell completes. The values of check(one_of()) are completed without this call.
   Option suggest(const std::vector<std::string>& values);
   Option required();
-  /// Minimum and maximum number of words of an argument.
+  /// Sets the minimum and maximum number of words of an argument.
   Option words(int least, int most);
 
  private:
@@ -36,48 +36,48 @@ class Option {
   Command* command_;
 };
 
-/// An option or argument as manuals and completions describe it.
+/// The description of an option or argument, for manual pages and shell completions.
 struct OptionDescription {
-  std::vector<std::string> names;    ///< "-o", "--output"; none: an argument
-  std::string value;                 ///< the word for its value: "FILE"; empty: it takes none
-  std::string bounds;                ///< of the value: "[1 - 64]"; empty: none
-  std::vector<std::string> choices;  ///< known values; there may be others
-  bool list = false;                 ///< several values, separated by commas
+  std::vector<std::string> names;    ///< as in "-o", "--output"; empty for an argument
+  std::string value;                 ///< the word for its value in --help, as in "FILE"; empty: the option has no value
+  std::string bounds;                ///< the bounds of the value, as in "[1 - 64]"; empty: none
+  std::vector<std::string> choices;  ///< known values; other values may be valid
+  bool list = false;                 ///< whether the value is a list, separated by commas
   bool required = false;
-  std::string group;  ///< its heading in --help; empty: the first one
+  std::string group;  ///< the heading above this option in --help; empty: the first heading
   std::string help;
 };
 struct CommandDescription {
-  std::string name;  ///< empty: the program
+  std::string name;  ///< name of the command; empty: the program itself
   std::string help;
   std::vector<OptionDescription> options;  ///< arguments first, then options in the order of --help
 };
 
-/// The options and arguments of a command, in the order of --help. Values are stored when the command line is read;
-/// those of options that are not given stay unchanged.
+/// The options and arguments of a command, in the order of --help. The variables passed to add() get the values when
+/// the command line is read. If an option is not given, its variable stays unchanged.
 class Options {
  public:
   explicit Options(Command& command) : command_(&command) {}
 
-  /// Adds an option, "--name" or "-n,--name", or, without dashes, an argument, which may have several words. `Value` is
-  /// a text or number, optional or not (command_line.cpp).
+  /// Adds an option ("--name" or "-n,--name") or an argument (a name without dashes), which may have several words.
+  /// `Value` is a text or a number, or a std::optional of one; see command_line.cpp.
   template <typename Value>
   Option add(const std::string& name, Value& value, const std::string& help);
-  /// Adds a value that `take` reads; it returns an error text, or an empty one.
+  /// Adds an option whose text is passed to `take`. `take` returns an error text, which is empty if the text is valid.
   Option add_read(const std::string& name, std::function<std::string(const std::string& text)> take,
                   const std::string& help);
-  /// Adds the option's name and value to `named`: {"rate", "1Gbps"}.
+  /// Adds an option. If it is given, appends its name and value to `named`, as in {"rate", "1Gbps"}.
   Option add_named(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
                    const std::string& help);
-  /// Adds an option that is repeated for each value.
+  /// Adds an option that may be repeated, with one value each time.
   Option add_each(const std::string& name, std::vector<std::string>& values, const std::string& help);
-  /// Adds an option with several values, as in "fair,mltcp".
+  /// Adds an option whose value is a list, as in "fair,mltcp".
   Option add_list(const std::string& name, std::vector<std::string>& values, const std::string& help);
   /// Adds an option without a value.
   void flag(const std::string& name, bool& given, const std::string& help);
 
-  /// Options added from now on are listed under this heading of --help. The names of given ones are added to `given`:
-  /// "--port".
+  /// Starts a heading of --help for the options added after this call. If such an option is given, its name, as in
+  /// "--port", is appended to `given`.
   void group(const std::string& heading, std::vector<std::string>& given);
 
  private:
@@ -86,14 +86,14 @@ class Options {
 
 class CommandLine {
  public:
-  /// `version` is only called when the version is printed.
+  /// `version` returns the version. It is called only when the version is printed.
   CommandLine(const std::string& description, const std::string& footer, std::function<std::string()> version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// Adds a command: `options` registers the options of its Arguments, and `run` executes it and returns the exit
-  /// status.
+  /// Adds a command: `options` registers the options that set the command's Arguments, and `run` executes the command
+  /// and returns its exit status.
   template <typename Arguments>
   void add(const std::string& name, const std::string& help, void (*options)(Options&, Arguments&),
            std::function<int(const Arguments&)> run) {
@@ -102,13 +102,14 @@ class CommandLine {
     options(own, *arguments);
   }
 
-  /// Reads the words and runs the command that they name, or prints --help or --version. Throws InputError for unknown
-  /// words, and the exceptions of the command.
+  /// Reads the command line and runs the command that it names, or prints --help or --version. Returns the exit status.
+  /// Throws InputError for unknown words, and every exception of the command.
   int run(int argc, char** argv);
 
-  /// The help text of a command or, without a name, of the program. Throws InputError if there is no such command.
+  /// Returns the help text of a command or, if `command` is empty, of the program. Throws InputError if there is no
+  /// such command.
   [[nodiscard]] std::string help(const std::string& command) const;
-  /// Description of the program, then of its commands in their order.
+  /// Returns the description of the program, followed by the descriptions of its commands in the order of add().
   [[nodiscard]] std::vector<CommandDescription> describe() const;
   [[nodiscard]] std::string footer() const;
 

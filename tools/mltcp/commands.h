@@ -1,5 +1,5 @@
-// The subcommands of `mltcp`, each with its options in a file of its own. They write results to standard output, throw
-// InputError or RunError on errors, and return the exit status: success, or work that failed.
+// The subcommands of `mltcp`. Each has its options in its own source file, writes results to standard output, and
+// returns the exit status: success, or failed work. They throw InputError or RunError on errors.
 #pragma once
 
 namespace mltcp::tools {
@@ -26,7 +26,7 @@ void add_scheduler_command(CommandLine& line);
 void add_kernel_command(CommandLine& line);
 void add_algorithms_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
-/// Describes all commands that `line` has when it runs.
+/// Adds `mltcp help`, which describes all commands that `line` has at the time when it runs.
 void add_help_command(CommandLine& line);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// `mltcp doctor`: the parts of this machine that are ready, and the cure for those that are not.
+// `mltcp doctor`: shows which parts of this machine are ready, and how to repair the parts that are not.
 #include <fmt/format.h>
 
 #include <optional>
@@ -36,8 +36,8 @@ namespace mltcp::tools {
 namespace {
 
 struct DoctorArguments {
-  std::vector<std::string> ports;   ///< to open and check
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::vector<std::string> ports;   ///< ports that the user wants to open and check
+  std::optional<std::string> json;  ///< file for the JSON, or "-" for standard output
 };
 
 void add_options(Options& options, DoctorArguments& arguments) {
@@ -54,7 +54,7 @@ constexpr const char* kReadyOverUdp = ", endpoints and mltcp perf over udp:";
 
 using Checks = std::vector<dpdk::Check>;
 
-/// The findings, in the order of the output.
+/// The results of all checks, in the order of the output.
 struct Examination {
   Checks machine;
   Checks experiments;
@@ -66,20 +66,20 @@ struct Examination {
     checks.insert(checks.end(), ports.begin(), ports.end());
     return checks;
   }
-  /// Whether datapath ring is available.
+  /// Returns whether datapath ring is available.
   [[nodiscard]] bool ring() const {
     const Checks checks = all();
     return std::ranges::all_of(checks, [](const dpdk::Check& check) {
       return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
     });
   }
-  /// Whether the kernel's sockets are available.
+  /// Returns whether the kernel's UDP sockets are available.
   [[nodiscard]] bool udp() const {
     return std::ranges::any_of(machine, [](const dpdk::Check& check) {
       return check.name == kUdpCheck && check.status != dpdk::CheckStatus::missing;
     });
   }
-  /// Whether all requested ports are available.
+  /// Returns whether all ports that the user named are available.
   [[nodiscard]] bool asked() const {
     return std::ranges::all_of(
         ports, [](const dpdk::Check& check) { return !check.was_asked_for || check.status == dpdk::CheckStatus::ok; });
@@ -118,7 +118,7 @@ void print(const Examination& found) {
                              : "Not ready: a port given by --port; see above.");
 }
 
-/// Returns 1 if one of the ports is not available.
+/// Prints the results of all checks. Returns 1 if one of the named ports is not available, 0 otherwise.
 int doctor(const DoctorArguments& arguments) {
   if (arguments.json) check_writable(*arguments.json, "");
   const FilesRead files;

@@ -1,4 +1,4 @@
-// Signals that end a command in order (see end_on_signal.h).
+// Records terminating signals, so that commands end in order (see end_on_signal.h).
 #include "end_on_signal.h"
 
 #include <unistd.h>
@@ -11,16 +11,18 @@
 namespace mltcp::tools {
 namespace {
 
-// The signal that came, 0 for none. Any thread may read it.
+// The received signal; 0 if none. Any thread may read it.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
 std::atomic<int> ended_by = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could not write it");
-// Whether came() or why() was called since. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+// Whether came() or why() was called after a signal.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> noticed = false;
 
-// Maximum time without a call of came() or why(): a second, or up to five while other programs use the processor.
+// After a signal, came() or why() must be called within 1 second. While the process has used less than kMinWork since
+// the signal, for example because other programs use the processor, this limit grows to at most kMaxSeconds.
 constexpr unsigned kMaxSeconds = 5;
-constexpr double kMinWork = 0.5;        // seconds of the processor
+constexpr double kMinWork = 0.5;        // seconds of processor time
 std::atomic<unsigned> seconds = 0;      // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<double> worked_before = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 static_assert(std::atomic<double>::is_always_lock_free);
@@ -37,7 +39,7 @@ void on_signal(int signal) {
   alarm(1);
 }
 
-// Ends the program like the signal's default action, unless it ends by itself. Async-signal-safe.
+// Ends the program like the signal's default action, unless the command has called came() or why(). Async-signal-safe.
 void on_alarm(int /*signal*/) {
   if (noticed) return;
   if (seconds_worked() - worked_before < kMinWork && ++seconds < kMaxSeconds) {
@@ -47,9 +49,9 @@ void on_alarm(int /*signal*/) {
   constexpr std::string_view text =
       "mltcp: ended by a signal before its work was complete; results written before are kept\n";
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(written);  // there is no other way to report it
-  kill(getpid(), ended_by);    // its action is the default one again (SA_RESETHAND)
-  _exit(128 + ended_by);       // kill() does not end the first process of a PID namespace, such as a container's
+  static_cast<void>(written);  // a failure cannot be reported in any other way
+  kill(getpid(), ended_by);    // the default action again, because of SA_RESETHAND
+  _exit(128 + ended_by);       // kill() does not end the first process of a PID namespace, for example of a container
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ EndOnSignal::EndOnSignal() {
   noticed = false;
   struct sigaction action {};
   action.sa_handler = on_alarm;
-  action.sa_flags = SA_RESTART;  // the program may be writing results when it comes
+  action.sa_flags = SA_RESTART;  // the alarm must not interrupt a write of results
   sigaction(SIGALRM, &action, &before_alarm_);
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
@@ -83,7 +85,7 @@ std::string EndOnSignal::why() {
   if (!came()) return "";
   const int signal = ended_by;
   if (signal == SIGINT) return "interrupted by the user";
-  // The testbed is the first process of its PID namespace, and sets this variable for all that it starts
+  // The testbed is the first process of its PID namespace, and sets this variable for all processes that it starts
   // (lab/testbed/testbed.cpp).
   if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";
   return signal == SIGHUP ? "ended by SIGHUP" : "ended by SIGTERM";

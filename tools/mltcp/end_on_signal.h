@@ -7,10 +7,11 @@
 
 namespace mltcp::tools {
 
-/// During its lifetime, terminating signals are only recorded. A second one terminates the program. So does the first,
-/// if came() or why() is not called within a second of processor time, so that no loop of a command can block it. Uses
-/// SIGALRM. Ignored signals stay ignored, as set by nohup(1) and by shells for background jobs. At most one object at a
-/// time.
+/// While an object of this class exists, terminating signals are only recorded. A second signal terminates the program.
+/// The first signal also terminates it if the command calls neither came() nor why() within 1 second, so that no loop
+/// can block the signal. This limit grows to up to 5 seconds if the process gets little processor time. Uses SIGALRM.
+/// Signals that were ignored stay ignored, as nohup(1) and shells with background jobs need it. At most one object may
+/// exist at a time.
 class EndOnSignal {
  public:
   EndOnSignal();
@@ -18,10 +19,10 @@ class EndOnSignal {
   EndOnSignal(const EndOnSignal&) = delete;
   EndOnSignal& operator=(const EndOnSignal&) = delete;
 
-  /// Whether a signal has been received. This and why() may be called by any thread.
+  /// Returns whether a signal has been received. came() and why() may be called from any thread.
   static bool came();
-  /// For people: "interrupted by the user", "ended by SIGTERM", or "ended by the testbed" that started it; empty if no
-  /// signal has been received.
+  /// Returns the reason for people: "interrupted by the user", "ended by SIGTERM", or "ended by the testbed" if a
+  /// testbed started the command. Empty if no signal has been received.
   static std::string why();
 
  private:

@@ -1,5 +1,5 @@
-// Checks for experiments across hosts (see experiment_doctor.h): creates namespaces with a pair of interfaces, and
-// loads MPI's module, each in a child process whose end removes everything.
+// Checks for experiments across hosts (see experiment_doctor.h). Creates namespaces with a pair of interfaces, and
+// loads MPI's module, each in a child process. The end of the child removes them.
 #include "experiment_doctor.h"
 
 #include <fmt/format.h>
@@ -34,8 +34,8 @@ bool works(std::span<const Check> machine, std::string_view name) {
       machine, [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
 }
 
-/// Whether interfaces of this network namespace can be changed at all: 0, or errno. It needs CAP_NET_ADMIN in the user
-/// namespace that owns it, which a container may lack even if it can create namespaces.
+/// Returns 0 if this process can change interfaces of its network namespace, or errno. The change needs CAP_NET_ADMIN
+/// in the user namespace that owns the network namespace. A container may lack it, even if it can create namespaces.
 int try_interface() {
   const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (file < 0) return errno;
@@ -47,16 +47,16 @@ int try_interface() {
   return error;
 }
 
-/// The result of creating namespaces and a pair of interfaces. The child process returns it in one line: a letter, a
-/// number and text.
+/// The result of creating namespaces and a pair of interfaces. The child process returns it as one line: a letter for
+/// the kind, a number, and text.
 struct Trial {
   enum Kind : char {
     made = 'o',
-    no_user = 'u',               ///< with "cause; cure"
-    no_pid_namespace = 'p',      ///< with errno
-    no_network_namespace = 'n',  ///< with errno
-    no_pair = 'v',               ///< with errno of changing another interface, and ip's words
-    not_tried = 'x',             ///< with the reason
+    no_user = 'u',               ///< the text is "cause; cure"
+    no_pid_namespace = 'p',      ///< the number is errno
+    no_network_namespace = 'n',  ///< the number is errno
+    no_pair = 'v',               ///< the number is the errno of try_interface(), and the text is the output of ip(8)
+    not_tried = 'x',             ///< the text is the reason
   };
   Kind kind = not_tried;
   int error = 0;
@@ -69,14 +69,14 @@ struct Trial {
     trial.kind = static_cast<Kind>(line[0]);
     const char* const end = line.data() + line.size();
     const auto [at, problem] = std::from_chars(line.data() + 1, end, trial.error);
-    // The reason that in_child() returns has no number.
+    // The reason that in_child() returns is not preceded by a number.
     const char* const text = problem == std::errc() && at != end ? at + 1 : line.data() + 1;
     trial.text.assign(text, end);
     return trial;
   }
 };
 
-/// Creates a PID namespace, a network namespace and a pair of interfaces in it.
+/// Creates a PID namespace, a network namespace, and a pair of interfaces in the latter.
 Trial try_namespaces() {
   return Trial::from(dpdk::in_child(Trial::not_tried, [] {
     testbed::add_administrators_path();

@@ -1,4 +1,4 @@
-// For `mltcp doctor`: whether this machine can run `mltcp testbed`, `mltcp gen` and `mltcp gen --mpi`.
+// For `mltcp doctor`: checks whether this machine can run `mltcp testbed`, `mltcp gen` and `mltcp gen --mpi`.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace mltcp::tools {
 
-/// A check for each of the three, with the first missing part and its cure. `machine` contains the results of
-/// dpdk::examine_machine() and check_udp(). Namespaces and MPI's module are tried in child processes, so call it
-/// without threads. Problems are returned, not thrown.
+/// Returns a check for each of these three commands, with the first missing part and how to get it. `machine` contains
+/// the results of dpdk::examine_machine() and check_udp(). The function tries namespaces and MPI's module in child
+/// processes, so call it before the process has other threads. It reports problems in the checks and does not throw.
 std::vector<dpdk::Check> examine_experiments(std::span<const dpdk::Check> machine, std::span<const dpdk::Check> ports);
 
 }  // namespace mltcp::tools

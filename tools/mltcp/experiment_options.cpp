@@ -1,4 +1,4 @@
-// Options of an experiment (see experiment_options.h).
+// Options that replace settings of an experiment (see experiment_options.h).
 #include "experiment_options.h"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ experiment::Experiment load_experiment(const ExperimentArguments& arguments) {
 }
 
 experiment::Experiment load_for_hosts(ExperimentArguments arguments) {
-  arguments.options.datapath = "sim";  // it supports everything that hosts support
+  arguments.options.datapath = "sim";  // sim supports every feature of datapath "hosts"
   experiment::Experiment experiment = load_experiment(arguments);
   experiment.datapath = "hosts";
   return experiment;

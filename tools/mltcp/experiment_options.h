@@ -1,5 +1,4 @@
-// Options of `mltcp run` and `mltcp gen` that replace settings of the experiment's file, and parts that other commands
-// share.
+// Options of `mltcp run` and `mltcp gen` that replace settings of the experiment file. Other commands use some of them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace mltcp::tools {
 
-/// The features that this build can run.
+/// Returns the features that this build can run.
 experiment::FileOptions file_options();
 
 struct ExperimentArguments {
@@ -19,16 +18,17 @@ struct ExperimentArguments {
   experiment::FileOptions options = file_options();
 };
 
-/// Adds --cc, --policy, --iterations and --seed. `cc_reference` follows the names of algorithms: " (docs/...)", or
-/// nothing.
+/// Adds --cc, --policy, --iterations and --seed. The help of --cc lists the algorithms, followed by `cc_reference`. It
+/// names a document in brackets, or is empty.
 void add_experiment_options(Options& options, ExperimentArguments& arguments, const std::string& cc_reference);
 
-/// Adds --seed, a number as in experiment files. CLI11's own parser would turn too large a number into the largest one.
+/// Adds --seed, a number in the range of experiment files. CLI11's own parser would replace a number that is too large
+/// by the largest one.
 void add_seed(Options& options, std::optional<std::uint64_t>& seed, const std::string& help);
 
-/// The experiment of the file, with the options' settings. Throws InputError.
+/// Returns the experiment of the file, changed by the given options. Throws InputError.
 experiment::Experiment load_experiment(const ExperimentArguments& arguments);
-/// Likewise, with the features of hosts.
+/// Returns the experiment of the file, changed by the given options, with datapath "hosts". Throws InputError.
 experiment::Experiment load_for_hosts(ExperimentArguments arguments);
 
 }  // namespace mltcp::tools

@@ -1,5 +1,5 @@
-// `mltcp gen`: an experiment's jobs across hosts (experiment/hosts.h). One process is the coordinator, with --serve;
-// one on each host joins it; or an MPI launcher starts them all.
+// `mltcp gen`: runs an experiment's jobs across hosts (experiment/hosts.h). One process is the coordinator (--serve),
+// and one process on each host joins it (--join). An MPI launcher can start all of them (--mpi).
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -44,27 +44,27 @@
 namespace mltcp::tools {
 namespace {
 
-/// Every machine has it, and every user may use it.
+/// The port for which no option is needed: every machine has UDP sockets, and every user may use them.
 constexpr const char* kDefaultPort = "udp:";
 
 struct GenArguments {
-  ExperimentArguments experiment;   ///< file empty: this is a host
-  std::string plan;                 ///< file; empty: plans are computed
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  ExperimentArguments experiment;   ///< its file is empty if this process is a host
+  std::string plan;                 ///< file with a plan; empty: the coordinator computes the plans
+  std::optional<std::string> json;  ///< file for the results, or "-" for standard output
   SeriesArguments series;
   std::optional<std::string> serve;
   std::optional<std::string> join;
   bool mpi = false;
-  bool ranks = false;        ///< show each rank
-  std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
+  bool ranks = false;        ///< show the progress of each rank
+  std::string wait = "60s";  ///< coordinator: time to wait for hosts; host: time to wait for the coordinator
   std::optional<std::string> key;
   bool authenticate = false;
-  experiment::HostOptions process;     ///< the part that options set; for a host
-  std::optional<std::string> metrics;  ///< port, or IP:PORT
-  std::optional<std::string> pcap;     ///< FILE and words, see capture_options.h
-  std::vector<std::string> load;       ///< FILE.so:NAME: congestion controls that jobs may use
-  /// Names of the given options that only a coordinator, or only a host, uses: "--policy". With --mpi all processes get
-  /// the same options, and each uses those of its role.
+  experiment::HostOptions process;     ///< settings of a host, without those that need parsing
+  std::optional<std::string> metrics;  ///< PORT or IP:PORT to serve metrics at
+  std::optional<std::string> pcap;     ///< FILE and settings of a capture; see capture_options.h
+  std::vector<std::string> load;       ///< FILE.so:NAME of congestion controls that jobs may use
+  /// Names of the given options that only a coordinator uses, as in "--policy", and of those that only a host uses.
+  /// With --mpi all processes get the same options, and each uses those of its role.
   std::vector<std::string> for_coordinator;
   std::vector<std::string> for_host;
 };
@@ -132,7 +132,7 @@ void add_options(Options& options, GenArguments& arguments) {
 
 Nanos wait_of(const GenArguments& arguments) { return of_option("--wait", arguments.wait, parse_duration); }
 
-/// The series that hosts record, or nothing.
+/// Returns what the hosts record for series; nothing without --series.
 std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
                                                    const experiment::Experiment& experiment,
                                                    const std::optional<std::string>& json, const std::string& plan,
@@ -164,7 +164,7 @@ std::string table_of(const experiment::HostsView& view, bool ranks) {
   return table.text();
 }
 
-/// A coordinator's output while it works: lines on `out`, and on a terminal its progress, which is redrawn.
+/// Shows a coordinator's progress: prints lines to `out`, and on a terminal also redraws a progress display.
 class CoordinatorOutput {
  public:
   CoordinatorOutput(std::FILE* out, bool ranks) : out_(out), ranks_(ranks) {}
@@ -204,7 +204,7 @@ class CoordinatorOutput {
   std::string stage_;
 };
 
-/// Prints the results that were measured before the failure.
+/// Prints the results of the policies that were complete before the failure.
 void print_unfinished(const Serving& serving, const experiment::Experiment& experiment, experiment::Results results,
                       const experiment::Datapath& coordinator, std::FILE* out) {
   if (results.runs.empty()) return;
@@ -218,7 +218,7 @@ void print_unfinished(const Serving& serving, const experiment::Experiment& expe
   }
 }
 
-/// `listening` gets the address when hosts can join.
+/// Runs the coordinator. Calls `listening` with the address when hosts can join. Returns the exit status.
 int serve(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
   const Outputs outputs({{"--json", arguments.json}});
@@ -241,7 +241,7 @@ int serve(const GenArguments& arguments, const experiment::StreamKey& key, const
   return 0;
 }
 
-/// Checks the number of MPI processes: their ranks are host numbers.
+/// Throws InputError if the number of MPI processes is wrong. Their ranks are the numbers of the hosts.
 void check_processes(const GenArguments& arguments, int size) {
   const auto hosts = experiment::host_layout(load_for_hosts(arguments.experiment)).hosts;
   const auto count = static_cast<std::size_t>(size);
@@ -280,7 +280,7 @@ int join(const GenArguments& arguments, const experiment::StreamKey& key, const 
   return 0;
 }
 
-/// The functions of libmltcp_mpi.so.
+/// The functions of libmltcp_mpi.so, found by dlsym().
 struct Mpi {
   decltype(&mltcp_mpi_start) start;
   decltype(&mltcp_mpi_one_machine) one_machine;
@@ -311,14 +311,14 @@ std::string with_rank(std::string text, int rank) {
   return text;
 }
 
-/// A folder of temporary files that only this user can access. Its name is unpredictable, so that no other user can
-/// create it first. The destructor removes it.
+/// A folder for temporary files that only this user can access. Its random name prevents that another user creates it
+/// first. The destructor removes it.
 class PrivateFolder {
  public:
   PrivateFolder() {
     std::error_code problem;
     path_ = (std::filesystem::temp_directory_path(problem) / "mltcp-gen-XXXXXX").string();
-    const bool made = !problem && mkdtemp(path_.data()) != nullptr;  // with mode 0700 and new, or not at all
+    const bool made = !problem && mkdtemp(path_.data()) != nullptr;  // creates a new folder with mode 0700, or fails
     if (!made)
       throw RunError(fmt::format(
           "a folder for the coordinator's socket cannot be created ({}); free some disk space, or set TMPDIR",
@@ -336,7 +336,7 @@ class PrivateFolder {
   std::string path_;
 };
 
-/// "0.0.0.0:41234" in the form that other hosts can use.
+/// Returns the address in a form that other hosts can use: 0.0.0.0 in "0.0.0.0:41234" becomes the name of this host.
 std::string for_others(const std::string& address) {
   for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
     if (!address.starts_with(any)) continue;
@@ -360,7 +360,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
   if (own.pcap) own.pcap = with_rank(*own.pcap, rank);
   own.process.host = static_cast<std::uint32_t>(rank);
 
-  // The coordinator of rank 0 has its own thread; this one calls MPI.
+  // On rank 0 the coordinator runs in its own thread, because this thread calls MPI.
   std::promise<std::string> listening;
   std::future<std::string> address = listening.get_future();
   std::exception_ptr failure;
@@ -370,7 +370,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
       bool told = false;
       try {
         check_processes(arguments, size);
-        // The default place where hosts that MPI has started find the coordinator.
+        // Without --serve, the coordinator listens on a Unix socket if all processes run on one machine.
         std::optional<PrivateFolder> folder;
         if (!arguments.serve && one_machine) folder.emplace();
         const std::string own_address = folder ? "unix:" + folder->path() + "/coordinator" : "0.0.0.0:0";
@@ -402,14 +402,14 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
     }
   }
   if (coordinator.joinable()) coordinator.join();
-  // The coordinator's error is the most precise one.
+  // Report the coordinator's error first, because it is the most precise one.
   if (failure) std::rethrow_exception(failure);
   if (own_failure) std::rethrow_exception(own_failure);
   mpi.end();
   return 0;
 }
 
-/// Throws InputError for options that exclude each other.
+/// Throws InputError if options exclude each other or are missing.
 void check_words(const GenArguments& arguments) {
   const bool host = arguments.join.has_value() || arguments.mpi;
   if ((arguments.serve && !arguments.mpi) + arguments.join.has_value() + arguments.mpi != 1)
@@ -445,7 +445,7 @@ int gen(const GenArguments& arguments) {
   return join(arguments, key, *arguments.join);
 }
 
-/// Hosts that have not joined, for checks before the run.
+/// A datapath for checks before the run, when no hosts have joined.
 class NoHosts final : public experiment::Datapath {
  public:
   std::unique_ptr<experiment::LiveRun> prepare(const experiment::Experiment& /*experiment*/,
@@ -486,7 +486,7 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
   output.attach(options);
   const auto coordinator = experiment::make_coordinator(experiment, options);
   Provenance provenance;
-  experiment::Results results;  // intermediate ones while it runs
+  experiment::Results results;  // the results so far, while the experiment runs
   experiment::SeriesFile series;
   try {
     experiment::RunOptions run_options;

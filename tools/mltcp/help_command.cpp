@@ -1,4 +1,4 @@
-// `mltcp help`: prints --help, and writes the manual and completions that are made from it.
+// `mltcp help`: prints --help, and writes manual pages and shell completions.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace mltcp::tools {
 namespace {
 
 struct HelpArguments {
-  std::string command;               ///< empty: this program
-  std::optional<std::string> write;  ///< a folder
+  std::string command;               ///< name of a command; empty: help of the program
+  std::optional<std::string> write;  ///< folder for manual pages and completions
 };
 
 void add_options(Options& options, HelpArguments& arguments) {
@@ -39,11 +39,11 @@ void write_manual(const CommandLine& line, const std::filesystem::path& folder) 
   }
 }
 
-// ---- Which programs find them ---------------------------------------------------------------------------------------
+// ---- Which programs find the written files --------------------------------------------------------------------------
 
 namespace fs = std::filesystem;
 
-/// Whether a list of folders, "a:b", contains `wanted`.
+/// Returns whether a list of folders such as "a:b" contains `wanted`.
 bool lists(const std::string& folders, const fs::path& wanted) {
   std::istringstream list(folders);
   std::error_code problem;
@@ -52,8 +52,8 @@ bool lists(const std::string& folders, const fs::path& wanted) {
   return false;
 }
 
-/// Whether man-db finds the pages (manpath(5)): in MANPATH, and, if that is unset or has an empty entry, also beside
-/// the folders of PATH and in the system's.
+/// Returns whether man-db finds the pages (manpath(5)). It searches MANPATH. If MANPATH is unset or has an empty entry,
+/// it also searches folders beside those of PATH, and the system's folders.
 bool man_finds(const fs::path& pages) {
   const std::string given = environment("MANPATH");
   if (lists(given, pages)) return true;
@@ -66,7 +66,7 @@ bool man_finds(const fs::path& pages) {
   return lists("/usr/share/man:/usr/local/share/man", pages);
 }
 
-/// Whether bash-completion finds them, which it looks for at the first completion of a command.
+/// Returns whether bash-completion finds the completions. It searches for them when a command is first completed.
 bool bash_finds(const fs::path& completions) {
   std::string user = environment("BASH_COMPLETION_USER_DIR");
   std::string data = environment("XDG_DATA_HOME");
@@ -78,12 +78,12 @@ bool bash_finds(const fs::path& completions) {
   return lists(user, base) || (base.filename() == "bash-completion" && lists(folders, base.parent_path()));
 }
 
-/// zsh's fpath is not visible to other programs unless it is exported.
+/// Returns whether zsh finds the completions. Its fpath is only visible to other programs if it is exported.
 bool zsh_finds(const fs::path& functions) {
   return lists(environment("FPATH") + ":/usr/local/share/zsh/site-functions:/usr/share/zsh/site-functions", functions);
 }
 
-/// The path quoted for a shell.
+/// Returns the path, quoted for a shell if necessary.
 std::string word(const fs::path& path) {
   const std::string text = path.string();
   if (text.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) return text;
@@ -92,7 +92,7 @@ std::string word(const fs::path& path) {
   return "'" + result + "'";
 }
 
-/// Prints what was written, and what the user must still add so that man and the shells find it.
+/// Prints where the files are, and what the user must still set so that man and the shells find them.
 void tell_where(const std::string& given) {
   std::error_code problem;
   fs::path folder = fs::weakly_canonical(fs::absolute(given), problem);

@@ -1,7 +1,7 @@
-// `mltcp inspect`: the contents of traces or of a measured profile, as text, as a job of an experiment or as JSON; and
-// the claims of jobs in a capture.
+// `mltcp inspect`: shows the contents of traces or of a measured profile, as text, as a job of an experiment, or as
+// JSON. It also shows the claims of jobs in a capture.
 //
-// Traces of all formats are read as graphs (lab/workload/traces/); a profile has its own reader and summary.
+// All formats of traces are read as graphs (lab/workload/traces/). A profile has its own reader and summary.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -35,11 +35,11 @@ namespace {
 struct InspectArguments {
   std::vector<std::string> files;
   bool toml = false;
-  std::optional<std::string> name;  ///< default: the file's
-  workload::TraceView trace;        ///< the part that options set
-  std::string network;              ///< empty: see TraceOptions::network
+  std::optional<std::string> name;  ///< name of the job; default: that of the file
+  workload::TraceView trace;        ///< settings that need no parsing
+  std::string network;  ///< selects the collectives that cross the network; TraceOptions::network gives the default
   std::string rate = "100 Gbps";
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::optional<std::string> json;  ///< file for the JSON, or "-" for standard output
 
   [[nodiscard]] const std::string& file() const { return files.front(); }
 };
@@ -79,10 +79,10 @@ void print_toml(const workload::Job& job, const std::vector<std::string>& warnin
   print_warnings(warnings);
 }
 
-/// The requested output, for any kind of file.
+/// Settings of the output, for all kinds of files.
 struct Wanted {
   workload::TraceView trace;
-  std::string name;  ///< of the job
+  std::string name;  ///< name of the job
 };
 
 Wanted wanted_of(const InspectArguments& arguments) {
@@ -169,7 +169,7 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   return 0;
 }
 
-/// Prints the claims of jobs in a capture.
+/// Prints the claims of the jobs in a capture. Throws InputError if options for traces are given.
 int print_capture(const InspectArguments& arguments) {
   if (arguments.toml || arguments.name || arguments.trace.workers != 0 || !arguments.network.empty() ||
       arguments.trace.compute_scale != 1 || arguments.trace.bytes_scale != 1 || arguments.trace.rank ||

@@ -1,4 +1,4 @@
-// `mltcp kernel`: MLTCP for the kernel's own TCP. Loads it, configures its jobs, and shows its state.
+// `mltcp kernel`: MLTCP for the kernel's TCP. Loads it, configures its jobs, and shows its state.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ struct KernelArguments {
   std::optional<std::uint32_t> job;
   std::optional<std::string> cgroup;
   bool forget = false;
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::optional<std::string> json;  ///< file for the JSON, or "-" for standard output
   std::vector<std::string> of_settings;
   std::vector<std::string> of_job;
 };
@@ -103,7 +103,7 @@ std::optional<std::uint32_t> marks_of(const KernelArguments& arguments) {
   return bits;
 }
 
-// Refuses options of other actions.
+// Throws InputError if an option is given that belongs to another action.
 void check_options(const KernelArguments& arguments) {
   const auto refuse = [&](bool given, std::string_view option, std::string_view actions) {
     if (given)
@@ -139,7 +139,8 @@ int load(const KernelArguments& arguments) {
   return 0;
 }
 
-// A cgroup that is gone has only its number, no folder; a folder's name may also consist of digits.
+// Returns the cgroup that `text` names by its folder or its number. A removed cgroup has only a number. Digits are a
+// number only if no folder has this name.
 kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
   const auto number = number_from<std::uint64_t>(text);
   if (may_be_gone && number && access(text.c_str(), F_OK) != 0) return kernel::JobName::cgroup_with_number(*number);
@@ -159,7 +160,7 @@ int set(const KernelArguments& arguments) {
     kernel::forget_job(*job);
     return 0;
   }
-  // Naming a cgroup without settings makes it one job.
+  // A cgroup without settings is valid: all connections of the cgroup become one job.
   if (change.empty() && !job)
     throw InputError("mltcp kernel set: no setting is given; give --function, --gap or --bytes");
   if (job)

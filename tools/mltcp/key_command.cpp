@@ -31,7 +31,7 @@ int key(const KeyArguments& arguments) {
     fmt::print("{:016x}\n", security::JobKey::from_source(arguments.file).id());
     return 0;
   }
-  // --key cannot name a file whose name has another meaning there.
+  // Option --key reads these names as a descriptor or standard input, not as a file.
   if (arguments.file.empty() || arguments.file == "-" || arguments.file.starts_with("fd:"))
     throw InputError(fmt::format("{} is not a valid name for a key file; give another{}", in_quotes(arguments.file),
                                  arguments.file.empty()

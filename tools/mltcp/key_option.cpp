@@ -1,4 +1,4 @@
-// The option --key of commands (see key_option.h).
+// The option --key, which is the same in all commands (see key_option.h).
 #include "key_option.h"
 
 #include "mltcp/base/error.h"

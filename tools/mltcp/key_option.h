@@ -1,4 +1,4 @@
-// The option --key, the same for all commands: a job's key, from a file or a descriptor.
+// The option --key, which is the same in all commands. It names a job's key in a file or a descriptor.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace mltcp::tools {
 
-/// Adds the option. `what` begins its help: "Seal what the hosts say to each other".
+/// Adds the option. Its help begins with `what`, for example "Seal what the hosts say to each other".
 void add_key_option(Options& options, std::optional<std::string>& value, const std::string& what);
 
-/// The key that the option names; if it was not given, the one that MLTCP_KEY_FILE names (endpoint/environment.h); else
-/// none. Throws InputError that begins with the option or variable. Call it once, since it reads a descriptor to its
-/// end.
+/// Returns the key that `value` names. If the option was not given, returns the key that MLTCP_KEY_FILE names
+/// (endpoint/environment.h). Returns nothing if neither is given. Throws InputError whose message begins with the
+/// option or the variable. Call it only once, because it reads a descriptor to its end.
 std::optional<security::JobKey> key_of(const std::optional<std::string>& value);
 
 /// Adds the option --authenticate, which requires --key.
 void add_authenticate_option(Options& options, bool& given);
-/// The use of the key that key_of() finds: as --authenticate says or, if MLTCP_KEY_FILE names the key,
-/// MLTCP_AUTHENTICATE. Throws InputError if there is no key.
+/// Returns how packets are protected with the key of key_of(): encrypted, or only authenticated. `authenticate` decides
+/// or, if MLTCP_KEY_FILE names the key, MLTCP_AUTHENTICATE. Throws InputError if `authenticate` is set but neither
+/// names a key.
 security::Protection protection_of(const std::optional<std::string>& key, bool authenticate);
 
 }  // namespace mltcp::tools

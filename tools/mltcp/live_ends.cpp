@@ -1,4 +1,4 @@
-// Live state of a command (see live_ends.h).
+// Publishes the live state of a command (see live_ends.h).
 #include "live_ends.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace mltcp::tools {
 namespace {
 
-/// Less than the time that live::ask_all() waits.
+/// Time limit of an answer. It is shorter than the time that live::ask_all() waits for one.
 constexpr Nanos kAnswerWithin{400'000'000};
 
 }  // namespace

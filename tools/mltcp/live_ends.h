@@ -1,4 +1,5 @@
-// Live state of a long-running command: a control socket for `mltcp top`, and metrics on request.
+// Publishes the live state of a long-running command: through a control socket for `mltcp top`, and as metrics if
+// --metrics is given.
 #pragma once
 
 #include <memory>
@@ -12,17 +13,18 @@
 
 namespace mltcp::tools {
 
-/// The help of --metrics.
+/// The help text of option --metrics.
 inline constexpr const char* kMetricsHelp =
     "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)";
 
-/// The address of --metrics; none if it is not given. Throws InputError. Warns if other machines can reach it.
+/// Returns the address that --metrics names; nothing if the option is not given. Throws InputError if it is invalid.
+/// Warns if other machines can reach the address.
 std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>& given);
 
 class LiveEnds {
  public:
-  /// `kind` is "gen" or "switch". Warns if the control socket cannot be opened; throws RunError if metrics cannot be
-  /// served. `exchange` must outlive it.
+  /// Opens the control socket and serves the metrics. `kind` is "gen" or "switch". Warns if the control socket cannot
+  /// be opened. Throws RunError if the metrics cannot be served. `exchange` must outlive this object.
   LiveEnds(const std::string& kind, live::Exchange& exchange, const std::optional<live::MetricsAddress>& metrics);
 
  private:

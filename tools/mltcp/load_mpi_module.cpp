@@ -1,4 +1,4 @@
-// Loads MPI's module (see load_mpi_module.h).
+// Loads the module with MPI's functions (see load_mpi_module.h).
 #include "load_mpi_module.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ namespace mltcp::tools {
 void* load_mpi_module(std::string& why) {
   why = "the system does not report the path of this program";
   for (const auto& path : own_files("libmltcp_mpi.so")) {
-    // Global: Open MPI loads parts that need its symbols.
+    // RTLD_GLOBAL, because Open MPI loads plug-ins that need its symbols.
     if (void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL); module != nullptr) return module;
     why = dlerror();
   }

@@ -31,7 +31,7 @@ Check check_verbs(const Check& found) {
   const rdma::Examination verbs = rdma::examine();
   if (!verbs.has_devices && found.status != dpdk::CheckStatus::ok) return found;
   if (!verbs.works || !verbs.cure.empty()) return dpdk::warn(found.name, "verbs: " + verbs.detail, verbs.cure);
-  const std::size_t hint = found.detail.find("; ");  // the part before the hint about RoCE's UDP port
+  const std::size_t hint = found.detail.find("; ");  // the part of the text before the hint about RoCE's UDP port
   return dpdk::ok(found.name,
                   "verbs: " + verbs.detail + (hint == std::string::npos ? std::string() : found.detail.substr(hint)));
 }

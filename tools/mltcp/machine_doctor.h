@@ -7,17 +7,18 @@
 
 namespace mltcp::tools {
 
-/// Name of the next check.
+/// Name of the check that check_udp() returns.
 inline constexpr const char* kUdpCheck = "UDP sockets";
-/// Whether the kernel's UDP sockets can be used, as part of the machine's checks.
+/// Checks whether this machine can use the kernel's UDP sockets.
 dpdk::Check check_udp();
-/// Whether MLTCP for the kernel's own TCP is loaded, or can be.
+/// Checks whether MLTCP for the kernel's TCP is loaded or can be loaded.
 dpdk::Check check_kernel_tcp();
 
 #if MLTCP_HAS_VERBS
-/// Whether RDMA devices can be used. Replaces `found`, which only shows whether there are any.
+/// Checks whether this machine can use RDMA devices. `found` is the result of dpdk::examine_machine(), which only shows
+/// whether devices exist.
 dpdk::Check check_verbs(const dpdk::Check& found);
-/// Opens and checks a port verbs:... . Throws InputError if the name is invalid.
+/// Opens and checks a port with a name verbs:... . Throws InputError if the name is invalid.
 dpdk::Check check_verbs_port(const std::string& device);
 #endif
 

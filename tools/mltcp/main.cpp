@@ -1,5 +1,5 @@
-// The command `mltcp`: reads the command line, calls the command, and converts failures to one line and an exit status:
-// 0 success, 1 the work failed, 2 wrong usage or bad input.
+// The program `mltcp`: reads the command line, calls the command, and converts an exception to a one-line message and
+// an exit status. Status 0: success; 1: the work failed; 2: wrong usage or bad input.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -35,7 +35,7 @@ int complain(int status, const std::string& message) {
   return status;
 }
 
-// Parses the command line and runs the command.
+// Adds all commands, reads the command line, and runs the command.
 int dispatch(int argc, char** argv) {
   using namespace mltcp::tools;
   CommandLine line("MLTCP: congestion control that interleaves the bursts of training jobs on a shared network.",
@@ -53,7 +53,7 @@ int dispatch(int argc, char** argv) {
   return line.run(argc, argv);
 }
 
-// Runs all of it, and converts failures to a line and a status.
+// Calls dispatch(), and converts an exception to a one-line message and an exit status.
 int guarded(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
@@ -70,7 +70,7 @@ int guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int status = guarded(argc, argv);
-  // Output is buffered, so write errors may appear only now.
+  // Standard output is buffered, so a write error may appear only here.
   errno = 0;
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status == 0)
     return complain(kFailed, fmt::format("standard output cannot be written: {}",

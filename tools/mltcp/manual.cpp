@@ -1,4 +1,4 @@
-// Manual pages and completions (see manual.h).
+// Writes manual pages and shell completions (see manual.h).
 #include "manual.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ constexpr std::string_view kProgram = "mltcp";
 
 bool is_argument(const OptionDescription& option) { return option.names.empty(); }
 
-/// Whether the option's value is a file or a folder, according to its word.
+/// Returns whether the option's value is a file or a folder, judged by its word in --help.
 bool takes_file(const OptionDescription& option) {
   return option.value.starts_with("FILE") || option.value.starts_with("FOLDER") || option.value.starts_with("TRACE") ||
          option.value.ends_with(".toml") || option.value.ends_with(".json");
@@ -22,7 +22,7 @@ bool takes_file(const OptionDescription& option) {
 
 // ---- Manual pages ---------------------------------------------------------------------------------------------------
 
-/// Text for roff: lines do not begin with a control character, and hyphens can be copied.
+/// Returns the text for roff: no line begins with a control character, and readers can copy its hyphens.
 std::string roff(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -88,7 +88,7 @@ void write_options(const CommandDescription& command, std::string& page) {
 
 // ---- Shells ---------------------------------------------------------------------------------------------------------
 
-/// Quotes a word for either shell.
+/// Returns the word, quoted for bash and zsh.
 std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
@@ -107,7 +107,7 @@ std::vector<std::string> option_names(const CommandDescription& command) {
   return names;
 }
 
-/// The bash statement that offers values for the option.
+/// Returns the bash statement that completes the option's value.
 std::string bash_values(const OptionDescription& option) {
   if (!option.choices.empty())
     return fmt::format("_mltcp_words {} {}", option.list ? "list" : "one",
@@ -128,7 +128,7 @@ void write_bash_command(const CommandDescription& command, std::string& script) 
       shell_quoted(fmt::format("{}", fmt::join(option_names(command), " "))), otherwise);
 }
 
-/// Text for a specification of zsh's _arguments, in which brackets and colons have a meaning.
+/// Returns the text with brackets and colons escaped, as a specification of zsh's _arguments needs it.
 std::string zsh_text(std::string_view text) {
   std::string result;
   for (const char c : text) {

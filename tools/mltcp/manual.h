@@ -1,4 +1,4 @@
-// Manual pages and shell completions, generated from the command line's description: `mltcp help --write FOLDER`.
+// Writes manual pages and shell completions from the description of the command line: `mltcp help --write FOLDER`.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace mltcp::tools {
 
-/// A manual page in the macros of man(7), for the program, commands[0], or one of its commands.
+/// Returns the manual page of commands[which] in the macros of man(7). commands[0] is the program itself.
 std::string manual_page(const std::vector<CommandDescription>& commands, std::size_t which, const std::string& footer,
                         const std::string& version);
 
-/// For bash, without the package bash-completion: command names, options, known values, files.
+/// Returns completions for bash: command names, options, known values and files. They do not need the package
+/// bash-completion.
 std::string bash_completion(const std::vector<CommandDescription>& commands);
-/// For zsh: a function _mltcp for a folder of its fpath.
+/// Returns completions for zsh: the function _mltcp, for a folder in zsh's fpath.
 std::string zsh_completion(const std::vector<CommandDescription>& commands);
 
-/// All of them, each with its path below a folder such as /usr/local/share.
+/// Returns all manual pages and completions. Each has a path relative to a folder such as /usr/local/share.
 std::vector<std::pair<std::string, std::string>> manual_files(const CommandLine& line, const std::string& version);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// MPI for `mltcp gen --mpi` (see mpi_module.h).
+// The MPI functions for `mltcp gen --mpi` (see mpi_module.h).
 #include "mpi_module.h"
 
 #define OMPI_SKIP_MPICXX 1
@@ -8,7 +8,7 @@
 extern "C" {
 
 int mltcp_mpi_start(int* rank, int* size) {
-  int provided = 0;  // one thread calls MPI while others run
+  int provided = 0;  // MPI_THREAD_FUNNELED: only one thread calls MPI
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); error != MPI_SUCCESS)
     return error;
   if (const int error = MPI_Comm_rank(MPI_COMM_WORLD, rank); error != MPI_SUCCESS) return error;
@@ -23,7 +23,7 @@ int mltcp_mpi_one_machine() {
       MPI_Comm_size(here, &size) != MPI_SUCCESS || MPI_Comm_size(MPI_COMM_WORLD, &all) != MPI_SUCCESS)
     return -1;
   MPI_Comm_free(&here);
-  // The result must be the same everywhere, but machines may have different numbers of processes.
+  // All processes must return the same result, although their machines may run different numbers of processes.
   int smallest = 0;
   if (MPI_Allreduce(&size, &smallest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) != MPI_SUCCESS) return -1;
   return smallest == all ? 1 : 0;

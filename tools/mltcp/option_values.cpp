@@ -1,4 +1,4 @@
-// Values of options (see option_values.h).
+// Describes and checks the values of options (see option_values.h).
 #include "option_values.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace mltcp::tools {
 namespace {
 
-/// The values of one kind of options, and an example of each.
+/// Options whose values are described in the same way, with an example for each option.
 struct Kind {
   std::string_view word;
   std::string_view needs;

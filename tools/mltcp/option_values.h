@@ -1,5 +1,5 @@
-// Values of the options of `mltcp`: their word in --help, the message if they are missing, and the checks of numbers
-// and words. Messages name the given and the permitted values.
+// The values of the options of `mltcp`: their words in --help, the error messages for missing values, and checks of
+// numbers and words. Error messages contain the given value and the permitted ones.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,39 +15,40 @@
 
 namespace mltcp::tools {
 
-/// The value of an option; the same in all commands, except for --network.
+/// Describes the value of an option. It is the same in all commands, except for --network.
 struct OptionValue {
-  std::string_view word;     ///< in --help: "FILE"
-  std::string_view needs;    ///< "a file to write to, or - for standard output"
-  std::string_view example;  ///< "results.json"
+  std::string_view word;     ///< the word in --help, as in "FILE"
+  std::string_view needs;    ///< completes "--json needs ...", as in "a file to write to, or - for standard output"
+  std::string_view example;  ///< an example, as in "results.json"
 };
 
-/// The value of an option such as "--json" of `command`; nothing if it takes none or is unknown.
+/// Returns the description of the value of `option`, as in "--json". Returns nothing if the option has no value or is
+/// unknown.
 std::optional<OptionValue> option_value(std::string_view option, std::string_view command);
 
-/// A check of a value.
+/// A check of an option's value.
 struct ValueCheck {
-  std::string bounds;                                             ///< in --help: "[1 - 64]"; may be empty
-  std::function<std::string(const std::string& text)> objection;  ///< the error text; empty: valid
-  std::vector<std::string> words{};                               ///< all permitted words; empty: not a list
+  std::string bounds;                                             ///< text for --help, as in "[1 - 64]"; may be empty
+  std::function<std::string(const std::string& text)> objection;  ///< returns the error text; empty if `text` is valid
+  std::vector<std::string> words{};  ///< all permitted words; empty if the value is not one of a few words
 };
 
-/// A whole number within bounds, in decimal digits.
+/// Checks for a whole number from `least` to `most`, in decimal digits.
 ValueCheck whole(std::uint64_t least, std::uint64_t most);
 
-/// A number within bounds; "nan" is refused.
+/// Checks for a number from 0 to `most`.
 ValueCheck share(double most);
 
-/// A number above 0.
+/// Checks for a number above 0 and up to `most`.
 ValueCheck factor(double most);
 
-/// Numbers of CPUs, as in "0,1" or "0-3".
+/// Checks for a list of CPU numbers, as in "0,1" or "0-3".
 ValueCheck cpu_list();
 
-/// One of a few words; the error text suggests a similar one.
+/// Checks for one of `words`. The error text suggests a word that is similar to the given one.
 ValueCheck one_of(std::vector<std::string> words);
 
-/// Calls `parse` for the option's value; InputErrors name the option.
+/// Calls `parse` and returns its result. If it throws an InputError, puts the option's name before the message.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {
@@ -56,7 +57,8 @@ auto of_option(std::string_view option, Parse parse) {
     throw InputError(fmt::format("{}: {}", option, error.what()));
   }
 }
-/// Likewise for its text: of_option("--rate", text, parse_rate).
+/// Calls `parse` with the text of the option's value, as in of_option("--rate", text, parse_rate). If `parse` throws an
+/// InputError, puts the option's name before the message.
 template <typename Parse>
 auto of_option(std::string_view option, const std::string& text, Parse parse) {
   return of_option(option, [&] { return parse(text); });

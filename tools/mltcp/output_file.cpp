@@ -1,4 +1,4 @@
-// Output files (see output_file.h).
+// Writes output files (see output_file.h).
 #include "output_file.h"
 
 #include <fcntl.h>
@@ -115,7 +115,7 @@ void write_file(const std::string& file, const std::string& text) {
         fmt::format("{} cannot be written: {}", file == "-" ? "standard output" : file + ":", std::strerror(error)));
   };
   const OutputTarget target = target_of(file);
-  // Text that was printed before must come first.
+  // Text that is still buffered must be printed before the file's text.
   std::fflush(stdout);
   if (target.descriptor) {
     require(write_all(*target.descriptor, text));

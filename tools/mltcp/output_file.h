@@ -1,4 +1,4 @@
-// Output files: regular files are replaced atomically; devices and pipes are written in place.
+// Writes output files. A regular file is replaced atomically, while a device or a pipe is written in place.
 #pragma once
 
 #include <cstdio>
@@ -15,38 +15,40 @@ struct Provenance;
 
 namespace mltcp::tools {
 
-/// Throws InputError if write_file(file, ...) is certain to fail, or would overwrite the file `input`. Without side
-/// effects, so that it can be called before hours of work.
+/// Throws InputError if write_file(file, ...) is certain to fail, or if it would overwrite the file `input`. Changes
+/// nothing, so that a command can call it before hours of work.
 void check_writable(const std::string& file, const std::string& input);
 
-/// Throws InputError if two of `files`, given by `options`, are the same file, so that one would overwrite the other.
-/// Devices and pipes may be repeated.
+/// Throws InputError if two of `files` are the same regular file, so that one would overwrite the other. The same
+/// device or pipe may occur several times. `options` names the options in the message.
 void check_distinct(const std::vector<std::optional<std::string>>& files, std::string_view options);
 
-/// The files that a command writes besides its text for people, by option.
+/// The files that a command writes besides its text for people. Each belongs to an option.
 class Outputs {
  public:
-  /// Throws InputError for an empty name, and if several are standard output.
+  /// Throws InputError if a name is empty, or if several files are standard output.
   explicit Outputs(std::vector<std::pair<std::string_view, std::optional<std::string>>> files);
-  /// Calls check_writable() for each, and checks that they are different files.
+  /// Calls check_writable() for each file, and check_distinct() for all of them.
   void check(const std::string& input) const;
-  /// Where text for people goes: to standard error if a file is written to standard output.
+  /// Returns the stream for people: standard error if one of the files is standard output, otherwise standard output.
   [[nodiscard]] std::FILE* text() const { return standard_output_ ? stderr : stdout; }
 
  private:
   std::vector<std::pair<std::string_view, std::optional<std::string>>> files_;
-  std::string options_;  ///< "--json, --report"
+  std::string options_;  ///< the names of the options, as in "--json, --report"
   bool standard_output_ = false;
 };
 
-/// Whether write_file() may be repeated to replace the contents: a regular file, not a descriptor, device or pipe.
+/// Returns whether write_file() can replace the contents again and again: true for a regular file or a new one, false
+/// for a descriptor, a device or a pipe.
 bool replaceable(const std::string& file);
 
-/// Writes `text` to `file`; "-", /dev/stdout and /dev/fd/N are open descriptors. A regular file, after following links,
-/// is replaced when the new one is complete; it keeps its permissions (base/file.h). Throws RunError, and InputError if
-/// another user has planted a link or a file there.
+/// Writes `text` to `file`. The names "-", /dev/stdout and /dev/fd/N stand for open descriptors. A regular file is
+/// replaced when the new one is complete, and its permissions stay the same (base/file.h). If `file` is a link, its
+/// target is replaced. Throws RunError on failure. Throws InputError if another user has created a link or a file at
+/// this name in a shared folder (output_target() in base/file.h).
 void write_file(const std::string& file, const std::string& text);
-/// Likewise for JSON, with "provenance".
+/// Writes `json` in the way of write_file(), with an additional member "provenance".
 void write_json(const std::string& file, nlohmann::ordered_json json, const Provenance& provenance);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// Files of this program (see own_files.h). The note's layout: elf(5), "Notes".
+// Finds the program's files (see own_files.h). The man page elf(5), section "Notes", describes the layout of a note.
 #include "own_files.h"
 
 #include <elf.h>
@@ -15,10 +15,10 @@
 namespace mltcp::tools {
 namespace {
 
-// The build id among the notes of one segment; empty if it is not there.
+// Returns the build id among the notes of one segment; empty if none of them is a build id.
 std::string id_among(std::span<const std::byte> notes, std::size_t alignment) {
   const auto aligned = [&](std::size_t size) { return (size + alignment - 1) / alignment * alignment; };
-  constexpr std::string_view gnu("GNU", 4);  // including the terminating zero
+  constexpr std::string_view gnu("GNU", 4);  // the name includes the terminating zero
   while (notes.size() > sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head{};
     std::memcpy(&head, notes.data(), sizeof head);
@@ -48,7 +48,7 @@ std::vector<std::filesystem::path> own_files(std::string_view name) {
   std::vector<std::filesystem::path> files;
   for (std::string_view folders = MLTCP_OWN_FOLDERS; !folders.empty();) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    // An absolute folder is used unchanged.
+    // If the folder is absolute, operator/ drops the program's folder.
     files.push_back((program.parent_path() / folders.substr(0, end) / name).lexically_normal());
     folders.remove_prefix(std::min(end + 1, folders.size()));
   }
@@ -57,17 +57,17 @@ std::vector<std::filesystem::path> own_files(std::string_view name) {
 
 std::string build_id() {
   std::string id;
-  // The program is the first of its loaded objects.
+  // dl_iterate_phdr() calls this with the program first, then with its libraries.
   const auto look = [](dl_phdr_info* object, std::size_t /*size*/, void* found) {
     for (std::size_t i = 0; i < object->dlpi_phnum; ++i) {
       const ElfW(Phdr)& segment = object->dlpi_phdr[i];
       if (segment.p_type != PT_NOTE) continue;
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): so the loader tells where it is
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives the address as a number
       const auto* const begin = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
       const std::string digits = id_among({begin, segment.p_memsz}, segment.p_align == 8 ? 8 : 4);
       if (!digits.empty()) *static_cast<std::string*>(found) = digits;
     }
-    return 1;  // no other object
+    return 1;  // stop before the libraries
   };
   dl_iterate_phdr(look, &id);
   return id;

@@ -1,4 +1,4 @@
-// Identification of this program's build, and of the files that belong to it.
+// Finds the files that belong to this program, and identifies the program's build.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,12 @@
 
 namespace mltcp::tools {
 
-/// Possible paths of a file of this program, in the order of preference: as installed, and as built
-/// (cmake/OwnFolders.cmake). Empty if the program's own path is unknown.
+/// Returns the possible paths of a file that belongs to this program: first as installed, then as built
+/// (cmake/OwnFolders.cmake). Returns nothing if the path of the program itself is unknown.
 std::vector<std::filesystem::path> own_files(std::string_view name);
 
-/// The linker's build id of this program (ELF note NT_GNU_BUILD_ID) in lower-case hexadecimal; empty if it has none.
+/// Returns the build id that the linker stored in this program (ELF note NT_GNU_BUILD_ID), in lower-case hexadecimal.
+/// Empty if there is none.
 std::string build_id();
 
 }  // namespace mltcp::tools

@@ -1,5 +1,5 @@
-// `mltcp perf`: measures throughput and delay between two endpoints, on two hosts or one, by length of messages. One
-// process listens; the other measures and prints a row for each length as it comes.
+// `mltcp perf`: measures throughput and delay between two endpoints, for several message lengths. The endpoints are on
+// two hosts or on one. One process listens. The other one measures, and prints a row for each length.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -32,7 +32,8 @@ using experiment::PerfTest;
 using experiment::PerfTransfer;
 
 struct PerfArguments {
-  std::string address;  ///< of the server; with --listen, where to listen; empty: all addresses
+  /// Address of the server; with --listen, the address to listen on, where empty means all addresses.
+  std::string address;
   bool listen = false;
   bool once = false;
   std::vector<std::string> tests;
@@ -42,13 +43,13 @@ struct PerfArguments {
   std::string limit = "60s";
   std::string wait = "10s";
   std::optional<std::string> every;
-  experiment::PerfSettings settings;  ///< the part that options set and that needs no parsing
+  experiment::PerfSettings settings;  ///< settings that need no parsing
   std::optional<std::string> json;
-  experiment::PerfPlace place;  ///< likewise
+  experiment::PerfPlace place;  ///< settings that need no parsing
   std::string idle = "sleep";
   std::optional<std::string> key;
   bool authenticate = false;
-  std::vector<std::string> for_client;  ///< given options that only a measuring process has
+  std::vector<std::string> for_client;  ///< names of the given options that only a measuring process may have
 };
 
 template <typename Value>
@@ -138,14 +139,15 @@ experiment::PerfPlace place_of(const PerfArguments& arguments) {
   return place;
 }
 
-/// "64 KiB" if it is a whole number of them, as the default lengths are; otherwise in the usual form of sizes.
+/// Returns "64 KiB" if the length is a whole number of KiB, MiB or GiB, as the default lengths are. Otherwise returns
+/// the usual text of sizes.
 std::string length_text(Bytes bytes) {
   for (const auto& [unit, name] : {std::pair(Bytes{1} << 30, "GiB"), {Bytes{1} << 20, "MiB"}, {Bytes{1} << 10, "KiB"}})
     if (bytes >= unit && bytes % unit == 0) return fmt::format("{} {}", bytes / unit, name);
   return bytes_to_text(bytes);
 }
 
-/// "1.2 us", "45.6 ms": three digits, the precision of time measurements.
+/// Returns a text such as "1.2 us" or "45.6 ms". It has three digits, the precision of the measurement.
 std::string time_text(Nanos time) {
   const double nanos = static_cast<double>(time.count);
   if (nanos < 1e6) return fmt::format("{:.{}f} us", nanos * 1e-3, nanos < 1e5 ? 1 : 0);
@@ -158,7 +160,7 @@ std::string count_text(double number) {
   return fmt::format("{:.0f}", number);
 }
 
-/// Prints a row for each length when it has been measured.
+/// Prints a row for each message length, as soon as this length has been measured.
 class Rows {
  public:
   Rows(const experiment::PerfSettings& settings, std::FILE* out) : tests_(settings.tests), out_(out) {}
@@ -234,7 +236,7 @@ int measure(const PerfArguments& arguments) {
   if (arguments.once) throw InputError("--once: an option of the server; leave it out, or add --listen");
   const experiment::PerfSettings settings = settings_of(arguments);
   if (arguments.json) check_writable(*arguments.json, "");
-  // Results on standard output must be alone there.
+  // If the JSON goes to standard output, text for people goes to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;
@@ -262,7 +264,7 @@ int measure(const PerfArguments& arguments) {
   return 0;
 }
 
-/// Applies the environment variables of endpoints, before either process waits for the other.
+/// Applies the environment variables of endpoints, so that errors in them appear before a process waits for its peer.
 void begin_environment() {
   if (const std::string_view text = endpoint::variable(&endpoint::trusted_variable, "MLTCP_PCAP"); !text.empty()) {
     const capture::CaptureOptions options = capture::parse_capture("MLTCP_PCAP", text);

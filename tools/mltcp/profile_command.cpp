@@ -1,5 +1,5 @@
-// `mltcp profile`: a job's profile in one line of JSON, for the scheduler's service and its managers. Slurm's plug-in
-// runs it when a job is submitted.
+// `mltcp profile`: prints a job's profile as one line of JSON, for the scheduler service and cluster managers. Slurm's
+// plug-in runs it when a user submits a job.
 #include <fmt/format.h>
 
 #include <string>

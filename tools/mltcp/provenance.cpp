@@ -1,4 +1,4 @@
-// Provenance of this process (see provenance.h). SHA-256 by OpenSSL.
+// Collects the provenance of this process (see provenance.h). Computes SHA-256 with OpenSSL.
 #include "provenance.h"
 
 #include <fmt/chrono.h>
@@ -27,7 +27,7 @@
 namespace mltcp::tools {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{64} << 10U;  // maximum of a file that is stored completely
+constexpr std::size_t kMaxText = std::size_t{64} << 10U;  // maximum size of a file that is stored completely, in bytes
 
 struct BuildInfo {
   std::string commit;
@@ -35,8 +35,8 @@ struct BuildInfo {
   std::string build;
 };
 
-/// The file of cmake/BuildInfo.cmake beside this program, if it exists. A file of another program, into whose
-/// installation this one was copied, is ignored.
+/// Returns the information in build.json beside this program, which cmake/BuildInfo.cmake writes. Ignores a file with
+/// another build id, which belongs to another program in the same folder.
 BuildInfo build_info() {
   const std::string own_id = build_id();
   if (own_id.empty()) return {};
@@ -48,7 +48,7 @@ BuildInfo build_info() {
       if (json.at("build_id").get<std::string>() == own_id)
         return {json.at("commit"), json.at("modified"), json.at("build")};
     } catch (const nlohmann::json::exception&) {
-      // Written by another version.
+      // Another version has written the file: try the next one.
     }
   }
   return {};
@@ -75,7 +75,7 @@ bool is_utf8(const std::string& text) {
 
 std::string date_now() {
   std::time_t now = std::time(nullptr);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets environment variables
   if (const char* const fixed = std::getenv("SOURCE_DATE_EPOCH")) {
     const std::string_view text = fixed;
     constexpr std::int64_t year_9999 = 253'402'300'799;
@@ -90,7 +90,7 @@ std::string date_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
-/// The text after `key` in a file of lines such as "model name : ..." or "PRETTY_NAME="..."".
+/// Returns the text after `key` and `separator` in a file with lines such as "model name : ..." or PRETTY_NAME="...".
 std::string entry(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

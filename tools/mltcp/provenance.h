@@ -1,4 +1,4 @@
-// Provenance of this program's results (base/json/provenance.h): the program, its arguments and the
+// Collects the provenance of this program's results (base/json/provenance.h): the program, its arguments and the
 // machine.
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace mltcp::tools {
 
-/// "0.1.0", with the commit if known: "0.1.0 (1234567890ab)".
+/// Returns the version, as in "0.1.0", or with the commit if it is known, as in "0.1.0 (1234567890ab)".
 std::string version_text();
 
-/// During its lifetime, records the files read by this thread, in order and without repetitions. At most one at a time.
+/// While an object of this class exists, it records the files that this thread reads, in order and without repetitions.
+/// At most one object may exist at a time.
 class FilesRead {
  public:
   FilesRead();
@@ -24,11 +25,11 @@ class FilesRead {
   FileObserver observer_;
 };
 
-/// The program's name, without its path, and its arguments.
+/// Returns the name of the program, without its path, and its arguments.
 std::vector<std::string> command_line();
 
-/// Provenance of this process, started now (or at SOURCE_DATE_EPOCH, in seconds since 1970, if that is set, for
-/// reproducible files), and of the files read.
+/// Returns the provenance of this process, with the files of `read`. Its date is the current time. If SOURCE_DATE_EPOCH
+/// is set, in seconds since 1970, the date is that time instead, so that files are reproducible.
 Provenance provenance_of(const FilesRead& read);
 
 }  // namespace mltcp::tools

@@ -1,4 +1,4 @@
-// `mltcp replay`: recorded traces as jobs whose ranks follow them, on a network in virtual time or on datapath ring.
+// `mltcp replay`: runs jobs whose ranks follow recorded traces, on a network in virtual time or on datapath ring.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -48,12 +48,12 @@ struct ReplayArguments {
   std::optional<std::string> delay;
   std::optional<std::string> buffer;
   std::optional<std::string> ecn;
-  std::uint32_t mtu = 0;  ///< 0: not given
+  std::uint32_t mtu = 0;  ///< bytes; 0: the option is not given
   std::string steps = "all";
-  std::string ranks;  ///< empty: all
+  std::string ranks;  ///< ranks to replay; empty: all
   std::string algorithm = "ring";
-  std::string island_rate;            ///< empty: no time
-  experiment::ReplayRequest request;  ///< the part that options set and that needs no parsing
+  std::string island_rate;            ///< rate within an island; empty: transfers within an island take no time
+  experiment::ReplayRequest request;  ///< settings that need no parsing
   bool no_delays = false;
   bool verify = false;
   std::uint32_t threads = 0;
@@ -170,7 +170,7 @@ Rate rate_of(const char* option, const std::string& text) {
   return rate;
 }
 
-/// The settings other than the traces: from a file, or from the command line alone.
+/// Returns the settings apart from the traces. They come from an experiment file or, without one, from options only.
 experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t jobs) {
   const ExperimentArguments& given = arguments.experiment;
   if (!given.file.empty()) {
@@ -233,11 +233,12 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
   return request;
 }
 
-/// Packets for this many bytes take about ten seconds to simulate. Above it flows are used, unless something requires
-/// packets.
+/// The simulation of this many bytes as packets takes about ten seconds. Simulate more bytes as flows, unless an option
+/// or a policy requires packets.
 constexpr Bytes kMaxByPackets = 20'000'000'000;
 
-/// Approximate bytes sent by all runs: each policy's, and those of jobs alone.
+/// Returns the approximate number of bytes that all runs send: one run for each policy, and one in which each job is
+/// alone.
 double bytes_sent(const experiment::Replay& replay) {
   double bytes = 0;
   for (const experiment::ReplayedTrace& trace : replay.traces)
@@ -248,7 +249,7 @@ double bytes_sent(const experiment::Replay& replay) {
   return bytes * static_cast<double>(replay.experiment.iterations) * static_cast<double>(runs);
 }
 
-/// Selects datapath flow, and says so, if there would be too many packets and nothing requires them.
+/// Selects datapath flow, and prints a note, if there are more than kMaxByPackets bytes and nothing requires packets.
 void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
   const std::vector<std::string>& policies = replay.experiment.policies;
   const bool only_packets = std::ranges::any_of(
@@ -289,7 +290,7 @@ std::string percent(Nanos replayed, Nanos recorded) {
 
 std::string millis(Nanos time) { return time.count > 0 ? fmt::format("{:.3f}", time.millis()) : std::string("-"); }
 
-/// Compares steps and collectives of the first run with the recording.
+/// Prints how the steps and collectives of a run differ from the recording.
 void print_comparison(const experiment::Run& run, std::FILE* out) {
   constexpr std::size_t max_steps = 12;
   for (const experiment::JobResult& job : run.jobs) {
@@ -321,7 +322,7 @@ void print_simplified(const experiment::Replay& replay, std::FILE* out) {
   std::fflush(out);
 }
 
-/// Adds the comparison of each trace to the results.
+/// Adds to the results how each job differs from its trace.
 void compare(const experiment::Replay& replay, experiment::Results& results) {
   for (experiment::Run& run : results.runs)
     for (std::size_t i = 0; i < run.jobs.size(); ++i)

@@ -1,4 +1,4 @@
-// mltcp report: pages and pictures from result files.
+// `mltcp report`: makes pages and pictures from result files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,12 +25,13 @@ namespace mltcp::tools {
 namespace {
 
 struct ReportArguments {
-  std::vector<std::string> results;   ///< one file, or two to compare
-  std::optional<std::string> output;  ///< the page; default: the name of the results, or of both, with .html
-  std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
-  std::optional<std::string> chart;   ///< of the picture; default: usage
-  std::vector<std::string> policies;  ///< of the picture; empty: its default
-  std::optional<std::string> series;  ///< file of the same run
+  std::vector<std::string> results;  ///< one result file, or two to compare
+  /// File for the page; default: the name of the results with .html, or both names if there are two.
+  std::optional<std::string> output;
+  std::optional<std::string> svg;     ///< file for a picture in place of the page, or "-" for standard output
+  std::optional<std::string> chart;   ///< kind of the picture; default: usage
+  std::vector<std::string> policies;  ///< policies in the picture; empty: the default of its kind
+  std::optional<std::string> series;  ///< file with the series of the same run
 };
 
 void add_options(Options& options, ReportArguments& arguments) {
@@ -56,7 +57,7 @@ void add_options(Options& options, ReportArguments& arguments) {
 
 using experiment::Results;
 
-// The page beside the first file; with two files it has both names.
+// Returns the default name of the page: beside the first result file. With two files, it contains both names.
 std::filesystem::path default_page(const std::vector<std::string>& results) {
   std::filesystem::path page = results.front();
   if (results.size() > 1) {
@@ -84,7 +85,7 @@ experiment::ReportFile read_results(const std::string& name) {
     return experiment::read_report_file(name);
   } catch (const InputError&) {
     std::error_code error;
-    if (std::filesystem::is_regular_file(name, error)) {  // a pipe's contents are gone
+    if (std::filesystem::is_regular_file(name, error)) {  // a pipe cannot be read again
       constexpr TextFile results{"a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote",
                                  std::size_t{1} << 30};
       using experiment::FileKind;
@@ -142,7 +143,7 @@ int write_picture(const ReportArguments& arguments) {
   return 0;
 }
 
-/// The series, of which some must belong to runs of `file`.
+/// Reads the series. Throws InputError if none of them belongs to a run of `file`.
 experiment::SeriesFile series_of(const std::string& name, const experiment::ReportFile& file,
                                  const std::string& results_name) {
   const Results* results = std::get_if<Results>(&file);
@@ -174,7 +175,7 @@ int report(const ReportArguments& arguments) {
     text = experiment::render_page(file, series ? &*series : nullptr);
   } else {
     const std::string& second = arguments.results.back();
-    std::error_code unknown;  // the reader reports files that cannot be read
+    std::error_code unknown;  // ignored, because the reader reports files that it cannot read
     if (std::filesystem::equivalent(first, second, unknown))
       throw InputError(one_line(fmt::format(
           "{}: given twice; give the results of another run as the second file, or this file once to write its page",

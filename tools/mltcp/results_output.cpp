@@ -1,4 +1,4 @@
-// Output of results (see results_output.h).
+// Prints and writes results (see results_output.h).
 #include "results_output.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-/// If `out` has colours: green if the job runs as fast as alone, red if sharing slows it by a tenth or more.
+/// Returns the slow-down as text. If `out` has colours, the text is green for a job that runs as fast as alone, and red
+/// for a slow-down of 10% or more.
 std::string slowdown_text(double slowdown, std::FILE* out) {
   constexpr double alone = 1.02;
   constexpr double dear = 1.1;
@@ -34,7 +35,7 @@ std::string slowdown_text(double slowdown, std::FILE* out) {
   return slowdown >= dear ? painted(text, Colour::red, out) : text;
 }
 
-/// "iteration 8", "never", "never (5%: 12)".
+/// Returns "iteration 8", "never", or "never (5%: 12)" if the job interleaves only within 5%, from iteration 12.
 std::string interleaved_text(const experiment::JobResult& job) {
   if (job.interleaved_from) return fmt::format("iteration {}", *job.interleaved_from);
   return job.interleaved_from_5pct ? fmt::format("never (5%: {})", *job.interleaved_from_5pct) : "never";
@@ -58,7 +59,7 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
   return table.text();
 }
 
-/// "fair: mean slow-down 1.624 (1.290 to 2.033)", for tables with many rows.
+/// Returns a line such as "fair: mean slow-down 1.624 (1.290 to 2.033)" if the run has many jobs; otherwise nothing.
 std::string mean_text(const experiment::Run& run) {
   constexpr std::size_t few = 8;
   double sum = 0;
@@ -77,7 +78,7 @@ std::string mean_text(const experiment::Run& run) {
                      least, most);
 }
 
-/// "\"a\", \"b\", and 3 more".
+/// Returns a list such as "a", "b" and 3 more, with the names in quotes.
 std::string names_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 4;
   std::string text;
@@ -85,7 +86,7 @@ std::string names_of(const std::vector<std::string>& names) {
   return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
-/// The scheduler's plan; empty for a run without a schedule.
+/// Returns a text about the scheduler's plan; empty for a run without a schedule.
 std::string schedule_text(const experiment::Run& run, const std::string& file) {
   if (!run.schedule) return "";
   std::string text;
@@ -105,7 +106,7 @@ std::string schedule_text(const experiment::Run& run, const std::string& file) {
   if (schedule.cut_off)
     text += fmt::format("{}: not all slots were tried, as that would take too long; there may be better ones\n",
                         run.policy);
-  // Jobs of one group have the same reason.
+  // Jobs that have no slots for the same reason share a line.
   std::map<std::string, std::vector<std::string>> without;
   for (std::size_t i = 0; i < std::min(schedule.reasons.size(), schedule.without_slots.size()); ++i)
     without[schedule.reasons[i]].push_back(schedule.without_slots[i]);
@@ -118,7 +119,7 @@ std::string schedule_text(const experiment::Run& run, const std::string& file) {
   return text;
 }
 
-/// The counters of the gates.
+/// Returns a text with the counters of the gates, which delay jobs until their slots.
 std::string gates_text(const experiment::Run& run) {
   std::string text;
   for (const experiment::JobResult& job : run.jobs) {
@@ -132,7 +133,7 @@ std::string gates_text(const experiment::Run& run) {
   return text;
 }
 
-/// "fair: bus bandwidth of ring-a 57.7 Mbps, of ring-b 55.1 Mbps", or nothing.
+/// Returns a line such as "fair: bus bandwidth of ring-a 57.7 Mbps, of ring-b 55.1 Mbps", or nothing.
 std::string bandwidth_text(const experiment::Run& run) {
   std::vector<std::string> jobs;
   for (const experiment::JobResult& job : run.jobs)
@@ -142,7 +143,7 @@ std::string bandwidth_text(const experiment::Run& run) {
   return jobs.empty() ? "" : fmt::format("{}: bus bandwidth {}\n", run.policy, fmt::join(jobs, ", "));
 }
 
-// The algorithms of the experiment and of jobs that have their own.
+// Returns the names of all algorithms: that of the experiment, and those of jobs with another one.
 std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs) {
@@ -152,12 +153,12 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// ", 317 lost in hosts (host 2: 317 missed)", or nothing.
+/// Returns a text such as ", 317 lost inside hosts (host 2: 317)", or nothing.
 std::string losses_text(const experiment::Run& run) {
   std::uint64_t all = 0;
   std::vector<std::string> hosts;
   for (const experiment::HostLosses& host : run.hosts) {
-    // Packets that were not for the host's ranks are not losses.
+    // Packets that were not meant for the host's ranks do not count as losses.
     const std::uint64_t lost = host.all() - host.rejected_packets;
     all += lost;
     if (lost > 0) hosts.push_back(fmt::format("host {}: {}", host.host, lost));
@@ -171,7 +172,7 @@ std::string held_up_text(const experiment::Run& run) {
                      run.stalls->total.millis(), run.stalls->longest.millis());
 }
 
-/// "fair: link used 93.1%, 0 packets dropped, ...", as far as the datapath knows its links.
+/// Returns a line such as "fair: link used 93.1%, 0 packets dropped, ...", with the counters that the datapath knows.
 std::string links_text(const experiment::Run& run, const experiment::Datapath& datapath) {
   std::uint64_t retransmitted = 0;
   for (const experiment::JobResult& job : run.jobs) retransmitted += job.retransmitted_packets;
@@ -198,7 +199,7 @@ std::string links_text(const experiment::Run& run, const experiment::Datapath& d
                      marked, retransmitted, bytes_to_text(run.bottleneck.max_queue_bytes), held_up_text(run));
 }
 
-/// Other events on the links, or nothing.
+/// Returns a line about the configured faults of the links, or nothing if none occurred.
 std::string faults_text(const experiment::Run& run) {
   const experiment::Bottleneck& link = run.bottleneck;
   if (link.lost_packets + link.duplicated_packets + link.corrupted_packets + link.reordered_packets == 0) return "";
@@ -225,7 +226,7 @@ void warn_if_disturbed(const experiment::Run& run) {
 struct Messages {
   std::uint64_t verified = 0;
   std::uint64_t damaged = 0;
-  std::string first_damage;  ///< ", first in job ...", or nothing
+  std::string first_damage;  ///< ", first in job ...", or empty if no message was damaged
 };
 
 Messages messages_of(const experiment::Results& results) {

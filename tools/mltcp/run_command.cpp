@@ -1,4 +1,4 @@
-// `mltcp run`: an experiment's jobs over its network, once per policy, in virtual time or on datapath ring.
+// `mltcp run`: runs an experiment's jobs over its network, once per policy, in virtual time or on datapath ring.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,14 +28,14 @@ namespace {
 
 struct RunArguments {
   ExperimentArguments experiment;
-  std::optional<std::string> cores;  ///< for datapath ring only
-  std::optional<std::string> json;   ///< file, or "-" for standard output
-  std::string plan;                  ///< file; empty: plans are computed
+  std::optional<std::string> cores;  ///< CPUs for datapath ring; invalid for other datapaths
+  std::optional<std::string> json;   ///< file for the results, or "-" for standard output
+  std::string plan;                  ///< file with a plan; empty: plans are computed
   std::optional<std::string> report;
-  std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
-  bool verify = false;              ///< carry and verify payloads in virtual time too
+  std::optional<std::string> pcap;  ///< FILE and settings of a capture; see capture_options.h
+  bool verify = false;              ///< carry and verify payloads even in virtual time
   SeriesArguments series;
-  std::uint32_t threads = 0;  ///< parallel runs in virtual time; 0: one per core
+  std::uint32_t threads = 0;  ///< number of parallel runs in virtual time; 0: one per core
 };
 
 void add_options(Options& options, RunArguments& arguments) {
@@ -68,7 +68,7 @@ void add_options(Options& options, RunArguments& arguments) {
   add_series_options(options, arguments.series);
 }
 
-/// Checks everything that can be refused before a run.
+/// Throws InputError for options that are invalid together, before the run begins.
 void check_options(const RunArguments& arguments, const experiment::Experiment& experiment) {
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(
@@ -136,7 +136,7 @@ int run(const RunArguments& arguments) {
     try {
       write_series(*arguments.series.file, series, results);
     } catch (const RunError& error) {
-      failure = error.what();  // report it later, so that the results are not lost
+      failure = error.what();  // throw it later, so that the results are still written
     }
   }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);

@@ -1,4 +1,4 @@
-// mltcp schedule: which jobs fit together on the links that they share, and when each should begin.
+// `mltcp schedule`: shows which jobs fit together on the links that they share, and when each job should begin.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,15 @@ namespace {
 
 struct ScheduleArguments {
   std::string file;
-  bool measure = false;               ///< measure demands with the simulator
-  std::uint32_t angles = 0;           ///< this and the next four: see scheduler::SolveOptions
-  std::optional<double> max_stretch;  ///< share of a period; default: the file's, as for the next two
+  bool measure = false;      ///< measure demands by simulation instead of computing them
+  std::uint32_t angles = 0;  ///< scheduler::SolveOptions explains this option and the next four
+  /// Share of a period; default: that of the file; the same holds for the next two options.
+  std::optional<double> max_stretch;
   std::optional<double> drift;
-  std::optional<double> slack;  ///< default: the file's; else what a plan needs, or 0 without a plan
+  /// Default: that of the file; if the file has none, what a plan needs, or 0 without --plan.
+  std::optional<double> slack;
   std::uint32_t max_repetitions = 32;
-  std::optional<std::string> json;  ///< files, or "-" for standard output
+  std::optional<std::string> json;  ///< file for the schedule as JSON, or "-" for standard output
   std::optional<std::string> report;
   std::optional<std::string> plan;
 };
@@ -93,7 +95,7 @@ std::string link_table(const ScheduleResult& schedule, const std::vector<std::si
 }
 
 std::string job_table(const ScheduleResult& schedule) {
-  // With one link, the rotations are shown with the jobs.
+  // If there is only one link, show the rotations in the table of the jobs.
   const ScheduleResult::Link* const only =
       schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links.front() : nullptr;
   std::vector<std::string> header{"job", "period ms", "slot ms", "stretch"};
@@ -116,10 +118,10 @@ std::string job_table(const ScheduleResult& schedule) {
   return table.text();
 }
 
-// A warning for users of this schedule's plan; empty if there is none.
+// Returns a warning for users of the plan; empty if none is needed.
 std::string objection_to(const ScheduleResult& schedule) {
   bool competed = false;
-  const ScheduleResult::Link* worst = nullptr;  // among links with slots in the plan
+  const ScheduleResult::Link* worst = nullptr;  // the worst of the links with slots in the plan
   for (const ScheduleResult::Link& link : schedule.links) {
     if (!link.competed) continue;
     competed = true;
@@ -131,7 +133,7 @@ std::string objection_to(const ScheduleResult& schedule) {
   const std::string cure = help.empty() ? "move or leave out a job" : "write it with " + help;
   if (worst == nullptr)
     return fmt::format("the plan is empty, as no slots avoid contention between jobs that share a link; {}", cure);
-  constexpr double nearly_fit = 0.99;  // the rest is due to the edges of measured bursts
+  constexpr double nearly_fit = 0.99;  // less than 1, because the edges of measured bursts are not exact
   if (worst->solution.score >= nearly_fit) return {};
   return fmt::format(
       "the plan has slots for jobs that do not fit: link {} scores {}, and slots that overlap mostly cost more than "
@@ -174,7 +176,7 @@ int schedule(const ScheduleArguments& arguments) {
   options.solve.drift = arguments.drift.value_or(experiment.schedule.tolerance);
   options.solve.slack = arguments.slack.value_or(experiment.schedule.slack.value_or(0));
   options.solve.seed = experiment.seed;
-  // Slots with ideal periods would be shorter than the iterations of real jobs.
+  // Ideal periods are shorter than the iterations of real jobs, and so would be the slots: measure the periods.
   options.measure = arguments.measure || arguments.plan;
   options.make_room = arguments.plan && !arguments.slack && !experiment.schedule.slack;
   if (arguments.plan && experiment.mltcp.learn_iterations)

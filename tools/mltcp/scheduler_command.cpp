@@ -1,5 +1,5 @@
-// `mltcp scheduler`: the scheduler as a service for cluster managers. Reads the topology, restores the running jobs,
-// opens its socket, and answers until a signal comes.
+// `mltcp scheduler`: runs the scheduler as a service for cluster managers. Reads the topology, restores the running
+// jobs, opens its socket, and answers requests until a signal comes.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,10 +31,10 @@ struct SchedulerArguments {
 
   std::string file;
   bool check = false;
-  std::string socket;      ///< empty: the default
-  std::string listen;      ///< empty: the socket
-  std::string token_file;  ///< empty: none
-  std::string state;       ///< empty: the default
+  std::string socket;      ///< path of the socket; empty: the default path
+  std::string listen;      ///< address to listen on; empty: listen on the socket
+  std::string token_file;  ///< file with the token that clients must send; empty: none
+  std::string state;       ///< folder of the stored jobs; empty: the default
   service::ServiceOptions service;
   std::string pod_patience = "600s";
   SlurmArguments slurm;
@@ -96,7 +96,7 @@ std::string default_state() {
   return home + "/.local/state/mltcp";
 }
 
-/// Sorts out the settings of --listen and those of --socket.
+/// Returns the settings for --listen or for --socket. Throws InputError if they do not fit together.
 service::HttpOptions http_options(const SchedulerArguments& arguments) {
   if (!arguments.listen.empty() && !arguments.socket.empty())
     throw InputError("--socket, --listen: the service listens on one address; give one of the two");
@@ -153,7 +153,7 @@ int run_scheduler(const SchedulerArguments& arguments) {
   options.state = arguments.state.empty() ? default_state() : arguments.state;
   options.host_names = file.host_names;
   options.epoch_unix_ns = unix_now();
-  // One write per line, so that lines of several threads do not mix.
+  // One write per line, so that lines of several threads are not mixed.
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", one_line(line)); };
 
   const EndOnSignal signals;

@@ -1,4 +1,4 @@
-// Slurm's options (see scheduler_slurm.h).
+// The options of `mltcp scheduler` for Slurm (see scheduler_slurm.h).
 #include "scheduler_slurm.h"
 
 #include <utility>

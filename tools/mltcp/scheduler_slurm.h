@@ -1,4 +1,4 @@
-// The options of `mltcp scheduler` for Slurm (scheduler/service/slurm_driver.h), and the driver that they describe.
+// The options of `mltcp scheduler` for Slurm, and the driver that they configure (scheduler/service/slurm_driver.h).
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ struct SlurmArguments {
   std::string interval = "2 s";
   std::string patience = "60 s";
   std::string hold = "60 s";
-  std::string programs;  ///< folder; empty: PATH
+  std::string programs;  ///< folder of Slurm's programs; empty: they are found by PATH
   std::string heartbeat = "/run/mltcp/slurm.heartbeat";
 };
 
 void add_slurm_options(Options& options, SlurmArguments& arguments);
 
-/// The service's connection to Slurm; starts with its construction.
+/// The connection of the scheduler service to Slurm. The constructor starts it.
 class SlurmSide {
  public:
-  /// The service must outlive it. Throws InputError that names the option.
+  /// `service` must outlive this object. Throws InputError, which names the option, if a value is invalid.
   SlurmSide(service::SchedulerService& service, const SlurmArguments& arguments,
             std::function<void(const std::string&)> log);
 

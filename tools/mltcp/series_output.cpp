@@ -1,4 +1,4 @@
-// Writing of time series (see series_output.h).
+// Writes files of time series (see series_output.h).
 #include "series_output.h"
 
 #include <fmt/format.h>

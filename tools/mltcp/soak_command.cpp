@@ -1,4 +1,4 @@
-// `mltcp soak`: random, self-checking traffic on one datapath, for a chosen time.
+// `mltcp soak`: sends random traffic, which checks itself, over one datapath for a chosen time.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -117,7 +117,7 @@ int soak(const SoakArguments& arguments) {
     settings.rounds = 1;
   }
   if (arguments.json) check_writable(*arguments.json, "");
-  // Results on standard output must be alone there.
+  // If the JSON goes to standard output, text for people goes to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;

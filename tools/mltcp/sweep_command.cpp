@@ -1,4 +1,4 @@
-// mltcp sweep: reads a sweep, runs the points without a record, and prints the table of all.
+// `mltcp sweep`: reads a sweep, runs all points that have no record yet, and prints a table of all points.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -32,14 +32,14 @@ namespace {
 
 struct SweepArguments {
   std::string file;
-  experiment::SweepOptions given;     ///< without what the program supports
-  std::optional<std::string> output;  ///< folder of the records
+  experiment::SweepOptions given;     ///< given options, without what the program supports
+  std::optional<std::string> output;  ///< folder for the records
   std::optional<std::string> shard;   ///< "i/n" or "auto"
-  std::vector<std::string> merge;     ///< folders
-  std::uint32_t threads = 0;          ///< 0: one per core
-  bool full = false;                  ///< keep series of iterations
-  bool no_run = false;                ///< only show existing records
-  std::optional<std::string> json;    ///< files, or "-" for standard output
+  std::vector<std::string> merge;     ///< folders of records to merge
+  std::uint32_t threads = 0;          ///< number of threads; 0: one per core
+  bool full = false;                  ///< store the series of all iterations in the records
+  bool no_run = false;                ///< only show existing records, without running points
+  std::optional<std::string> json;    ///< file for the table as JSON, or "-" for standard output
   std::optional<std::string> markdown;
   std::optional<std::string> csv;
 };
@@ -70,12 +70,12 @@ void add_options(Options& options, SweepArguments& arguments) {
 // ---- shards ----
 
 struct Shard {
-  std::uint32_t number = 1;  // from 1
+  std::uint32_t number = 1;  // counted from 1
   std::uint32_t of = 1;
 };
 
 std::optional<std::uint32_t> variable(const char* name) {
-  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before there are threads
+  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no other threads exist yet
   if (text == nullptr) return std::nullopt;
   const auto value = number_from<std::uint32_t>(text);
   if (!value)
@@ -84,8 +84,9 @@ std::optional<std::uint32_t> variable(const char* name) {
   return value;
 }
 
-// The shard from launchers' variables. An MPI launcher or a Slurm step gives the process's number and their count; a
-// Slurm job array multiplies this by its tasks. MPI's come first, since MPI may itself run inside a step.
+// Returns the shard that the variables of a launcher give. An MPI launcher or a Slurm step gives the number of this
+// process and the number of processes. A Slurm job array multiplies the number of shards by its number of tasks. MPI's
+// variables come first, because an MPI launcher may itself run inside a Slurm step.
 Shard shard_of_launcher() {
   struct Launcher {
     const char* rank;
@@ -132,9 +133,9 @@ Shard shard_from(const std::string& text) {
   return {*number, *of};
 }
 
-// ---- the rest ----
+// ---- the command ----
 
-// Records of another build may differ from what this one would measure.
+// Returns a fingerprint of this program. Another build might measure other values, so records are valid for one build.
 std::string build_of_this_program() {
   return Fingerprint().add(read_text_file("/proc/self/exe", "/proc/self/exe", {"this program", 1U << 30U})).text();
 }
@@ -163,7 +164,7 @@ void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& t
   std::size_t row = 1;
   bool first = true;
   for (const experiment::SweepTable::Point& point : table.points) {
-    // Points with several policies are separated by blank lines.
+    // A blank line separates the points, if they have several policies each.
     if (!first && point.rows.size() > 1) text.gap();
     for (std::size_t i = 0; i < point.rows.size(); ++i) text.add(cells.rows[row++]);
     first = first && point.rows.empty();
@@ -220,7 +221,7 @@ experiment::SweepSettings settings_of(const SweepArguments& arguments, const Sha
   return settings;
 }
 
-/// Runs the points without a record, with a progress bar.
+/// Runs all points that have no record yet, and shows a progress bar.
 experiment::SweepOutcome run_missing(const experiment::Sweep& sweep, experiment::SweepSettings settings,
                                      std::FILE* out) {
   ProgressBar bar;
@@ -252,7 +253,7 @@ void print_and_write(const SweepArguments& arguments, const experiment::Sweep& s
   if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
 }
 
-/// Throws RunError if runs failed, or if records for the table are missing.
+/// Prints failed runs. Throws RunError if there are any, or if records for the table are missing.
 void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outcome, std::size_t missing) {
   for (const auto& [task, reason] : outcome.failures)
     std::fputs(
@@ -268,7 +269,7 @@ void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outco
 }
 
 int sweep(const SweepArguments& arguments) {
-  // Everything that can be refused is refused before a run.
+  // Check all options before the first run.
   const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
   const Outputs outputs({{"--json", arguments.json}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}});
   if ((arguments.json || arguments.markdown || arguments.csv) && arguments.shard && shard.of > 1)
@@ -278,7 +279,7 @@ int sweep(const SweepArguments& arguments) {
   std::optional<FilesRead> files(std::in_place);
   const experiment::Sweep sweep = load(arguments);
   const Provenance provenance = provenance_of(*files);
-  files.reset();  // files read from now on are records
+  files.reset();  // forget the files read so far: from here on only records are read
   outputs.check(arguments.file);
   const experiment::SweepSettings settings = settings_of(arguments, shard);
   print_warnings(sweep.warnings);

@@ -1,5 +1,5 @@
-// `mltcp switch`: the bottleneck of a testbed. Opens the ports, switches until the time is over or a signal comes, and
-// prints its counters.
+// `mltcp switch`: the switch of a testbed, with its bottleneck. Opens the ports, forwards packets until the time is
+// over or a signal comes, and prints the counters.
 #include <fmt/format.h>
 
 #include "command_line.h"
@@ -32,20 +32,20 @@ namespace mltcp::tools {
 namespace {
 
 struct SwitchArguments {
-  std::string file;  ///< empty: none
+  std::string file;  ///< file with the ports; empty: options describe them
   experiment::SwitchWords words;
   std::optional<std::string> duration;
-  std::string cores;                       ///< empty: the first available ones
-  std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
-  std::optional<std::string> json;         ///< file, or "-" for standard output
-  std::optional<std::string> pcap;         ///< FILE and words, see capture_options.h
-  bool claims = false;                     ///< sum what jobs claim of their iterations
-  std::optional<std::string> metrics;      ///< port, or IP:PORT
-  std::optional<std::string> series;       ///< file, whose name selects the format
-  std::optional<std::string> every;        ///< interval of counters in the JSON or series file
+  std::string cores;                       ///< CPUs; empty: the first available ones
+  std::optional<std::uint32_t> memory_mb;  ///< memory in MB; default: as much as the ports need
+  std::optional<std::string> json;         ///< file for the counters, or "-" for standard output
+  std::optional<std::string> pcap;         ///< FILE and settings of a capture; see capture_options.h
+  bool claims = false;                     ///< sum up what jobs claim about their iterations
+  std::optional<std::string> metrics;      ///< PORT or IP:PORT to serve metrics at
+  std::optional<std::string> series;       ///< file for the series, whose extension selects the format
+  std::optional<std::string> every;        ///< interval of the counters in the JSON or series file
 };
 
-/// Adds settings of all ports, which a port's own words override.
+/// Adds options that apply to all ports. The settings of a single port override them.
 void add_port_options(Options& options, SwitchArguments& arguments) {
   const auto word = [&](const std::string& name, const std::string& help) {
     return options.add_named("--" + name, arguments.words.values, help);
@@ -131,7 +131,7 @@ void print_settings(const testbed::OpenedSwitch& opened, std::FILE* out) {
   fmt::print(out, "{}, idle: {}\n{}\n", opened.eal->description(), opened.settings.idle, table.text());
 }
 
-/// Redraws a table of rates about once a second, on a terminal.
+/// On a terminal, shows a table of rates and redraws it about once a second.
 class LiveView {
  public:
   explicit LiveView(const testbed::OpenedSwitch& opened) : opened_(opened), before_(opened.size()) {}
@@ -206,7 +206,7 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
 }
 
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
-  constexpr Nanos least{1'000'000};  // the switch checks no more often
+  constexpr Nanos least{1'000'000};  // the switch does not check more often
   constexpr Nanos most{3'600'000'000'000};
   constexpr Nanos usual{10'000'000};
   if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;
@@ -219,7 +219,7 @@ std::optional<Nanos> every_of(const SwitchArguments& arguments) {
   return every;
 }
 
-/// Switches until `end` or a signal, and shows the progress.
+/// Forwards packets until `end` or until a signal comes, and shows the progress.
 void forward(testbed::OpenedSwitch& opened, Nanos end, std::optional<testbed::SwitchSeries>& series,
              live::Exchange& exchange) {
   constexpr Nanos view_every{1'000'000'000};
@@ -251,7 +251,7 @@ int run_switch(const SwitchArguments& arguments) {
   const std::optional<std::string> capture = options.capture ? std::optional(options.capture->file) : std::nullopt;
   check_distinct({arguments.json, capture}, "--json and --pcap");
   if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json, capture});
-  // Counters on standard output must be alone there.
+  // If the counters go to standard output, text for people goes to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const std::optional<live::MetricsAddress> metrics = metrics_of(arguments.metrics);
@@ -296,7 +296,7 @@ int run_switch(const SwitchArguments& arguments) {
   }
   print_warnings(warnings);
   if (series) series->add(experiment::wall_now());
-  // Counters first: a failure to write series must not cost them.
+  // Write the counters before the series, so that a failed write of the series does not lose them.
   if (arguments.json) {
     Json all = testbed::to_json(opened, duration);
     if (arguments.claims) all["claims"] = testbed::to_json(claims);

@@ -1,4 +1,4 @@
-// Text for people (see terminal.h).
+// Prints text for people (see terminal.h).
 #include "terminal.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@
 namespace mltcp::tools {
 namespace {
 
-// Columns on a screen: the code points of UTF-8 text without colours. The program's texts have no wide characters.
+// Returns the width of a text on the screen: the number of its UTF-8 code points without colour codes. The program
+// prints no wide characters.
 std::size_t width(const std::string& text) {
   std::size_t columns = 0;
   bool colour = false;
@@ -79,7 +80,8 @@ std::string Table::text() const {
 
 void Redrawn::show(const std::string& text) {
   clear();
-  fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // without line wrap, so that a line that is too long stays one line
+  // Switch off line wrap, so that a line that is too long stays one line.
+  fmt::print(stderr, "\033[?7l{}\033[?7h", text);
   std::fflush(stderr);
   lines_ = std::ranges::count(text, '\n');
 }

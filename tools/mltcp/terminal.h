@@ -1,4 +1,4 @@
-// Text output: tables, and, on terminals only, colours and a progress bar.
+// Prints tables, messages, and, only on terminals, colours and a progress bar.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,25 @@ namespace mltcp::tools {
 
 enum class Colour : std::uint8_t { green, yellow, red };
 
-/// Whether `file` is a terminal on which colours are wanted: TERM is set and not "dumb", and NO_COLOR (no-color.org) is
-/// unset or empty.
+/// Returns whether `file` is a terminal and the user wants colours: TERM is set and not "dumb", and NO_COLOR
+/// (no-color.org) is unset or empty.
 bool takes_colours(std::FILE* file);
-/// The text in a colour (ECMA-48 SGR) if `file` supports it, otherwise unchanged.
+/// Returns `text` in a colour (ECMA-48 SGR) if `file` supports colours, otherwise unchanged.
 std::string painted(std::string_view text, Colour colour, std::FILE* file);
 
-/// Print "mltcp: MESSAGE" and "mltcp: warning: MESSAGE" to standard error, always as one line each. Write errors are
-/// ignored.
+/// These functions print "mltcp: MESSAGE" or "mltcp: warning: MESSAGE" to standard error, each as one line. They ignore
+/// write errors.
 void print_error(std::string_view message);
 void print_warning(std::string_view message);
 void print_warnings(const std::vector<std::string>& messages);
 
-/// Columns of text, as wide as their widest cells.
+/// A table of text. Each column is as wide as its widest cell.
 class Table {
  public:
-  /// `left`: number of leading columns that are left-aligned; the others are right-aligned.
+  /// `left` is the number of leading columns that are left-aligned. The other columns are right-aligned.
   Table(std::vector<std::string> header, std::size_t left);
   void add(std::vector<std::string> row);
-  /// A blank line.
+  /// Adds a blank line.
   void gap();
   [[nodiscard]] std::string text() const;
 
@@ -40,10 +40,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Text on a terminal (standard error) that replaces its previous version.
+/// A text on the terminal of standard error. A new version replaces the previous one.
 class Redrawn {
  public:
-  /// `text` consists of lines that end with a newline.
+  /// Shows `text`, whose lines must end with a newline, in place of the previous text.
   void show(const std::string& text);
   /// Erases the text.
   void clear();
@@ -52,14 +52,14 @@ class Redrawn {
   std::ptrdiff_t lines_ = 0;
 };
 
-/// A progress bar on standard error; silent unless that is a terminal.
+/// A progress bar on standard error. Prints nothing if standard error is not a terminal.
 class ProgressBar {
  public:
   ProgressBar();
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// `fraction`: 0 to 1. Redraws at most ten times a second.
+  /// Shows a progress of `fraction`, from 0 to 1. Redraws at most ten times a second.
   void show(double fraction, const std::string& what);
   void clear();
 

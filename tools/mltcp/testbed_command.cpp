@@ -1,6 +1,6 @@
 // `mltcp testbed`: creates the hosts of an experiment on this machine, runs `mltcp switch` between them and a process
-// of `mltcp gen` on each, and merges their results. All of it runs in a sandbox (sandbox.h), so that nothing is left of
-// it in any case.
+// of `mltcp gen` on each host, and merges their results. All of this runs in a sandbox (sandbox.h), which removes
+// everything at the end, even after a failure.
 #include <fmt/format.h>
 
 #include "command_line.h"
@@ -46,23 +46,23 @@ namespace mltcp::tools {
 namespace {
 
 struct TestbedArguments {
-  std::string file;                    ///< empty if `hosts`
-  std::vector<std::string> gen;        ///< options of `mltcp gen`
-  std::optional<std::uint32_t> hosts;  ///< a testbed without an experiment
-  std::optional<std::string> command;  ///< run in it
-  experiment::SwitchWords words;       ///< for its switch
-  std::optional<std::string> device;   ///< af_xdp, af_packet, udp; default: af_xdp for root, else af_packet
-  std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
-  std::string idle;                    ///< spin, pause, sleep; empty: depends on the CPUs
-  std::string cores;                   ///< empty: all available ones
-  bool realtime = false;               ///< processes have precedence over all others on the machine
+  std::string file;                    ///< experiment file; empty if `hosts` is given
+  std::vector<std::string> gen;        ///< options for `mltcp gen`
+  std::optional<std::uint32_t> hosts;  ///< number of hosts of a testbed without an experiment
+  std::optional<std::string> command;  ///< command to run in the testbed
+  experiment::SwitchWords words;       ///< options for the testbed's switch
+  std::optional<std::string> device;   ///< af_xdp, af_packet or udp; default: af_xdp for root, otherwise af_packet
+  std::optional<std::uint32_t> mtu;    ///< bytes; default: the MTU of the experiment, or 1500
+  std::string idle;                    ///< spin, pause or sleep; empty: depends on the number of CPUs
+  std::string cores;                   ///< CPUs; empty: all available ones
+  bool realtime = false;  ///< whether the processes have precedence over all other processes of the machine
   bool keep = false;
   bool shell = false;
   bool dry_run = false;
   std::optional<std::string> log_dir;
-  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::optional<std::string> json;  ///< file for the results, or "-" for standard output
   SeriesArguments series;
-  std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
+  std::optional<std::string> pcap;  ///< FILE and settings of a capture; see capture_options.h
   std::optional<std::string> key;
   bool authenticate = false;
 };
@@ -114,17 +114,18 @@ using Json = nlohmann::ordered_json;
 using testbed::TestbedLayout;
 using testbed::TestbedNetwork;
 
-/// For AF_XDP on veth: a frame, with the room before and after it, must fit into a page.
+/// Maximum MTU for AF_XDP on veth. A frame of this size fits into one page, together with the space that the kernel
+/// needs before and after it.
 constexpr std::uint32_t kLongestXdpMtu = 3490;
 
-/// With what the output shows of it.
+/// The plan of a testbed, with texts for the output.
 struct Plan : testbed::TestbedPlan {
   std::string title;
-  std::vector<std::string> roles;  ///< by host of the layout
+  std::vector<std::string> roles;  ///< role of each host, in the order of the layout
 };
 
-/// Switches get CPUs first, then each host one of the others. If there are too few, the kernel places the hosts: a host
-/// that shared a CPU with the switch would wait there while another CPU is idle.
+/// Gives each switch a CPU, then each host one of the other CPUs. If there are too few CPUs, the kernel chooses those
+/// of the hosts: a host on the CPU of a switch would wait there while another CPU is idle.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
   const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);
@@ -135,7 +136,7 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const unsigned cpu : cpus) CPU_SET(cpu, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // inherited by all that are started from now on
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // all child processes inherit this set of CPUs
   }
   for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
   for (std::size_t i = 0; enough && i < hosts; ++i) plan.host_cpus.push_back(cpus[switches + i]);
@@ -152,7 +153,7 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
                     switches + hosts, plural(cpus.size(), "CPU")));
 }
 
-/// The values of an option of `mltcp gen`, which may be repeated.
+/// Returns the values of an option for `mltcp gen`, which may be given several times.
 std::vector<std::string> gen_option(const TestbedArguments& arguments, const std::string& name) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
@@ -165,7 +166,7 @@ std::vector<std::string> gen_option(const TestbedArguments& arguments, const std
   return values;
 }
 
-/// The kernel allows AF_XDP only for root, even in a user namespace.
+/// Returns the default device. The kernel allows AF_XDP only for root, and not for root of a user namespace.
 std::string default_device() { return geteuid() == 0 ? "af_xdp" : "af_packet"; }
 
 std::string device_of_switch(const TestbedArguments& arguments) {
@@ -173,7 +174,7 @@ std::string device_of_switch(const TestbedArguments& arguments) {
   return device == "udp" ? "af_packet" : device;
 }
 
-/// A testbed without an experiment.
+/// Returns the plan of a testbed without an experiment.
 Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
   if (arguments.series.file)
@@ -194,7 +195,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// The policies given to mltcp gen: some need a queue for each priority in the switch.
+/// Returns the policies among the options for mltcp gen. Some policies need a queue for each priority in the switch.
 std::vector<std::string> policies_of_gen(const TestbedArguments& arguments) {
   std::vector<std::string> policies;
   for (const std::string& names : gen_option(arguments, "--policy")) {
@@ -213,7 +214,7 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   experiment::FileOptions options = file_options();
   for (const std::string& cc : gen_option(arguments, "--cc")) options.cc = cc;
   experiment::Experiment given = experiment::load_experiment(arguments.file, options);
-  // Otherwise mltcp gen --serve, which is started later, prints them.
+  // Without --dry-run, the process mltcp gen --serve prints these warnings.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
     for (const auto& [own, why] :
@@ -233,7 +234,7 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// Interval at which switches record their counters: 0.1 s for results; the chosen interval for series.
+/// Returns the interval at which switches record their counters: 0.1 s for results, or the chosen interval for series.
 Nanos counted_every(const TestbedArguments& arguments) {
   constexpr Nanos usual{100'000'000};
   constexpr Nanos least{1'000'000};
@@ -275,7 +276,7 @@ Plan make_plan(const TestbedArguments& arguments) {
   return plan;
 }
 
-/// The capture files of all processes that capture.
+/// Returns the names of the capture files that switches and hosts write.
 std::vector<std::optional<std::string>> captures_of(const Plan& plan) {
   std::vector<std::optional<std::string>> files;
   if (!plan.pcap) return files;
@@ -362,7 +363,7 @@ class Report : public testbed::TestbedObserver {
     std::fflush(out_);
   }
 
-  /// Prints the switches' counters, and whether the switches were on time.
+  /// Prints the counters of the switches, and for how long the machine delayed them.
   void counted(const testbed::TestbedCounters& counters) override {
     Table table({"output to", "sent", "dropped", "marked", "longest queue", "not taken"}, 1);
     std::string timing;
@@ -390,7 +391,7 @@ class Report : public testbed::TestbedObserver {
                  one_line(testbed::capture_file(plan_, "switch-0")));
   }
 
-  // The provenance names the command that repeats the run: this one, not the coordinator's.
+  // Provenance must name this program, whose command repeats the run, and not the command of the coordinator.
   void write(const Json& results) override {
     Json all = results;
     if (all.contains("provenance")) all["provenance"]["command"] = command_line();
@@ -438,7 +439,7 @@ class Report : public testbed::TestbedObserver {
 
 int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
-  // Errors that the coordinator would report are found before anything is created or printed.
+  // Find the errors that the coordinator would report before anything is created or printed.
   if (!arguments.hosts) {
     testbed::Words words = testbed::coordinator_command(
         plan, "mltcp", "unix:gen", {arguments.json.value_or(""), arguments.series.file.value_or("")});

@@ -1,5 +1,5 @@
-// `mltcp top`: live view of this user's running MLTCP processes (docs/how-to/top.md). Control sequences: ECMA-48, and
-// the alternate screen of xterm, which all terminals support.
+// `mltcp top`: shows the user's running MLTCP processes live (docs/how-to/top.md). It controls the terminal by ECMA-48
+// sequences, and by the alternate screen of xterm, which all usual terminals support.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -49,7 +49,7 @@ void add_options(Options& options, TopArguments& arguments) {
   options.flag("--describe", arguments.describe, "Print all metrics as a Markdown table, and exit");
 }
 
-/// The running processes, now and at the previous look.
+/// Reads the state of the running processes, and stores the previous state of each.
 class Looker {
  public:
   void look() {
@@ -74,7 +74,7 @@ class Looker {
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  std::map<std::string, live::Snapshot> latest_;  ///< by socket
+  std::map<std::string, live::Snapshot> latest_;  ///< for each control socket: the latest state
   std::vector<TopProcess> processes_;
   std::vector<std::string> problems_;
 };
@@ -83,15 +83,15 @@ void write_screen(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // the terminal is gone, as a signal also reports
+    if (count <= 0) return;  // the terminal is closed; a signal reports this, too
     text.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what a signal handler may touch
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler can use only such a variable
 volatile std::sig_atomic_t wants_to_stop = 0;
 
-/// The terminal as a screen with keys; the destructor restores it.
+/// Uses the terminal as a screen and a keyboard. The destructor restores the terminal.
 class Screen {
  public:
   Screen() {
@@ -101,7 +101,7 @@ class Screen {
     sigemptyset(&action.sa_mask);
     action.sa_handler = [](int /*signal*/) { wants_to_stop = 1; };
     sigaction(SIGTSTP, &action, &stop_before_);
-    action.sa_handler = [](int /*signal*/) {};  // interrupts the wait; the next draw reads the size
+    action.sa_handler = [](int /*signal*/) {};  // ends the wait for a key, and the next draw() uses the new size
     sigaction(SIGWINCH, &action, &resize_before_);
   }
   ~Screen() {
@@ -113,7 +113,7 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   static void draw(const std::string& text) {
-    // Overwrites line by line, so that nothing flickers; then erases the rest.
+    // Overwrite the screen line by line to avoid flicker, then erase the rest.
     std::string out = "\x1b[H";
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);
@@ -129,7 +129,7 @@ class Screen {
     options.columns = size.ws_col;
     options.rows = size.ws_row;
   }
-  /// Waits for a key; 0: none came in time, or the wait was interrupted.
+  /// Waits for a key. Returns 0 if no key was pressed within `limit`, or if a signal interrupted the wait.
   char key(Nanos limit) {
     if (wants_to_stop != 0) {
       wants_to_stop = 0;
@@ -142,7 +142,7 @@ class Screen {
     const auto milliseconds = static_cast<int>(std::clamp<std::int64_t>(limit.count / 1'000'000, 0, 1000));
     if (poll(&file, 1, milliseconds) <= 0) return 0;
     char key = 0;
-    // Without a terminal there is no other way to end it.
+    // If the terminal is closed, no key can end the program: end it.
     return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
   }
 

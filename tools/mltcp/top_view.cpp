@@ -1,4 +1,4 @@
-// The screens of `mltcp top` (see top_view.h).
+// Formats the screens of `mltcp top` (see top_view.h).
 #include "top_view.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ constexpr std::string_view kBold = "\x1b[1m";
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-/// A row and its sort key.
+/// A row of a table, and the values by which it can be sorted.
 struct Row {
   std::vector<std::string> cells;
   double rate = 0;
@@ -30,7 +30,7 @@ struct Section {
   std::vector<Row> rows;
 };
 
-/// Number of bytes of UTF-8 text that fill this many columns; each character counts as one.
+/// Returns the number of bytes of UTF-8 text that fill `columns` columns. Each character counts as one column.
 std::size_t bytes_for(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
   for (std::size_t count = 0; at < text.size(); ++at) {
@@ -50,7 +50,7 @@ std::string clipped(std::string_view text, std::size_t columns) {
 double since(const TopProcess& process) {
   return process.before ? process.now.up_seconds - process.before->up_seconds : 0;
 }
-/// Growth of a counter per second; 0 if unknown, or if the counter was reset.
+/// Returns the increase of a counter per second; 0 if the time is unknown or if the counter was reset.
 double rate(double now, double before, double seconds) {
   return seconds > 0 && now > before ? (now - before) / seconds : 0;
 }
@@ -66,8 +66,7 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// ---- contents of each section
-// ------------------------------------------------------------------------------------------
+// ---- contents of each section ----
 
 Section processes_section(const std::vector<TopProcess>& processes) {
   Section section{{"PROCESS", "PID", "UP", "JOBS", "CONNS", "POLICY"}, 1, {}};
@@ -115,7 +114,7 @@ Section connections_section(const std::vector<TopProcess>& processes) {
     for (std::size_t i = 0; i < now.size(); ++i) {
       const live::ConnectionView& connection = now[i];
       double mbps = 0;
-      // Connections keep their order while none comes or goes.
+      // A connection keeps its index as long as no connection is opened or closed.
       if (process.before && i < process.before->connections.size()) {
         const live::ConnectionView& was = process.before->connections[i];
         if (was.peer == connection.peer && was.job == connection.job)
@@ -202,8 +201,7 @@ Section claims_section(const std::vector<TopProcess>& processes) {
   return section;
 }
 
-// ---- lines
-// -----------------------------------------------------------------------------------------------------------
+// ---- lines ----
 
 void order(Section& section, TopSort sort) {
   std::ranges::stable_sort(section.rows, [&](const Row& a, const Row& b) {
@@ -213,7 +211,8 @@ void order(Section& section, TopSort sort) {
   });
 }
 
-/// Widths of columns: what their cells need; the first ones get less if the screen is too narrow.
+/// Returns the width of each column, as wide as its widest cell. If the screen is too narrow, the first columns become
+/// narrower.
 std::vector<std::size_t> widths_of(const Section& section, std::size_t columns) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < section.header.size(); ++i) {
@@ -248,7 +247,7 @@ std::string painted_line(const std::string& line, std::string_view colour, bool 
   return has_colours ? fmt::format("{}{}{}\n", colour, line, kPlain) : line + "\n";
 }
 
-/// `most`: maximum lines, including the header.
+/// Returns the lines of a section, at most `most` including the header.
 std::string text_of(const Section& section, const TopOptions& options, std::size_t most) {
   if (most == 0) return "";
   const std::vector<std::size_t> widths = widths_of(section, options.columns);
@@ -265,7 +264,7 @@ std::string text_of(const Section& section, const TopOptions& options, std::size
   return text;
 }
 
-/// Distributes lines among sections: each gets what it needs, or an equal part of what the others leave.
+/// Distributes lines among sections: each gets what it needs, or an equal part of the lines that are left.
 std::vector<std::size_t> shares(const std::vector<Section>& sections, std::size_t lines) {
   std::vector<std::size_t> shares(sections.size(), 0);
   while (lines > 0) {
@@ -318,7 +317,7 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
   }
   std::size_t left = static_cast<std::size_t>(-1);
   if (options.rows > 0) {
-    // Each has a blank line before it.
+    // A blank line precedes each section.
     const std::size_t used = lines + last + sections.size();
     left = options.rows > used ? options.rows - used : 0;
   }

@@ -1,5 +1,5 @@
-// The screens of `mltcp top`: processes, their jobs, connections and ports, with rates between two looks. Text in, text
-// out.
+// Formats the screens of `mltcp top`: processes, jobs, connections and ports, with the rates since the previous reading
+// of the counters. It neither reads processes nor prints.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@
 
 namespace mltcp::tools {
 
-/// A process as seen now and at the previous look.
+/// The state of a process now and at the previous reading.
 struct TopProcess {
   live::Snapshot now;
   std::optional<live::Snapshot> before;
 };
 
-/// The sort key of rows, largest first.
+/// The key by which rows are sorted: the largest value first, or names in alphabetical order.
 enum class TopSort : std::uint8_t { rate, retransmits, name };
 TopSort next(TopSort sort);
 std::string to_text(TopSort sort);
 
 struct TopOptions {
   std::size_t columns = 80;
-  std::size_t rows = 24;  ///< 0: unlimited
+  std::size_t rows = 24;  ///< height of the screen; 0: unlimited
   TopSort sort = TopSort::rate;
   bool is_paused = false;
   bool has_colours = false;
-  bool has_keys = true;  ///< the last line lists the keys
+  bool has_keys = true;  ///< whether the last line lists the keys
   double every_seconds = 1;
 };
 
-/// A screen: lines that end with a newline, none longer than `columns` and no more than `rows`. `problems` name
-/// processes that did not answer.
+/// Returns a screen. Its lines end with a newline, and none is longer than `columns`. It has at most `rows` lines.
+/// `problems` has a message for each process that did not answer.
 std::string top_screen(const std::vector<TopProcess>& processes, const std::vector<std::string>& problems,
                        const TopOptions& options);
 
