@@ -1,8 +1,7 @@
-"""Tests tools/site: its refusals, that this project's pages pass, and (--build) that they build, without dead links.
-Exit status 77: skipped, with the reason.
+"""Tests tools/site: its error messages, that it accepts this project's pages, and with --build that it builds them
+without dead links.
 
-    site_test.py [--build]
-"""
+Usage: site_test.py [--build]. The exit status is 77 if a test is skipped; the reason is printed."""
 import importlib.machinery
 import importlib.util
 import re
@@ -77,6 +76,12 @@ class Refusals(unittest.TestCase):
         self.assertIn("[hello.c](hello/hello.c.md)", (folder / "source/examples/hello.md").read_text())
         self.assertIn("````c\nint main()", (folder / "source/examples/hello/hello.c.md").read_text())
         self.assertEqual(len(site.sources), 2)
+
+    def test_lists_keep_their_levels(self):
+        (self.root / "docs/a.md").write_text("## There\n- a\n  b\n  - c\n    ```\n    d\n      e\n    ```\n1. f\n   - g\n")
+        self.add_all(self.root / "out")
+        self.assertEqual((self.root / "out/a.md").read_text(), "## There\n- a\n    b\n    - c\n        ```\n        d\n"
+                         "          e\n        ```\n1. f\n    - g\n")
 
     def test_links_that_lead_nowhere_or_out_are_told(self):
         (self.root / "docs/a.md").write_text("## There\n[x](gone.md)\n")

@@ -99,13 +99,18 @@ class Client {
     return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
   }
 
-  /// Returns how long the messages under way on one connection take at the rate of the latest transfer.
+  /// Returns how long the shortest batch takes at the rate of the latest transfer.
   [[nodiscard]] Nanos would_take(Bytes bytes) const {
-    return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * depth_of(bytes));
+    return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * static_cast<double>(min_messages(bytes)));
   }
   [[nodiscard]] std::uint32_t depth_of(Bytes bytes) const {
     return static_cast<std::uint32_t>(
         std::clamp<Bytes>(kUnderWay / bytes, std::min<Bytes>(2, settings_.depth), settings_.depth));
+  }
+
+  /// Returns the number of messages in the shortest batch of a transfer.
+  [[nodiscard]] std::uint64_t min_messages(Bytes bytes) const {
+    return std::uint64_t{settings_.connections} * depth_of(bytes);
   }
 
   perf::Outcome batch(PerfTest test, Bytes bytes, std::uint64_t messages) {
@@ -132,8 +137,8 @@ class Client {
 
   /// Runs batches with more and more messages until one takes at least half of PerfSettings::time.
   perf::Outcome grow(PerfTest test, Bytes bytes, std::uint64_t& messages) {
-    const std::uint64_t least = test == PerfTest::latency ? 1 : std::uint64_t{settings_.connections} * depth_of(bytes);
-    messages = bytes >= kUnderWay ? least : std::max<std::uint64_t>(least, test == PerfTest::latency ? 16 : 64);
+    const std::uint64_t min = test == PerfTest::latency ? 1 : min_messages(bytes);
+    messages = bytes >= kUnderWay ? min : std::max<std::uint64_t>(min, test == PerfTest::latency ? 16 : 64);
     for (;;) {
       perf::Outcome outcome = batch(test, bytes, messages);
       const double taken = std::max(outcome.time.seconds(), 1e-6);
