@@ -1,4 +1,4 @@
-// A datapath that loses some of the packets that it sends, for programs that count their allocations.
+// A datapath that loses some of the packets that it sends, for programs that count memory allocations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace mltcp {
 namespace {
 
-/// Wraps another datapath, whose own allocations are not counted.
+/// Wraps a datapath. Its own memory allocations are not counted.
 class LossyIo final : public PacketIo {
  public:
   LossyIo(PacketIo& io, std::uint64_t seed) : io_(io), random_(seed) {}

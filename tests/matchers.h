@@ -1,4 +1,4 @@
-// GoogleTest; makes the most used matchers available by their plain names in namespace mltcp.
+// Includes GoogleTest and makes its most used matchers available in namespace mltcp without a prefix.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-/// Matches a text that contains all of these.
+/// Matches a text that contains all given parts.
 template <typename... Part>
 auto HasAll(const Part&... parts) {
   return AllOf(HasSubstr(parts)...);

@@ -1,4 +1,4 @@
-// The text of the exception that a call throws, for tests of messages.
+// Returns the text of the exception that a call throws, for tests of error messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mltcp {
 
-/// "no error" if the call throws none.
+/// Returns the text of the `Error` that `call` throws, or "no error" if it throws none.
 template <typename Error, typename Call>
 std::string message_of(Call call) {
   try {
@@ -19,7 +19,8 @@ std::string message_of(Call call) {
   return "no error";
 }
 
-/// The message with which the call refuses its input. Expects one line that begins with `where` and has a cure.
+/// Returns the text of the error with which `call` refuses its input. Expects one line that begins with `where` and
+/// contains a cure after "; ".
 template <typename Error = InputError, typename Call>
 std::string refusal_of(Call call, const std::string& where = "") {
   std::string message = message_of<Error>(call);

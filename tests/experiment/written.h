@@ -1,4 +1,4 @@
-// Results as text, as written to a file.
+// Converts results to the text of a result file.
 #pragma once
 
 #include <sstream>

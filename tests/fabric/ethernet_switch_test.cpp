@@ -1,5 +1,6 @@
-// Tests lab/fabric/ethernet_switch.h and lab/fabric/mac_table.h in virtual time: learning, ageing, moves and a full
-// table, flooding and filtering, copies, priorities, marks, faults, exact rates, and conservation.
+// Tests lab/fabric/ethernet_switch.h and lab/fabric/mac_table.h in virtual time. Covers learning, ageing, moving
+// stations, a full table, flooding, filtering, copies, priorities, congestion marks, faults, exact rates, and
+// conservation of frames.
 #include "mltcp/lab/fabric/ethernet_switch.h"
 
 #include <map>
@@ -17,7 +18,7 @@ using namespace mltcp::literals;
 constexpr MacNumber kBroadcast = 0xFFFFFFFFFFFF;
 constexpr MacNumber mac(std::uint64_t number) { return 0x020000000000 | number; }
 
-/// 8 ns a byte.
+/// Returns a port of 1 Gbps, which sends one byte in 8 ns.
 SwitchPortConfig gigabit(std::uint32_t classes = 1) {
   SwitchPortConfig port;
   port.output.rate = Rate(1'000'000'000);
@@ -27,12 +28,12 @@ SwitchPortConfig gigabit(std::uint32_t classes = 1) {
 
 struct Arrival {
   std::uint32_t port = 0;
-  Link::Handle frame = 0;  // of the original, if it is a copy
+  Link::Handle frame = 0;  // the original frame if this frame is a copy
   Nanos at;
   bool operator==(const Arrival&) const = default;
 };
 
-/// Frames are numbers, with a record of what happened to each.
+/// Represents frames as numbers, and records what happens to each frame.
 struct Frames {
   struct Note {
     Link::Handle original = 0;
@@ -65,7 +66,7 @@ struct Frames {
     notes.erase(found);
   }
 
-  std::map<Link::Handle, Note> notes;  // of the frames in the switch
+  std::map<Link::Handle, Note> notes;  // notes of the frames that are inside the switch
   Link::Handle latest = 0;
   bool no_memory = false;
   std::size_t marks = 0;
@@ -86,7 +87,7 @@ struct Network {
   void run(Nanos until) {
     for (std::uint32_t port = 0; port < bridge.ports(); ++port) bridge.advance(port, until, frames);
   }
-  /// Runs until all frames have arrived. Returns the ports at which frames arrived since the last call.
+  /// Runs until all frames have arrived, and returns the ports at which frames arrived since the last call.
   std::multiset<std::uint32_t> where() {
     run(Nanos(Nanos::never().count - 1));
     std::multiset<std::uint32_t> ports;
@@ -183,7 +184,7 @@ TEST(EthernetSwitch, flood_of_addresses__fills_the_table_and_pushes_nobody_out) 
   EXPECT_EQ(flooder.learnt, 63U);
   EXPECT_EQ(flooder.table_full, 10'000U - 63);
   EXPECT_EQ(flooder.flooded_frames, 0U) << "the station in use is known still";
-  // Their places are free again once they have aged.
+  // When entries have aged, the table has space for new addresses.
   net.send(2, mac(7), kBroadcast, 20_s);
   EXPECT_EQ(net.bridge.counters(2).learnt, 1U);
 }
@@ -249,7 +250,8 @@ TEST(EthernetSwitch, marks__are_of_ecn_capable_copies_behind_the_threshold_alone
   ports[1].output.ecn = {true, 3000, 3000, 1.0};
   Network net(ports);
   for (int i = 0; i < 10; ++i) net.send(0, mac(1), kBroadcast, 1_us, 1000, 0, i % 2 == 1);
-  // A frame finds 0, 1000, 2000, 3000, ... bytes; from 4000 on it is marked: frames 5, 7 and 9, at port 1 only.
+  // Each frame finds a queue at port 1 that is 1000 bytes longer. The switch marks ECN-capable frames (those with odd
+  // numbers) that find more than 3000 bytes at port 1: frames 5, 7 and 9.
   EXPECT_EQ(net.frames.marks, 3U);
   net.run(1_s);
   for (std::size_t i = 0; i < net.frames.arrivals.size(); ++i) {

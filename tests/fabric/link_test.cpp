@@ -1,4 +1,4 @@
-// Tests lab/fabric/link.cpp: exact times, the boundaries of the buffer, the marking curve, faults and their rates.
+// Tests lab/fabric/link.cpp: exact times, the limits of the buffer, the marking curve, faults and their rates.
 #include "mltcp/lab/fabric/link.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// 8 ns a byte.
+/// Returns a link of 1 Gbps, which sends one byte in 8 ns.
 LinkConfig gigabit() {
   LinkConfig config;
   config.rate = Rate(1'000'000'000);
@@ -27,7 +27,7 @@ std::vector<Link::Delivery> take_all(Link& link, Nanos until = Nanos::never()) {
   return all;
 }
 
-/// Whether `count` successes in `n` trials of probability `p` are within five standard deviations of the mean.
+/// Checks that `count` successes in `n` trials of probability `p` are within five standard deviations of the mean.
 testing::AssertionResult plausible(std::uint64_t count, std::uint64_t n, double p) {
   const double mean = static_cast<double>(n) * p;
   const double deviation = std::sqrt(mean * (1 - p));
@@ -53,9 +53,9 @@ TEST(Link, offer__departs_after_serialisation_and_arrives_after_delay) {
 TEST(Link, offer__waits_for_predecessor) {
   Link link(gigabit());
   link.offer(1, 1000, false, 0_ns);
-  EXPECT_EQ(link.offer(2, 1000, false, 1_us).departure, 16_us);   // behind the first
-  EXPECT_EQ(link.offer(3, 1000, false, 16_us).departure, 24_us);  // at the moment the second has left
-  EXPECT_EQ(link.offer(4, 1000, false, 30_us).departure, 38_us);  // idle in between
+  EXPECT_EQ(link.offer(2, 1000, false, 1_us).departure, 16_us);   // waits for packet 1 to leave
+  EXPECT_EQ(link.offer(3, 1000, false, 16_us).departure, 24_us);  // arrives at the moment when packet 2 has left
+  EXPECT_EQ(link.offer(4, 1000, false, 30_us).departure, 38_us);  // the link is idle from 24 to 30 us
 }
 
 TEST(Link, offer__late_pop_reports_true_arrival) {
@@ -70,7 +70,7 @@ TEST(Link, offer__late_pop_reports_true_arrival) {
 }
 
 TEST(Link, serialise__fractions_add_up_to_the_rate) {
-  // 100 bytes at 300 Gbps are 2 2/3 ns.
+  // 100 bytes at 300 Gbps take 2 2/3 ns.
   LinkConfig config = gigabit();
   config.rate = Rate::from_gbps(300);
   config.buffer_bytes = 0;
@@ -101,9 +101,9 @@ TEST(Link, serialise__restarts_whole_when_idle_within_the_last_nanosecond) {
   LinkConfig config = gigabit();
   config.rate = Rate::from_gbps(300);
   Link link(config);
-  link.offer(0, 100, false, 0_ns);                             // leaves at 2 2/3
-  EXPECT_EQ(link.offer(0, 100, false, 3_ns).departure, 6_ns);  // starts at 3, leaves at 5 2/3
-  EXPECT_EQ(link.offer(0, 100, false, 5_ns).departure, 9_ns);  // starts at 5 2/3, leaves at 8 1/3
+  link.offer(0, 100, false, 0_ns);                             // leaves at 2 2/3 ns
+  EXPECT_EQ(link.offer(0, 100, false, 3_ns).departure, 6_ns);  // starts at 3 ns, leaves at 5 2/3 ns
+  EXPECT_EQ(link.offer(0, 100, false, 5_ns).departure, 9_ns);  // starts at 5 2/3 ns, leaves at 8 1/3 ns
   EXPECT_EQ(link.offer(0, 100, false, 100_ns).departure, 103_ns);
 }
 
@@ -115,7 +115,8 @@ TEST(Link, serialise__largest_size_at_lowest_rate_does_not_overflow) {
   constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
   EXPECT_EQ(link.offer(1, most, false, 0_ns).departure.count, std::int64_t{most} * 1'000'000'000);
   EXPECT_TRUE(link.offer(2, most, false, 0_ns).admitted);
-  EXPECT_FALSE(link.offer(3, most, false, 0_ns).admitted);  // beyond the end of time
+  // The packet would leave after the largest time that Nanos can represent.
+  EXPECT_FALSE(link.offer(3, most, false, 0_ns).admitted);
   EXPECT_EQ(link.counters().dropped_packets, 1U);
   EXPECT_EQ(link.queue_bytes(0_ns), Bytes{2} * most);
 }
@@ -125,11 +126,11 @@ TEST(Link, offer__drops_at_exactly_the_buffer) {
   config.buffer_bytes = 3000;
   Link link(config);
   EXPECT_TRUE(link.offer(1, 1500, false, 0_ns).admitted);
-  EXPECT_TRUE(link.offer(2, 1500, false, 0_ns).admitted);  // fills it to the last byte
+  EXPECT_TRUE(link.offer(2, 1500, false, 0_ns).admitted);  // fills the buffer to the last byte
   const auto refused = link.offer(3, 1, false, 11'999_ns);
   EXPECT_FALSE(refused.admitted);
   EXPECT_FALSE(refused.lost);
-  EXPECT_TRUE(link.offer(4, 1500, false, 12_us).admitted);  // the first has just left
+  EXPECT_TRUE(link.offer(4, 1500, false, 12_us).admitted);  // packet 1 has just left
   EXPECT_FALSE(link.offer(5, 1, false, 12_us).admitted);
   EXPECT_EQ(link.counters().offered_packets, 5U);
   EXPECT_EQ(link.counters().dropped_packets, 2U);
@@ -157,7 +158,7 @@ TEST(Link, queue_bytes__counts_a_packet_until_its_last_bit_has_left) {
   EXPECT_EQ(link.queue_bytes(8_us), 500U);
   EXPECT_EQ(link.queue_bytes(11'999_ns), 500U);
   EXPECT_EQ(link.queue_bytes(12_us), 0U);
-  EXPECT_EQ(link.packets_inside(), 2U);  // still on their way
+  EXPECT_EQ(link.packets_inside(), 2U);  // both packets are still in flight
 }
 
 TEST(Link, time_of_queue__is_the_departure_that_makes_room) {
@@ -174,13 +175,13 @@ TEST(Link, ecn__step_marks_above_the_threshold_only) {
   LinkConfig config = gigabit();
   config.ecn = {true, 3000, 3000, 1.0};
   Link link(config);
-  EXPECT_FALSE(link.offer(1, 1500, true, 0_ns).mark);  // finds 0
-  EXPECT_FALSE(link.offer(2, 1500, true, 0_ns).mark);  // finds 1500
-  EXPECT_FALSE(link.offer(3, 1, true, 0_ns).mark);     // finds 3000
-  EXPECT_TRUE(link.offer(4, 1500, true, 0_ns).mark);   // finds 3001
+  EXPECT_FALSE(link.offer(1, 1500, true, 0_ns).mark);  // finds 0 bytes in the queue
+  EXPECT_FALSE(link.offer(2, 1500, true, 0_ns).mark);  // finds 1500 bytes in the queue
+  EXPECT_FALSE(link.offer(3, 1, true, 0_ns).mark);     // finds 3000 bytes in the queue
+  EXPECT_TRUE(link.offer(4, 1500, true, 0_ns).mark);   // finds 3001 bytes in the queue
   const auto incapable = link.offer(5, 1500, false, 0_ns);
   EXPECT_FALSE(incapable.mark);
-  EXPECT_TRUE(incapable.admitted);  // marking never drops
+  EXPECT_TRUE(incapable.admitted);  // the link never drops a packet instead of marking it
   EXPECT_EQ(link.counters().marked_packets, 1U);
 }
 
@@ -192,7 +193,7 @@ TEST(Link, ecn__disabled_never_marks) {
 }
 
 TEST(Link, ecn__frequencies_follow_the_curve) {
-  // A constant backlog: fill it once, then offer each packet when the oldest leaves.
+  // Keeps the backlog constant: fills the queue once, and then offers a packet whenever the oldest one leaves.
   constexpr std::uint32_t size = 1000;
   for (const Bytes backlog : {20'000U, 21'000U, 30'000U, 40'000U, 60'000U, 61'000U, 90'000U}) {
     LinkConfig config = gigabit();
@@ -252,7 +253,7 @@ TEST(Link, faults__loss_uses_buffer_and_link) {
   EXPECT_EQ(admission.departure, 8_us);
   EXPECT_EQ(link.queue_bytes(0_ns), 1000U);
   EXPECT_EQ(link.offer(2, 1000, false, 0_ns).departure, 16_us);
-  EXPECT_FALSE(link.offer(3, 1000, false, 0_ns).lost);  // dropped, not lost
+  EXPECT_FALSE(link.offer(3, 1000, false, 0_ns).lost);  // the full buffer dropped it; `lost` is only for faults
   EXPECT_TRUE(link.next_delivery().is_never());
   EXPECT_EQ(link.packets_inside(), 0U);
   EXPECT_EQ(link.counters().sent_packets, 2U);
@@ -295,7 +296,7 @@ TEST(Link, faults__packets_held_until_the_same_instant_keep_their_order) {
   config.faults.reordering = 1;
   config.faults.reorder_delay = 1_ns;
   Link link(config);
-  for (Link::Handle i = 0; i < 4; ++i) link.offer(i, 25, false, 0_ns);  // 0.2 ns each
+  for (Link::Handle i = 0; i < 4; ++i) link.offer(i, 25, false, 0_ns);  // each packet takes 0.2 ns
   const auto all = take_all(link);
   ASSERT_EQ(all.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -328,7 +329,7 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
     if (held > 0_ns) {
       ++late;
       EXPECT_LE(held, config.faults.reorder_delay);
-      // Packets that arrived at the same instant or before, but were sent later, have left first.
+      // Counts a held packet if a packet that was offered later has already been delivered.
       if (held >= 1_us && delivery->packet + 1 < n) {
         overtaken += highest > delivery->packet;
       }
@@ -336,7 +337,8 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
     highest = std::max(highest, delivery->packet);
   }
   EXPECT_EQ(late, link.counters().reordered_packets);
-  // Held for a uniform time up to 40 us, with a packet every us after it: most are overtaken.
+  // The link holds a packet for a uniform time of up to 40 us, and one packet follows per us, so that most held packets
+  // are overtaken.
   EXPECT_GT(overtaken, late * 9 / 10);
   EXPECT_EQ(link.packets_inside(), 0U);
 }

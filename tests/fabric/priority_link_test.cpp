@@ -1,5 +1,5 @@
-// Tests lab/fabric/priority_link.cpp: equality with Link without further features, strict order of classes, buffers,
-// pauses, and conservation.
+// Tests lab/fabric/priority_link.cpp: one class behaves as Link does, strict order of classes, buffers, pauses, and
+// conservation of packets.
 #include "mltcp/lab/fabric/priority_link.h"
 
 #include <vector>
@@ -14,7 +14,7 @@ using namespace mltcp::literals;
 
 constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 
-/// 8 ns a byte.
+/// Returns a link of 1 Gbps, which sends one byte in 8 ns.
 LinkConfig gigabit() {
   LinkConfig config;
   config.rate = Rate(1'000'000'000);
@@ -63,7 +63,7 @@ struct Driver {
   std::vector<Arrival> arrivals;
 };
 
-/// Packets of many sizes through both kinds of link.
+/// Sends the same packets of many sizes through a Link and a PriorityLink, and compares the results.
 void compare_with_link(Rate rate, Bytes buffer) {
   LinkConfig config = gigabit();
   config.rate = rate;
@@ -103,19 +103,20 @@ void compare_with_link(Rate rate, Bytes buffer) {
 
 TEST(PriorityLink, one_class__is_a_link_to_the_nanosecond) {
   compare_with_link(Rate(1'000'000'000), 40'000);
-  // If packets take fractions of a nanosecond, their buffer is free at the whole one before: compares only times.
+  // At these rates a packet leaves at a fraction of a nanosecond, and its buffer is free from the whole nanosecond
+  // before. The comparison therefore uses no buffer bound, and covers only times.
   compare_with_link(Rate(7'300'000'000), 0);
   compare_with_link(Rate(800'000'000'001), 0);
 }
 
 TEST(PriorityLink, start__highest_class_first_without_interrupting) {
   Driver driver(gigabit());
-  driver.offer(1, 1000, 0, 0_ns);  // is being sent until 8 us
+  driver.offer(1, 1000, 0, 0_ns);  // is in transmission until 8 us
   driver.offer(2, 1000, 3, 1_us);
   driver.offer(3, 1000, 1, 2_us);
   driver.offer(4, 1000, 7, 3_us);
   driver.offer(5, 1000, 3, 4_us);
-  driver.offer(6, 1000, 7, 17_us);  // while 2 is being sent
+  driver.offer(6, 1000, 7, 17_us);  // arrives while packet 2 is in transmission
   EXPECT_THAT(driver.order(), ElementsAre(1, 4, 2, 6, 5, 3));
   EXPECT_THAT(driver.arrivals[1], (Arrival{4, 26_us}));
 }
@@ -151,7 +152,7 @@ TEST(PriorityLink, memory__is_shared_by_links_until_the_last_bit_has_left) {
   for (Link::Handle i = 0; i < 10; ++i) a.offer(i, 1000, 0, 0_ns);
   EXPECT_EQ(memory.used(), 5000U);
   for (Link::Handle i = 0; i < 10; ++i) b.offer(i, 1000, 0, 0_ns);
-  EXPECT_EQ(memory.used(), 8000U);  // the third finds 3000 free and makes its queue as long, the fourth 2000
+  EXPECT_EQ(memory.used(), 8000U);  // `b` uses 3000 bytes, because its fourth packet finds only 2000 bytes free
   a.run(7'999_ns);
   EXPECT_EQ(memory.used(), 8000U);
   a.run(8_us);
@@ -168,7 +169,8 @@ TEST(PriorityLink, pause__stops_a_class_after_the_packet_being_sent) {
   driver.link.pause(2, true, 9_us);
   driver.link.pause(2, false, 30_us);
   driver.run(1_ms);
-  // The second is being sent when the pause comes; class 0 goes on, and the third waits until 30 us.
+  // The link finishes packet 2, which is in transmission when the pause begins. Class 0 continues, and packet 3 waits
+  // until 30 us.
   EXPECT_THAT(driver.arrivals, ElementsAre(Arrival{1, 18_us}, Arrival{2, 26_us}, Arrival{4, 34_us}, Arrival{3, 48_us}));
   EXPECT_EQ(driver.link.counters().pauses, 1U);
   EXPECT_FALSE(driver.link.paused(2));

@@ -1,4 +1,4 @@
-// Tests lab/fabric/switch_memory.cpp: the equations of dynamic thresholds, and the switching points of PFC.
+// Tests lab/fabric/switch_memory.cpp: the equations of dynamic thresholds, and the xoff and xon thresholds of PFC.
 #include "mltcp/lab/fabric/switch_memory.h"
 
 #include <vector>
@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 
-/// Offers packets of 1000 B to all queues in turn until none accepts one; returns the queues' lengths.
+/// Offers packets of 1000 B to all queues in turn until no queue accepts one. Returns the length of each queue in
+/// bytes.
 std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
   std::vector<Bytes> lengths(queues);
   for (bool any = true; any;) {
@@ -25,8 +26,8 @@ std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
   return lengths;
 }
 
-// Choudhury and Hahne: with S queues at their threshold, each has alpha B / (1 + S alpha), and B / (1 + S alpha) is
-// free.
+// Choudhury and Hahne: if S queues of a memory of B bytes are at their threshold, each holds alpha B / (1 + S alpha),
+// and B / (1 + S alpha) is free.
 TEST(SwitchMemory, admits__busy_queues_settle_at_the_published_share) {
   for (const double alpha : {0.5, 1.0, 2.0, 8.0}) {
     for (const std::size_t queues : {1U, 2U, 5U, 20U}) {
@@ -73,7 +74,7 @@ TEST(SwitchMemory, pauses__above_xoff_and_until_xon_for_each_ingress_and_class) 
   memory.take(10'000, a, 3);
   memory.take(10'000, a, 4);
   memory.take(10'000, b, 3);
-  EXPECT_FALSE(memory.has_pauses());  // at xoff, not above
+  EXPECT_FALSE(memory.has_pauses());  // equal to xoff, not above it
   memory.take(1, b, 3);
   ASSERT_TRUE(memory.has_pauses());
   const auto pause = memory.take_pause();
@@ -81,9 +82,9 @@ TEST(SwitchMemory, pauses__above_xoff_and_until_xon_for_each_ingress_and_class) 
   EXPECT_EQ(pause.priority, 3U);
   EXPECT_TRUE(pause.on);
   memory.take(1000, b, 3);
-  EXPECT_FALSE(memory.has_pauses());  // said once
+  EXPECT_FALSE(memory.has_pauses());  // each pause is reported only once
   memory.release(5'000, b, 3);
-  EXPECT_FALSE(memory.has_pauses());  // 6001, above xon
+  EXPECT_FALSE(memory.has_pauses());  // 6001 bytes are still above xon
   memory.release(1, b, 3);
   ASSERT_TRUE(memory.has_pauses());
   EXPECT_FALSE(memory.take_pause().on);
@@ -96,13 +97,13 @@ TEST(SwitchMemory, admits__up_to_the_headroom_of_each_ingress_and_class) {
   const std::uint32_t a = memory.add_ingress(5'000);
   const std::uint32_t b = memory.add_ingress(1'000);
   memory.take(14'000, a, 0);
-  EXPECT_TRUE(memory.admits(1'000'000, 1000, a, 0));  // queues have no bound
+  EXPECT_TRUE(memory.admits(1'000'000, 1000, a, 0));  // with PFC, queues have no bound
   EXPECT_FALSE(memory.admits(0, 1001, a, 0));
   EXPECT_TRUE(memory.admits(0, 1001, a, 1));
   EXPECT_TRUE(memory.admits(0, 11'000, b, 0));
   EXPECT_FALSE(memory.admits(0, 11'001, b, 0));
   memory.take(80'000, kNone, 0);
-  EXPECT_FALSE(memory.admits(0, 6'001, b, 0));  // of the whole memory
+  EXPECT_FALSE(memory.admits(0, 6'001, b, 0));  // would exceed the whole memory
 }
 
 TEST(SwitchMemory, constructor__refuses_what_is_out_of_range) {

@@ -1,4 +1,4 @@
-// Tests lab/fabric/usage_meter.cpp: binning, merging, bounds.
+// Tests lab/fabric/usage_meter.cpp: dividing time into bins, merging bins, and the bounds of memory.
 #include "mltcp/lab/fabric/usage_meter.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(UsageMeter, add__counts_into_the_bin_of_its_time) {
   meter.add(1, 6, 9_ns);
   meter.add(1, 7, 10_ns);
   meter.add(2, 8, 35_ns);
-  meter.add(1, 9, 3_ns);  // back in time
+  meter.add(1, 9, 3_ns);  // at an earlier time than the previous call
   EXPECT_EQ(meter.jobs().at(1), (Series{20, 7}));
   EXPECT_EQ(meter.jobs().at(2), (Series{0, 0, 0, 8}));
   EXPECT_EQ(meter.jobs().size(), 2U);

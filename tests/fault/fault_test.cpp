@@ -1,5 +1,5 @@
-// Transfers over a network that loses, duplicates, damages and reorders packets: every message arrives, byte-exact, in
-// both directions of several connections, and the same seed gives the same run.
+// Tests transfers over a network that loses, duplicates, damages and reorders packets. Every message of several
+// connections must arrive byte-exact in both directions, and the same seed must give the same run.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ fabric::FaultConfig faults_of(double loss, double duplication, double corruption
   return config;
 }
 
-/// Message `number` of one direction of a connection: both ends can compute it.
+/// Returns message `number` of one direction of a connection. The sender and the receiver compute the same bytes.
 std::vector<std::byte> message_of(std::uint64_t seed, std::uint64_t direction, std::uint64_t number) {
   Random random = Random::stream(seed * 16 + direction, number);
   const std::uint64_t kind = random.below(4);
@@ -45,10 +45,10 @@ std::vector<std::byte> message_of(std::uint64_t seed, std::uint64_t direction, s
   return result;
 }
 
-/// Sends and receives `count` messages on each of its connections.
+/// Sends and receives `count` messages on each connection of its shard.
 class Endpoint final : public Pollable {
  public:
-  static constexpr std::uint64_t kWindow = 6;  // receives posted
+  static constexpr std::uint64_t kWindow = 6;  // number of receives that are posted at a time
 
   Endpoint(sim::Host& host, std::uint64_t seed, std::uint64_t count)
       : shard(host, {.seed = seed}), seed_(seed), count_(count) {}
@@ -63,7 +63,7 @@ class Endpoint final : public Pollable {
     return next;
   }
 
-  /// `direction` is that of its sends; its receives have the other one.
+  /// Starts the transfers of connection `id`. `sends` and `receives` are the directions of its messages.
   void begin(ConnectionId id, std::uint64_t sends, std::uint64_t receives) {
     Flow& flow = flows_[id];
     flow.send_direction = sends;
@@ -116,7 +116,7 @@ class Endpoint final : public Pollable {
         Flow& flow = flows_[completion.connection];
         if (completion.status != Status::ok) break;
         ++flow.sent;
-        flow.sends.erase(completion.tag);  // the memory is freed, so that a sanitizer detects late reads
+        flow.sends.erase(completion.tag);  // frees the memory, so that a sanitizer detects late reads
         if (flow.next_send < count_) post_send(completion.connection, flow);
         break;
       }
@@ -129,7 +129,8 @@ class Endpoint final : public Pollable {
         if (completion.bytes != expected.size() || !std::equal(expected.begin(), expected.end(), buffer.begin()))
           ++wrong;
         flow.receives.erase(completion.tag);
-        // A message that waits for a lost packet may keep the queue full; later completions post again.
+        // If a message waits for a lost packet, the queue of receives stays full. Later completions post the next
+        // receives.
         while (flow.next_receive < std::min(count_, flow.received + kWindow)) post_receive(completion.connection, flow);
         break;
       }
@@ -147,7 +148,7 @@ class Endpoint final : public Pollable {
     EXPECT_EQ(shard.send(id, message, flow.next_send), PostResult::ok);
     ++flow.next_send;
   }
-  /// Client and server have seeds next to each other.
+  /// Returns the number that determines both seeds. The client has seed 2 * base, and the server has seed 2 * base + 1.
   [[nodiscard]] std::uint64_t seed_base() const { return seed_ / 2; }
 
   std::uint64_t seed_;
@@ -187,7 +188,7 @@ Outcome run(const fabric::FaultConfig& faults, std::uint64_t seed, std::uint64_t
     ids.push_back(client.shard.connect(network.right(0).address(), connection, network.now()));
     client.begin(ids.back(), 2 * i, 2 * i + 1);
     network.wake(network.left(0));
-    // One after the other, so that both ends number connections in the same order.
+    // Opens one connection at a time, so that both hosts number connections in the same order.
     network.run(network.now() + 100_s, [&] { return server.accepted == i + 1; });
   }
   Outcome outcome;

@@ -1,8 +1,8 @@
-// Claims of packets about their jobs, in captures and in frames that pass a switch. Whatever numbers of bytes, packets
-// and jobs an input states, the sums stay within what was received.
+// Fuzzes the code that counts what packets claim about their jobs, in captures and in frames that pass a switch.
+// Whatever numbers of bytes, packets and jobs an input states, the sums must stay within what was received.
 //
-// Input: a byte that chooses; then a pcapng file, or frames, each preceded by the number of bytes stated as missing at
-// its end and by its length (1 byte each).
+// Input: a byte that chooses between a pcapng file and frames. The file is the rest of the input. Each frame begins
+// with the number of bytes that are missing at its end and with its length (1 byte each).
 #include <sstream>
 
 #include "mltcp/transport/capture/capture_claims.h"

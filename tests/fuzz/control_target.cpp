@@ -1,4 +1,5 @@
-// Messages between an experiment's coordinator and its hosts, in both directions, as each side reads them.
+// Fuzzes the messages between an experiment's coordinator and its hosts. Each side reads the messages of both
+// directions.
 //
 // Input: a message.
 #include <nlohmann/json.hpp>
@@ -14,7 +15,7 @@ namespace {
 using namespace experiment;
 using protocol::Json;
 
-/// Reads; catches the errors that coordinator and hosts catch.
+/// Calls `read`, and catches the errors that the coordinator and the hosts catch.
 template <typename Read>
 void try_to(Read read) {
   try {
@@ -29,7 +30,7 @@ void try_to(Read read) {
 
 void fuzz_control(Input input) {
   const std::string text(input.begin(), input.end());
-  // The same check as in receive().
+  // receive() makes the same check before it parses a message.
   if (!beyond_limits(text, protocol::kLimits).empty()) return;
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string()) return;
@@ -60,7 +61,7 @@ void fuzz_control(Input input) {
       require(protocol::to_json(protocol::plan_from(once)) == once, "a plan is not read as it was written");
     });
   if (type == "stopped") try_to([&] { static_cast<void>(protocol::losses_from(json.at("losses"))); });
-  // Fields that several types of message have.
+  // The following fields occur in several types of messages.
   for (const char* const key : {"message", "why", "host", "device", "policy"})
     try_to([&] {
       require(protocol::words_from(json, key).find('\n') == std::string::npos, "words of more than one line");

@@ -1,5 +1,5 @@
-// The targets that a corpus test (corpus_test.cpp) runs: one program for those that read packets, and one for the
-// others, which link most of the project.
+// The targets that a corpus test (corpus_test.cpp) runs. One program runs the targets that read packets. A second
+// program runs all other targets, which link most of the project.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 namespace mltcp::fuzz {
 
 struct Target {
-  std::string_view name;  ///< also the name of its folder in corpus/
+  std::string_view name;  ///< name of the target and of its folder in corpus/
   void (*run)(Input);
-  std::size_t changed;  ///< number of changed inputs, chosen to take about half a second
+  std::size_t changed;  ///< number of randomly changed inputs to run, chosen to take about half a second
 };
 
-/// The targets of this program.
+/// Returns the targets that this program runs. Each corpus test defines it.
 std::span<const Target> targets();
 
 }  // namespace mltcp::fuzz

@@ -1,5 +1,6 @@
-// The fuzz targets without libFuzzer: every input of the corpora, which include the findings of fuzzers, and each of
-// them with bytes changed at random, the same way each time. A failure names the input's file, or the change.
+// Runs the fuzz targets without libFuzzer. Each target reads every input of its corpus, which includes the findings of
+// fuzzers. It then reads these inputs with random changes, which are the same in every run. A failure names the file of
+// the input, or prints the changed input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 std::filesystem::path folder_of(std::string_view target) { return std::filesystem::path(MLTCP_FUZZ_CORPUS) / target; }
 
-/// The inputs, sorted by name, so that the changes are the same everywhere.
+/// Returns the inputs, sorted by name, so that the random changes are the same on every machine.
 std::vector<std::pair<std::string, Bytes>> corpus_of(std::string_view target) {
   std::vector<std::pair<std::string, Bytes>> corpus;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(target))) {
@@ -57,7 +58,7 @@ Bytes changed(Bytes input, const Bytes& other, Random& random) {
       case 4:
         input.insert(input.begin() + at, 1 + random.below(18), static_cast<std::uint8_t>('0' + random.below(10)));
         break;
-      case 5: {  // a piece of itself, twice
+      case 5: {  // inserts a copy of a piece of the input
         const std::size_t from = random.below(input.size());
         const Bytes piece(
             input.begin() + static_cast<std::ptrdiff_t>(from),
@@ -65,7 +66,7 @@ Bytes changed(Bytes input, const Bytes& other, Random& random) {
         input.insert(input.begin() + at, piece.begin(), piece.end());
         break;
       }
-      default:  // the beginning of this input, and the end of another
+      default:  // joins the beginning of this input and the end of `other`
         input.resize(static_cast<std::size_t>(at));
         if (other.size() > input.size()) input.insert(input.end(), other.begin() + at, other.end());
     }
@@ -73,7 +74,7 @@ Bytes changed(Bytes input, const Bytes& other, Random& random) {
   return input;
 }
 
-/// For a report: the input as a C string.
+/// Returns the input as a C string, to be printed in a failure.
 std::string shown(const Bytes& input) {
   std::string text;
   for (const std::uint8_t byte : input) {

@@ -1,6 +1,7 @@
-// Ethernet, IP and UDP headers. Headers that were read are written again, with checksums, and must read as the same.
+// Fuzzes the code that reads Ethernet, IP and UDP headers. The target writes the headers that it read, with checksums.
+// They must then read as the same headers.
 //
-// Input: a byte of choices, the length of a first piece (2 bytes), then the frame.
+// Input: a byte of options, the length of a first piece of the frame (2 bytes), then the frame.
 #include <algorithm>
 
 #include "mltcp/transport/ethernet/encapsulation.h"
@@ -58,7 +59,7 @@ void fuzz_encapsulation(Input input) {
     }
   }
 
-  // A switch's view.
+  // Checks the functions that a switch uses: glance() and mark_congestion().
   encap::Glance seen;
   if (encap::glance(bytes, bytes.size(), seen) == encap::FrameFault::none) {
     require(seen.ip_offset <= bytes.size(), "an IP packet behind the frame");

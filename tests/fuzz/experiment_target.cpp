@@ -1,4 +1,5 @@
-// Files of experiments, clusters, switches, topologies and links, and jobs of unknown peers: TOML and tables.
+// Fuzzes the readers of files (TOML and tables) that describe experiments, clusters, switches, topologies and links,
+// and the reader of jobs that unknown peers send.
 //
 // Input: a byte that chooses the reader, then the text. Texts that name other files are skipped, so that a fuzzer does
 // not access files of the machine.
@@ -43,7 +44,7 @@ void fuzz_experiment(Input input) {
         require(!read.jobs.empty() && !read.policies.empty(), "an experiment without jobs or policies");
         for (const workload::Job& job : read.jobs)
           if (!job.pattern && !job.programs) {
-            // A job that is printed reads as the same job.
+            // A job that was read and printed must read as the same job again.
             const workload::Job again = parse_job(workload::to_toml(job), "again");
             require(again.phases.size() == job.phases.size(), "a job that is printed with other phases");
           }
@@ -81,7 +82,7 @@ void fuzz_experiment(Input input) {
       is_read([&] { static_cast<void>(parse_job(text, "job")); });
       return;
     default: {
-      // A value that overrides one of a file, as in sweeps and with --vary.
+      // Reads the input as a key and a value that overrides a value of a file, as in sweeps and with --vary.
       const std::size_t space = text.find(' ');
       if (space == std::string::npos) return;
       constexpr std::string_view plain =

@@ -1,7 +1,7 @@
-// Seeded fuzzing of a shard in virtual time: live connections receive random bytes, damaged packets with corrected
-// checksums, and hostile frames. There must be no invalid reads or writes (sanitizers), counters must add up, time must
-// advance, and connections that no valid packet has ended must still work. Also fuzzes the readers of frames below the
-// shard: headers and address resolution.
+// Seeded fuzzing of a shard in virtual time: open connections receive random bytes, damaged packets with corrected
+// checksums, and hostile frames. The tests require that no invalid read or write happens (with sanitizers), that
+// counters add up, that time advances, and that a connection works until a valid packet ends it. Also fuzzes the code
+// below the shard that reads headers and address resolution.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -57,7 +57,7 @@ class Fuzzer {
     return packet;
   }
 
-  /// A frame that no honest peer would send, or not now.
+  /// Writes a frame that no honest peer would send, or that no honest peer would send at this time.
   void hostile_frame(wire::Writer& w, bool may_end) {
     const auto number = [this]() -> std::uint64_t {
       switch (random.below(5)) {
@@ -155,7 +155,7 @@ std::uint64_t counted(const ShardStats& stats) {
          stats.forged_packets + stats.forged_resets;
 }
 
-/// A pair whose connections always have work.
+/// Two connected hosts whose connections always have data to send.
 class Target {
  public:
   explicit Target(std::uint64_t seed) : fuzzer(seed), message_(random_bytes(20'000, seed)) {
@@ -175,7 +175,7 @@ class Target {
     }
   }
   void post_receive() {
-    // Buffers of exact size, so that a write beyond the end is detected.
+    // The buffer has no spare bytes, so that a sanitizer detects a write beyond its end.
     buffers_.push_back(std::make_unique<ByteVector>(fuzzer.random.below(20'000)));
     if (pair.s().receive(ids.second, *buffers_.back(), 0) != PostResult::ok) buffers_.pop_back();
   }
@@ -191,7 +191,7 @@ class Target {
     if (completion.kind == Completion::Kind::sent)
       (void)pair.s().send(ids.second, std::span(message_).first(fuzzer.random.below(3000)), 0);
   }
-  /// Opens a connection again if the last one was ended.
+  /// Opens a new connection if fuzzing has ended the previous one.
   void revive() {
     if (pair.c().exists(ids.first) && pair.s().exists(ids.second)) return;
     if (pair.c().exists(ids.first)) pair.c().abort(ids.first, pair.now());
@@ -204,12 +204,13 @@ class Target {
     ids = pair.connect();
     start();
   }
-  /// Fuzzed packets with the right tag look like lies, so both ends' addresses are then held off for up to 256 s.
+  /// Fuzzed packets with the right tag count as protocol violations. Each host then holds off the address of the other
+  /// host for up to 256 s.
   void wait_while_held_off() {
     const std::uint64_t now = pair.c().stats().violations + pair.s().stats().violations;
     if (std::exchange(violations_, now) != now) pair.run_for(257_s);
   }
-  /// Expects that a new connection between the two transfers a message.
+  /// Expects that a new connection between the two hosts transfers a message.
   void expect_clean_transfer() {
     pair.client().on_completion = nullptr;
     pair.server().on_completion = nullptr;
@@ -264,7 +265,7 @@ TEST(Fuzz, random_bytes__are_counted_and_change_nothing) {
 TEST(Fuzz, damaged_packets__with_right_checksums_do_no_harm) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Target target(seed);
-    // Honest packets for both sides.
+    // Packets as honest peers would send them to either side.
     std::vector<ByteVector> corpus;
     for (const ConnectionId id : {target.ids.first, target.ids.second}) {
       const auto data = random_bytes(300, seed);
@@ -366,7 +367,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
     if (i % 64 == 0) pair.run_for(1_ms);
   }
   EXPECT_LE(pair.server().count(Completion::Kind::accepted) - pair.server().count(Completion::Kind::closed), 64u);
-  // All of them are given up, because nobody answers; afterwards the shard has no state left.
+  // The shard gives up all these connections, because nobody answers. After that it has no state left.
   pair.run_for(100_s);
   EXPECT_EQ(pair.server().count(Completion::Kind::accepted), pair.server().count(Completion::Kind::closed));
   EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
@@ -374,7 +375,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
   EXPECT_NE(s, 0u);
 }
 
-/// The configuration of one end of a segment.
+/// Returns the configuration of host `number` on an Ethernet segment.
 NeighbourConfig end_config(bool ipv4, std::uint8_t number, std::uint16_t vlan) {
   Address own = Address::v4(0x0A000000U + number, 0);
   if (!ipv4) own.ip = {0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
@@ -434,7 +435,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
       auto frame = fuzzer.random.chance(0.1) ? fuzzer.random_packet()
                                              : fuzzer.mutated(corpus[fuzzer.random.below(corpus.size())]);
       if (fuzzer.random.chance(0.5)) seal_discovery(frame);
-      const ByteVector exact(frame);  // memory that ends exactly where the frame ends
+      const ByteVector exact(frame);  // no spare bytes, so that a sanitizer detects reads beyond the frame
       taken += static_cast<std::uint64_t>(end.receive(exact, now));
       encap::Frame parsed;
       const auto verify = fuzzer.random.chance(0.5) ? encap::VerifyUdp::yes : encap::VerifyUdp::no;
@@ -446,7 +447,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
         ASSERT_LE(parsed.payload.data() + parsed.payload.size(), exact.data() + exact.size());
         (void)encap::mark_congestion(frame);
       }
-      // The same headers, in a first piece of the frame.
+      // If only a first piece of the frame is available, its headers must read as in the whole frame.
       const ByteVector first(exact.begin(),
                              exact.begin() + static_cast<std::ptrdiff_t>(fuzzer.random.below(exact.size() + 1)));
       encap::Layout layout;
@@ -457,7 +458,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
             first, layout, encap::sum(exact.data() + layout.payload_offset, layout.payload_bytes));
         ASSERT_EQ(whole == encap::Reject::none, verify == encap::VerifyUdp::no || holds);
       }
-      // Its own frames are well formed: another end of its kind accepts them.
+      // The frames that the host under test sends are well formed: a second Neighbours accepts them.
       ByteVector out(Neighbours::kLongestFrame);
       for (int frames = 0;; ++frames) {
         const std::size_t size = end.frame(out, now);
@@ -475,7 +476,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
     EXPECT_GT(counters.answers, 0u);
     EXPECT_GT(counters.learnt, 0u);
     EXPECT_LE(counters.learnt, asked);
-    // It still works.
+    // After all this input, the host under test must still find an honest neighbour.
     Neighbours neighbour(end_config(ipv4, 200, vlan));
     const Address address = end_config(ipv4, 200, vlan).own;
     now += 100_s;

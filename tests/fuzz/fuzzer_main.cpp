@@ -1,4 +1,4 @@
-// A target as libFuzzer calls it. MLTCP_FUZZ_TARGET is the target's function.
+// Lets libFuzzer call a target. MLTCP_FUZZ_TARGET is the name of the target's function.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The scheduler's service: targets and bodies of requests, and its answers. Jobs come and go, so one input is a
-// conversation. The HTTP library itself is not tested.
+// Fuzzes the scheduler's service: the targets and bodies of requests, and its answers. An input is a sequence of
+// requests, so that jobs arrive and leave. The HTTP library itself is not tested.
 //
 // Input: requests, each preceded by its length (2 bytes) and its time (1 byte).
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace service;
 constexpr int kMaxRequests = 12;
 constexpr std::uint32_t kMaxJobs = 6;
 
-/// Checks an answer as a client would.
+/// Checks an answer of the service as a client would.
 void check_answer(const ApiAnswer& answer) {
   require(answer.type != std::string_view("application/json") || nlohmann::json::accept(answer.body),
           "a body that is no JSON");

@@ -1,7 +1,7 @@
-// Address resolution: ARP and Neighbour Discovery with hosts that lie. Whatever they send, the frames of the end under
-// test are well formed, and it finds a neighbour that answers.
+// Fuzzes address resolution: ARP and Neighbour Discovery with hosts that lie. Whatever these hosts send, the host under
+// test must send well-formed frames, and must find a neighbour that answers.
 //
-// Input: a byte of settings, then operations: time, questions, frames.
+// Input: a byte of settings, then operations. An operation advances the time, looks up an address, or receives a frame.
 #include <algorithm>
 
 #include "mltcp/transport/ethernet/neighbours.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint32_t kMaxEntries = 8;  // so that a few look-ups fill the table
+constexpr std::uint32_t kMaxEntries = 8;  // low, so that a few look-ups fill the table
 
 Address address_of(bool ipv4, std::uint8_t number) {
   if (ipv4) return Address::v4(0x0A000000U + number, 0);
@@ -33,7 +33,8 @@ NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bo
   return config;
 }
 
-/// A frame that an honest host of this kind sends to `to`: a question about `to`, or the answer to `to`'s own question.
+/// Returns a frame that an honest host `from` sends to host `to`: a question for the address of `to`, or, if `answer`,
+/// the answer to such a question of `to`.
 Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_t to, bool answer) {
   Neighbours host(config_of(ipv4, from, vlan, false));
   Bytes out(Neighbours::kLongestFrame);
@@ -49,7 +50,7 @@ Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_
   return out;
 }
 
-/// Takes all frames that are due, and checks that another end of the same kind accepts them.
+/// Takes all frames that `end` has to send by `now`, and checks that a second Neighbours accepts them.
 void take_frames(Neighbours& end, bool ipv4, std::uint16_t vlan, Nanos now) {
   Bytes out(Neighbours::kLongestFrame);
   for (int count = 0;; ++count) {
@@ -86,14 +87,14 @@ void fuzz_neighbours(Input input) {
         asked += static_cast<std::uint64_t>(end.find(address, now).state == Neighbours::State::asked);
         break;
       }
-      case 2: {  // any bytes
+      case 2: {  // receives arbitrary bytes
         Bytes frame = program.bytes(program.byte());
         if ((operation & 0x80) != 0) seal_discovery(frame);
         static_cast<void>(end.receive(frame, now));
         break;
       }
       case 3:
-      case 4: {  // an honest frame, with bytes changed
+      case 4: {  // receives an honest frame in which some bytes were changed
         Bytes frame =
             honest_frame((operation & 0x40) != 0 ? !ipv4 : ipv4, vlan, 2 + program.byte() % 200, 1, operation % 6 == 4);
         for (std::uint8_t change = program.byte() % 8; change > 0; --change) {
@@ -113,7 +114,8 @@ void fuzz_neighbours(Input input) {
   }
   require(end.counters().learnt <= asked, "learnt without having asked");
 
-  // It still works, after the entries that do not answer have been given up: until then a full table has no room.
+  // A full table accepts no new entry until entries that do not answer are given up. After that, the host under test
+  // must find an honest neighbour.
   for (int second = 0; second < 100; ++second) {
     now += Nanos(1'000'000'000);
     take_frames(end, ipv4, vlan, now);

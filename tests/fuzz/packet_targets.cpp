@@ -1,4 +1,4 @@
-// Targets that read packets.
+// Lists the targets that read packets.
 #include <array>
 
 #include "corpus_targets.h"

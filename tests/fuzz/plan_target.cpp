@@ -1,6 +1,6 @@
-// Plan files: a plan that was read is written again, and must read as the same.
+// Fuzzes the reader of plan files. The target writes a plan that it read. This must then read as the same plan.
 //
-// Input: the text.
+// Input: the text of a plan file.
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "target.h"
 

@@ -1,5 +1,5 @@
-// Files that mltcp report reads: results, sweeps, clusters, schedules, from which it makes pages, and series. A file
-// that was read is written again, and must read as the same.
+// Fuzzes the readers of result files: results, sweeps, clusters and schedules, from which mltcp report makes pages, and
+// series. The target writes what it read from a file. This must then read as the same content.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <sstream>

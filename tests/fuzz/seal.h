@@ -1,5 +1,5 @@
-// Corrects the checksums of damaged packets, so that a fuzzer gets past the check, which random inputs would never
-// pass.
+// Corrects the checksums of damaged packets. Without this, random inputs would never pass the check of the checksum,
+// and a fuzzer would not reach the code behind it.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace mltcp::fuzz {
 
-/// Corrects the checksum of a packet. If the header's covered length is invalid, it is corrected, too, and the flags
-/// for sealed packets are cleared, because no input could contain a valid seal. The magic is not changed.
+/// Corrects the checksum of a packet. If the header states an invalid covered length, also corrects this length. Clears
+/// the flags for sealed packets, because no input could contain a valid seal. Does not change the magic.
 inline void seal(std::vector<std::byte>& packet) {
   if (packet.size() < wire::kHeaderBytes) return;
   std::uint16_t covered = 0;

@@ -1,4 +1,4 @@
-// Corrects the checksums of damaged Neighbour Discovery frames, so that a fuzzer gets past the check.
+// Corrects the checksums of damaged Neighbour Discovery frames, so that a fuzzer reaches the code behind the check.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace mltcp::fuzz {
 
-/// Corrects the ICMPv6 checksum, if the frame's lengths permit it.
+/// Corrects the ICMPv6 checksum if the lengths in the frame permit it.
 inline void seal_discovery(std::vector<std::byte>& frame) {
   const std::size_t ip = frame.size() > 16 && frame[12] == std::byte{0x81} ? 18 : 14;
   if (frame.size() < ip + 64) return;

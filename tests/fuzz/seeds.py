@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of the fuzz targets' corpora, tests/fuzz/corpus/TARGET/seed-*: small inputs that reach most of a
-target's code. The findings of fuzzers (found-*) are not changed. Results, series and schedules are written by a small
-experiment of the given program mltcp; without a program they are not changed.
+target's code. Does not change the findings of fuzzers (found-*). If the program MLTCP is given, a small experiment
+writes the seeds for results, series and schedules. Without it, these seeds do not change.
 
 usage: tests/fuzz/seeds.py [MLTCP]
 """
@@ -134,7 +134,7 @@ def neighbours():
 
 def shard():
     wait = bytes([4, 0xFF, 1])
-    pause = b"\x10"  # behind each operation: so many microseconds
+    pause = b"\x10"  # time to run after each operation, in microseconds
     op = lambda *bytes_: bytes(bytes_) + pause
     receive = lambda size, at=0x10: op(2 | at | 0x40, size & 255, size >> 8)
     send = lambda size, at=0: op(0 | at | 0x40, size & 255, size >> 8)
@@ -162,7 +162,7 @@ def shard():
 
 
 def bare(toml):
-    """Without comments, and as short as it stays the same."""
+    """Returns `toml` without comments and unnecessary spaces."""
     lines = [re.sub(r"\s+#[^\"]*$", "", line).rstrip() for line in toml.splitlines()]
     return "\n".join(re.sub(r" *= *", " = ", line) for line in lines if line and not line.startswith("#")) + "\n"
 
@@ -248,7 +248,7 @@ def chakra():
 
 
 def kineto():
-    """Traces of PyTorch's profiler by name: "" is the plainest."""
+    """Returns traces in the format of PyTorch's profiler, by name. The name "" stands for the simplest trace."""
     def event(name, start, length, stream, correlation=None, category="kernel", **more):
         args = {"device": 0, "stream": stream, **more}
         if correlation is not None:
@@ -303,7 +303,7 @@ def kineto():
 
 
 def nsight():
-    """What Nsight Systems exports, in pages of 512 bytes."""
+    """Returns a database as Nsight Systems exports it, in pages of 512 bytes."""
     database = sqlite3.connect(":memory:")
     database.executescript("""
         PRAGMA page_size = 512;
@@ -337,9 +337,9 @@ def nsight():
 
 
 def nsight_again():
-    """One whose schema is led to the same definitions over and over."""
+    """Returns a database whose schema refers to the same definitions again and again."""
     data = bytearray(nsight())
-    head = 100  # of the first page, an interior one
+    head = 100  # offset of the b-tree header in the first page, which is an interior page
     assert data[head] == 5
     cell = struct.unpack_from(">H", data, head + 12)[0]
     data[head + 8:head + 12] = data[cell:cell + 4]

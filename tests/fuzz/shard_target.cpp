@@ -1,10 +1,11 @@
-// A live shard: two honest ends that do what the input says, in any order, over a network that loses, duplicates,
-// delays and marks packets as the input says; and an unknown peer that connects to one of them and sends anything.
+// Fuzzes shards. Two honest hosts execute the operations of the input in any order. The network loses, duplicates,
+// delays and marks packets as the input states. An unknown peer connects to one host and sends arbitrary packets.
 // Invariants:
 //
-// - at the honest ends every operation completes once; a message is received at most once, unchanged, into the buffers
-//   in their order; a message that completed as sent has arrived
-// - connections end when they are closed, and then no timer is pending
+// - at the honest hosts, every operation completes once
+// - messages arrive unchanged, at most once, and in the buffers in the order in which these were posted
+// - a message that completed as sent has arrived
+// - connections end when they are closed, and no timer is pending after that
 // - whatever the unknown peer has sent, a new connection works
 //
 // Input: settings (3 bytes), then operations.
@@ -24,17 +25,17 @@ using namespace testing_network;
 using experiment::Ledger;
 
 constexpr std::size_t kMaxOperations = 256;
-constexpr std::size_t kNumberOfUnknownPeer = 2;  // after the two honest ends
+constexpr std::size_t kNumberOfUnknownPeer = 2;  // hosts 0 and 1 are the honest ones
 
 constexpr std::uint64_t kDiscardedTag = std::uint64_t{1} << 40;
 
-/// Settings of the ends, with limits so low that they are reached.
+/// Returns settings of the honest hosts, with limits so low that the inputs reach them.
 ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
   constexpr std::array<const char*, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
   ConnectionConfig config;
   config.congestion_control = algorithms[algorithm % algorithms.size()];
   config.ecn = true;
-  config.max_rate = Rate(10'000'000'000);  // DCQCN's initial rate
+  config.max_rate = Rate(10'000'000'000);  // also the initial rate of DCQCN
   config.full_integrity = (choices & 1) != 0;
   config.pack_messages = (choices & 2) == 0;
   config.credit_in_acks = (choices & 4) == 0;
@@ -55,7 +56,7 @@ PacketIo::Limits limits_of(std::uint8_t choices) {
   return limits;
 }
 
-/// Small, so that making shards takes little time.
+/// Small limits, so that a shard is created quickly.
 const ShardConfig small_shard{.max_connections = 8, .max_jobs = 2, .max_completions = 512, .max_zero_copy_sends = 8};
 
 class Run {
@@ -103,7 +104,7 @@ class Run {
         return out.on_sent(completion.tag, completion.status);
       case Completion::Kind::received:
         if (completion.tag >= kDiscardedTag) {
-          // Its buffer already belongs to the program, so the message's content is not checked.
+          // The program already owns the buffer of a discarded receive, so the content of the message is not checked.
           static_cast<void>(in.on_received(completion.tag - kDiscardedTag, completion.status, completion.bytes));
           return;
         }
@@ -118,7 +119,7 @@ class Run {
     }
   }
 
-  /// Each packet uses the next byte of a list, which is repeated.
+  /// Decides what happens to a packet. Each packet uses the next byte of the list `fates_`, which is repeated.
   void decide(Fate& fate) {
     if (fates_.empty()) return;
     const auto byte = std::to_integer<unsigned>(fates_[next_fate_++ % fates_.size()]);
@@ -142,7 +143,7 @@ class Run {
       direction.take_back_buffer();
   }
 
-  /// A packet of the unknown peer: a header that may fit its connection, and random bytes as frames.
+  /// Sends a packet of the unknown peer: a header that may match its connection, followed by random bytes as frames.
   void send_as_unknown_peer(std::uint8_t operation) {
     wire::Header header;
     header.flags = program_.byte();
@@ -160,7 +161,7 @@ class Run {
     std::memcpy(packet.data() + 2, &size, sizeof size);
     packet[0] = std::byte{wire::magic};
     seal(packet);
-    // It only knows the tag of its own connection.
+    // The unknown peer knows the tag of its own connection only.
     const auto ecn = static_cast<Ecn>(operation & 3);
     if (header.connection == strange_id_ && strange_id_ != 0)
       pair_.inject(pair_.server(), unknown_peer_.address, std::move(packet), 0, ecn);
@@ -218,7 +219,7 @@ class Run {
         pair_.stand_still(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000'000));
         return;
       default:
-        // Closing is rare, because otherwise half of the operations would have no effect.
+        // Closing is rare: after it, all further operations of the input have no effect.
         if ((operation & 0x60) == 0x60)
           static_cast<void>(shard.close(id));
         else if ((operation & 0x60) == 0x40 && program_.byte() < 16)
@@ -236,15 +237,14 @@ class Run {
     static_cast<void>(pair_.s().close(ids_.second));
     for (const Completion& completion : pair_.server().completions)
       if (completion.kind == Completion::Kind::accepted) static_cast<void>(pair_.s().close(completion.connection));
-    // A peer that does not answer is given up within 30 s, after 2 s of silence.
+    // After 2 s of silence, a shard takes up to 30 s to give up a peer.
     pair_.run_for(200_s);
     require(client_closed_ && server_closed_, "a connection does not end");
     up_.expect_all_done();
     down_.expect_all_done();
     for (const Completion& completion : pair_.server().completions)
       require(!pair_.s().exists(completion.connection), "an unknown peer's connection does not end");
-    // A connection that has ended keeps its place for eight probe timeouts, which may take minutes if hosts stood
-    // still.
+    // An ended connection occupies its slot for eight probe timeouts. This may take minutes if hosts stood still.
     const auto is_quiet = [&] {
       return pair_.c().poll(pair_.now()).is_never() && pair_.s().poll(pair_.now()).is_never();
     };
@@ -264,7 +264,7 @@ class Run {
 
   Program& program_;
   ConnectionConfig config_;
-  // The messages' memory outlives the shards, which may access it until they are destroyed.
+  // Declared before the shards, which may access the memory of the messages until they are destroyed.
   Ledger up_{1};
   Ledger down_{2};
   Pair pair_;
@@ -274,7 +274,7 @@ class Run {
   bool client_closed_ = false;
   bool server_closed_ = false;
   std::uint64_t strange_number_ = 0;
-  ConnectionId strange_id_ = 0;  ///< the unknown peer's latest connection at the server; 0: none
+  ConnectionId strange_id_ = 0;  ///< the unknown peer's latest connection at the server; 0 if it has none
   ByteVector fates_;
   std::size_t next_fate_ = 0;
 };

@@ -1,7 +1,8 @@
-// A fuzz target is a function of bytes from an untrusted source. It lets the project read them, and checks what must
-// hold for any bytes; sanitizers and time limits find invalid accesses, overflows and endless loops. Each target is
-// linked twice: with libFuzzer, which searches for inputs that reach new code (fuzzer_main.cpp, tools/fuzz), and with a
-// test that runs its corpus everywhere (corpus_test.cpp).
+// A fuzz target is a function of bytes from an untrusted source. It passes the bytes to the project's code, and checks
+// what must hold for any bytes. Sanitizers and time limits find invalid accesses, overflows and endless loops.
+//
+// Each target is linked twice: with libFuzzer, which searches for inputs that reach new code (fuzzer_main.cpp,
+// tools/fuzz), and with a test that runs its corpus on every machine (corpus_test.cpp).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace mltcp::fuzz {
 
 using Input = std::span<const std::uint8_t>;
 
-/// Thrown if an invariant is violated. Not a std::exception, so that the code under test does not catch it as an error.
+/// Thrown if an invariant is violated. It is not a std::exception, so that the code under test does not catch it.
 struct Violation {
   std::string what;
 };
@@ -25,8 +26,8 @@ inline void require(bool holds, std::string_view what) {
   if (!holds) throw Violation{std::string(what)};
 }
 
-/// Calls `read`; false if it refuses the input, which must be one line with cause and cure. Any other exception is a
-/// finding.
+/// Calls `read`, and returns whether it accepted the input. An error message must be one line with cause and cure. Any
+/// other exception is a finding.
 template <typename Read>
 bool is_read(Read read) {
   try {
@@ -40,7 +41,8 @@ bool is_read(Read read) {
   }
 }
 
-/// Reads numbers from the front of an input, as a program for the target; zeros after its end.
+/// Reads numbers from the front of an input, so that a target can use the input as a sequence of operations. Reads
+/// zeros after the end of the input.
 class Program {
  public:
   explicit Program(Input input) : left_(input) {}
@@ -57,9 +59,9 @@ class Program {
     for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{byte()} << 8 * i;
     return value;
   }
-  /// A number from 0 to `most`, read from as many bytes as that needs.
+  /// Returns a number from 0 to `most`. Reads as many bytes as `most` needs.
   std::uint64_t up_to(std::uint64_t most) { return number(most < 256 ? 1 : most < 65'536 ? 2 : 8) % (most + 1); }
-  /// A copy in memory of its exact size, so that a sanitizer detects reads beyond the end.
+  /// Returns a copy of the next bytes in memory of their exact size, so that a sanitizer detects reads beyond the end.
   std::vector<std::byte> bytes(std::size_t most) {
     const Input taken = left_.first(std::min(most, left_.size()));
     left_ = left_.subspan(taken.size());
@@ -77,7 +79,7 @@ class Program {
   Input left_;
 };
 
-// The targets, each in a file of its name.
+// The targets. Each is in a file named after it.
 void fuzz_wire(Input input);
 void fuzz_encapsulation(Input input);
 void fuzz_neighbours(Input input);

@@ -1,4 +1,4 @@
-// Targets that read files, messages and words.
+// Lists the targets that read files, messages and other short texts.
 #include <array>
 
 #include "corpus_targets.h"

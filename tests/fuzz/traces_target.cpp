@@ -1,7 +1,7 @@
-// Recorded traces of every format, compressed or not, as recorded and joined to a job's graph, from which the programs
-// of its ranks are made; and workload formats that describe a job by themselves.
+// Fuzzes the readers of recorded traces of every format, compressed or not. The target joins traces to a job's graph,
+// and makes the programs of the job's ranks from it. Also fuzzes workload formats that describe a job without a trace.
 //
-// Input: a byte that chooses, then the file.
+// Input: a byte that chooses the reader, then the file.
 #include "mltcp/lab/workload/arrivals.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/graph_program.h"
@@ -17,7 +17,7 @@ namespace {
 
 using namespace workload;
 
-constexpr std::uint32_t kMaxRanks = 64;  // a few bytes may ask for a million
+constexpr std::uint32_t kMaxRanks = 64;  // low, because a few bytes may request a million ranks
 
 void replay(const ExecutionGraph& graph, std::uint8_t choices) {
   GraphOptions options;

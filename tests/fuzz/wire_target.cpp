@@ -1,6 +1,7 @@
-// Packets of the wire format. A packet that was read is written again, and must read as the same.
+// Fuzzes the reader of the wire format. The target writes a packet that it read. This must then read as the same
+// packet.
 //
-// Input: a byte of choices, then the packet.
+// Input: a byte of options, then the packet.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -21,7 +22,7 @@ struct Packet {
     Bytes data;
   };
   std::vector<Part> parts;
-  bool whole = false;  ///< without an error
+  bool whole = false;  ///< whether all frames were read without an error
 };
 
 std::optional<Packet> read(std::span<const std::byte> bytes, std::span<const std::byte> tail,

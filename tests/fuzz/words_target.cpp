@@ -1,5 +1,5 @@
-// Short texts written by hand or printed by other programs: options, units, addresses, environment variables, key
-// files, and Slurm's output about its jobs.
+// Fuzzes the readers of short texts that users write or programs print: options, units, addresses, environment
+// variables, key files, and Slurm's output about its jobs.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <string>
@@ -18,18 +18,19 @@
 namespace mltcp::fuzz {
 namespace {
 
-/// The value of every environment variable, for readers that take a plain function. One input at a time.
+/// Returns the value of all environment variables, for readers that accept only a plain function. The value changes
+/// with each input.
 std::string& variable_text() {
   static std::string text;
   return text;
 }
 const char* every_variable(const char* name) {
-  // Not for variables with names of shared objects and files, which would be opened.
+  // Excludes variables that name shared objects or files, because the readers would open these.
   const std::string_view own = name;
   return own == "MLTCP_CC" || own == "MLTCP_KEY_FILE" ? nullptr : variable_text().c_str();
 }
 
-/// Reads Slurm's output; refusals must be one line.
+/// Calls `read`, which reads the output of Slurm. An error message must be one line.
 template <typename Read>
 void is_read_of_slurm(Read read) {
   try {

@@ -1,5 +1,5 @@
-// A rank of Gloo over MLTCP in a guest, on the port given by the environment: compares the sums of all-reduces of
-// several lengths. `guest_gloo_rank FOLDER RANK SIZE`; ranks find each other through FOLDER.
+// A rank of Gloo over MLTCP in a guest, on the port that the environment names. Compares the sums of all-reduces of
+// several lengths. Usage: `guest_gloo_rank FOLDER RANK SIZE`. Ranks find each other through FOLDER.
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
     context->setTimeout(std::chrono::seconds(20));
     context->connectFullMesh(store, device);
     for (const std::size_t length : {std::size_t{1}, std::size_t{1000}, std::size_t{300'000}}) {
-      // Rank r has (r + 1) (i + 1), so that a sum is right only if each rank's data is at the right place.
+      // Element i of rank r is (r + 1) (i + 1), so that a sum is right only if all data is at the right position.
       std::vector<std::uint64_t> data(length);
       for (std::size_t i = 0; i < length; ++i) data[i] = (rank + 1) * (i + 1);
       gloo::AllreduceOptions options(context);

@@ -1,11 +1,11 @@
-"""A guest with Debian's kernel under QEMU, for tests and for people: tests/guest/lab on the command line, `Guest` for
-programs. See docs/how-to/guest.md.
+"""Runs a guest with Debian's kernel under QEMU. Users call tests/guest/lab, and programs use the class `Guest`. See
+docs/how-to/guest.md.
 
-It consists of the kernel and modules of the package linux-image-amd64, busybox, and the requested programs with all
-that they load, in an initramfs that is written here (format "newc", Documentation/driver-api/early-userspace). A folder
-of this machine is the guest's /lab, over 9P: it contains the commands, and the files that they write below /out. The
-second serial line carries their output, the first one the kernel's; a port of virtio-serial carries the guest's
-requests to QEMU (`monitor` in the guest).
+A guest consists of the kernel and modules of the package linux-image-amd64, busybox, and the requested programs with
+all that they load. This module writes them into an initramfs (format "newc", Documentation/driver-api/early-userspace).
+A folder of this machine is the guest's /lab, over 9P. It contains the commands, and the files that the commands write
+below /out. The first serial line carries the output of the kernel, and the second one the output of the commands. A
+port of virtio-serial carries the guest's requests to QEMU (command `monitor` in the guest).
 """
 import ctypes
 import fcntl
@@ -30,38 +30,38 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
-# Modules that connect the guest with its folder and QEMU.
+# Modules that connect the guest to its folder and to QEMU.
 OWN_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/busybox"
 DPDK_DRIVERS = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-*"
 VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
-# Modules that the kernel would load on use with modprobe, which the guest does not have.
+# Modules that a kernel loads on demand through modprobe. The guest has no modprobe, so they are loaded at the start.
 LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
 STARTERS = ("chroot", "env", "nice", "nohup", "nsenter", "setsid", "timeout", "unshare", "xargs")
 MAX_OUTPUT = 64 << 20
 FOLDER = "mltcp-guest-"
-ATTEMPTS = 3  # starts of a guest that hangs before its commands run
+ATTEMPTS = 3  # maximum number of starts if a guest hangs before its commands run
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
-    """One line for people."""
+    """An error that is reported to the user in one line."""
 
 
 class Lacking(Failed):
-    """Something is missing on this machine; the text has the cure."""
+    """An error because something is missing on this machine. The text tells how to install it."""
 
 
 # --- The kernel
 
 
 def cache_folder():
-    """The folder for unpacked kernels that are not installed."""
+    """Returns the folder for kernels that were unpacked but not installed."""
     return os.environ.get("MLTCP_GUEST_CACHE") or f"{ROOT}/build/guest"
 
 
 class Kernel:
-    """`root` is the folder that contains boot/ and lib/modules/."""
+    """A Linux kernel with its modules. `root` is the folder that contains boot/ and lib/modules/."""
 
     def __init__(self, root, version):
         self.root = root
@@ -83,9 +83,11 @@ class Kernel:
 
 
 def boot_image(kernel):
-    """The kernel image, unpacked, so that an interpreted processor need not unpack it (PVH; Linux/x86 boot protocol
-    2.08, section "Details of Header Fields", payload_offset). The result is kept."""
-    # Debian updates kernels without changing their version.
+    """Returns the path of the uncompressed kernel image, which saves an interpreted processor from decompressing it.
+    Stores
+    the image in the cache. See PVH, and Linux/x86 boot protocol 2.08, section "Details of Header Fields",
+    payload_offset."""
+    # The name includes size and time, because Debian updates kernels without changing their version.
     image = os.stat(kernel.image)
     path = f"{cache_folder()}/boot/vmlinux-{kernel.version}-{image.st_size:x}-{int(image.st_mtime):x}"
     if os.path.exists(path):
@@ -103,7 +105,7 @@ def boot_image(kernel):
                 stream.write(unpacked)
             os.rename(f"{folder}/vmlinux", path)
     except (lzma.LZMAError, OSError):
-        return kernel.image  # another compression, or no space: the guest unpacks it
+        return kernel.image  # unknown compression, or no space: the guest decompresses the kernel
     return path
 
 
@@ -112,7 +114,8 @@ def version_key(version):
 
 
 def find_kernel(wanted=None):
-    """Debian's kernel: the newest installed one, else the one that fetch_kernel() unpacked. `wanted`: a version."""
+    """Returns Debian's kernel of version `wanted`, or the newest one if `wanted` is empty. Prefers installed kernels to
+    those that fetch_kernel() unpacked."""
     found = []
     for root in ("", cache_folder()):
         for image in glob.glob(f"{root}/boot/vmlinuz-*-amd64"):
@@ -129,8 +132,8 @@ def find_kernel(wanted=None):
 
 
 def fetch_kernel(say=print):
-    """Unpacks Debian's kernel into the cache, without installing it: the system's packages and boot settings do not
-    change, and root is not needed."""
+    """Unpacks Debian's kernel into the cache without installing it. Does not change the system's packages or boot
+    settings, and does not need root."""
     folder = cache_folder()
     if not shutil.which("apt-get"):
         raise Failed(f"this system has no apt; put a Debian kernel's boot/ and lib/modules/ into {folder}")
@@ -155,7 +158,8 @@ def fetch_kernel(say=print):
         run("dpkg-deb", "-x", archive, f"{temporary}/root")
         version = packages[0].removeprefix("linux-image-")
         for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging"):
-            shutil.rmtree(f"{temporary}/root/lib/modules/{version}/kernel/{part}", ignore_errors=True)  # half of all
+            # These folders contain half of the bytes of all modules.
+            shutil.rmtree(f"{temporary}/root/lib/modules/{version}/kernel/{part}", ignore_errors=True)
         run("depmod", "-b", f"{temporary}/root", version)
         for part in (f"boot/vmlinuz-{version}", f"lib/modules/{version}"):
             os.makedirs(os.path.dirname(f"{folder}/{part}"), exist_ok=True)
@@ -165,20 +169,20 @@ def fetch_kernel(say=print):
 
 
 def module_name(text):
-    """veth of "kernel/drivers/net/veth.ko", as modprobe names it."""
+    """Returns the name of a module as modprobe knows it: "veth" for "kernel/drivers/net/veth.ko"."""
     return re.sub(r"\.ko(\.\w+)?$", "", os.path.basename(text)).replace("-", "_")
 
 
 def module_order(kernel, names):
-    """Paths of the modules `names`, each after those that it needs; a name may have options: "name key=value". Modules
-    that are built into the kernel are left out. Returns pairs of path and options."""
+    """Returns pairs of path and options for the modules `names` and the modules that these need, in the order of
+    loading. A name may include options: "name key=value". Leaves out modules that are built into the kernel."""
     paths = {}
     needs = {}
     for line in kernel.read("modules.dep").splitlines():
         path, _, rest = line.partition(":")
         paths[module_name(path)] = path
         needs[module_name(path)] = [module_name(word) for word in rest.split()]
-    # Modules that a module needs without using their symbols, such as crc32_generic.
+    # Modules that another module needs although it uses none of their symbols, such as crc32_generic.
     softly = {}
     for line in kernel.read("modules.softdep").splitlines():
         words = line.split()
@@ -212,16 +216,16 @@ def module_order(kernel, names):
 
 
 class Archive:
-    """An initramfs: cpio in the format "newc", which needs neither root nor cpio."""
+    """An initramfs, that is a cpio archive in the format "newc". Writing it needs neither root nor the program cpio."""
 
     def __init__(self):
-        # By path: mode, content or path of a file here, device. Sets the mode of /, because DPDK loads nothing from
-        # below a folder that all users may write to.
+        # Maps a path to its mode, its content or the path of a file on this machine, and its device numbers. Sets the
+        # mode of /, because DPDK loads no drivers from a folder if all users may write to a parent of the folder.
         self.entries = {".": (stat.S_IFDIR | 0o755, b"", None)}
         for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/local/bin", "usr/local/sbin", "busybox", "dev",
                        "proc", "sys", "tmp", "run", "root", "etc", "lab", "var"):
             self.folder(folder)
-        # The links of Debian.
+        # Debian's root folder contains the same links.
         for name in ("bin", "sbin", "lib", "lib64"):
             self.link(name, f"usr/{name}")
         self.link("var/run", "/run")
@@ -244,7 +248,8 @@ class Archive:
         self.entries[path.strip("/")] = (stat.S_IFREG | mode, text.encode(), None)
 
     def place(self, path):
-        """The path in the guest of a path of this machine; in the guest, only Debian's links exist in the parents."""
+        """Returns the path in the guest for a path on this machine. /bin, /sbin, /lib and /lib64 become folders of
+        /usr, to which they are links in the guest."""
         folder, name = os.path.split(os.path.normpath(path))
         for top in ("/bin", "/sbin", "/lib", "/lib64"):
             if folder == top or folder.startswith(top + "/"):
@@ -252,7 +257,7 @@ class Archive:
         return f"{folder}/{name}"
 
     def file(self, source, path=None):
-        """Adds a file of this machine, and its target if it is a link."""
+        """Adds a file of this machine. If it is a link, also adds its target."""
         path = self.place(path or source)
         if path.strip("/") in self.entries:
             return
@@ -306,7 +311,7 @@ class Archive:
 
 
 def linked_to(path):
-    """The shared objects that the loader would load for `path`, with the loader itself."""
+    """Returns the shared objects that the loader would load for `path`, including the loader itself."""
     done = subprocess.run(["ldd", path], capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
@@ -315,7 +320,7 @@ def linked_to(path):
 
 
 def find_program(name):
-    """The path of a program of this machine, or of a path."""
+    """Returns the path of a program on this machine. `name` is the name of the program or a path."""
     if "/" in name:
         if not os.path.exists(name):
             raise Failed(f"there is no {name}")
@@ -371,14 +376,14 @@ timeout 10 stty -F /dev/ttyS1 raw -echo  # waits for what is still to be sent
 poweroff -f
 """
 
-# The commands run in a session of their own, so that it can be inspected and ended as a whole.
+# The commands run in a separate session, so that WATCH can inspect and end them as a whole.
 RUN = """\
 echo $$ >/run/lab.pid
 echo booted >/lab/booted
 exec sh /lab/commands
 """
 
-# Prints what hangs: the place of each process in the kernel, and in its own code if eu-stack is available.
+# Prints where each process hangs: in the kernel, and in its own code if eu-stack is available.
 WATCH = """\
 #!/busybox/busybox sh
 sleep $1
@@ -446,8 +451,8 @@ echo "$1" >/sys/bus/pci/drivers_probe
 
 
 def kvm_is_fast():
-    """Whether this process may create a virtual machine and is not in one itself: nested, each exit is costly, and an
-    interpreted kernel starts sooner."""
+    """Returns whether this process may create a virtual machine and does not itself run in one. In a nested virtual
+    machine each exit is costly, so that an interpreted kernel starts sooner."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
             if re.search(r"^flags.* hypervisor( |$)", stream.read(), re.MULTILINE):
@@ -460,12 +465,13 @@ def kvm_is_fast():
 
 
 class Guest:
-    """The configuration of a guest; run() starts it, as often as needed."""
+    """The configuration of a guest. run() starts a guest with it, any number of times."""
 
     def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=(),
                  virtual_time=0):
-        """`virtual_time`: QEMU interprets one processor and counts its instructions; each takes this number of ns, a
-        power of 2, and waiting takes no real time. Measurements in the guest do not depend on this machine's load."""
+        """If `virtual_time` is not 0, QEMU interprets one processor and counts its instructions. Each instruction takes
+        `virtual_time` ns, a power of 2, and waiting takes no real time. Measurements in the guest then do not depend on
+        the load of this machine."""
         self.virtual_time = virtual_time
         if virtual_time:
             processors, accelerator = 1, "tcg"
@@ -477,7 +483,7 @@ class Guest:
         self.may_fall_back = accelerator == "auto"
         self.modules = []
         self.nics = 0
-        self.wires = {}  # QEMU's own wires: number -> whether another guest is connected
+        self.wires = {}  # wires inside QEMU: number -> whether a second guest is connected
         self.taps = []  # (name of the tap, name of its bridge)
         self.has_iommu = False
         if not shutil.which(QEMU):
@@ -495,7 +501,8 @@ class Guest:
         for applet in applets:
             if applet != "busybox":
                 self.archive.link(f"/busybox/{applet}", "busybox")
-        # Debian's busybox starts its own ip, tc and ps, whatever PATH is: these programs replace it.
+        # Debian's busybox runs its own ip, tc and ps, whatever PATH contains. These programs replace those applets of
+        # busybox that start other programs.
         for program in ("dash", *STARTERS):
             self.archive.program(find_program(program))
         self.archive.link("/usr/bin/sh", "dash")
@@ -512,7 +519,8 @@ class Guest:
         self.modules += names
 
     def add_programs(self, *names):
-        """Adds programs by name or path; NAME=PATH sets the path in the guest, for builds by default /usr/local/bin."""
+        """Adds programs by name or path. NAME=PATH sets the path in the guest. Without a PATH, programs from outside of
+        the system's folders go to /usr/local/bin."""
         for name in names:
             name, _, path = name.partition("=")
             source = find_program(name)
@@ -521,7 +529,7 @@ class Guest:
             self.archive.program(source, path or None)
 
     def add_files(self, *names):
-        """Adds files and folders, PATH or PATH=PATH_IN_THE_GUEST."""
+        """Adds files and folders. Each name is PATH or PATH=PATH_IN_THE_GUEST."""
         for name in names:
             name, _, path = name.partition("=")
             if not os.path.exists(name):
@@ -529,7 +537,8 @@ class Guest:
             self.archive.tree(os.path.abspath(name), path or None)
 
     def add_dpdk(self, *drivers):
-        """Adds drivers of DPDK, such as net_virtio, which it loads from a folder; and the buses and pools they need."""
+        """Adds drivers of DPDK, such as net_virtio, to the folder from which DPDK loads them. Also adds the buses and
+        memory pools that drivers need."""
         folders = sorted(glob.glob(DPDK_DRIVERS))
         if not folders:
             raise Lacking(f"this machine has no {DPDK_DRIVERS}; install Debian's librte-* packages: tools/setup")
@@ -542,7 +551,7 @@ class Guest:
                 self.archive.program(path)
 
     def add_verbs(self):
-        """Adds the drivers that libibverbs loads, and their list."""
+        """Adds the drivers that libibverbs loads, and the files that list them."""
         for folder in VERBS:
             if not os.path.isdir(folder):
                 raise Lacking(f"this machine has no {folder}; install Debian's ibverbs-providers")
@@ -551,16 +560,19 @@ class Guest:
             self.archive.program(path)
 
     def add_iommu(self):
-        """Adds an IOMMU for all PCI devices, so that vfio-pci gives them to programs; virtio needs an option for it."""
+        """Adds an IOMMU for all PCI devices, so that vfio-pci gives them to programs. NICs of type virtio need an
+        option for it."""
         self.has_iommu = True
         self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
         self.append += " intel_iommu=on"
 
     def add_nic(self, kind, wire, options="", queues=1):
-        """Adds a NIC of QEMU, such as virtio-net-pci, e1000e or vmxnet3, on the wire with this number, which connects
-        all its NICs. QEMU's wires do not support several queues: a NIC with several is a tap of this machine's kernel,
-        on a bridge, in a network namespace of QEMU. Returns its PCI address; NIC number i (from 0) is nic<i> in QEMU's
-        monitor, and can be unplugged."""
+        """Adds a NIC of QEMU, such as virtio-net-pci, e1000e or vmxnet3. All NICs on the same `wire`, a number, are
+        connected. Returns the PCI address. NIC number i (from 0) is nic<i> in QEMU's monitor, and can be unplugged
+        there.
+
+        QEMU's own wires do not support several queues. A NIC with several queues is therefore a tap of this machine's
+        kernel, on a bridge, in a network namespace that contains only QEMU."""
         number = self.nics
         self.nics += 1
         mac = f"52:54:00:00:00:{number + 1:02x}"
@@ -578,9 +590,9 @@ class Guest:
         return f"0000:{number + 1:02x}:00.0"
 
     def join_wire(self, wire, here, there):
-        """Connects a wire to one of another guest: frames go from `here`, the path of a socket that QEMU creates, to
-        `there`, the other guest's; for the other guest `here` and `there` are swapped. Frames are lost while the other
-        guest does not run."""
+        """Connects a wire to a wire of another guest. `here` is the path of a socket that QEMU creates; frames go to
+        `there`, the socket of the other guest, which swaps `here` and `there`. Frames are lost while the other guest
+        does not run."""
         for path in (here, there):
             if len(path.encode()) > 107 or "," in path:  # sockaddr_un
                 raise Failed(f"{path} can't be the path of a socket; give one of 107 bytes at most, without commas")
@@ -590,11 +602,12 @@ class Guest:
                       "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
 
     def around(self, words):
-        """The command `words`, to run in a network namespace with the taps of NICs, if there are any."""
+        """Returns the command that runs `words`. If NICs use taps, it creates them in a network namespace and runs
+        `words` there."""
         if not self.taps:
             return words
         lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin"]
-        # Without IPv6 they send nothing by themselves.
+        # Without IPv6, bridges and taps send no packets of their own.
         quiet = "[ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/{}/disable_ipv6"
         for wire in sorted({wire for _, wire in self.taps}):
             lines += [f"ip link add {wire} type bridge mcast_snooping 0", quiet.format(wire),
@@ -619,7 +632,8 @@ class Guest:
             archive.write(out)
 
     def wire_ends(self, folder):
-        """Gives each unconnected wire an unused socket, because QEMU warns of a wire without one."""
+        """Returns options that give each unconnected wire an unused socket, because QEMU warns of a wire
+        without one."""
         words = []
         for wire in [wire for wire, is_joined in self.wires.items() if not is_joined]:
             words += ["-netdev", f"stream,id=outside{wire},server=on,addr.type=unix,addr.path={folder}/wire{wire}",
@@ -627,14 +641,15 @@ class Guest:
         return words
 
     def command(self, folder):
-        """The command that starts QEMU, with its files in `folder`."""
+        """Returns the command that starts QEMU. QEMU's sockets and files are in `folder`."""
         accelerator = self.accelerator
         if accelerator == "tcg":
             accelerator += ",thread=single" if self.virtual_time else ",thread=multi"
-        # A virtual machine may show capabilities that cannot be set.
+        # "max" may include arch-capabilities, which cannot be set if this machine is itself a virtual machine.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
-        # If this machine is busy, the kernel may decide that an interpreted timer does not work (no_timer_check).
+        # If this machine is busy, the kernel may decide that an interpreted timer does not work; no_timer_check
+        # prevents this.
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
                   "no_timer_check", "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
@@ -652,24 +667,24 @@ class Guest:
                 *self.qemu, *self.wire_ends(folder)]
 
     def run(self, commands, seconds=120, output=None, out=None):
-        """Runs `commands`, a text for sh, and returns a Result. Calls `output` with the output as it arrives; files
-        that the guest writes below /out go to the folder `out`. After `seconds`, the guest prints where the commands
-        hang and ends."""
+        """Runs `commands`, a text for sh, and returns a Result. Calls `output` with the output as it arrives. Copies
+        files that the guest writes below /out to the folder `out`. After `seconds`, the guest prints where the commands
+        hang, and ends."""
         for left in reversed(range(ATTEMPTS)):
             result = self.attempt(commands, seconds, output, out)
             if result.problem and not result.console and self.accelerator == "kvm" and self.may_fall_back:
                 # KVM exists, but this QEMU cannot use it.
                 self.accelerator = "tcg"
                 result = self.attempt(commands, seconds, output, out)
-            # No command has run yet.
+            # A guest that stood still may be started again, because none of its commands has run.
             if result.ended != Exchange.STOOD_STILL or left == 0:
                 break
             print(f"guest: {result.problem}; it is started again", file=sys.stderr)
         return result
 
     def may_stand_still(self):
-        """A kernel on several interpreted processors, one thread each, hangs in one of a hundred starts if this machine
-        is busy."""
+        """Returns whether a guest may hang while it starts. On a busy machine, a kernel on several interpreted
+        processors, with one thread each, hangs in one of a hundred starts."""
         return self.accelerator == "tcg" and self.processors > 1
 
     def attempt(self, commands, seconds, output, out):
@@ -704,7 +719,7 @@ class Guest:
 
 
 def remove_left_folders():
-    """Removes the folders of laboratories that were killed. A folder in use is locked, or new."""
+    """Removes the folders that killed programs left behind. A folder in use is locked, or less than a minute old."""
     for path in glob.glob(f"{tempfile.gettempdir()}/{FOLDER}*"):
         try:
             state = os.stat(path, follow_symlinks=False)
@@ -723,7 +738,7 @@ def remove_left_folders():
 
 
 def copy_out(source, target):
-    """Copies files, folders and links; reports other kinds of files that the guest made."""
+    """Copies files, folders and links. Reports files of other kinds, which the guest may have made."""
     odd = []
 
     def only_plain(folder, names):
@@ -740,7 +755,8 @@ def copy_out(source, target):
 
 
 def die_with_parent(parent):
-    """Runs between fork and exec: QEMU ends with this process, however that ends, and does not receive Ctrl-C."""
+    """Runs in QEMU's process between fork and exec. QEMU then ends with the parent, however the parent ends, and does
+    not receive Ctrl-C."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         os._exit(1)
@@ -748,9 +764,9 @@ def die_with_parent(parent):
 
 
 class Lines:
-    """A non-blocking socket: data to send waits in memory, received data is split into lines."""
+    """A non-blocking socket. Data to send waits in memory, and received data is split into lines."""
 
-    MAX_UNREAD = 1 << 20  # bytes, for a peer that does not read
+    MAX_UNREAD = 1 << 20  # maximum bytes that wait for a peer that does not read
 
     def __init__(self, connection):
         connection.setblocking(False)
@@ -777,7 +793,7 @@ class Lines:
             self.close()
 
     def receive(self):
-        """The lines received so far."""
+        """Returns the complete lines that have arrived."""
         try:
             part = self.connection.recv(65536)
         except BlockingIOError:
@@ -797,16 +813,19 @@ class Lines:
 
 
 class Exchange:
-    """Reads the output of a running guest, executes its requests to QEMU, and makes sure that it ends."""
+    """Reads the output of a running guest, executes the guest's requests to QEMU, and makes sure that the guest
+    ends."""
 
-    # The ways in which it may end.
+    # The ways in which a guest may end.
     BY_ITSELF, TOO_LATE, STOOD_STILL = range(3)
 
-    BOOT_S = 180  # until its commands begin
-    GRACE_S = 30  # for the guest to print where they hang
-    STILL_S = 30  # without output while it starts, after which it counts as hanging; more if it was slow before
-    END_S = 20  # without output between the end of its commands and QEMU's end
-    SPEAK_S = 2  # for QEMU to report the state of its processors
+    BOOT_S = 180  # maximum time until the guest's commands begin
+    GRACE_S = 30  # time for the guest to print where its commands hang
+    # Time without output after which a starting guest counts as hanging. The time is longer if its output was slow
+    # before.
+    STILL_S = 30
+    END_S = 20  # maximum time without output between the end of the commands and the end of QEMU
+    SPEAK_S = 2  # time for QEMU to report the state of its processors
 
     def __init__(self, process, folder, seconds, output, may_stand_still):
         self.process = process
@@ -818,14 +837,14 @@ class Exchange:
         self.begun = time.monotonic()
         self.qmp = None
         self.asked = None
-        self.answers = {}  # number of an expected answer of QMP -> its handler
+        self.answers = {}  # number of a QMP request -> function that gets its answer
         self.requests = 0
         self.ended = self.BY_ITSELF
-        self.is_over = False  # QEMU has closed its output
+        self.is_over = False  # whether QEMU has closed its output
         self.standing = ""  # the state of the processors of a guest that hung
 
     def connect(self, name):
-        """Connects to a socket on which QEMU listens once it has started. None: it does not listen yet."""
+        """Connects to a socket on which QEMU listens after it has started. Returns None if QEMU does not listen yet."""
         try:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(f"{self.folder}/{name}")
@@ -835,7 +854,7 @@ class Exchange:
             return None
 
     def ask_qemu(self, line, then=None):
-        """Lets QEMU execute a command of its monitor; `then` gets the answer as a list of lines."""
+        """Sends a command to QEMU's monitor. Calls `then`, if given, with the answer as a list of lines."""
         if not self.qmp:
             return
         self.requests += 1
@@ -854,7 +873,8 @@ class Exchange:
             then([part.strip() for part in text.replace("\r", "").split("\n") if part.strip()])
 
     def hear_guest(self, line):
-        """Executes the guest's request to the monitor: a number, with which the answer begins, and a command."""
+        """Executes a request of the guest to the monitor. `line` is a number, which the lines of the answer repeat, and
+        a command."""
         number, _, command = line.partition(" ")
 
         def answer(lines):
@@ -862,7 +882,7 @@ class Exchange:
         self.ask_qemu(command, answer)
 
     def hear_output(self):
-        """Whether there was any."""
+        """Reads output of QEMU. Returns False if QEMU has closed its output."""
         try:
             part = os.read(self.process.stdout.fileno(), 65536)
         except BlockingIOError:
@@ -912,7 +932,7 @@ class Exchange:
             self.asked = self.connect("asked")
         lines = [one for one in (self.qmp, self.asked) if one and one.is_open]
         if len(lines) < 2 and self.process.poll() is None and not self.exists("lab/booted"):
-            seconds = min(seconds, 0.02)  # QEMU is just starting
+            seconds = min(seconds, 0.02)  # because QEMU is just starting and its sockets may appear soon
         readable, writable, _ = select.select([self.process.stdout, *lines], [one for one in lines if one.unsent], [], seconds)
         for one in writable:
             one.flush()
@@ -928,7 +948,7 @@ class Exchange:
 
     def follow(self):
         booted = None
-        ended = None  # the time at which its output was complete
+        ended = None  # time at which the guest's output was complete; None before
         told = False
         console, last_word = 0, self.begun
         while True:
@@ -954,18 +974,19 @@ class Exchange:
             if has_spoken or ended is None:
                 ended = now if self.exists("lab/status") else None
             if ended is not None and now > ended + self.END_S:
-                return self.BY_ITSELF  # the output is complete: only QEMU does not end
+                return self.BY_ITSELF  # the output is complete, and only QEMU does not end
             deadline = booted + self.seconds
             if now > deadline + self.GRACE_S:
                 return self.TOO_LATE
-            # The guest's clock and processes may hang, too: then ask its kernel.
+            # If the guest's clock and processes also hang, only its kernel can tell where.
             if not told and now > deadline + self.GRACE_S * 2 / 3:
                 told = True
                 for key in "lwt":
                     self.ask_qemu(f"sendkey alt-sysrq-{key}")
 
     def ask_where_it_stands(self):
-        """Reads the registers twice: those of a running processor differ."""
+        """Reads the registers of all processors twice. The values of a running processor differ between the
+        two reads."""
         heard = []
         for wanted in (1, 2):
             self.ask_qemu("info registers -a", heard.append)
@@ -978,8 +999,9 @@ class Exchange:
 
 
 class Result:
-    """The outcome of a run. `status`: of the commands; None: they did not end. `problem`: a line, if the guest did not
-    end normally. `console`: the kernel's output. `ended`: how the guest ended, a constant of Exchange."""
+    """The outcome of a run. `status`: exit status of the commands; None if they did not end. `problem`: a line of text
+    if the guest did not end normally. `console`: the output of the kernel. `ended`: how the guest ended, a constant of
+    Exchange."""
 
     def __init__(self, guest, folder, exchange, seconds):
         def read(name):

@@ -1,11 +1,13 @@
 """Tests MLTCP for kernel TCP in a guest: the command `mltcp kernel`, as root, and its effect on connections.
 
-    kernel_tcp_test.py MLTCP TCP_JOBS           as ctest runs it
-    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   tables of docs/reference/tables/kernel.md, which take
-                                                         some minutes; computing and sending of both jobs
+    kernel_tcp_test.py MLTCP TCP_JOBS           runs the tests, as ctest does
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]
+                                                prints tables of docs/reference/tables/kernel.md, in some minutes; --job
+                                                sets the computing and sending of both jobs
 
-The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
-So results do not depend on other load on this machine. Exit status 77: skipped, with the reason.
+The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes no
+real time. Results therefore do not depend on other load on this machine. Exit status 77: the tests were skipped, for
+the printed reason.
 """
 import json
 import os
@@ -17,10 +19,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# A link of 40 Mbit/s, whose queue RED keeps at 15 to 45 kB: drops at the tail would always hit the sender that has just
-# increased its window, and so make shares equal with any increase. DCTCP's marks begin at 60 kB, for windows of tens of
-# packets. netem adds 0.1 ms, and takes packets off the account of their socket: otherwise the sender, which has the
-# queue at its own interface, would hold back packets (TCP small queues), as it does not for the queue of a switch.
+# A link of 40 Mbit/s, whose queue RED limits to 15 to 45 kB. Drops at the tail of a full queue would always hit the
+# sender that has just increased its window, and so make shares equal with any increase. DCTCP's marks begin at 60 kB,
+# for windows of tens of packets.
+#
+# netem adds a delay of 0.1 ms, and ends the accounting of packets to their socket. Without this, TCP small queues would
+# hold back packets, because the queue is at the sender's own interface. For the queue of a switch, TCP does not do so.
 NETWORK = """
 ip netns add peer
 ip link add va type veth peer name vb
@@ -55,7 +59,8 @@ timeouts() {
     /proc/net/netstat
 }
 """
-BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit into each other's gaps
+# 250 ms of computing and 209 ms of sending: each job can send while the other one computes
+BYTES, COMPUTE = 1000000, 250
 
 REFUSALS = """
 rmmod tcp_dctcp
@@ -123,7 +128,8 @@ at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
 at forget; mltcp kernel set --job 9 --forget
 """
-# The program is killed between the first map and the last algorithm; and algorithms whose pins are gone.
+# Kills `mltcp kernel load` at several moments between the first map and the last algorithm. Then unloads algorithms
+# whose pins are gone.
 LEFT_BEHIND = """
 uptime() { cut -d " " -f 1 /proc/uptime; }
 begin=$(uptime); mltcp kernel load > /dev/null; end=$(uptime)
@@ -146,7 +152,7 @@ at lost-status; mltcp kernel status
 at lost-load; mltcp kernel load
 at lost-unload; mltcp kernel unload; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 """
-# More jobs than fit; and a minute after they have ended.
+# Starts more jobs than the kernel's map can hold, and checks for room a minute after they have ended.
 MANY = """
 mkfifo /tmp/more; exec 3<> /tmp/more
 tcp_jobs many peer 10.9.0.2 mltcp_reno 1001 1030 < /tmp/more > /tmp/many 2>&1 3>&- & many=$!
@@ -189,7 +195,7 @@ mkdir /sys/fs/cgroup/123
 at digits; (cd /sys/fs/cgroup; mltcp kernel set --cgroup 123; mltcp kernel set --cgroup 123 --forget)
 mltcp kernel set --job 8
 """
-# Settings of removed cgroups are dropped only if there is no room for another one, and if the removal is visible.
+# Settings of removed cgroups are dropped only if a new setting needs their room, and only if the removal is visible.
 FULL = """
 mkdir /sys/fs/cgroup/gone
 mltcp kernel set --cgroup /sys/fs/cgroup/gone
@@ -204,7 +210,7 @@ at fuller; mltcp kernel set --job 10
 tcp_jobs settings 10001 -1021
 mltcp kernel set --job 9 --forget
 """
-# The peer of one of a job's connections goes away while there is data in flight.
+# The peer of one connection of a job becomes unreachable while data is in flight.
 STUCK = """
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 tcp_jobs run peer 10.9.0.3 mltcp_reno 9 31:0:0:0 > /dev/null 2>&1 & stuck=$!
@@ -216,7 +222,7 @@ kill -KILL $stuck
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 sleep 10  # the next retransmission meets nobody, and is told so
 """
-# The algorithm that namespaces begin with, and keep; and the numbers of jobs in marks.
+# Tests which algorithm a new namespace starts with and keeps, and the numbers of jobs in packet marks.
 NAMESPACES = """
 sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic
 ip netns add later
@@ -236,8 +242,8 @@ mltcp kernel set --job 1792 --gap 9ms
 mltcp kernel set --job 7
 mltcp kernel unload; mltcp kernel load
 """
-# The peer is unreachable for more than three timeouts, in the middle of an iteration of job 32, and while the only
-# packet of an iteration of job 33 is sent.
+# The peer is unreachable for more than three timeouts. Job 32 is then in the middle of an iteration, and job 33 sends
+# the only packet of an iteration.
 RETURNING = """
 ip netns exec peer ip addr replace 10.9.0.3/24 dev vb
 tcp_jobs run peer 10.9.0.3 mltcp_reno 6 32:100:2000000:0 > /tmp/returning 2>&1 & returning=$!
@@ -272,7 +278,8 @@ mltcp kernel load --cc dctcp > /dev/null
 at no-ecn-alone; run mltcp_dctcp/reno 0.3 1:0:0:0
 at unload-dctcp; mltcp kernel unload
 """
-# Otherwise a lost last packet costs 200 ms, with any algorithm, and makes separated jobs collide again.
+# With the default timeout, losing the last packet costs 200 ms with any algorithm, which makes separated jobs collide
+# again.
 QUICK_TIMEOUTS = "ip route change 10.9.0.0/24 dev va src 10.9.0.1 rto_min 10ms"
 TRAFFIC = f"""
 mltcp kernel set --function fair
@@ -306,7 +313,7 @@ def make_guest(program, jobs):
 
 
 def run(guest, commands, seconds):
-    """The output of each section, by its name."""
+    """Runs `commands` in the guest. Returns the output of each section ("== NAME") by its name."""
     result = guest.run("exec 2>&1\n" + NETWORK + commands, seconds)
     if result.problem or result.status != 0:
         print(result.output, result.console[-3000:], result.problem, sep="\n")
@@ -316,7 +323,7 @@ def run(guest, commands, seconds):
 
 
 def numbers(text):
-    """From the output of tcp_jobs: the numbers of each job."""
+    """Returns the numbers that tcp_jobs printed for each job."""
     return [[float(x) for x in found.split()] for found in re.findall(r"^job \d+:(.*)$", text, flags=re.MULTILINE)]
 
 
@@ -325,7 +332,7 @@ def mean(values):
 
 
 def later(job):
-    """The iterations from the twentieth on."""
+    """Returns the mean of the iterations from the twentieth on."""
     return mean(job[19:])
 
 
@@ -510,7 +517,7 @@ class KernelTcp(unittest.TestCase):
         alone = mean(numbers(self.found["alone"])[0])
         for job in numbers(self.found["both"]):
             self.assertGreater(mean(job[:2]), 1.1 * alone, "they began nearly together")
-            # The median, because an iteration that loses its last packet waits for a timeout.
+            # Uses the median, because an iteration that loses its last packet waits for a timeout.
             self.assertLess(sorted(job[-6:-1])[2], 1.1 * alone, job)
         for mark in ("mark 13 ", "mark 14 "):
             row = next(line for line in self.found["learned"].splitlines() if line.startswith(mark))
@@ -519,13 +526,13 @@ class KernelTcp(unittest.TestCase):
             self.assertAlmostEqual(learned / BYTES, 1, delta=0.001, msg=row)
 
 
-# For the table: ms of computing, bytes, delay of the second job in ms, seconds. The course after a start depends on
-# chance, so there are several.
+# Parameters of the table: computing in ms, bytes, delays of the second job in ms, and duration in seconds. There are
+# several delays, because what happens after a start depends on chance.
 TABLE = {"compute": 500, "bytes": 2000000, "starts": (0, 40), "seconds": 28}
 
 
 def table(guest, algorithms):
-    """Rows of docs/reference/tables/kernel.md."""
+    """Prints the rows of docs/reference/tables/kernel.md."""
     print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
     print("|---|---|---|---|---|---|---|")
     for plain in algorithms:

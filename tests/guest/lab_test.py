@@ -1,5 +1,5 @@
-"""Tests the laboratory itself: the content of guests, with kernels and programs made here; and guests that end
-normally, late or not at all."""
+"""Tests guest_lab.py and the program `lab`. Checks the content of guests with kernels and programs that the tests
+create, and guests that end normally, late or not at all."""
 import contextlib
 import fcntl
 import io
@@ -22,11 +22,11 @@ sys.path.insert(0, HERE)
 import guest_lab  # noqa: E402
 
 LAB = [sys.executable, f"{HERE}/lab"]
-LONGEST_S = 280  # limit of a guest that is started three times
+LONGEST_S = 280  # limit for a guest that starts up to three times
 
 
 def members(archive):
-    """The content of a cpio archive: name -> (mode, content), in order."""
+    """Returns the content of a cpio archive in its order: name -> (mode, content)."""
     out = io.BytesIO()
     archive.write(out)
     data = out.getvalue()
@@ -150,7 +150,7 @@ class ModulesTest(Files):
             self.names("nosuch")
 
     def test_newest_kernel_that_is_complete_is_taken(self):
-        self.write("boot/vmlinuz-10.1-amd64", "image")  # without modules
+        self.write("boot/vmlinuz-10.1-amd64", "image")  # this kernel has no modules
         self.write("boot/vmlinuz-9.10-cloud-amd64", "image")
         self.write("boot/vmlinuz-9.10-amd64", "image")
         self.write("lib/modules/9.10-amd64/modules.dep", "kernel/lib/d.ko:\n")
@@ -205,8 +205,9 @@ class WordsTest(unittest.TestCase):
 
 
 class FakeQemu:
-    """A QEMU that has started, and is controlled by the test: `answer(number, line)` returns its answer to a line of
-    its monitor, None: no answer; `asks`: the guest's requests. Its output is that of `command`."""
+    """Imitates a running QEMU that the test controls. `answer(number, line)` returns the answer to a line for the
+    monitor, or None to give no answer. `asks` contains the requests of the guest. The output of `command` is that of
+    QEMU."""
 
     def __init__(self, folder, command=("sleep", "1000"), answer=lambda number, line: "", asks=b"", greets=True):
         self.answer = answer
@@ -262,7 +263,7 @@ class FakeQemu:
 
 
 class ExchangeTest(Files):
-    """QEMUs that continue, hang, lie or do not answer."""
+    """Tests Exchange with a QEMU that continues, hangs, lies or does not answer."""
 
     def setUp(self):
         super().setUp()
@@ -400,7 +401,8 @@ class GuestWordsTest(unittest.TestCase):
 
 
 def run_lab(*words, seconds):
-    """Like subprocess.run(), but after a timeout keeps the output, and lets the program clean up."""
+    """Runs the program `lab` as subprocess.run() would. After a timeout, keeps the output and lets the program clean
+    up."""
     process = subprocess.Popen([*LAB, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = process.communicate(timeout=seconds)
@@ -433,7 +435,7 @@ class GuestTest(Files):
             ! ls /home 2>/dev/null
             exit 7
             """
-        # Wires without another end, about which QEMU would warn.
+        # Some wires have only one NIC, about which QEMU would warn.
         nics = [word for wire in (1, 1, 2, 3) for word in ("--nic", f"virtio-net-pci:{wire}")]
         nics += ["--join", f"3:{self.folder}/here:{self.folder}/there"]
         done = run_lab(*nics, "-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",

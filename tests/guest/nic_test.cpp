@@ -1,6 +1,6 @@
-// Tests two connected NICs on the PCI bus, driven by DPDK in one process: MLTCP_NICS="0000:01:00.0 0000:02:00.0". For a
-// guest (tests/guest/nics_test.py), whose "monitor" cuts the link and unplugs the NICs, which it names nic0 and nic1.
-// MLTCP_NIC_TRAITS gives the traits of the kind of NIC.
+// Tests two connected NICs on the PCI bus, driven by DPDK in one process. Runs in a guest (tests/guest/nics_test.py),
+// whose command "monitor" cuts the link and unplugs the NICs nic0 and nic1. MLTCP_NICS contains the PCI addresses, for
+// example "0000:01:00.0 0000:02:00.0". MLTCP_NIC_TRAITS contains the traits of this kind of NIC.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace mltcp::literals;
 using namespace port_stations;
 
-/// A guest may be interpreted, on a busy machine.
+/// A long limit, because QEMU may interpret the guest's processors on a busy machine.
 constexpr Nanos kLongPatience = 60_s;
 
 std::vector<std::string> words_of(const char* variable) {
@@ -34,8 +34,8 @@ std::vector<std::string> words_of(const char* variable) {
   return words;
 }
 
-/// Whether the kind of NIC has the trait: "queues" (four), "two_queues", "rss", "interrupts", "jumbo", "checksums",
-/// "vfio", "wide" (an IOMMU that accepts all addresses of a process).
+/// Returns whether this kind of NIC has the trait: "queues" (four), "two_queues", "rss", "interrupts", "jumbo",
+/// "checksums", "vfio", or "wide" (an IOMMU that accepts all addresses of a process).
 bool has(const std::string& trait) {
   const auto traits = words_of("MLTCP_NIC_TRAITS");
   return std::find(traits.begin(), traits.end(), trait) != traits.end();
@@ -69,7 +69,7 @@ class NicTest : public testing::Test {
   }
 };
 
-/// How the two ports are opened.
+/// Settings with which a test opens a port.
 struct Wish {
   std::uint32_t mtu = 0;
   std::uint16_t queues = 1;
@@ -93,7 +93,7 @@ PortConfig config_for(const std::string& device, const Wish& wish) {
           .offloads = wish.offloads};
 }
 
-/// Both ports with a host each, and a loop for all.
+/// Opens both ports, with one host on each and one loop that drives all.
 struct Bench {
   Bench(const Eal& eal, const std::vector<std::string>& nics, const Wish& wish) : Bench(eal, nics, wish, wish) {}
   Bench(const Eal& eal, const std::vector<std::string>& nics, const Wish& of_left, const Wish& of_right)
@@ -109,7 +109,8 @@ struct Bench {
   bool wait_for_link() {
     return run([this] { return left.link().up && right.link().up; });
   }
-  /// Lets a shard on the left send `count` messages of `size` bytes to the same shard on the right.
+  /// Lets shard `shard` of the left host send `count` messages of `size` bytes to the shard with this number on the
+  /// right.
   void send(std::size_t count, std::size_t size, std::uint16_t shard = 0, ConnectionConfig config = {}) {
     clients.push_back(
         std::make_unique<Client>(here.io(shard), there.io(shard).address(), count, size, std::move(config)));
@@ -120,7 +121,7 @@ struct Bench {
     servers.push_back(std::make_unique<Server>(there.io(shard), count, size));
     loop.attach(there.io(shard), *servers.back());
   }
-  /// Runs until all messages have arrived. Returns the error; empty if there is none.
+  /// Runs until all messages have arrived. Returns the error, or "" if there is none.
   std::string finish() {
     const bool done = run([this] {
       return std::ranges::all_of(clients, [](const auto& one) { return one->is_done(); }) &&
@@ -136,7 +137,7 @@ struct Bench {
     if (!wrong.empty()) print_counters();
     return wrong;
   }
-  /// The packet counters, to find the cause of an error.
+  /// Prints the packet counters, which help to find the cause of an error.
   void print_counters() const {
     for (const PortHost* place : {&here, &there}) {
       for (std::uint16_t shard = 0; shard < place->shards(); ++shard) {
@@ -172,12 +173,12 @@ struct Bench {
   PortHost here;
   PortHost there;
   PollLoop loop;
-  // The loop polls them whenever it runs.
+  // The loop polls the clients and servers whenever it runs.
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<std::unique_ptr<Server>> servers;
 };
 
-/// Sends messages from the left to the right, and compares each byte. Returns the error.
+/// Sends `count` messages from the left to the right host and compares each byte. Returns the error, or "".
 std::string transfer(Bench& bench, std::size_t count, std::size_t size) {
   if (!bench.wait_for_link()) return "no link";
   bench.send(count, size);
@@ -243,10 +244,10 @@ TEST_F(NicTest, jumbo_frames__arrive) {
   Bench bench(*eal(), nics(), {.mtu = 9000});
   EXPECT_EQ(bench.left.mtu(), 9000);
   EXPECT_EQ(transfer(bench, 20, 100'000), "");
-  EXPECT_LT(bench.here.io().counters().sent_packets, 400);  // they are long
+  EXPECT_LT(bench.here.io().counters().sent_packets, 400);  // 2 MB in few packets, because the packets are long
 }
 
-/// Its frames would not fit into its send buffers.
+/// The frames of such a host do not fit into the send buffers of the port.
 TEST_F(NicTest, host_on_short_buffers__is_refused) {
   const auto make = [&] { return Bench(*eal(), nics(), {.mtu = 4000, .buffer_bytes = 2048}); };
   try {
@@ -259,7 +260,7 @@ TEST_F(NicTest, host_on_short_buffers__is_refused) {
 }
 
 TEST_F(NicTest, several_shards__get_what_is_theirs) {
-  // Without the trait "queues", there are at most two.
+  // A kind of NIC without the trait "queues" has at most two queues.
   const std::uint16_t queues = has("queues") ? 4 : has("two_queues") ? 2 : 1;
   if (queues < 4) {
     try {
@@ -271,8 +272,8 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
   }
   if (queues == 1) return;
   constexpr std::size_t kCount = 40;
-  // All packets in flight fit into one queue of 256: after a queue was full, QEMU's software RSS never delivers packets
-  // of a tap's queue again (docs/reference/ports.md).
+  // All packets in flight must fit into one queue of 256 packets. When a queue has been full, QEMU's software RSS never
+  // again delivers packets from this queue of the tap (docs/reference/ports.md).
   ConnectionConfig config;
   config.max_packets_in_flight = 32;
   Bench bench(*eal(), nics(), {.queues = queues});
@@ -289,7 +290,7 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
     taken_over += counters.taken_over;
     fmt::print("shard {}: {} packets, {} handed over, {} taken over\n", i, counters.received_packets,
                counters.handed_over, counters.taken_over);
-    // Packets received on the queue itself.
+    // Counts the queue as busy if the queue itself received packets.
     busy += counters.received_packets + counters.handed_over > counters.taken_over ? 1 : 0;
   }
   fmt::print("steering {}, {} of {} queues heard something\n", static_cast<int>(bench.there.port().steering()), busy,
@@ -327,7 +328,8 @@ TEST_F(NicTest, closed_port__can_be_opened_again) {
   EXPECT_EQ(transfer(bench, 20, 20'000), "");
 }
 
-/// Memory of whole pages, at `place`, or at a place chosen by the kernel.
+/// Memory that consists of whole pages, at the address `place`, or, if `place` is 0, at an address that the kernel
+/// chooses.
 class Pages {
  public:
   explicit Pages(std::size_t bytes, std::uintptr_t place = 0)
@@ -344,7 +346,7 @@ class Pages {
   void* begin_;
 };
 
-/// Sends one message in place, without a copy.
+/// Sends one message directly from the given memory.
 class Sender final : public Pollable {
  public:
   Sender(PortIo& io, Address to, std::span<const std::byte> bytes) : shard_(io, {.seed = 7}), to_(to), bytes_(bytes) {}
@@ -369,7 +371,7 @@ class Sender final : public Pollable {
   ConnectionId connection_ = 0;
 };
 
-/// The reason why the NIC does not read `memory`; empty if it does.
+/// Returns the reason why `memory` cannot be registered for direct reads by the NIC, or "" if it can.
 std::string why_not_registered(std::span<std::byte> memory, DmaDevice& nic) {
   const std::array<DmaDevice*, 1> devices{&nic};
   try {
@@ -380,7 +382,7 @@ std::string why_not_registered(std::span<std::byte> memory, DmaDevice& nic) {
   }
 }
 
-/// Memory that a NIC reads in place, or not, as in docs/reference/ports.md.
+/// Tests which memory the NIC reads directly, as docs/reference/ports.md describes.
 TEST_F(NicTest, registered_memory__is_read_by_the_nic) {
   constexpr std::size_t kSize = 64 * 1024;
   constexpr std::uintptr_t kWithin39Bits = std::uintptr_t{0x70} << 32;
@@ -393,7 +395,7 @@ TEST_F(NicTest, registered_memory__is_read_by_the_nic) {
     EXPECT_THAT(refused, HasSubstr("physical addresses"));
     return;
   }
-  // By the IOMMU.
+  // With vfio, the address range of the IOMMU decides.
   if (has("wide")) {
     EXPECT_EQ(refused, "");
   } else {
@@ -429,7 +431,7 @@ TEST_F(NicTest, link_that_goes_and_comes__is_told_and_survived) {
     ASSERT_TRUE(monitor("set_link nic1 off"));
     EXPECT_TRUE(bench.run([&] { return !bench.right.link().up; }));
     EXPECT_THAT(bench.right.why_link_is_down(), HasSubstr("its link is down; check its cable"));
-    bench.run({}, 100_ms);  // for packets that arrived before
+    bench.run({}, 100_ms);  // lets packets arrive that were sent before the cut
     const std::size_t before = server.received;
     bench.run({}, 300_ms);
     fmt::print("{} of {} before the cut\n", before, kCount);
@@ -441,10 +443,10 @@ TEST_F(NicTest, link_that_goes_and_comes__is_told_and_survived) {
   }
 }
 
-/// Sends or receives messages endlessly.
+/// Sends or receives messages without end.
 class Stream final : public Pollable {
  public:
-  /// Sends to `to`, or receives.
+  /// Sends to `to`, or receives if `to` is not given.
   explicit Stream(PortIo& io, std::optional<Address> to = {}) : shard_(io, {.seed = 9}), to_(to) {
     if (!to_) shard_.listen({});
   }
@@ -497,7 +499,7 @@ class Stream final : public Pollable {
   ConnectionId connection_ = 0;
 };
 
-/// The last test, because it removes the NIC.
+/// This must be the last test, because it removes the NIC.
 TEST_F(NicTest, zz_nic_that_is_unplugged__works_on_or_is_gone) {
   const Port left(*eal(), config_for(nics()[0], {}));
   const PortHost here(*eal(), left, {.address = host(1)});
@@ -523,7 +525,7 @@ TEST_F(NicTest, zz_nic_that_is_unplugged__works_on_or_is_gone) {
     } else {
       EXPECT_TRUE(run([&] { return right->why_link_is_down().find("was unplugged; plug it in") != std::string::npos; }))
           << right->why_link_is_down();
-      // Packets sent through a removed NIC are lost.
+      // Sends packets through the removed NIC, which are lost.
       std::uint8_t number = 100;
       loop.run(loop.now() + 1_s, [&] {
         there->io().resolve(host(number = number < 200 ? number + 1 : 100));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests this build's DPDK ports on QEMU's NICs, in a guest with or without an IOMMU: `mltcp doctor` and `mltcp perf` as
-users run them, and guest_nic_test. A table here has the differences between NICs; docs/reference/ports.md, the results.
+users run them, and guest_nic_test. The table KINDS contains the differences between NICs. docs/reference/ports.md
+contains the results.
 
     tests/guest/nics_test.py KIND [STAGE...] [GOOGLETEST_ARGUMENT...]
     tests/guest/nics_test.py brief        ctest's guest.nics: the kind virtio, with its most important tests
@@ -19,8 +20,9 @@ sys.path.insert(0, HERE)
 import guest_lab  # noqa: E402
 
 BUILD = os.environ.get("MLTCP_BUILD", f"{guest_lab.ROOT}/build")
-WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # options that virtio needs
-# kind: QEMU's NIC, its options, queues, driver of the kernel, bits of the IOMMU's addresses, and traits (nic_test.cpp).
+WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # options of virtio that are needed with an IOMMU
+# Maps a kind to QEMU's NIC, its options, number of queues, kernel driver, address bits of the IOMMU (0 for no IOMMU),
+# and traits (nic_test.cpp).
 KINDS = {
     "virtio": ("virtio-net-pci", WITH_IOMMU, 1, "vfio-pci", 48, "jumbo vfio wide interrupts"),
     "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "queues rss jumbo vfio interrupts"),
@@ -80,7 +82,8 @@ def run(kind, stages, extra, out, seconds):
     return guest.run(text, seconds=seconds, output=show, out=out)
 
 
-# In both guests: a NIC for DPDK on wire 1, and one for the kernel on wire 2, for the control connection of perf.
+# Both guests have a NIC for DPDK on wire 1, and a NIC for the kernel on wire 2, which carries perf's control
+# connection.
 TOGETHER = """
 bind {nic} vfio-pci || exit 1
 echo 80 >/proc/sys/vm/nr_hugepages
@@ -91,7 +94,7 @@ ip addr add 10.1.0.{number}/24 dev "$other" && ip link set "$other" up || exit 1
 SERVER = """
 mltcp perf --listen --once --port {nic} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64
 """
-# The other guest may start later.
+# The client tries repeatedly, because the server's guest may start later.
 CLIENT = """
 for attempt in $(seq 60); do
   ping -c 1 -W 2 10.1.0.1 >/dev/null && break
@@ -107,7 +110,7 @@ cat /tmp/said
 
 
 def run_guests(out):
-    """Runs two guests at once. Returns the error, if any."""
+    """Runs two guests at the same time. Returns the error, if any."""
     with tempfile.TemporaryDirectory(prefix="mltcp-wire-") as folder:
         ends = []
         for number, commands in ((1, SERVER), (2, CLIENT)):
@@ -118,7 +121,7 @@ def run_guests(out):
             guest.add_programs("ip", f"{BUILD}/bin/mltcp")
             nic = guest.add_nic("virtio-net-pci", 1, WITH_IOMMU)
             guest.add_nic("virtio-net-pci", 2)
-            # Each guest has its own addresses.
+            # NICs of different guests need different MAC addresses.
             guest.qemu = [re.sub(r"mac=52:54:00:00:00:", f"mac=52:54:00:00:0{number}:", word) for word in guest.qemu]
             for wire in (1, 2):
                 guest.join_wire(wire, f"{folder}/{number}.{wire}", f"{folder}/{3 - number}.{wire}")
@@ -144,7 +147,7 @@ def run_guests(out):
 
 
 def check(stages, result, out):
-    """Returns the error, if any."""
+    """Checks the result of a guest. Returns the error, if any."""
     if result.problem or result.status != 0:
         return f"status {result.status}; {result.problem}\n{result.console[-2000:]}"
     if "doctor" in stages and not re.search(r"^ok +port .*MTU 1500, 1 queue.*link up", result.output, re.MULTILINE):

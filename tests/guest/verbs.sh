@@ -1,7 +1,7 @@
-# Tests ports on verbs in a guest (tests/guest/verbs_test.py): the programs, and their messages for errors.
+# Tests ports on verbs in a guest (tests/guest/verbs_test.py): the programs run, and print the expected error messages.
 . /root/verbs_network.sh
 
-# must NAME TEXT COMMAND...: the command fails, and prints TEXT.
+# must_say NAME TEXT COMMAND...: checks that the command fails and prints TEXT.
 must_say() {
   name=$1 text=$2
   shift 2
@@ -25,19 +25,19 @@ mltcp doctor --port verbs:rx0 >/tmp/doctor || { cat /tmp/doctor; exit 1; }
 grep RDMA /tmp/doctor
 grep 'port verbs:rx0' /tmp/doctor
 
-# perf: latency, bandwidth.
+# Measures latency and bandwidth with mltcp perf.
 mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:6000 &
 mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --min 64B --max 1MB --factor 128 --for 100ms
 wait $!
 echo 'ok: perf'
 
-# Rounds of random traffic that verifies itself, with faults, restarts and new keys.
+# Sends random traffic that verifies itself, in rounds with faults, restarts and new keys.
 mltcp soak --port verbs:rx0 --ip 10.0.0.1/24 --port verbs:rx1 --ip 10.0.0.2/24 --duration "$SOAK" >/tmp/soak ||
   { cat /tmp/soak; exit 1; }
 cat /tmp/soak
 echo 'ok: soak'
 
-# A pair of hosts.
+# Runs an experiment on two hosts.
 cat >/tmp/pair.toml <<'END'
 iterations = 3
 cc = "dctcp"
@@ -58,7 +58,7 @@ wait $coordinator || { cat /tmp/gen /tmp/gen.0 /tmp/gen.1; exit 1; }
 grep verified /tmp/gen
 echo 'ok: gen'
 
-# Gloo's all-reduce of two ranks.
+# Runs all-reduces of two Gloo ranks.
 if command -v guest_gloo_rank >/dev/null; then
   mkdir /tmp/gloo
   MLTCP_DEVICE=verbs:rx0 MLTCP_ADDRESS=10.0.0.1 guest_gloo_rank /tmp/gloo 0 2 &
@@ -68,7 +68,8 @@ if command -v guest_gloo_rank >/dev/null; then
   echo 'ok: gloo'
 fi
 
-# Starts two ends under load: server and client are their processes, and packets are in flight.
+# start_load PORT: starts a server and a client under load, and waits until packets are in flight. $server and $client
+# are their process IDs.
 start_load() {
   mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:$1 >/tmp/server 2>&1 &
   server=$!
@@ -85,7 +86,7 @@ start_load() {
   sleep 0.3
 }
 
-# When a peer is killed, the other end notices and reports it.
+# When a server is killed, the client notices and reports it.
 start_load 6001
 kill -9 $server
 if wait $client; then
@@ -95,7 +96,7 @@ fi
 tail -n 1 /tmp/client
 echo 'ok: kill'
 
-# When a device's interface is removed, connections end by their time limits.
+# When the network interface of a device is removed, the connections of the device end by their time limits.
 start_load 6002
 ip link del v0
 if wait $client; then

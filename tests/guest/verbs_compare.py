@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Compares with perftest, rdma-core and UCX over software RDMA devices in a guest: docs/reference/tables/verbs.md.
+"""Compares this project with perftest, rdma-core and UCX over software RDMA devices in a guest, for
+docs/reference/tables/verbs.md.
 
     tests/guest/verbs_compare.py                in virtual time, on one processor; all programs sleep while idle
-    tests/guest/verbs_compare.py --spin         in real time, on two processors; all spin. Needs a quiet machine
+    tests/guest/verbs_compare.py --spin         in real time, on two processors of a quiet machine; all programs spin
 
 The programs run in turn on one boot (verbs_compare.sh). Prints medians, with the lowest and highest values.
 """
@@ -48,7 +49,7 @@ def make_guest(arguments):
 
 
 def read(output, folder):
-    """Values by name and length."""
+    """Returns the measured values by name and message length."""
     found = collections.defaultdict(list)
     for line in output.splitlines():
         words = line.split()
@@ -120,7 +121,7 @@ def main():
         return 1
     if result.problem or result.status != 0:
         print("" if arguments.print else result.output, result.problem or f"status {result.status}", sep="\n", file=sys.stderr)
-    # Quantity, message lengths, names, scale, digits, unit.
+    # Each row: quantity, names and message lengths (perftest or rdma-core, this project, UCX), scale, digits, unit.
     rows = (("goodput", ("ib_send_bw-bytes", 4096), ("perf-bytes", 1048576), ("tag_bw", 1048576), 1e-6, 1, "MB/s"),
             ("messages of 64 bytes", ("ib_send_bw-messages", 64), ("perf-messages", 64), ("tag_bw", 64), 1e-3, 1, "thousand/s"),
             ("round trip of 64 bytes, port_bench", ("ibv_ud_pingpong-us", 64), ("ping-per-second", 64), ("tag_lat", 64), 1, 1,

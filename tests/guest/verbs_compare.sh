@@ -1,18 +1,18 @@
-# In a guest, for verbs_compare.py: runs in turn, ROUNDS times, over the same two devices of rdma_rxe: perftest's
-# ib_send_bw over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; mltcp perf;
-# port_bench, if it exists; and UCX with the transports in UCX. TESTS selects latency or bandwidth. With SLEEP=1 all
-# programs sleep while idle, else they spin. Prints a line per value: name, bytes, value.
+# Runs in a guest, for verbs_compare.py. ROUNDS times and in turn, over the same two devices of rdma_rxe, it runs
+# perftest's ib_send_bw over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; then
+# mltcp perf; then port_bench, if it exists; then UCX with the transports in $UCX. TESTS selects latency or bandwidth.
+# If SLEEP is 1, all programs sleep while idle; if not, they spin. Prints a line per value: name, bytes, value.
 . /root/verbs_network.sh
 if [ "${SLEEP:-0}" = 1 ]; then events=-e idle=sleep wait=sleep; else events='' idle=spin wait=poll; fi
 say() { echo "measured $*"; }
 
-# server COMMAND...: starts the server; its process is $server.
+# server COMMAND...: starts a server. $server is its process ID.
 server() {
   "$@" >/tmp/server 2>&1 &
   server=$!
   sleep 0.5
 }
-# They wait forever for lost packets, because nothing recovers them.
+# ended NAME: ends a server that waits for lost packets, which these programs never send again, and reports the loss.
 ended() {
   for _ in $(seq 50); do
     kill -0 $server 2>/dev/null || break
@@ -26,7 +26,7 @@ send_bw() {
   server ib_send_bw -c UD $events -d rx1 -x 1 -s $1 -n $2
   ib_send_bw -c UD $events -d rx0 -x 1 -s $1 -n $2 10.0.0.2 >/tmp/client 2>&1 || true
   ended ib_send_bw
-  # The received data, if the receiver got all of it; in MiB and millions.
+  # Uses the receiver's values if the receiver got all data, and the sender's values if not. Units: MiB/s, million/s.
   if ! grep -qE "^ *$1 " /tmp/server; then cp /tmp/client /tmp/server; say ib_send_bw-sender $1 1; fi
   awk -v size=$1 '$1 == size { print "measured ib_send_bw-bytes", size, $4 * 1048576; print "measured ib_send_bw-messages", size, $5 * 1e6 }' \
     /tmp/server
@@ -42,7 +42,8 @@ perf() {
     --json /out/perf.$round.$3.$1.json >/tmp/client 2>&1 || cat /tmp/client
   wait $server || true
 }
-# The transport in one thread, like ibv_ud_pingpong: without an endpoint and the thread that it wakes.
+# Measures the transport in one thread, like ibv_ud_pingpong: without an endpoint, and so without waking a second
+# thread.
 ping() {
   command -v port_bench >/dev/null || return 0
   server port_bench serve --echo --device verbs:rx1 --address 10.0.0.2 --idle $idle --size $1
@@ -50,13 +51,14 @@ ping() {
     sed -n "s/.*\"messages_per_second\":\([0-9.]*\).*/measured ping-per-second $1 \1/p"
   wait $server || true
 }
-ucx() { # test, bytes, count, transport
+ucx() { # ucx TEST BYTES COUNT TRANSPORT
   command -v ucx_perftest >/dev/null || return 0
   export UCX_TLS=$4 UCX_IB_GID_INDEX=1 UCX_WARN_UNUSED_ENV_VARS=n
-  # -w: warm-up; -f: only the last line, "Final: count, three times in us, two in MB/s, two of messages a second"
+  # -w sets the warm-up. -f prints only the last line: "Final:", a count, three times in us, two rates in MB/s, two
+  # rates in messages per second.
   UCX_NET_DEVICES=rx1:1 server ucx_perftest -t $1 -s $2 -n $3 -w 100 -E $wait
   UCX_NET_DEVICES=rx0:1 timeout 60 ucx_perftest 127.0.0.1 -t $1 -s $2 -n $3 -w 100 -E $wait -f >/tmp/client 2>&1 || cat /tmp/client
-  # Only lines of numbers, because lines of a backtrace begin with one, too.
+  # Accepts only lines that contain nothing but numbers, because the lines of a backtrace also begin with a number.
   awk -v what="ucx-$4-$1" -v size=$2 '/^ *[0-9]+( +[0-9.]+)+ *$/ { print "measured", what, size, $0 }' /tmp/client
   grep -m 3 -E 'ERROR|FATAL|Caught|Assertion|==== backtrace' /tmp/client | sed "s/^/UCX, $4: /" || true
   ended ucx

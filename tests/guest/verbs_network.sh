@@ -1,12 +1,12 @@
-# Two RDMA devices of the kernel (Soft-RoCE), rx0 and rx1, in one guest, on the ends v0 and v1 of a pair of interfaces.
-# Packets between them pass through the pair and its queueing disciplines, although both addresses are local. Devices in
-# namespaces would be simpler, but rdma_rxe of Linux 6.1 receives only in the first namespace.
+# Creates two RDMA devices of the kernel (Soft-RoCE), rx0 and rx1, in one guest, on the ends v0 and v1 of a pair of
+# interfaces. Packets between the devices pass through the pair and its queueing disciplines, although both addresses
+# are local. Devices in namespaces would be simpler, but rdma_rxe of Linux 6.1 receives only in the first namespace.
 set -eu
 MTU=${MTU:-4200}
 
 cat >/usr/local/bin/tests_restore_network <<'END'
 #!/bin/sh
-# Settings that are lost when an interface is down: routes, and IPv6 addresses.
+# Restores settings that are lost when an interface goes down: routes and IPv6 addresses.
 ip -6 addr add fd00::1/64 dev v0 nodad 2>/dev/null
 ip -6 addr add fd00::2/64 dev v1 nodad 2>/dev/null
 ip route replace 10.0.0.2 dev v0 src 10.0.0.1 table 101
@@ -26,7 +26,7 @@ done
 ip link set v0 up
 ip link set v1 up
 tests_restore_network
-# These rules come before the table of local addresses, which would keep all packets inside.
+# These rules precede the table of local addresses, which would keep all packets inside the host.
 for version in -4 -6; do
   [ $version = -4 ] && a=10.0.0.1 b=10.0.0.2 || a=fd00::1 b=fd00::2
   ip $version rule add pref 1 iif lo from $a to $b lookup 101

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Two jobs over ports on verbs that share a queue of the guest's kernel; docs/reference/tables/verbs.md, in some minutes.
+"""Runs two jobs over ports on verbs that share a queue of the guest's kernel. Prints the rows of a table in
+docs/reference/tables/verbs.md, one per policy, in some minutes.
 
     tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--policy fair,mltcp] [--out FOLDER]
 
-Three hosts, processes of mltcp gen, each on a software RDMA device behind a switch (verbs_switch.sh): two send, the
-third receives, and the port towards it is the bottleneck, where RED marks. The guest runs in virtual time (guest_lab),
-so that results do not depend on other load on this machine. Prints a row per policy.
+Three hosts are processes of mltcp gen, each on a software RDMA device behind a switch (verbs_switch.sh). Two hosts send
+to the third one. The switch port towards the third host is the bottleneck, where RED marks. The guest runs in virtual
+time (guest_lab), so that results do not depend on other load on this machine.
 """
 import argparse
 import json
@@ -19,8 +20,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# Marks at a step, as DCTCP needs it; the average follows the queue at once, because the burst is the shortest that tc
-# accepts.
+# RED marks at a step, as DCTCP requires. The average follows the queue at once, because the burst is the shortest that
+# tc accepts.
 PACKET = 1100
 RED = "min {least} max {most} burst {burst} probability 1 ecn"
 EXPERIMENT = """
@@ -67,7 +68,7 @@ done
 
 
 def measure(guest, cc, arguments, folder):
-    """The rows of the table."""
+    """Returns the rows of the table."""
     experiment = EXPERIMENT.format(rate=arguments.rate, mark=arguments.mark, compute=arguments.compute,
                                    communicate=arguments.communicate)
     least = arguments.mark * 1000

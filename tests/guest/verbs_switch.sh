@@ -1,7 +1,7 @@
-# HOSTS RDMA devices of the kernel (Soft-RoCE), from rx0 on, with addresses from 10.0.0.1 on, in one guest, behind a
-# switch: each is on the end v<i> of a pair of interfaces, whose other end p<i> is a port of a bridge in the network
-# namespace "switch". There, ports can have queueing disciplines. As in verbs_network.sh, all devices are in the first
-# namespace, and rules make the packets between them leave it.
+# Creates $HOSTS RDMA devices of the kernel (Soft-RoCE) behind a switch in one guest: rx0, rx1, ..., with the addresses
+# 10.0.0.1, 10.0.0.2, ... Each device is on the end v<i> of a pair of interfaces. The end p<i> of the pair is a port of
+# a bridge in the network namespace "switch", where ports can have queueing disciplines. As in verbs_network.sh, all
+# devices are in the first namespace, and rules make the packets between them leave this namespace.
 set -eu
 MTU=${MTU:-1500}
 hosts=$(seq 0 $((${HOSTS:-3} - 1)))
@@ -12,7 +12,7 @@ switch ip link add bridge mtu "$MTU" type bridge mcast_snooping 0
 switch ip link set bridge up
 echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
 echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
-# Only the interface with an address answers for it.
+# Only the interface that has an address answers ARP requests for it.
 echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
 for i in $hosts; do
   ip link add v$i mtu "$MTU" type veth peer name p$i mtu "$MTU" netns switch
@@ -23,7 +23,7 @@ for i in $hosts; do
   ip link set v$i up
   switch ip link set p$i master bridge up
 done
-# These rules come before the table of local addresses, which would keep all packets inside.
+# These rules precede the table of local addresses, which would keep all packets inside the host.
 for i in $hosts; do
   for j in $hosts; do
     [ $i != $j ] || continue
@@ -35,7 +35,8 @@ ip rule add pref 32000 lookup local
 ip rule del pref 0
 for i in $hosts; do rdma link add rx$i type rxe netdev v$i; done
 
-# bottleneck PORT RATE [DISCIPLINE...]: limits the rate at which the switch sends on the port, and sets its queue.
+# bottleneck PORT RATE [DISCIPLINE...]: limits the rate at which the switch sends on PORT, and sets the discipline of
+# its queue.
 bottleneck() {
   port=$1 rate=$2
   shift 2

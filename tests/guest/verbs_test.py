@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests ports on verbs over the kernel's RDMA devices: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK] [--soak S]
 
-Runs verbs.sh in a guest, in virtual time, so that it needs no quiet machine; with --real-time, on two processors, which
-the host schedules."""
+Runs verbs.sh in a guest, in virtual time, so that the tests need no quiet machine. With --real-time, runs the guest in
+real time on two processors, which the host schedules."""
 import argparse
 import os
 import sys

@@ -1,4 +1,5 @@
-# Tests cmake/BuildInfo.cmake: it writes the commit of a source, whether it had changes, and nothing without git.
+# Tests that cmake/BuildInfo.cmake writes the commit of a source tree and whether the tree had changes, and that it
+# writes neither without git.
 #
 #   cmake -DSCRIPT=... -DGIT=... -DWORK=... -DPROGRAM=... -DREADELF=... -P build_info_test.cmake
 function(check)

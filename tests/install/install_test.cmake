@@ -1,8 +1,8 @@
-# Installs the build into WORK/prefix, moves it, and depending on WAY:
+# Installs the build, moves it to WORK/prefix, and then depending on WAY:
 #   cmake       builds examples/consumer and examples/my_algorithm with find_package and runs them, and the installed
 #               program
 #   pkgconfig   builds examples/consumer with its Makefile and pkg-config and runs it
-#   components  asks find_package for components that exist, that do not, and whose packages are missing
+#   components  asks find_package for components that exist, that do not exist, and whose packages are missing
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -25,7 +25,8 @@ function(expect_output regex)
   endif()
 endfunction()
 
-# Installed in one place and used in another: no installed file may name the folder of the build or installation.
+# The files are installed in one folder and used in another, so that no installed file may name the folder of the build
+# or of the installation.
 file(REMOVE_RECURSE ${WORK})
 run(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
 file(RENAME ${WORK}/installed ${WORK}/prefix)
@@ -42,7 +43,8 @@ foreach(file IN LISTS texts)
   endif()
 endforeach()
 
-# The public headers: there are few, and all headers that they include are installed.
+# Checks that only public headers are installed, that they are few, and that all headers that they include are
+# installed.
 set(stable 0)
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*.h)
 foreach(header IN LISTS headers)
@@ -74,7 +76,7 @@ if(WAY STREQUAL "cmake")
   expect_output("gradients of 300 kB received, intact")
   run(COMMAND ${WORK}/consumer/consumer "300 kilos" EXPECT 2)
   expect_output("300 kilos")
-  # An algorithm of one's own, against the installed headers, in a folder of its own.
+  # Builds a user's algorithm against the installed headers, in a separate folder.
   run(COMMAND ${configure} -S ${ALGORITHM} -B ${WORK}/algorithm)
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/algorithm)
   if(PROGRAM)
@@ -97,7 +99,7 @@ communicate = "1 MB"
     run(COMMAND ${prefix}/${PROGRAM} run ${WORK}/algorithm/e.toml --json ${WORK}/algorithm/e.json)
     expect_output("5 iterations, gaimd at 1 Gbps")
   endif()
-  # The documents, and the examples that they mention.
+  # Checks that the documents are installed, with the examples that they mention.
   foreach(file README.md docs/explanation/transport.md docs/how-to/ports.md examples/two-vgg19.toml examples/consumer/consumer.cpp
       examples/two_processes/two_processes.cpp)
     if(NOT EXISTS ${prefix}/${DOC_DIR}/${file})
@@ -105,7 +107,7 @@ communicate = "1 MB"
     endif()
   endforeach()
   run(COMMAND ${CMAKE_COMMAND} -DPAGES=${prefix}/${DOC_DIR} -P ${CMAKE_CURRENT_LIST_DIR}/pages_test.cmake)
-  # The Python package, which finds the library that was installed with it.
+  # Checks that the Python package finds the library that was installed with it.
   if(PYTHON)
     run(COMMAND ${CMAKE_COMMAND} -E env --unset=MLTCP_LIBRARY --unset=LD_LIBRARY_PATH
       PYTHONPATH=${prefix}/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1
@@ -115,7 +117,7 @@ communicate = "1 MB"
   if(PROGRAM)
     run(COMMAND ${prefix}/${PROGRAM} schedule ${prefix}/${DOC_DIR}/examples/two-vgg19.toml)
   endif()
-  # Endpoints, in C and C++; without arguments they print their usage.
+  # Builds the endpoint examples in C and C++. Without arguments they print their usage.
   run(COMMAND ${configure} -S ${prefix}/${DOC_DIR}/examples/hello -B ${WORK}/hello)
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/hello)
   run(COMMAND ${WORK}/hello/hello EXPECT 2)
@@ -137,7 +139,7 @@ elseif(WAY STREQUAL "pkgconfig")
   run(COMMAND ${MAKE} -C ${CONSUMER} OUT=${WORK}/consumer)
   run(COMMAND ${WORK}/consumer/consumer)
   expect_output("gradients of 2 MB received, intact")
-  # Each component by itself, with its whole archive, so that all its dependencies must be found.
+  # Links each component separately and as a whole archive, so that all its dependencies must be found.
   file(GLOB archives ${prefix}/${LIBRARY_DIR}/libmltcp_*.a)
   if(NOT archives)
     message(FATAL_ERROR "no library was installed")
@@ -149,7 +151,7 @@ elseif(WAY STREQUAL "pkgconfig")
 -Wl,--no-whole-archive $(pkg-config --cflags --libs mltcp-${component})")
     run(COMMAND ${WORK}/probe)
   endforeach()
-  # The C library, which does not need the others; by its soname, in any folder.
+  # Checks that the C library needs no other library of the project, and that its soname is found in any folder.
   run(COMMAND sh -c "${CC} ${CXX_FLAGS} -std=c99 -pedantic -Wall -Wextra -Werror -o ${WORK}/hello ${CONSUMER}/../hello/hello.c \
 $(pkg-config --cflags --libs mltcp-c)")
   run(COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBRARY_DIR} ${WORK}/hello elsewhere EXPECT 1)
@@ -179,7 +181,7 @@ foreach(name base cc transport security ethernet capture live fabric sim socket 
       target_link_libraries(probe PRIVATE mltcp::${name})
       continue()
     endif()
-    # The whole archive, so that all its dependencies must be found.
+    # Links the whole archive, so that all its dependencies must be found.
     target_link_libraries(probe PRIVATE -Wl,--whole-archive $<TARGET_FILE:mltcp::${name}> -Wl,--no-whole-archive
       mltcp::${name})
   endif()
@@ -191,7 +193,7 @@ message(STATUS "found ${mltcp_FOUND};")
   expect_output("has base;.*has cc;.*has transport;.*has fabric;.*has sim;.*has socket;.*has endpoint;.*has c;")
   run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/all)
   run(COMMAND ${WORK}/all/probe)
-  # Only the requested components, and those that they need.
+  # find_package must provide only the requested components and the components that these need.
   run(COMMAND ${probe} -B ${WORK}/one -DCOMPONENTS=transport)
   expect_output("has base;.*has cc;.*has transport;.*found (1|TRUE);")
   if(output MATCHES "has (fabric|sim|dpdk);")
@@ -210,7 +212,8 @@ message(STATUS "found ${mltcp_FOUND};")
   if(DPDK)
     run(COMMAND ${probe} -B ${WORK}/dpdk -DCOMPONENTS=dpdk)
     expect_output("has dpdk;")
-    # Without DPDK's development files, everything else is found, and the error for dpdk names the missing package.
+    # Without DPDK's development files, find_package finds all other components, and its error for dpdk names the
+    # missing package.
     set(ENV{PKG_CONFIG_LIBDIR} ${WORK}/nowhere)
     run(COMMAND ${probe} -B ${WORK}/bare)
     expect_output("has transport;.*found (1|TRUE);")

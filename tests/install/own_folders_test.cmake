@@ -6,7 +6,7 @@ function(check bindir libdir)
   set(CMAKE_INSTALL_LIBDIR ${libdir})
   foreach(kind BINDIR LIBDIR)
     string(TOLOWER ${kind} name)
-    # As GNUInstallDirs sets them.
+    # Sets the variables as GNUInstallDirs does.
     set(CMAKE_INSTALL_FULL_${kind} ${${name}})
     if(NOT IS_ABSOLUTE ${${name}})
       set(CMAKE_INSTALL_FULL_${kind} /prefix/${${name}})

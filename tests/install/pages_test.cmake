@@ -1,7 +1,7 @@
-# Tests that README.md and docs/ have no dead links: in the source, and in the installed pages.
+# Tests that README.md and docs/ have no dead links, in the source and in the installed pages.
 #
-#   cmake -DSOURCE=... -DSCRIPT=... -DWORK=... -P pages_test.cmake     both, on copies of the installed files
-#   cmake -DPAGES=... -P pages_test.cmake                               in an installed tree
+#   cmake -DSOURCE=... -DSCRIPT=... -DWORK=... -P pages_test.cmake     tests both, on copies of the installed files
+#   cmake -DPAGES=... -P pages_test.cmake                               tests an installed tree
 function(check_page page)
   cmake_path(GET page PARENT_PATH folder)
   file(READ ${page} rest)

@@ -1,4 +1,5 @@
-// Tests plugins/kernel/iterations.h, the source of the BPF programs, on the host: learning from bursts, and gains.
+// Tests plugins/kernel/iterations.h, which the BPF programs include, on the host: learning iterations from bursts, and
+// gains.
 #include "mltcp/plugins/kernel/iterations.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +17,11 @@ using mltcp::Bytes;
 using mltcp::Nanos;
 using namespace mltcp::literals;
 
-/// A job on a clock of the test.
+/// A job whose clock the test controls.
 class KernelIterations : public ::testing::Test {
  protected:
   void silence(Nanos time) { now_ += static_cast<std::uint64_t>(time.count); }
-  /// Sends data that is acknowledged, 1448 bytes at a time, during `time`.
+  /// Sends data during `time`. The peer acknowledges 1448 bytes at a time.
   void send(Bytes bytes, Nanos time = 100_ms) {
     mltcp_on_burst(&job_, &settings_, now_);
     const std::uint64_t packets = (bytes + 1447) / 1448;
@@ -47,7 +48,7 @@ class KernelIterations : public ::testing::Test {
 };
 
 TEST_F(KernelIterations, equal_ones__are_known_after_three) {
-  iterate(1, 300, 0_ms);  // a handshake
+  iterate(1, 300, 0_ms);  // imitates a handshake
   iterate(3, 1'000'000, 50_ms);
   EXPECT_EQ(known(), 0U);
   EXPECT_EQ(gain(), 1.0);
@@ -75,7 +76,7 @@ TEST_F(KernelIterations, gradient_buckets__are_parts_of_an_iteration) {
 
 TEST_F(KernelIterations, buckets_of_different_sizes__are_parts_of_an_iteration) {
   iterate(1, 300, 0_ms);
-  silence(Nanos(47'000'000'000));  // data is loaded
+  silence(Nanos(47'000'000'000));  // imitates a job that loads its data
   for (int i = 0; i < 12; ++i) {
     for (const Bytes bucket : {400'000U, 90'000U, 30'000U, 250'000U, 60'000U}) {
       send(bucket, 10_ms);
@@ -123,7 +124,7 @@ TEST_F(KernelIterations, a_pause__is_forgotten_as_a_gap) {
 }
 
 TEST_F(KernelIterations, a_slow_start_up__is_forgotten_as_a_gap) {
-  iterate(3, 20'000, Nanos(3'000'000'000));  // data is loaded
+  iterate(3, 20'000, Nanos(3'000'000'000));  // imitates a job that loads its data
   iterate(1, 30'000'000, Nanos(4'000'000'000));
   iterate(40, 1'000'000, 100_ms);
   EXPECT_EQ(known(), 1'000'000U);

@@ -1,23 +1,27 @@
-// Jobs over the kernel's TCP, for tests in a guest: each computes (sleeps), sends its bytes over one connection, and
-// waits until the peer has received all of them, as a training job does. Or it only sends, to measure shares.
+// Runs jobs over the kernel's TCP, for tests in a guest. As a training job does, each job computes (sleeps), sends its
+// bytes over one connection, and waits until the peer has received all of them. To measure shares, a job can also send
+// all the time.
 //
-//   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: always sends
-//   tcp_jobs many NAMESPACE ADDRESS CC FIRST COUNT    COUNT jobs, the first with mark FIRST: a connection and a byte
-//   each
-//   tcp_jobs settings FIRST COUNT                     copies the settings of another job to COUNT jobs, like COUNT
-//   calls of mltcp kernel set --job; below 0: removes them
+//   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  runs jobs; JOB is MARK:COMPUTE_MS:BYTES:START_MS. BYTES 0 lets a
+//                                                     job send all the time. MARK 0 sets no mark.
+//   tcp_jobs many NAMESPACE ADDRESS CC FIRST COUNT    opens COUNT connections with marks from FIRST on, and sends a
+//                                                     byte on each
+//   tcp_jobs settings FIRST COUNT                     copies the settings of an existing job to COUNT jobs from FIRST
+//                                                     on, like COUNT calls of mltcp kernel set --job. A negative COUNT
+//                                                     removes the settings of -COUNT jobs.
 //
-// CC is the congestion control of the jobs; CC/CC: of the jobs and of the peer, which by default uses the kernel's own
-// of the same name. DCTCP uses ECN only if both ends use DCTCP.
+// CC is the congestion control of the jobs, for example "mltcp_dctcp". The peer uses the kernel's algorithm of the same
+// name without "mltcp_". CC/CC sets the congestion control of the jobs and of the peer. DCTCP uses ECN only if both
+// sides use DCTCP.
 //
-// The peer with ADDRESS consists of threads of the same process, with a socket in the network NAMESPACE (of `ip
-// netns`), and data is not copied: in a guest with an interpreted processor, a change of the address space takes as
-// long as many packets.
+// The peer with ADDRESS consists of threads of the same process, with a socket in the network namespace NAMESPACE (of
+// `ip netns`). Data is not copied. In a guest with an interpreted processor, a switch to another address space would
+// take as long as many packets.
 //
-// `run` prints a line per job: "job MARK: " and the length of each iteration in ms; or, for a job that only sends, the
-// bytes acknowledged in the second half of the time. A first line names connections to which the kernel gave another
-// congestion control than requested. MARK 0 sets no mark. `many` opens all connections, reports this, and closes them
-// when its input ends. Any failure ends the program with a line and status 1.
+// `run` prints a line per job: "job MARK: " and the length of each iteration in ms, or, for a job that sends all the
+// time, the bytes that were acknowledged in the second half of the time. If the kernel uses another congestion control
+// than requested for a connection, a first line names this connection. `many` opens all connections, reports this, and
+// closes them when its standard input ends. Any failure ends the program with a line of text and exit status 1.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -61,7 +65,7 @@ void read_all(int fd, void* to, std::size_t bytes) {
   }
 }
 
-// Answers each `size` bytes with one byte; `size` is the first number on the connection.
+// Answers each `size` bytes with one byte. The client sends `size` as the first number on the connection.
 void receive(int fd) {
   std::uint64_t size = 0;
   read_all(fd, &size, sizeof(size));
@@ -69,7 +73,7 @@ void receive(int fd) {
   std::uint64_t left = size;
   for (;;) {
     const std::size_t wanted = size == 0 ? most : std::min<std::uint64_t>(most, left);
-    const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // received data is dropped
+    const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // the kernel drops the received data
     if (got <= 0) break;
     if (size == 0) continue;
     left -= static_cast<std::uint64_t>(got);
@@ -85,7 +89,7 @@ void choose(int fd, const std::string& algorithm) {
     fail(algorithm.c_str());
 }
 
-// Starts the peer; returns its address.
+// Starts the peer and returns its address.
 sockaddr_in serve(const char* name_space, const char* host, const std::string& algorithm) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -112,7 +116,7 @@ sockaddr_in serve(const char* name_space, const char* host, const std::string& a
   return address;
 }
 
-// The data that jobs send: a file, to whose pages connections refer.
+// Creates the file that contains the data of the jobs. Connections refer to its pages, so that no data is copied.
 constexpr std::size_t kDataBytes = std::size_t{1} << 15;
 int data_file() {
   const int fd = memfd_create("data", MFD_CLOEXEC);
@@ -161,7 +165,7 @@ void say_other_algorithm(int fd, unsigned mark, const std::string& wanted) {
 void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm, Clock::time_point start,
              Clock::time_point end) {
   const int fd = open_socket(algorithm, job.mark);
-  // The writer is less than a send buffer ahead, so that the window limits the data in flight.
+  // The small send buffer limits how far the job is ahead, so that the window limits the data in flight.
   const int buffer = 1 << 18;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
@@ -182,7 +186,7 @@ void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm,
       }
     }
     job.second_half = acknowledged(fd) - before;
-    const linger reset{1, 0};  // drops queued data
+    const linger reset{1, 0};  // lets close() drop queued data
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
     close(data);
@@ -237,7 +241,7 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-// The peer answers each byte.
+// Opens COUNT connections, and sends one byte on each, which the peer answers.
 int many(char** argv) {
   const Algorithms algorithms(argv[4]);
   const sockaddr_in address = serve(argv[2], argv[3], algorithms.peer);
@@ -280,7 +284,7 @@ int settings(char** argv) {
   if (map_call(BPF_MAP_LOOKUP_ELEM, call) != 0) fail("BPF_MAP_LOOKUP_ELEM");
   for (unsigned i = 0; i < static_cast<unsigned>(std::abs(count)); ++i) {
     key = {first + i, MLTCP_JOB_MARK, 0};
-    if (count < 0) call.value = 0;  // required if nothing is read or written
+    if (count < 0) call.value = 0;  // BPF_MAP_DELETE_ELEM requires 0 here
     if (map_call(count < 0 ? BPF_MAP_DELETE_ELEM : BPF_MAP_UPDATE_ELEM, call) != 0) fail("mltcp_settings");
   }
   return 0;
@@ -307,5 +311,5 @@ int main(int argc, char** argv) {
                  "many NAMESPACE ADDRESS CC FIRST COUNT | settings FIRST COUNT\n");
   }
   std::fflush(stdout);
-  std::_Exit(status);  // the peer's threads still run
+  std::_Exit(status);  // ends the process although the threads of the peer still run
 }

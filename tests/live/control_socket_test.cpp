@@ -1,4 +1,4 @@
-// Control sockets: which processes are found, which users are admitted, and what is left behind.
+// Tests control sockets: which processes they find, which users they admit, and which files remain.
 #include "mltcp/endpoint/live/control_socket.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class ControlSocketTest : public testing::Test {
     }
     return "";
   }
-  /// Connects without sending anything; returns the file.
+  /// Connects without sending anything, and returns the file descriptor.
   static int connect_to(const std::string& path) {
     const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
@@ -62,7 +62,7 @@ TEST_F(ControlSocketTest, no_process__nothing) { EXPECT_TRUE(ask_all().empty());
 TEST_F(ControlSocketTest, processes__are_found_and_answer) {
   const auto one = open("gen");
   const auto two = open("switch");
-  const auto three = open("gen");  // a second one of this process
+  const auto three = open("gen");  // a second "gen" socket of this process
   const auto all = ask_all();
   ASSERT_EQ(all.size(), 3U);
   for (const Asked& asked : all) {
@@ -101,7 +101,7 @@ TEST_F(ControlSocketTest, folder_is_a_link__refused) {
 TEST_F(ControlSocketTest, another_user__gets_no_answer) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const auto one = open();
-  // Permitted by the folder, but refused by the answering process.
+  // The folder's permissions admit the other user, but the answering process must refuse that user.
   chmod(base_.c_str(), 0755);
   chmod(folder_.c_str(), 0755);
   chmod(one->path().c_str(), 0777);
@@ -125,7 +125,7 @@ TEST_F(ControlSocketTest, process_that_is_gone__its_socket_goes) {
     const auto one = open();
     stale = folder_ + "/gen-1.sock";
     std::filesystem::create_directory(folder_ + "/x");
-    // The socket of a process that was killed.
+    // Creates the socket of a process that was killed.
     const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

@@ -1,4 +1,4 @@
-// Snapshots passed between a thread that must not wait and threads that may.
+// Tests snapshots that pass between a thread that must not wait and threads that may wait.
 #include "mltcp/endpoint/live/exchange.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Unknown peers at the port for metrics: endless requests are not stored, and slow peers block nobody.
+// Tests unknown peers at the port for metrics: endless requests are not stored, and slow peers block nobody.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -20,13 +20,13 @@
 namespace mltcp::live {
 namespace {
 
-/// A connected socket on the loopback, from 127.0.0.`from`.
+/// A connected TCP socket on the loopback, with the source address 127.0.0.`from`.
 class Client {
  public:
   explicit Client(std::uint16_t port, std::uint32_t from = 1) {
     sockaddr_in own = at(from, 0);
     const sockaddr_in to = at(1, port);
-    // A limit that nothing in this test reaches.
+    // A time limit that no operation of these tests reaches.
     const timeval patience{8, 0};
     for (const int option : {SO_SNDTIMEO, SO_RCVTIMEO})
       setsockopt(file_, SOL_SOCKET, option, &patience, sizeof patience);
@@ -44,7 +44,7 @@ class Client {
   bool send(const std::string& text) const {
     return ::send(file_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  /// Everything received until the end of the connection.
+  /// Returns all data received until the connection ends.
   [[nodiscard]] std::string answer() const {
     std::string answer;
     std::array<char, 4096> block{};
@@ -76,7 +76,7 @@ std::uint16_t free_port() {
   return ntohs(name.sin_port);
 }
 
-/// The peak of this process since reset_peak().
+/// Returns the peak memory of this process since the last call of reset_peak().
 std::size_t peak_kilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

@@ -1,4 +1,4 @@
-// Metrics: addresses, answers to HTTP requests, and a port that is in use.
+// Tests metrics: addresses, answers to HTTP requests, and a port that is already in use.
 #include "mltcp/endpoint/live/metrics.h"
 #include "mltcp/endpoint/live/describe.h"
 
@@ -44,7 +44,7 @@ TEST(MetricsAddress, wrong__one_line) {
         << text;
 }
 
-/// A TCP socket that listens on a free port of the loopback.
+/// Returns a TCP socket that listens on a free port of the loopback, and sets `port`.
 int listening_socket(std::uint16_t& port) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
@@ -120,7 +120,7 @@ TEST(Metrics, request__every_metric_with_help_and_type) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
-/// prometheus.io/docs/practices/naming: counters, and nothing else, end in _total.
+/// By prometheus.io/docs/practices/naming, the names of all counters, and no other names, end in _total.
 TEST(Metrics, names__by_the_conventions) {
   const std::uint16_t port = free_port();
   const MetricsServer server("--metrics", MetricsAddress::parse("", std::to_string(port)),

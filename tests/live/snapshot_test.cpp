@@ -1,4 +1,4 @@
-// Snapshots written as JSON and read again, and refused texts.
+// Tests writing snapshots as JSON, reading them back, and refusing invalid texts.
 #include "mltcp/endpoint/live/snapshot.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A snapshot with something in each list.
+// A snapshot in which no list is empty.
 #pragma once
 
 #include "mltcp/endpoint/live/snapshot.h"

@@ -1,4 +1,5 @@
-// Tests finding iterations in collectives: the sends of a training, as Gloo posts them, and the iterations found.
+// Tests how iterations are found in collectives. The tests imitate the sends that Gloo posts for a training, and check
+// the iterations that CollectiveIterations finds.
 #include "mltcp/plugins/gloo/internal/collectives.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ constexpr std::uint64_t kAllreduce = 4;
 constexpr std::uint64_t kBroadcast = 6;
 constexpr std::uint64_t kSegment = 1 << 20;
 
-/// One of two ranks: an all-reduce sends its buffer once, in segments of a millisecond each.
+/// Imitates one of two ranks. An all-reduce sends its buffer once, in segments that take 1 ms each.
 class Rank {
  public:
   using Advice = CollectiveIterations::Advice;
@@ -28,7 +29,7 @@ class Rank {
     send_all(group, number, kind, bytes);
   }
 
-  /// Two collectives that begin in the other order, as with threads; their segments alternate.
+  /// Runs two collectives that begin in reverse order, as can happen with several threads. Their segments alternate.
   void swapped(std::uint64_t first, std::uint64_t second) {
     const std::uint64_t number = numbers_[0];
     numbers_[0] += 2;
@@ -42,7 +43,7 @@ class Rank {
       }
   }
 
-  /// A collective of which only a part goes to the peer.
+  /// Runs a collective that sends only `bytes` of its `buffer` bytes to the peer.
   void partial_collective(std::uint64_t buffer, std::uint64_t bytes) {
     send(0, numbers_[0]++, kAllreduce, buffer, bytes);
   }
@@ -55,11 +56,11 @@ class Rank {
   [[nodiscard]] bool sure() const { return iterations_->sure(); }
 
   struct Event {
-    std::uint64_t at;  ///< bytes that had been sent before
+    std::uint64_t at;  ///< bytes that had been sent before the iteration began
     std::uint64_t size;
   };
   std::vector<Event> begins;
-  std::vector<std::uint64_t> ends;  ///< bytes that had been sent with it
+  std::vector<std::uint64_t> ends;  ///< bytes that had been sent when an iteration ended
   std::uint64_t learns = 0;
   std::uint64_t sent = 0;
 
@@ -92,7 +93,8 @@ constexpr std::uint64_t kMega = 1'000'000;
 const std::vector<std::uint64_t> kBuckets{1 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 13 * kMega};
 constexpr std::uint64_t kStep = 89 * kMega;
 
-/// Expects that, from `first` on, each step is an iteration of the right size, which ends with the step's last byte.
+/// Expects that, from iteration `first` on, each iteration has the size `size` and begins `size` bytes after the
+/// previous one.
 void expect_exact(const Rank& rank, std::size_t first, std::uint64_t size) {
   ASSERT_GT(rank.begins.size(), first);
   for (std::size_t i = first; i < rank.begins.size(); ++i) {
@@ -114,7 +116,7 @@ TEST_F(CollectiveIterationsTest, ddp__with_buckets_that_are_rebuilt_after_the_fi
   rank.step({13 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 1 * kMega});
   for (int step = 1; step < 20; ++step) rank.step(kBuckets);
   EXPECT_EQ(rank.learns, 0U);
-  // Three steps show the repetition; the silence before the next step's first bucket is detected at the bucket's begin.
+  // The repetition is known after three steps. The silence before a step is detected when its first bucket begins.
   EXPECT_GE(rank.begins.size(), 15U);
   expect_exact(rank, 0, kStep);
   EXPECT_EQ((rank.begins.back().at - 89 * kMega) % kStep, 0U) << "an iteration begins with the first bucket";
@@ -132,7 +134,7 @@ TEST_F(CollectiveIterationsTest, gradient_accumulation__sends_once_in_several_ba
 
 TEST_F(CollectiveIterationsTest, buffers_barriers_and_metrics__do_not_count) {
   for (int step = 0; step < 30; ++step) {
-    rank.collective(8192, kBroadcast);  // running means, before the forward pass
+    rank.collective(8192, kBroadcast);  // buffers of batch normalization, before the forward pass
     rank.compute(60);
     rank.step(kBuckets, 40);
     if (step % 7 == 3) rank.collective(4);
@@ -148,7 +150,7 @@ TEST_F(CollectiveIterationsTest, validation__ends_what_was_sure_and_it_is_so_aga
   ASSERT_TRUE(rank.sure());
   for (int batch = 0; batch < 9; ++batch) {
     rank.compute(30);
-    rank.collective(5 * kMega, 2);  // gathers predictions of all ranks
+    rank.collective(5 * kMega, 2);  // gathers the predictions of all ranks
   }
   EXPECT_FALSE(rank.sure());
   EXPECT_EQ(rank.learns, 1U);
@@ -167,7 +169,7 @@ TEST_F(CollectiveIterationsTest, validation__ends_what_was_sure_and_it_is_so_aga
 TEST_F(CollectiveIterationsTest, an_error__is_noticed_within_a_collective_behind_it) {
   for (int step = 0; step < 10; ++step) rank.step(kBuckets);
   ASSERT_TRUE(rank.sure());
-  rank.step({1 * kMega, 25 * kMega, 24 * kMega});  // the third is another
+  rank.step({1 * kMega, 25 * kMega, 24 * kMega});  // the third bucket has a different size
   EXPECT_TRUE(rank.sure()) << "one behind";
   rank.collective(25 * kMega);
   EXPECT_FALSE(rank.sure());
@@ -247,7 +249,7 @@ TEST_F(CollectiveIterationsTest, equal_buckets_alone__are_left_to_the_traffic) {
 
 TEST_F(CollectiveIterationsTest, pauses_now_and_then__are_no_measure) {
   for (int step = 0; step < 100; ++step) {
-    if (step % 20 == 19) rank.compute(20'000);  // a checkpoint
+    if (step % 20 == 19) rank.compute(20'000);  // the program writes a checkpoint
     rank.step({10 * kMega, 25 * kMega});
   }
   EXPECT_EQ(rank.learns, 0U);
@@ -289,7 +291,7 @@ TEST_F(CollectiveIterationsTest, a_stall_within_the_bursts_that_were_looked_at__
     rank.compute(100);
     rank.collective(1 * kMega);
     rank.collective(25 * kMega);
-    if (step < 6) rank.compute(300);  // the network was held up
+    if (step < 6) rank.compute(300);  // the network stalls
     rank.collective(13 * kMega);
   }
   ASSERT_FALSE(rank.begins.empty());
@@ -300,7 +302,7 @@ TEST_F(CollectiveIterationsTest, a_stall_within_the_bursts_that_were_looked_at__
 TEST_F(CollectiveIterationsTest, another_size_of_the_same_buffers__is_not_taken_for_the_same) {
   for (int step = 0; step < 30; ++step) rank.step({4 * kMega, 6 * kMega});
   ASSERT_TRUE(rank.sure());
-  // The other group has the same size, but its collectives are separate.
+  // Group 1 sends buckets of the same sizes as group 0, but its collectives are counted separately.
   for (int step = 0; step < 3; ++step) {
     rank.compute(100);
     rank.collective(4 * kMega, kAllreduce, 1);

@@ -1,6 +1,6 @@
-// Tests that Gloo's collectives give the same bytes at every rank over MLTCP and over Gloo's own TCP. The class
-// AllreduceBcube is left out: its results differ between runs over Gloo's own TCP, too, even for numbers whose sum does
-// not depend on the order. The function allreduce() with BCUBE is tested.
+// Tests that Gloo's collectives give the same bytes at every rank over MLTCP and over Gloo's own TCP. Leaves out the
+// class AllreduceBcube: even over Gloo's own TCP, its results differ between runs, also for numbers whose sum does not
+// depend on the order. The function allreduce() with BCUBE is tested.
 #include <gloo/allgather.h>
 #include <gloo/allgather_ring.h>
 #include <gloo/allgatherv.h>
@@ -30,7 +30,7 @@ namespace {
 using Floats = std::vector<float>;
 using Collective = std::function<Floats(const ContextPointer&, int rank, std::size_t count)>;
 
-/// Numbers whose sum depends on the order.
+/// Returns numbers whose sum depends on the order of the additions.
 Floats values(int rank, std::size_t count) {
   Floats out(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -188,7 +188,7 @@ const std::vector<Named>& rooted() {
   return all;
 }
 
-/// Each rank's final data, or its exception; runs all collectives and sizes one after the other on the same context.
+/// The final data of one rank after one collective.
 struct Outcome {
   std::string what;
   std::string bytes;
@@ -199,7 +199,7 @@ Outcomes outcomes_of(Transport transport, int size, const std::vector<Named>& co
   run_ranks(size, transport, [&](const ContextPointer& context, int rank) {
     for (const Named& collective : collectives) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1001}, std::size_t{262'144}}) {
-        // Gloo's allgather divides by the number of elements; its classes do not accept 0, either.
+        // The function allgather() divides by the number of elements, and Gloo's classes do not accept 0 elements.
         const std::string name = collective.name;
         if (count == 0 && (name == "allgather" || name.starts_with("class"))) continue;
         const Floats data = collective.run(context, rank, count);
@@ -209,7 +209,7 @@ Outcomes outcomes_of(Transport transport, int size, const std::vector<Named>& co
       }
     }
     ::gloo::BarrierOptions options(context);
-    ::gloo::barrier(options);  // no rank ends while others wait
+    ::gloo::barrier(options);  // so that no rank ends while other ranks wait for it
   });
   return outcomes;
 }

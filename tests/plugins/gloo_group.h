@@ -1,4 +1,4 @@
-// Ranks as threads of a test, over Gloo's own TCP or over MLTCP, on the loopback.
+// Runs ranks as threads of a test on the loopback, over Gloo's own TCP or over MLTCP.
 #pragma once
 
 #include <gloo/rendezvous/context.h>
@@ -39,7 +39,7 @@ inline std::shared_ptr<::gloo::transport::Device> open_device(Transport transpor
 
 using ContextPointer = std::shared_ptr<::gloo::rendezvous::Context>;
 
-/// The connected context of a group. All ranks must call it at the same time.
+/// Returns the connected context of a group of `size` ranks. All ranks must call this function at the same time.
 inline ContextPointer connect(std::shared_ptr<::gloo::transport::Device> device, ::gloo::rendezvous::Store& store,
                               int rank, int size, std::chrono::milliseconds timeout = 30s) {
   auto context = std::make_shared<::gloo::rendezvous::Context>(rank, size);
@@ -48,7 +48,8 @@ inline ContextPointer connect(std::shared_ptr<::gloo::transport::Device> device,
   return context;
 }
 
-/// Runs `what` once per rank, each in its own thread, on its own device or on the given one. `what` must not throw.
+/// Runs `what` once per rank, each time in a new thread. Each rank opens a device, or all use `shared` if it is given.
+/// `what` must not throw.
 inline void run_ranks(int size, Transport transport, const std::function<void(ContextPointer, int)>& what,
                       std::shared_ptr<::gloo::transport::Device> shared = nullptr,
                       std::chrono::milliseconds timeout = 30s) {
@@ -69,7 +70,7 @@ inline void run_ranks(int size, Transport transport, const std::function<void(Co
   EXPECT_EQ(failures, "");
 }
 
-/// Type and text of the exception that `what` throws; empty if it throws none.
+/// Type and text of an exception. Both are empty if there was none.
 struct Thrown {
   std::string type;
   std::string text;

@@ -1,4 +1,5 @@
-// Tests an all-reduce of three processes with a key: if one is killed, the others end with an exception that names it.
+// Tests an all-reduce of three processes with a key. If one process is killed, the two others end with an exception
+// that names it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,10 +18,10 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Not inside the folder through which the ranks meet.
+/// Returns the path of the key file, which must not be in the folder through which the ranks find each other.
 std::string key_of(const std::string& folder) { return folder + ".key"; }
 
-/// A job's key, as all plug-ins accept it.
+/// Writes a job's key in the format that all plug-ins accept.
 void write_key(const std::string& folder) {
   const std::string file = key_of(folder);
   std::ofstream(file) << "mltcp-key-1 " << std::string(64, '5') << "\n";
@@ -72,7 +73,7 @@ class Rank {
   FILE* output_ = nullptr;
 };
 
-#if !defined(__SANITIZE_THREAD__)  // which does not support fork() of a process that had threads
+#if !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not support fork() of a process that had threads
 
 TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
   std::string folder = (std::filesystem::temp_directory_path() / "mltcp-gloo-XXXXXX").string();
@@ -89,7 +90,7 @@ TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
       EXPECT_THAT(text, HasSubstr("rank 2 (127.0.0.1:"));
       EXPECT_EQ(ranks[i].wait(), 3);
     }
-    // 1.5 times the peer's time limit, and some reserve for a busy machine; much less than Gloo's 20 s.
+    // The limit is 1.5 times the peer's time limit plus a reserve for a busy machine, and much less than Gloo's 20 s.
     EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(8));
   }
   std::filesystem::remove_all(folder);

@@ -1,5 +1,5 @@
-// One rank of the test of processes: repeats all-reduces until one fails, and prints the error. `gloo_rank FOLDER RANK
-// SIZE`; ranks find each other through FOLDER.
+// A rank of gloo_processes_test.cpp. Repeats all-reduces until one fails, and prints the error. Usage: `gloo_rank
+// FOLDER RANK SIZE`. Ranks find each other through FOLDER.
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>

@@ -1,4 +1,5 @@
-// Tests pairs and buffers as Gloo's interface defines them. Tests of pure behaviour also run over Gloo's own TCP.
+// Tests pairs and buffers as Gloo's interface defines them. Tests of behaviour that both transports share also run over
+// Gloo's own TCP.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
@@ -27,7 +28,7 @@ Ints numbered(std::size_t count, int first) {
   return out;
 }
 
-/// Both ends exchange a message of one number, and so wait for each other.
+/// Exchanges a message of one number between both ranks, so that they wait for each other.
 void meet(const ContextPointer& context, int rank, std::uint64_t slot = 999'999) {
   int in = 0;
   int out = rank;
@@ -79,7 +80,7 @@ TEST_P(GlooBoth, send__is_over_when_a_receive_was_posted_and_not_before) {
     auto buffer = context->createUnboundBuffer(&value, sizeof value);
     if (rank == 0) {
       buffer->send(1, 3);
-      meet(context, rank);  // the peer has posted nothing for it
+      meet(context, rank);  // the peer has posted no receive for this send yet
       buffer->abortWaitSend();
       EXPECT_FALSE(buffer->waitSend());
       meet(context, rank, 1000);
@@ -162,7 +163,7 @@ TEST(Gloo, receive_from_any__lets_no_rank_wait_behind_later_sends_of_another) {
       };
       for (int i = 0; i < 5; ++i) take({2});
       auto told = context->createUnboundBuffer(&value, sizeof value);
-      for (int peer : {2, 1}) {  // both have sent, rank 2 first
+      for (int peer : {2, 1}) {  // both peers have already sent, rank 2 first
         told->recv(peer, 5);
         told->send(peer, 6);
         told->waitSend();
@@ -215,7 +216,7 @@ TEST(Gloo, receive_from_any__finds_a_send_behind_one_that_was_never_announced) {
     int value = rank == 1 ? 7 : 0;
     auto buffer = context->createUnboundBuffer(&value, sizeof value);
     if (rank == 0) buffer->recv(1, 4);
-    meet(context, rank);  // the sender knows of the receive
+    meet(context, rank);  // after this, the sender knows of the receive
     if (rank == 1) buffer->send(0, 4);
     EXPECT_TRUE(rank == 1 ? buffer->waitSend() : buffer->waitRecv());
     if (rank == 1) buffer->send(0, 4);
@@ -251,7 +252,7 @@ TEST(Gloo, short_bound_send__does_not_overtake_a_long_one) {
   });
 }
 
-/// Directed receives and those from any, long and short messages, on the same slot at random.
+/// Uses the same slot at random for long and short messages, and for receives from one rank and from any rank.
 TEST(Gloo, receives_of_both_kinds__take_each_message_once) {
   constexpr int messages = 300;
   run_ranks(3, Transport::mltcp, [](const ContextPointer& context, int rank) {
@@ -290,7 +291,8 @@ TEST(Gloo, receives_of_both_kinds__take_each_message_once) {
 }
 
 TEST_P(GlooBoth, bound_buffers__are_written_at_the_offset_and_tell_once_a_send) {
-  // Over Gloo's TCP, a send without a buffer at the peer blocks the pair, and so the messages that coordinate the test.
+  // Over Gloo's TCP, a send for which the peer has no buffer blocks the pair, and with it the messages that coordinate
+  // this test.
   const bool early = GetParam() == Transport::mltcp;
   run_ranks(2, GetParam(), [&](const ContextPointer& context, int rank) {
     Ints out = numbered(4000, 100 * rank);
@@ -349,7 +351,7 @@ TEST(Gloo, timeout__is_an_io_exception_that_names_rank_slot_and_peer_and_closes_
       EXPECT_EQ(thrown_by([&] { buffer->send(1, 1); }).type, "IoException");
     } else {
       const Thrown ended = thrown_by([&] {
-        buffer->recv(0, 42);  // throws the same if the pair has already ended
+        buffer->recv(0, 42);  // recv() throws this exception if the pair has already ended
         buffer->waitRecv();
       });
       EXPECT_EQ(ended.type, "IoException");
@@ -389,16 +391,16 @@ TEST(Gloo, peer_that_leaves__ends_what_waits_for_it_with_its_name) {
     int value = 0;
     auto buffer = context->createUnboundBuffer(&value, sizeof value);
     ::gloo::BarrierOptions all(context);
-    ::gloo::barrier(all);  // all ranks are connected
+    ::gloo::barrier(all);  // after this, all ranks are connected
     if (rank == 2) return;
     const Thrown ended = thrown_by([&] {
-      buffer->recv(2, 1);  // throws the same if the pair has already ended
+      buffer->recv(2, 1);  // recv() throws this exception if the pair has already ended
       buffer->waitRecv();
     });
     EXPECT_EQ(ended.type, "IoException");
     EXPECT_THAT(ended.text, HasSubstr("MLTCP, rank " + std::to_string(rank) + ": rank 2 (127.0.0.1:"));
     EXPECT_THAT(ended.text, HasSubstr("it has ended, or left the group; for the reason, see its own log"));
-    meet(context, rank);  // others go on
+    meet(context, rank);  // the remaining ranks can still communicate
   });
 }
 
@@ -421,13 +423,13 @@ TEST(Gloo, longer_message__fails_its_receive_and_nothing_else) {
 
 TEST(Gloo, buffer_that_goes__takes_its_operations_with_it) {
   run_ranks(2, Transport::mltcp, [](const ContextPointer& context, int rank) {
-    Ints data(5000, rank == 0 ? 1 : 0);  // at this length, a send ends when a receive has accepted it
+    Ints data(5000, rank == 0 ? 1 : 0);  // so long that a send ends only when a receive has accepted it
     const std::size_t bytes = data.size() * sizeof(int);
     auto buffer = context->createUnboundBuffer(data.data(), bytes);
     if (rank == 1) {
       Ints lost(5000);
       auto goes = context->createUnboundBuffer(lost.data(), bytes);
-      goes->recv(0, 1);  // takes the first message
+      goes->recv(0, 1);  // accepts the first message
       goes->recv(std::vector<int>{0}, 2);
       goes->send(0, 3);
       goes.reset();
@@ -486,7 +488,7 @@ TEST(Gloo, device__serves_several_contexts_and_ranks) {
       std::array<std::unique_ptr<::gloo::transport::UnboundBuffer>, 4> buffers{
           one->createUnboundBuffer(&out[0], sizeof(int)), other->createUnboundBuffer(&out[1], sizeof(int)),
           one->createUnboundBuffer(&in[0], sizeof(int)), other->createUnboundBuffer(&in[1], sizeof(int))};
-      buffers[1]->send(1 - rank, 8);  // the other context's first, on the same slot
+      buffers[1]->send(1 - rank, 8);  // sends for the second context first, on the same slot
       buffers[0]->send(1 - rank, 8);
       buffers[2]->recv(1 - rank, 8);
       buffers[3]->recv(1 - rank, 8);
@@ -556,7 +558,7 @@ TEST(Gloo, iterations__are_found_in_collectives_until_these_do_not_repeat) {
     EXPECT_EQ(device->jobState().bytes_posted, 12U * 4U * 1'850'000U);
     for (int i = 0; i < 3; ++i) reduce(777'777U);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::traffic);
-    // A hook takes precedence, and the program's own calls before that.
+    // A hook takes precedence over collectives. Calls of the program take precedence over a hook.
     device->beginIterationByHook(1'000'000);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::hook);
     EXPECT_EQ(device->jobState().bytes_per_iteration, 1'000'000U) << "as expected";
@@ -599,7 +601,8 @@ TEST(Gloo, wrong_addresses__are_refused_with_cause_and_cure) {
   EXPECT_EQ(refused(other_version).type, "InvalidOperationException");
 
   const auto peer = device->createContext(1, 3);
-  const Thrown late = refused(peer->createPair(0)->address().bytes());  // it never connects, or ignores the caller
+  // The peer never connects, or ignores the caller.
+  const Thrown late = refused(peer->createPair(0)->address().bytes());
   if (!late.type.empty()) {
     EXPECT_EQ(late.type, "IoException");
     EXPECT_THAT(late.text, HasSubstr("rank 1 (127.0.0.1:"));
@@ -651,7 +654,7 @@ TEST(Gloo, messages__above_4_GiB_are_refused_and_the_pair_goes_on) {
     meet(context, rank);
     constexpr std::size_t four = std::size_t{4} << 30;
     int value = rank + 3;
-    // Memory outside of the buffer is neither read nor written.
+    // The stated length exceeds `value`, but operations that are refused neither read nor write memory.
     auto lengthy = context->createUnboundBuffer(&value, four + 1);
     for (const Thrown& thrown :
          {thrown_by([&] { lengthy->send(1 - rank, 1); }), thrown_by([&] { lengthy->recv(1 - rank, 1); }),
@@ -703,7 +706,7 @@ TEST(Gloo, waits_that_spin__end_and_time_out_as_others) {
         if (rank == 0) {
           EXPECT_THAT(waits(1ms), HasSubstr("Timed out waiting 1 ms"));
         } else {
-          EXPECT_NE(waits(10s), "");  // until the other rank has
+          EXPECT_NE(waits(10s), "");  // the wait of rank 0 times out and ends the pair
         }
       },
       device);

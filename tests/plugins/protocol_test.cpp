@@ -1,4 +1,4 @@
-// Tests the messages between Gloo's pairs, and bytes that are not valid messages.
+// Tests the messages that Gloo's pairs exchange, and bytes that are not valid messages.
 #include "mltcp/plugins/gloo/internal/protocol.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Faults have the intended effect, one at a time: a fault that is counted has happened.
+// Tests that each kind of fault has its intended effect, and that the effect of every counted fault is visible.
 #include "mltcp/lab/experiment/traffic/faulty_io.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ByteVector = std::vector<std::byte>;
 
-/// A datapath with packets that the test lets arrive, and the packets that were sent.
+/// A datapath that receives the packets in `arrived` and counts the packets that are sent.
 class TestIo final : public PacketIo {
  public:
   [[nodiscard]] const Limits& limits() const override { return limits_; }

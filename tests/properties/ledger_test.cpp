@@ -1,4 +1,5 @@
-// The ledger detects each way in which messages can go wrong; otherwise tests that rely on it prove nothing.
+// Tests that the ledger detects each way in which messages can go wrong. Without this, tests that rely on the ledger
+// would prove nothing.
 #include "mltcp/lab/experiment/traffic/ledger.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ class LedgerTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kSize = 3000;
 
-  /// Makes the next message and buffer, and copies the message into the buffer; returns the buffer.
+  /// Makes the next message and the next buffer, and copies the message into the buffer. Returns the buffer.
   std::span<std::byte> deliver(std::size_t bytes = kSize, std::size_t room = kSize) {
     const auto message = ledger_.make(bytes);
     const auto buffer = ledger_.make_buffer(room);
@@ -52,7 +53,7 @@ TEST_F(LedgerTest, what_is_right__passes) {
   EXPECT_EQ(received(50, kSize, Status::truncated), "");
   EXPECT_EQ(sent(50), "");
   EXPECT_EQ(end(), "");
-  EXPECT_EQ(ledger_.delivered(), 50U);  // one is too short to have a name
+  EXPECT_EQ(ledger_.delivered(), 50U);  // 51 messages, one of which is too short to contain a name
 }
 
 TEST_F(LedgerTest, contents__are_compared) {
@@ -61,9 +62,9 @@ TEST_F(LedgerTest, contents__are_compared) {
     buffer[at] ^= std::byte{1};
     EXPECT_EQ(received(ledger_.receives() - 1), "a message with wrong contents") << at;
   }
-  deliver()[0] ^= std::byte{1};  // now it has another message's name
+  deliver()[0] ^= std::byte{1};  // changes the name to that of another message
   EXPECT_NE(received(ledger_.receives() - 1), "");
-  deliver()[7] ^= std::byte{1};  // now it has another direction's name
+  deliver()[7] ^= std::byte{1};  // changes the name to one of the opposite direction
   EXPECT_EQ(received(ledger_.receives() - 1), "a message that was not sent, or with a different beginning");
 }
 

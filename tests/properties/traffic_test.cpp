@@ -1,6 +1,6 @@
-// Rounds of random traffic in virtual time, one for each seed (lab/experiment/traffic): connections, sealed or not, of
-// every algorithm, over networks that lose, duplicate, delay, damage, mark and forge packets; hosts that stand still
-// and are restarted. MLTCP_PROPERTY_SEEDS=N: number of seeds, instead of a few.
+// Tests rounds of random traffic in virtual time, one for each seed (lab/experiment/traffic). Connections are sealed or
+// not, and use all algorithms. The networks lose, duplicate, delay, damage, mark and forge packets. Hosts stand still
+// and are restarted. MLTCP_PROPERTY_SEEDS sets the number of seeds; the default is a few.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What rate-based and delay-based algorithms need from the transport: rates on the wire, a timer for the controller,
-// and windows below one packet.
+// Tests what rate-based and delay-based algorithms require from the transport: exact rates on the wire, a timer for the
+// controller, and windows below one packet.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr std::size_t kOverhead = 42;  // per packet on the wire
+constexpr std::size_t kOverhead = 42;  // bytes of headers per packet on the wire
 const Rate line_rate(100'000'000);
 
 ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
@@ -28,7 +28,7 @@ ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
   return config;
 }
 
-/// Marks the data packet `number`, counted from 0.
+/// Sets a congestion mark on data packet `number`, counted from 0.
 void mark(Transfer& transfer, int number) {
   transfer.on_data([=](int at, Fate& fate) {
     if (at == number) fate.ecn = Ecn::ce;
@@ -37,14 +37,14 @@ void mark(Transfer& transfer, int number) {
 
 TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
   cc::DcqcnParameters parameters;
-  parameters.increase_interval = 100_s;  // the cut is not undone
+  parameters.increase_interval = 100_s;  // so long that the rate stays reduced
   parameters.increase_bytes = 1'000'000'000;
   Transfer transfer(1'000'000, dcqcn(parameters));
   EXPECT_EQ(transfer.stats().pacing_rate, line_rate);
   mark(transfer, 100);
   transfer.complete();
   EXPECT_EQ(transfer.stats().pacing_rate, Rate(line_rate.bits_per_second / 2));
-  // Rates over intervals before the mark, and over intervals well after it.
+  // Compares the rate before the marked packet with the rate well after it.
   std::vector<const Parsed*> sent;
   for (const Parsed& packet : transfer.pair.log)
     if (packet.from == 0 && is_data(packet)) sent.push_back(&packet);
@@ -62,7 +62,7 @@ TEST(RateBased, timer__brings_the_rate_back_while_nothing_is_sent_and_then_leave
   cc::DcqcnParameters parameters;
   parameters.increase_interval = 1_ms;
   Transfer transfer(1'000'000, dcqcn(parameters));
-  mark(transfer, 680);  // near the end
+  mark(transfer, 680);  // near the end of the transfer
   transfer.complete();
   transfer.pair.run_for(100_us);
   EXPECT_LT(transfer.stats().pacing_rate, line_rate);
@@ -74,7 +74,7 @@ TEST(RateBased, timer__brings_the_rate_back_while_nothing_is_sent_and_then_leave
 
 TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
   cc::Parameters parameters;
-  parameters.edit<cc::Swift>().base_target = 1_ns;  // never met
+  parameters.edit<cc::Swift>().base_target = 1_ns;  // a target that is never met
   parameters.edit<cc::Swift>().flow_scaling = 0_ns;
   parameters.edit<cc::Swift>().per_hop = 0_ns;
   parameters.edit<cc::Swift>().min_window = 0.25;

@@ -1,4 +1,5 @@
-// After a warm-up the transport allocates nothing: operator new is counted while a long, lossy exchange runs.
+// Tests that the transport allocates no memory after a warm-up. Counts the calls of operator new during a long, lossy
+// exchange.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -72,7 +73,8 @@ TEST(Allocation, data_path__makes_none_after_the_warm_up) {
   client.shard.connect(network.right(0).address(), {}, network.now());
   network.attach(network.left(0), client);
   network.attach(network.right(0), server);
-  // The warm-up has worse conditions than the measured part, so no structure needs to grow later.
+  // The conditions are worse during the warm-up than while allocations are counted, so no structure needs to grow
+  // later.
   for (int second = 0; second < 40; ++second) {
     client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.02 * (1 + second % 4);
     network.run_until(network.now() + 1_s);

@@ -1,5 +1,5 @@
-// Datapaths on which several packets cost little more than one (PacketIo::Limits::batch): which packets a connection
-// gathers into a batch, and which it must not delay.
+// Tests datapaths on which several packets cost little more than one (PacketIo::Limits::batch): which packets a
+// connection gathers into a batch, and which packets it must not delay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,11 +26,11 @@ PacketIo::Limits limits_of(std::uint32_t batch) {
 struct Sent {
   double packets_a_call = 0;
   Nanos took;
-  std::vector<Nanos> at;  ///< when packets with data left, since the beginning of the message
+  std::vector<Nanos> at;  ///< times at which packets with data left, from the beginning of the message on
 };
 
-/// A message of `bytes` over a path of 10 Gbit/s and `delay` each way. `loses_one`: one early packet is lost, so that
-/// Reno leaves slow start.
+/// Sends a message of `bytes` over a path of 10 Gbit/s with `delay` each way. If `loses_one`, one early packet is lost,
+/// so that Reno leaves slow start.
 Sent send(std::uint32_t batch, Bytes bytes, const ConnectionConfig& config, bool loses_one, Nanos delay = 200_us) {
   Pair pair(config, {}, delay, limits_of(batch));
   pair.rate = Rate(10'000'000'000);
@@ -66,9 +66,9 @@ TEST(Batch, long_message__leaves_by_the_batch_and_takes_hardly_longer) {
 }
 
 TEST(Batch, end_of_a_message__is_not_kept_waiting_for_a_batch) {
-  // For some of these lengths, a few packets remain after the last full batch.
+  // At some of these lengths, only a few packets remain after the last full batch.
   ConnectionConfig config;
-  config.adapt_ack_ratio = false;  // an acknowledgement for every two packets
+  config.adapt_ack_ratio = false;  // the receiver acknowledges every two packets
   std::size_t few = 0;
   for (Bytes packets = 1400; packets < 1400 + kBatch; ++packets) {
     const Sent sent = send(kBatch, packets * 1400, config, true, 2_us);
@@ -126,7 +126,7 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
   }
 }
 
-// Packets that arrive while the program computes are read before a peer is given up.
+// A shard must read packets that arrived while the program computed before it gives up a peer.
 TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
   for (const std::uint32_t batch : {1U, kBatch}) {
     Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 5_s; }), 50_us, limits_of(batch));
@@ -143,7 +143,7 @@ TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
     pair.run_for(10_us);
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
-    for (int i = 0; i < 2; ++i) pair.run_for(20_ms);  // the first run ends while the program stands still
+    for (int i = 0; i < 2; ++i) pair.run_for(20_ms);  // the first call ends while the program stands still
     ASSERT_TRUE(computed);
     EXPECT_TRUE(pair.s().exists(s)) << batch;
     EXPECT_EQ(pair.server().count(Kind::received), 2u) << batch;

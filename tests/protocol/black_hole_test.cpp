@@ -1,6 +1,6 @@
-// Paths that drop packets because of their length (RFC 8899 section 4.3): connections continue with shorter packets,
-// find the longest length that the path carries, and return to the agreed length when the path carries it again. Other
-// losses are not taken for a black hole.
+// Tests paths that drop packets because of their length (RFC 8899 section 4.3). A connection must continue with shorter
+// packets, find the longest length that the path carries, and return to the agreed length when the path carries this
+// length again. Other losses must not count as a black hole.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ using namespace testing_network;
 
 constexpr std::size_t kAnyLength = ~std::size_t{0};
 
-/// A pair whose network carries UDP payloads up to a given length in each direction, and loses some at random.
+/// A pair whose network carries UDP payloads up to a given length in each direction, and loses some packets at random.
 class NarrowPair : public Pair {
  public:
   explicit NarrowPair(const ConnectionConfig& config = {}, const PacketIo::Limits& limits = {}, Nanos delay = 50_us,
@@ -34,7 +34,7 @@ class NarrowPair : public Pair {
       if (!its_fate.drop && packet.has(FrameType::data)) ++data_packets;
     };
   }
-  /// Stores the duration in `took`.
+  /// Transfers a message, and stores the duration in `took`.
   bool transfer_message(ConnectionId from, ConnectionId to, const ByteVector& message, Nanos within = 20_s) {
     const Nanos begin = now();
     const bool done = delivers(from, to, message, within);
@@ -43,7 +43,7 @@ class NarrowPair : public Pair {
   }
   [[nodiscard]] std::uint64_t black_holes() { return c().stats().black_holes + s().stats().black_holes; }
 
-  std::array<std::size_t, 2> carries{kAnyLength, kAnyLength};  ///< index: the sender
+  std::array<std::size_t, 2> carries{kAnyLength, kAnyLength};  ///< longest UDP payload in bytes, by sender
   double loss = 0;
   bool is_down = false;
   Random random{1};
@@ -151,7 +151,7 @@ TEST(BlackHole, both_directions__each_end_notices_its_own) {
 }
 
 TEST(BlackHole, while_short_packets_arrive_all_the_time__is_noticed_by_what_is_lost) {
-  // The client's CREDIT packets are acknowledged every 100 us, so that no timeout comes.
+  // The server acknowledges the client's CREDIT packets every 100 us, so that the client has no timeout.
   NarrowPair pair(config_with([](ConnectionConfig& config) { config.credit_in_acks = false; }));
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
@@ -305,7 +305,7 @@ TEST(BlackHole, full_integrity__covers_probes) {
 // ---- losses that are no black hole ----------------------------------------------------------------------------------
 
 TEST(NoBlackHole, random_loss__is_not_taken_for_one) {
-  // Each seed sends a few hundred packets.
+  // With each seed, a few hundred packets are sent.
   std::uint64_t probes = 0;
   for (const double loss : {0.05, 0.2}) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -361,7 +361,7 @@ TEST(NoBlackHole, peer_that_vanishes__is_given_up_in_time) {
 }
 
 TEST(NoBlackHole, lost_probes__are_no_congestion) {
-  // The path carries less, and is probed again every minute: the window only grows.
+  // The path carries shorter packets, and is probed every minute. The lost probes must not reduce the window.
   NarrowPair pair;
   pair.carries = {1300, kAnyLength};
   const auto [c, s] = pair.connect();
@@ -381,7 +381,8 @@ TEST(NoBlackHole, lost_probes__are_no_congestion) {
 
 // ---- one connection, seen from inside -------------------------------------------------------------------------------
 
-/// Suspects a black hole at the third timeout, after a quarter of give_up_after.
+/// Returns a configuration with which a connection suspects a black hole at the third timeout, after a quarter of
+/// give_up_after.
 ConnectionConfig hasty() {
   ConnectionConfig config = round_timers();
   config.give_up_after = (1'100_us + 2'200_us + 4'400_us) * 4;
@@ -415,7 +416,7 @@ TEST(SizeProbe, peer__acknowledges_it) {
   EXPECT_TRUE(alone.sent.back().has(FrameType::ack));
 }
 
-/// Six full packets are lost because of their length, and the connection falls back to shorter ones.
+/// A connection that has lost six full packets because of their length, and has changed to shorter packets.
 struct Fallen : LoneConnection {
   Fallen() : LoneConnection(hasty()) {
     send(6);
@@ -431,7 +432,7 @@ struct Fallen : LoneConnection {
     }
   }
   static constexpr double kAnew = 1e8;
-  std::uint64_t first = 0;  ///< number of the first packet sent after the fall back
+  std::uint64_t first = 0;  ///< number of the first packet sent after the change to shorter packets
 };
 
 TEST(SizeProbe, fall__has_the_controller_start_anew) {

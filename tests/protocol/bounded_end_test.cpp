@@ -1,6 +1,6 @@
-// Operations end within the bound that the program has set, whatever a peer or an attacker on the path does: those with
-// a deadline by that time, and all others within give_up_after if nothing is acknowledged, plus one timeout of at most
-// a second.
+// Tests that operations end within a bound that the program has set, whatever a peer or an attacker on the path does.
+// Operations with a deadline end by the deadline. If nothing is acknowledged, all others end within give_up_after plus
+// one timeout of at most a second.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ ConnectionConfig impatient() {
   return config_with([](ConnectionConfig& config) { config.give_up_after = kGiveUp; });
 }
 
-/// A client. Instead of its peer, the test answers each of its packets.
+/// A client whose packets the test answers in place of its peer.
 class Victim : public Pair {
  public:
   using Answer = std::function<void(Victim&, const Parsed&)>;
@@ -39,7 +39,7 @@ class Victim : public Pair {
   void accept(std::uint32_t credit) {
     say([&](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 7, .credit = credit, .tag = 5}); });
   }
-  /// Posts a send and a receive.
+  /// Posts a send and a receive with the deadline `until`.
   void post(Nanos until) {
     ASSERT_EQ(c().send(id, message, 1, until), PostResult::ok);
     ASSERT_EQ(c().receive(id, buffer, 2, until), PostResult::ok);
@@ -58,7 +58,7 @@ class Victim : public Pair {
   std::uint64_t number = 0;
 };
 
-// How each peer answers a packet.
+// The following functions are the ways in which a peer answers a packet.
 
 void accepts_none(Victim& victim, const Parsed& packet) {
   victim.say([&](wire::Writer& w) { acknowledge(w, packet.header.packet_number, packet.header.packet_number); });
@@ -82,7 +82,7 @@ void acknowledges_no_data(Victim& victim, const Parsed& packet) {
 struct Case {
   std::string name;
   Victim::Answer answer;
-  bool gives_up = true;  ///< an operation without a deadline ends, because the client gives the peer up
+  bool gives_up = true;  ///< whether an operation without a deadline ends, because the client gives the peer up
 };
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
@@ -130,7 +130,7 @@ TEST(BoundedEnd, close__ends_when_the_last_send_has_by_its_deadline) {
     victim.post(victim.begin + kDeadline);
     victim.run_for(1_ms);
     victim.c().close(victim.id);
-    // CLOSE, or a CONNECT that is still being repeated, waits at most give_up_after for an answer.
+    // The client waits for an answer to CLOSE, or to a repeated CONNECT, for at most give_up_after.
     victim.run_until(victim.begin + kDeadline + kGiveUp + 1_s + kSlack);
     EXPECT_TRUE(victim.ended(Kind::sent) && victim.ended(Kind::received) && victim.ended(Kind::closed));
     EXPECT_FALSE(victim.c().exists(victim.id));
@@ -168,7 +168,7 @@ TEST(BoundedEnd, cancel__takes_back_what_has_not_begun_whoever_the_peer_is) {
 }
 
 TEST(BoundedEnd, forged_packets_without_end__hold_up_neither_deadlines_nor_giving_up) {
-  // Many packets at once: with another tag, to connection 0, and to unknown connections.
+  // The attacker sends many packets at once: with a wrong tag, to connection 0, and to unknown connections.
   for (const bool with_deadline : {true, false}) {
     Victim victim([](Victim& one, const Parsed& packet) {
       if (packet.has(FrameType::connect)) one.accept(10);
@@ -219,7 +219,7 @@ TEST(BoundedEnd, idle_limit__ends_what_waits_for_a_peer_that_is_dead_whoever_spe
                 }));
   victim.run_for(1_ms);
   ASSERT_EQ(victim.c().receive(victim.id, victim.buffer, 2), PostResult::ok);
-  victim.fate = nullptr;  // the peer is dead
+  victim.fate = nullptr;  // from here on, the peer does not answer
   wire::Header wrong = header_for(victim.id, 1, 0);
   wrong.tag = 1;
   const Nanos begin = victim.now();
@@ -234,7 +234,7 @@ TEST(BoundedEnd, idle_limit__ends_what_waits_for_a_peer_that_is_dead_whoever_spe
 
 // ---- round trips that the peer stretches ----------------------------------------------------------------------------
 
-/// A server whose client acknowledged a message after 9 s, and is silent since then.
+/// A server whose client acknowledged a message after 9 s and has been silent since.
 struct Stretched : Pair {
   explicit Stretched(const ConnectionConfig& server_config) : Pair({}, server_config) {
     ConnectionId of_client = 0;
@@ -268,7 +268,7 @@ TEST(BoundedEnd, peer_that_is_silent__is_given_up_one_timeout_of_three_seconds_l
   EXPECT_EQ(pair.s().send(pair.id, pair.message, 3), PostResult::ok);
   pair.run_for(1_ms);
   const Nanos begin = pair.now();
-  // There is no credit: a PING asks for it after a second.
+  // The server has no credit, so it asks for credit with a PING after a second.
   EXPECT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, begin + 60_s));
   EXPECT_LE(pair.now(), begin + 1_s + ConnectionConfig{}.give_up_after + 3_s + kSlack);
   pair.run_for(3_s + kSlack);

@@ -1,5 +1,5 @@
-// Jobs in virtual time that state correct or false sizes of their iterations, and what a switch before the shared link
-// and the receivers observe (transport/job_claims.h). Real shards on one shared link; the same settings give the same
+// Jobs in virtual time that state correct or false sizes of their iterations. A switch before the shared link and the
+// receivers observe them (transport/job_claims.h). Real shards share one link, and the same settings give the same
 // result.
 #pragma once
 
@@ -23,39 +23,39 @@ namespace mltcp {
 
 /// How a program states the size of its iterations.
 enum class Stating : std::uint8_t {
-  each,      ///< before each iteration, `stated` times the bytes that it sends
-  previous,  ///< the bytes of the previous iteration
-  once,      ///< before the first iteration, and never again
-  learned,   ///< not at all: the transport learns it
-  never,     ///< iterations begin with size 0
+  each,      ///< the program states `stated` times the bytes that it sends, before each iteration
+  previous,  ///< the program states the bytes of the previous iteration
+  once,      ///< the program states a size before the first iteration only
+  learned,   ///< the program states nothing, and the transport learns the size
+  never,     ///< the program begins iterations with size 0
 };
 
 struct ClaimsScene {
   std::string name;
   Stating stating = Stating::each;
-  double stated = 1;          ///< fraction of the sent bytes
-  Bytes bytes = 2'000'000;    ///< mean, per iteration and worker
-  double spread = 0;          ///< sizes are uniform between 1 - spread and 1 + spread times that
-  double elsewhere = 0;       ///< share of an iteration that is sent first, to another host
-  std::size_t messages = 16;  ///< per iteration
+  double stated = 1;          ///< stated size as a fraction of the sent bytes
+  Bytes bytes = 2'000'000;    ///< mean bytes per iteration and worker
+  double spread = 0;          ///< sizes are uniform from 1 - spread to 1 + spread times `bytes`
+  double elsewhere = 0;       ///< share of an iteration that is sent first, to a second host
+  std::size_t messages = 16;  ///< messages per iteration
   std::size_t connections = 1;
-  std::uint32_t workers = 1;  ///< of the job, one host each; they do not wait for each other
-  std::uint32_t rivals = 1;   ///< other jobs on the link, which are honest
+  std::uint32_t workers = 1;  ///< workers of the job, on one host each; they do not wait for each other
+  std::uint32_t rivals = 1;   ///< honest jobs that share the link with the job
   std::string cc = "reno";
   fabric::FaultConfig faults{};
   std::uint32_t iterations = 60;
 };
 
 struct ClaimsSeen {
-  JobClaim link;      ///< observed before the shared link, so packets that are lost there are counted
-  JobClaim receiver;  ///< observed by the receivers
+  JobClaim link;      ///< what the switch before the shared link observes, including packets that the link loses
+  JobClaim receiver;  ///< what the receivers observe
 };
 
 namespace claims {
 
 inline constexpr std::uint32_t kJobNumber = 7;
 
-/// Counts what a host sends, as a switch does.
+/// Counts the packets that a host sends to one address, as a switch does.
 class Watched final : public PacketIo {
  public:
   Watched(sim::Host& host, JobClaims& claims, const Address& of) : host_(host), claims_(claims), of_(of) {}
@@ -121,7 +121,7 @@ class Worker final : public Pollable {
         if (one.kind != Completion::Kind::sent) continue;
         if (one.status != Status::ok) throw RunError(to_text(one.status));
         if (one.tag == kElsewhereTag) post_here();
-        if (--open_ == 0 && begun < scene_.iterations) next_at_ = now + Nanos(10'000'000);  // of computing
+        if (--open_ == 0 && begun < scene_.iterations) next_at_ = now + Nanos(10'000'000);  // 10 ms of computing
       }
       next = shard_.poll(now);
     }
@@ -187,8 +187,8 @@ class Worker final : public Pollable {
 
 }  // namespace claims
 
-/// A link of 1 Gbit/s and 4 x 20 us with a buffer of 100 kB. Each worker of the job sends to a receiver of its own, and
-/// the rivals send over the same link, until the workers have finished all iterations.
+/// Runs the jobs until the workers have finished all iterations. The link has 1 Gbit/s, 4 x 20 us of delay and a buffer
+/// of 100 kB. Each worker sends to a separate receiver. The rivals send over the same link.
 inline ClaimsSeen look_at(const ClaimsScene& scene) {
   fabric::DumbbellConfig config;
   config.pairs = 2 * scene.workers + scene.rivals;
@@ -239,7 +239,7 @@ inline ClaimsSeen look_at(const ClaimsScene& scene) {
   return seen;
 }
 
-/// Jobs that state the true number of bytes, an estimate of it, or nothing.
+/// Returns jobs that state the true number of bytes, an estimate of it, or nothing.
 inline std::vector<ClaimsScene> honest_scenes() {
   return {
       {.name = "alone", .rivals = 0},
@@ -263,7 +263,7 @@ inline std::vector<ClaimsScene> honest_scenes() {
   };
 }
 
-/// Jobs that claim to be further along than they are.
+/// Returns jobs that claim to be further in their iterations than they are.
 inline std::vector<ClaimsScene> lying_scenes() {
   return {
       {.name = "states 3/4", .stated = 0.75},
@@ -274,7 +274,7 @@ inline std::vector<ClaimsScene> lying_scenes() {
   };
 }
 
-/// Jobs about which an observer at one place can not decide.
+/// Returns jobs about which an observer at one point of the network cannot decide.
 inline std::vector<ClaimsScene> other_scenes() {
   return {
       {.name = "honest, the first half goes elsewhere", .elsewhere = 0.5},

@@ -1,5 +1,5 @@
-// What a switch and a receiver observe of jobs that state correct or false sizes (transport/job_claims.h), with the
-// real transport in virtual time.
+// Tests what a switch and a receiver observe of jobs that state correct or false sizes (transport/job_claims.h), with
+// the real transport in virtual time.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -44,7 +44,7 @@ TEST(Claims, verdict__does_not_call_a_job_understated_of_which_half_passes_elsew
   EXPECT_EQ(look_at(scene).link.verdict(), ClaimVerdict::understated);
 }
 
-/// A connection of a job to a server that counts claims.
+/// A connection of a job to a server that counts the claims of packets.
 class Counting : public Pair {
  public:
   explicit Counting(const ConnectionConfig& config = {}, bool counts = true)
@@ -116,7 +116,7 @@ TEST(Claims, receiver__believes_no_unknown_peer) {
   EXPECT_EQ(pair.s().stats().forged_packets, 1U);
   EXPECT_EQ(pair.seen().packets, before.packets);
   EXPECT_EQ(pair.seen().bytes_at_end, 0U);
-  // With the right tag, but for a message without a posted buffer: it does not count as received.
+  // This packet has the right tag, but its message has no posted buffer, so it must not count as received.
   header.tag = 0;
   pair.inject(pair.server(), pair.client().address, forge(header, [](wire::Writer& writer) {
                 writer.data({.last = false, .message = 9, .offset = 0, .length = 200});
@@ -125,7 +125,7 @@ TEST(Claims, receiver__believes_no_unknown_peer) {
   pair.run_for(10_ms);
   EXPECT_EQ(pair.s().stats().beyond_credit, 1U);
   EXPECT_EQ(pair.seen().packets, before.packets);
-  // An attacker on the path can add packets to the count, as it can change bytes.
+  // An attacker on the path can add packets to the count, because it can also change packets.
   pair.inject(pair.server(), pair.client().address, forge(header, data));
   pair.run_for(10_ms);
   EXPECT_EQ(pair.seen().packets, before.packets + 1);

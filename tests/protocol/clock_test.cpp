@@ -1,6 +1,6 @@
-// Clocks that are wrong: set back, jumping ahead, or at the limits of the range. A shard's time never decreases,
-// nothing is lost, no shard is polled without end (TestNetwork checks that), and no sum overflows (the sanitizers check
-// that).
+// Tests wrong clocks: clocks that are set back, that jump ahead, or that are at the limits of their range. A shard's
+// time must never decrease, and no data may be lost. TestNetwork checks that no shard is polled without end, and
+// sanitizers check that no sum overflows.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,7 +12,7 @@ namespace {
 using namespace testing_network;
 using ClockConnected = ConnectedTest;
 
-/// Sends a message of 300 packets, and changes the client's clock by `jump` while packets are under way.
+/// Sends a message of 300 packets, and changes the client's clock by `jump` while packets are in flight.
 void expect_transfer_over(Nanos jump, Pair& pair) {
   const auto [c, s] = pair.connect();
   const auto message = random_bytes(300 * kFullPayload);
@@ -54,7 +54,7 @@ TEST(Clock, jump_ahead_by_hours__neither_spins_nor_takes_hours_after) {
   for (const Nanos jump : {20'000_s, 3600_s, 1_s}) {
     Pair pair;
     expect_transfer_over(jump, pair);
-    // A lost packet is detected within seconds, not hours.
+    // A lost packet must be detected within seconds, not hours.
     const auto [c, s] = pair.connect();
     std::byte byte{};
     int left = 1;
@@ -88,7 +88,7 @@ TEST_F(ClockConnected, end_of_time__changes_nothing_and_overflows_nowhere) {
 
 TEST_F(ClockConnected, every_call_with_an_earlier_time__takes_the_latest) {
   pair.run_for(5_s);
-  pair.run_for(1_ns);  // so that the shards have read this time
+  pair.run_for(1_ns);  // one more poll, so that the shards have read this time
   const JobId job = pair.c().add_job({});
   PhasePlan plan;
   plan.period = 10_ms;
@@ -98,14 +98,14 @@ TEST_F(ClockConnected, every_call_with_an_earlier_time__takes_the_latest) {
   EXPECT_EQ(pair.c().set_plan(job, plan, Nanos(0)), PlanState::active);
   pair.c().clear_plan(job, Nanos(0));
   EXPECT_EQ(pair.c().gate_stats(job).waited, 0_ns);
-  // The greeting is lost twice; the following exchange gives new round-trip times.
+  // CONNECT is lost once. The following exchange gives new round-trip times.
   pair.lose_first(1, FrameType::connect);
   const std::size_t connects_before = pair.count([](const Parsed& p) { return p.has(FrameType::connect); });
   const ConnectionId another = pair.c().connect(pair.server().address, {}, Nanos(0));
   pair.run_for(2_s);
   EXPECT_TRUE(pair.c().exists(another));
   EXPECT_LE(pair.count([](const Parsed& p) { return p.has(FrameType::connect); }) - connects_before, 3u);
-  // The copies of an abort's CLOSE are sent a probe timeout apart, not all at once.
+  // The copies of an abort's CLOSE must be sent a probe timeout apart, not all at once.
   pair.fate = nullptr;
   pair.run_for(1_ns);
   pair.log.clear();

@@ -1,5 +1,5 @@
-// Ends of connections: close with and without outstanding work, from both sides, lost and repeated CLOSE, abort, and a
-// peer that dies. The closed completion comes exactly once and last.
+// Tests how connections end: close with and without outstanding work, close from both sides, lost and repeated CLOSE,
+// abort, and a peer that dies. The completion `closed` must come exactly once, after all others.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,7 +12,7 @@ using CloseConnected = ConnectedTest;
 using AbortConnected = ConnectedTest;
 using PeerDeathConnected = ConnectedTest;
 
-/// Checks the completions after `connection` closed once, with `status`.
+/// Expects that `connection` has completed as closed exactly once, last, and with `status`.
 void expect_closed(const TestHost& host, ConnectionId connection, Status status) {
   std::vector<Completion> own;
   for (const Completion& completion : host.completions)
@@ -82,7 +82,7 @@ TEST_F(CloseConnected, from_both_sides_at_once__is_a_close_like_any_other) {
 }
 
 TEST_F(CloseConnected, sends_of_the_peer__complete_as_closed) {
-  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 7), PostResult::ok);  // the client has posted nothing
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 7), PostResult::ok);  // the client has posted no receive
   pair.run_for(1_ms);
   pair.c().close(c);
   pair.run_for(100_ms);
@@ -103,7 +103,8 @@ TEST(Close, loss__of_close_and_of_its_acknowledgement) {
     }
 }
 
-// CLOSE acknowledges the data that arrived before it, as TCP's FIN does, whichever of the receiver's packets are lost.
+// CLOSE acknowledges the data that arrived before it, as TCP's FIN does. This must hold whichever packets of the
+// receiver are lost.
 TEST(Close, by_the_receiver_as_its_receive_ends__leaves_the_send_done) {
   for (const std::size_t length : {1U, 30'000U}) {
     for (int lost = 0; lost < 10; ++lost) {
@@ -200,7 +201,7 @@ TEST_F(AbortConnected, open__ends_both_sides_as_aborted) {
 TEST_F(AbortConnected, after_the_peer_closed__does_not_close_twice) {
   pair.c().close(c);
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, pair.now() + 1_s));
-  pair.s().abort(s, pair.now());  // as a program does that cleans up every handle it has
+  pair.s().abort(s, pair.now());  // imitates a program that aborts every connection it has, to clean up
   pair.run_for(100_ms);
   expect_closed(pair.server(), s, Status::ok);
 }
@@ -272,7 +273,7 @@ TEST(Abort, of_who_has_acknowledged_nothing__is_told_once_and_frees_the_slot_soo
               }));
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::accepted) == 1; }, pair.now() + 1_ms));
   pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
-  pair.run_for(4_ms);  // more than a probe timeout
+  pair.run_for(4_ms);  // longer than a probe timeout
   EXPECT_EQ(pair.count([](const Parsed& packet) { return packet.has(FrameType::close); }), 1U);
   pair.connect();
 }

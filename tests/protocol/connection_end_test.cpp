@@ -1,5 +1,5 @@
-// Ends of a connection over time: how long it answers after its peer has closed, how often it reports an abort, and
-// which packets are given up when the record of sent packets is full.
+// Tests the end of a connection over time: how long it answers after its peer has closed, how often it reports an
+// abort, and which packets it gives up when the record of sent packets is full.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -18,7 +18,7 @@ TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
     c = round_timers();
     c.ack_every = 64;
     c.timer_granularity = 600_us;
-    c.max_ack_delay = 400_us;  // with the round trip, the probe timeout is 1.1 ms as in the other tests
+    c.max_ack_delay = 400_us;  // so that the probe timeout, including the round trip, is 1.1 ms as in the other tests
   }));
   alone.send(2);
   const Nanos begin = alone.now;
@@ -34,7 +34,7 @@ TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
   EXPECT_EQ(alone.connection.next_deadline(), begin + kProbeTimeout * 8);
   alone.now += 5_ms;
   const std::size_t before = alone.sent.size();
-  alone.arrive(close_done);  // repeated, because the acknowledgement was lost
+  alone.arrive(close_done);  // the peer repeats CLOSE, because the acknowledgement was lost
   alone.end_burst();
   ASSERT_EQ(alone.sent.size(), before + 1);
   EXPECT_FALSE(alone.sent.back().eliciting());
@@ -79,7 +79,7 @@ TEST(ConnectionEnd, abort_after_the_peer_closed__only_forgets) {
 TEST(ConnectionEnd, dead__does_nothing_more) {
   LoneConnection alone;
   alone.post(100);
-  alone.arrive([](wire::Writer& w) { w.ping(); });  // to be acknowledged
+  alone.arrive([](wire::Writer& w) { w.ping(); });  // a packet that the connection has to acknowledge
   alone.connection.fail(Status::unreachable);
   ASSERT_EQ(alone.completions().size(), 2u);
   EXPECT_EQ(alone.connection.next_deadline(), 0_ns) << "to be freed at once";
@@ -110,7 +110,7 @@ TEST(ConnectionEnd, message__leaves_the_queue_to_the_datapath_with_its_completio
     const ByteVector message(1000);
     ASSERT_EQ(alone.connection.send(message.data(), message.size(), 0, Nanos::never()), PostResult::ok);
     alone.build();
-    // As if the packet had been sent again into a full datapath.
+    // Imitates a retransmission of the packet that waits in a full datapath.
     alone.tx.packets[0] = {.destination = &alone.connection.remote(), .header = {}, .payload = message};
     alone.tx.messages[0] = 0;
     alone.tx.end = 1;
@@ -152,7 +152,7 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   LoneConnection alone(config);
   const std::uint64_t first = alone.send(1, 100);
   const auto answer = [&] { alone.take([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now); };
-  // There are four records for each packet that may be in flight.
+  // The connection has four records for each packet that may be in flight.
   for (int i = 1; i < 64; ++i) answer();
   EXPECT_EQ(alone.stats().lost_packets, 0u);
   EXPECT_EQ(alone.sent.back().header.span, 63u);
@@ -162,7 +162,7 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.message, 0u);
   EXPECT_EQ(alone.stats().in_flight, alone.sent.back().size);
   const std::uint64_t last = alone.sent.back().header.packet_number;
-  alone.answer({{first, first}, {last, last}});  // the first is no longer in the record
+  alone.answer({{first, first}, {last, last}});  // the record no longer contains packet `first`
   EXPECT_EQ(alone.sample().acked_packets, 1u);
   EXPECT_EQ(alone.sample().lost_packets, 1u);
   EXPECT_EQ(alone.sample().lost_bytes, 148u);

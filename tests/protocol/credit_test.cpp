@@ -1,4 +1,5 @@
-// Credit: a sender waits for posted buffers, continues when it learns of them, and survives the loss of that report.
+// Tests credit: a sender waits for posted buffers, continues when it learns of them, and recovers if the packet with
+// the credit is lost.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -54,8 +55,8 @@ TEST_F(CreditConnected, lost__first_news_is_repeated_after_a_probe_timeout) {
 }
 
 TEST(Credit, lost__news_is_repeated_as_soon_as_the_loss_is_seen) {
-  // The packet with the credit is lost, and a later packet of the receiver is acknowledged: the loss is detected
-  // without a probe.
+  // The packet with the credit is lost. A later packet of the receiver is acknowledged, so that the receiver detects
+  // the loss without a probe.
   Pair pair;
   const auto [c, s] = pair.connect();
   std::byte byte{};
@@ -108,7 +109,7 @@ TEST_F(CreditConnected, data_beyond_it__is_counted_and_not_acknowledged) {
 }
 
 TEST(Credit, few_buffers__still_keep_the_sender_going) {
-  // Two buffers for many messages: each message waits for at most a round trip.
+  // Many messages share two buffers, so that each message waits for at most a round trip.
   Pair pair;
   const auto [c, s] = pair.connect();
   const auto message = random_bytes(1000);
@@ -125,9 +126,9 @@ TEST(Credit, few_buffers__still_keep_the_sender_going) {
   EXPECT_LT(pair.now() - begin, 150_us * 200);
 }
 
-/// Sends 12 messages one after the other into `buffers` buffers, which are posted again after use; each message is
-/// answered if `answers`. Loses the packets number `lost` to `lost` + `length` - 1 after the handshake. Returns the
-/// number of packets.
+/// Sends 12 messages one after the other into `buffers` buffers, which the receiver posts again after use. If
+/// `answers`, the receiver answers each message. Loses the packets number `lost` to `lost` + `length` - 1 after the
+/// handshake. Returns the number of packets.
 std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_t lost, std::size_t length) {
   const auto config = config_with([&](ConnectionConfig& c) { c.credit_in_acks = c.await_answer = in_acks; });
   Pair pair(config, config);
@@ -165,7 +166,7 @@ std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_
     EXPECT_EQ(pair.c().receive(c, one, 0), PostResult::ok);
   }
   EXPECT_EQ(pair.c().send(c, one, 0), PostResult::ok);
-  // Below the second after which a blocked sender asks for credit, so that the question does not hide a failure.
+  // The limit is below 1 s, after which a blocked sender asks for credit. So this question cannot hide a failure.
   const auto finished = [&] {
     return pair.server().count(Kind::received) == messages && pair.client().count(Kind::sent) == messages &&
            pair.client().count(Kind::received) == (answers ? messages : 0);
@@ -188,7 +189,7 @@ TEST(Credit, packets_lost__any_one_or_three_in_a_row_never_stop_it) {
 }
 
 TEST(Credit, in_acks__costs_no_packet_of_its_own) {
-  // A message and its acknowledgement, and nothing else; the first buffers were reported before.
+  // Each message needs one packet and one acknowledgement. The first buffers have been reported before.
   for (const std::size_t buffers : {1U, 2U, 5U}) EXPECT_LE(exchange(buffers, false, true, 0, 0), 2 * 12 + 5u);
   EXPECT_GE(exchange(1, false, false, 0, 0), 3 * 12u) << "or the test shows nothing";
   EXPECT_LE(exchange(2, true, true, 0, 0), 2 * 12 + 5u) << "an answer takes acknowledgement and credit along";

@@ -1,5 +1,5 @@
-// How a receiver reports its buffers, packet by packet: when a CREDIT leaves, when an acknowledgement carries the
-// credit, what happens when either is lost, and the final credit of a closing end.
+// Tests packet by packet how a receiver reports its buffers: when a CREDIT is sent, when an acknowledgement carries the
+// credit, what happens when either packet is lost, and the final credit of a side that closes.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -17,12 +17,12 @@ struct Buffers : LoneConnection {
     for (int i = 0; i < buffers; ++i) ASSERT_EQ(connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
     build();
   }
-  /// A packet that is acknowledged at once.
+  /// Receives a packet that requests an immediate acknowledgement.
   void exchange() {
     arrive(ping, Ecn::not_ect, wire::ack_now);
     end_burst();
   }
-  /// The CREDIT of the packet that was sent last; null if it has none.
+  /// Returns the CREDIT frame of the packet that was sent last, or null if the packet has none.
   [[nodiscard]] const wire::Frame* credit() const { return sent.back().find(FrameType::credit); }
   [[nodiscard]] std::optional<std::uint32_t> credit_told() const {
     return credit() == nullptr ? std::nullopt : std::optional(credit()->credit.messages);
@@ -127,7 +127,7 @@ TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
 
 TEST(CreditTold, its_acknowledgement__completes_no_message) {
   Buffers buffers({.credit = 0});
-  buffers.send(1, 0);  // empty, and waits for credit
+  buffers.send(1, 0);  // an empty message that waits for credit
   buffers.receive(1);
   ASSERT_NE(buffers.credit(), nullptr);
   buffers.ack({{1, 1}});
@@ -201,7 +201,7 @@ TEST(CreditTold, end_that_closes_after_credit_was_lost__says_that_no_more_comes_
   Buffers buffers({.credit = 0});
   buffers.receive(4);
   ASSERT_NE(buffers.credit(), nullptr);
-  buffers.run_for(1'100_us);  // seems lost, and is sent again
+  buffers.run_for(1'100_us);  // the packet seems lost, and its CREDIT is sent again
   ASSERT_NE(buffers.credit(), nullptr);
   EXPECT_FALSE(buffers.credit()->credit.final);
   buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
@@ -234,7 +234,8 @@ TEST(CreditTold, last_word_of_the_peer__is_its_last_to_an_end_that_closes) {
 TEST(CreditTold, last_word_and_then_more__was_not_the_peers) {
   Buffers buffers({.credit = 1});
   buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
-  buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });  // sent before the final one and late: has no effect
+  // A late packet, sent before the final credit, must have no effect.
+  buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });
   buffers.take([](wire::Writer& w) { w.credit({3, false}); });
   buffers.send(4, 100);
   EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 3);

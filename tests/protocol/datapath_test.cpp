@@ -1,5 +1,5 @@
-// Effects of a full datapath: a program's memory is not read after the completion, even while packets that refer to it
-// still wait in the datapath. Also virtual payloads.
+// Tests the effects of a full datapath: the transport must not read a program's memory after the completion, even while
+// packets that refer to this memory still wait in the datapath. Also tests virtual payloads.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -10,8 +10,9 @@ namespace {
 using namespace testing_network;
 
 TEST(UserMemory, sent__is_not_read_after_the_completion) {
-  // The acknowledgements of a flight are late, so it is sent again into a full datapath. Then an acknowledgement of the
-  // first copies completes the message, and the program frees its memory (a sanitizer detects any read).
+  // The acknowledgements of a flight are late, so that the client sends the flight again into a full datapath. Then an
+  // acknowledgement of the first copies completes the message, and the program frees its memory. A sanitizer detects
+  // any later read.
   for (std::size_t room = 0; room < 12; ++room) {
     Pair pair({}, {}, 50_us, {.burst = 32});
     const auto [c, s] = pair.connect();
@@ -33,14 +34,14 @@ TEST(UserMemory, sent__is_not_read_after_the_completion) {
     };
     ASSERT_EQ(pair.c().send(c, *message, 0), PostResult::ok);
     pair.run_for(45_us);
-    pair.client().room = room;  // retransmissions get stuck
+    pair.client().room = room;  // the datapath accepts only `room` more packets, so that retransmissions wait
     pair.run_for(10_ms);
     EXPECT_EQ(message, nullptr) << "completed";
     pair.client().room = ~std::size_t{0};
     blocked = false;
     pair.run_for(1_s);
     EXPECT_EQ(buffer, original);
-    // The connection still works.
+    // The connection must still work.
     const auto next = random_bytes(5000, 9);
     ByteVector next_buffer(next.size());
     pair.client().on_completion = nullptr;
@@ -75,7 +76,8 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
     pair.wake_all();
     pair.run_for(1_s);
     EXPECT_FALSE(pair.c().exists(c));
-    // Otherwise the CLOSE of the abort did not fit into the full datapath either.
+    // If the client aborts, its CLOSE does not fit into the full datapath, so that the server does not learn of the
+    // abort.
     if (by_peer) {
       EXPECT_FALSE(pair.s().exists(s));
     }
@@ -83,7 +85,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
 }
 
 TEST(UserMemory, received__is_not_written_after_the_completion) {
-  // Packets arrive twice, the second time after the buffer is gone.
+  // Packets arrive twice. The second time, the buffer has already been freed.
   Pair pair;
   const auto [c, s] = pair.connect();
   const auto message = random_bytes(30'000);
@@ -91,7 +93,7 @@ TEST(UserMemory, received__is_not_written_after_the_completion) {
   ASSERT_EQ(pair.s().receive(s, *buffer, 0), PostResult::ok);
   pair.run_for(1_ms);
   pair.fate = [](const Parsed& packet, Fate& fate) {
-    if (packet.from == 1) fate.drop = packet.at < 20_ms;  // the client sends again and again
+    if (packet.from == 1) fate.drop = packet.at < 20_ms;  // the client gets no answer and sends repeatedly
   };
   pair.server().on_completion = [&](const Completion& completion) {
     if (completion.kind != Kind::received) return;

@@ -1,5 +1,5 @@
-// Time limits: deadlines of sends and receives, before and after their message has begun, and peers that fall silent:
-// keep-alive and idle limit.
+// Tests time limits: the deadlines of sends and receives, before and after their message has begun, and the keep-alive
+// and idle limit for peers that fall silent.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,7 +12,7 @@ using namespace testing_network;
 using DeadlineConnected = ConnectedTest;
 using CancelConnected = ConnectedTest;
 
-/// A message of one byte, whose value identifies it.
+/// A message of one byte. The value of the byte identifies the message.
 struct Byte {
   std::byte value{};
   [[nodiscard]] std::span<std::byte> buffer() { return {&value, 1}; }
@@ -27,7 +27,8 @@ std::vector<std::uint64_t> tags_of(const TestHost& host, Kind kind, Status statu
 }
 using Tags = std::vector<std::uint64_t>;
 
-// A message that completes before an older one keeps its place, and is reported after the older one.
+// A message that has been delivered before an older message is reported only after the older one. Its deadline must
+// have no effect in between.
 TEST(Deadline, of_a_send_that_has_arrived__passes_unnoticed) {
   LoneConnection alone;
   const std::uint64_t first = alone.send(1, 100);
@@ -56,7 +57,7 @@ TEST_F(DeadlineConnected, send_without_a_buffer__ends_in_time_and_the_next_takes
   EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::timed_out), Tags{1});
   EXPECT_EQ(ended, deadline);
   EXPECT_EQ(pair.client().of(Kind::sent)[0].bytes, 5000u);
-  message.reset();  // must not be read from now on
+  message.reset();  // the memory must not be read from now on
 
   Byte out{std::byte{0x55}};
   Byte in;
@@ -109,7 +110,7 @@ TEST_F(CancelConnected, buffer_that_goes_back__keeps_its_place_and_is_not_writte
   EXPECT_EQ(pair.s().stats(s)->end_of_next, 0U);
 }
 
-// A place without a buffer completes once, with its new tag, whatever ends it.
+// A receive whose buffer was discarded completes once, with its new tag, whatever ends it.
 TEST(Cancel, place_of_a_buffer_that_went_back__ends_once_with_its_new_tag) {
   for (const bool by_deadline : {true, false}) {
     Pair pair;
@@ -139,7 +140,7 @@ TEST_F(CancelConnected, place_of_a_buffer_that_went_back__is_taken_back_as_one_t
   EXPECT_EQ(in[1].value, out.value) << "the first place is gone";
 }
 
-// Packets of a long message for a place without a buffer, some of them lost and sent again.
+// A long message arrives for a receive whose buffer was discarded. Some of its packets are lost and sent again.
 TEST(Cancel, place_of_a_buffer_that_went_back__takes_a_message_of_any_length) {
   for (const std::size_t capacity : {std::size_t{100'000}, std::size_t{5'000}}) {
     Pair pair;
@@ -148,7 +149,7 @@ TEST(Cancel, place_of_a_buffer_that_went_back__takes_a_message_of_any_length) {
     auto buffer = std::make_unique<ByteVector>(capacity);
     ASSERT_EQ(pair.s().receive(s, *buffer, 1), PostResult::ok);
     ASSERT_TRUE(pair.s().discard_receive(s, 1, 7));
-    buffer.reset();  // freed, so that a sanitizer detects a write
+    buffer.reset();  // frees the memory, so that a sanitizer detects a write
     int number = 0;
     pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = is_data(packet) && ++number % 7 == 0; };
     ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
@@ -180,7 +181,8 @@ TEST_F(DeadlineConnected, some_sends_of_many__the_others_arrive_in_order) {
   std::array<Byte, 12> out;
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i].value = static_cast<std::byte>(i);
-    // 0, 4, 8: the same early deadline; 2, 6, 10: later ones, decreasing; odd numbers: none.
+    // Operations 0, 4, 8 have the same early deadline, operations 2, 6, 10 have decreasing later deadlines, and
+    // operations with odd numbers have none.
     const Nanos deadline = i % 2 == 1   ? Nanos::never()
                            : i % 4 == 0 ? pair.now() + 10_ms
                                         : pair.now() + 100_ms - Nanos(static_cast<std::int64_t>(i) * 1'000'000);
@@ -213,7 +215,8 @@ TEST_F(DeadlineConnected, receive_for_which_nothing_came__ends_in_time_and_is_ne
   EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::timed_out), Tags{1});
   buffer.reset();
 
-  // The peer was promised a buffer, and sends. Nothing is accepted or acknowledged until there is a buffer again.
+  // The peer has credit for a buffer, and sends. The receiver must accept and acknowledge nothing until it has a buffer
+  // again.
   const auto message = random_bytes(100'000, 2);
   ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
   pair.run_for(3_s);
@@ -272,7 +275,7 @@ TEST(Deadline, send_that_has_begun__ends_the_connection_at_both_ends) {
       pair.run_for(100_ms);
     }
     EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::timed_out), Tags{3});
-    message.reset();  // must not be read from now on
+    message.reset();  // the memory must not be read from now on
     pair.run_for(1_s);
     EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::aborted), Tags{4});
     EXPECT_EQ(tags_of(pair.client(), Kind::received, Status::aborted), Tags{2});
@@ -300,8 +303,8 @@ TEST_F(DeadlineConnected, receive_that_has_begun__ends_the_connection_at_both_en
 }
 
 TEST(Deadline, receive_before_a_message_that_has_arrived__ends_the_connection) {
-  // The first message is lost at first, and the second arrives: so the first has begun, although the receiver has none
-  // of it.
+  // The first message is lost and the second one arrives. From this the receiver knows that the first message has
+  // begun, although it has received none of it.
   Pair pair;
   const auto [c, s] = pair.connect();
   std::array<Byte, 2> in;
@@ -327,13 +330,13 @@ TEST_F(DeadlineConnected, not_reached__tells_nothing_and_wakes_nobody_for_ever) 
   Byte out;
   Byte in;
   for (std::uint64_t i = 0; i < 200; ++i) {
-    // Every third operation has no deadline, in the place of one that had.
+    // Every third operation has no deadline, and reuses a slot whose earlier operation had a deadline.
     const Nanos deadline = i % 3 == 0 ? Nanos::never() : pair.now() + 500_ms;
     ASSERT_EQ(pair.s().receive(s, in.buffer(), i, deadline), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, out.bytes(), i, deadline), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
   }
-  // These stay, in the same places, with a later deadline or none.
+  // The following receives reuse the same slots. One has no deadline, and the other has a later one.
   ASSERT_EQ(pair.s().receive(s, in.buffer(), 1000), PostResult::ok);
   ASSERT_EQ(pair.c().receive(c, in.buffer(), 1001, pair.now() + 30_s), PostResult::ok);
   pair.run_for(20_s);
@@ -387,7 +390,7 @@ TEST_F(DeadlineConnected, of_the_last_send_of_a_closing_end__lets_it_close) {
 }
 
 TEST(Deadline, of_a_job__its_count_of_open_messages_stays_right) {
-  // The learner of iterations counts open messages; those that have timed out do not count.
+  // The learner of iterations counts open messages. Messages that have timed out must not count.
   Pair pair;
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({});

@@ -1,5 +1,6 @@
-// The delivery rate sampler: measured over the longer of the two intervals in which a packet and those before it were
-// sent and acknowledged (draft-cheng-iccrg-delivery-rate-estimation). Marked if the application was the limit.
+// Tests the sampler of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation). A sample covers the longer of
+// two intervals: the time in which a packet and those before it were sent, and the time in which they were
+// acknowledged. A sample is marked if the application limited the rate.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -9,7 +10,7 @@ namespace {
 
 using namespace testing_network;
 
-/// The rate of `packets` full packets in `time`.
+/// Returns the rate of `packets` full packets in `time`.
 Rate rate_of(double packets, Nanos time) {
   return Rate(static_cast<std::uint64_t>(packets * LoneConnection::kPacket * 8e9 / static_cast<double>(time.count)));
 }
@@ -30,7 +31,8 @@ TEST(DeliveryRateSample, acknowledgements_that_come_in_a_burst__do_not_inflate_i
   const Nanos begin = alone.now;
   alone.now = begin + 900_us;
   alone.ack({{first, first}});
-  const std::uint64_t last = alone.send();  // stores that the first packet was sent at the beginning
+  // The record of this packet contains `begin`, the time at which the first packet was sent.
+  const std::uint64_t last = alone.send();
   alone.ack({{first + 1, first + 9}});
   alone.now += 10_us;
   alone.ack({{last, last}});
@@ -51,14 +53,14 @@ TEST(DeliveryRateSample, packets_that_leave_in_a_burst__do_not_inflate_it) {
 TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_when_data_ran_out) {
   LoneConnection alone({.window = 2.0 * LoneConnection::kPacket});
   for (int i = 0; i < 3; ++i) alone.post(LoneConnection::kPayload);
-  alone.build();  // 1 and 2
+  alone.build();  // sends packets 1 and 2
   alone.now += 100_us;
-  alone.ack({{1, 1}});  // 3 leaves, the last with data
+  alone.ack({{1, 1}});  // sends packet 3, the last one with data
   EXPECT_FALSE(alone.sample().app_limited);
   alone.now += 100_us;
   alone.ack({{2, 2}});
   EXPECT_FALSE(alone.sample().app_limited);
-  alone.send();  // 4, while 3 is under way
+  alone.send();  // sends packet 4 while packet 3 is in flight
   alone.now += 100_us;
   alone.ack({{3, 3}});
   EXPECT_FALSE(alone.sample().app_limited);
@@ -67,7 +69,7 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   alone.ack({{4, 4}});
   EXPECT_TRUE(alone.sample().app_limited);
   EXPECT_TRUE(alone.stats().app_limited);
-  alone.send();  // 5: everything before it is delivered
+  alone.send();  // sends packet 5 when all earlier packets have been delivered
   alone.now += 100_us;
   alone.ack({{5, 5}});
   EXPECT_FALSE(alone.sample().app_limited);
@@ -77,19 +79,19 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
 
 TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledged_packet) {
   constexpr Bytes one = LoneConnection::kPacket;
-  Flight flight;  // 0 to 9
+  Flight flight;  // sends packets 0 to 9
   flight.arrived(0, 1);
   EXPECT_EQ(flight.sample().in_flight_when_sent, 2 * one) << "0 and 1";
   EXPECT_EQ(flight.sample().delivered_since_sent, 2 * one);
   EXPECT_EQ(flight.sample().lost_since_sent, 0U);
-  const std::uint64_t later = flight.send(2);  // 2 to 9 are under way
+  const std::uint64_t later = flight.send(2);  // sends packets 10 and 11 while packets 2 to 9 are in flight
   flight.now += LoneConnection::kRoundTrip;
-  flight.arrived(5, 7);  // 2 to 4 are lost
+  flight.arrived(5, 7);  // packets 2 to 4 count as lost
   EXPECT_EQ(flight.sample().in_flight_when_sent, 8 * one);
   EXPECT_EQ(flight.sample().delivered_since_sent, 5 * one) << "0, 1, 5, 6, 7";
   EXPECT_EQ(flight.sample().lost_bytes, 3 * one);
   EXPECT_EQ(flight.sample().lost_since_sent, 3 * one);
-  flight.ack({{later, later}});  // 8 and 9 are not late enough
+  flight.ack({{later, later}});  // packets 8 and 9 are not yet late enough to count as lost
   EXPECT_EQ(flight.sample().in_flight_when_sent, 9 * one);
   EXPECT_EQ(flight.sample().delivered_since_sent, 4 * one) << "5, 6, 7 and itself";
   EXPECT_EQ(flight.sample().lost_since_sent, 3 * one) << "when it left nothing was lost yet";
@@ -119,7 +121,7 @@ TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
 TEST(IdleRestart, pause__of_pacing_is_none) {
   LoneConnection alone;
   const std::uint64_t first = alone.send();
-  Recorder::wanted.pacing_rate = Rate(1'000'000);  // 12 ms a packet
+  Recorder::wanted.pacing_rate = Rate(1'000'000);  // 12 ms per packet
   alone.now += 100_us;
   alone.ack({{first, first}});
   alone.post(LoneConnection::kPayload);

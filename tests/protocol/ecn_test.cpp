@@ -1,4 +1,4 @@
-// ECN: codepoints on the wire, exact echo of marks, one decrease per round, and paths that rewrite the field.
+// Tests ECN: codepoints on the wire, the exact echo of marks, one decrease per round, and paths that rewrite the field.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -15,7 +15,7 @@ ConnectionConfig with_ecn() {
   return config;
 }
 
-/// Over a link of 1 Gbps; runs a while longer for the last acknowledgements.
+/// A transfer over a link of 1 Gbps. complete() also waits for the last acknowledgements.
 struct EcnTransfer : Transfer {
   explicit EcnTransfer(std::size_t bytes, const ConnectionConfig& config = with_ecn())
       : Transfer(bytes, config, Rate(1'000'000'000)) {}
@@ -60,7 +60,7 @@ TEST(EcnUse, marks__are_echoed_exactly) {
   EXPECT_EQ(counts.ce_packets, marked);
   EXPECT_EQ(counts.ce_bytes, marked_bytes);
   EXPECT_EQ(counts.ect1_packets, 0u);
-  EXPECT_GE(counts.ect0_packets, capable - marked);  // plus the packets before the transfer
+  EXPECT_GE(counts.ect0_packets, capable - marked);  // includes the packets before the transfer
   EXPECT_LE(counts.ect0_packets, capable - marked + 4);
 }
 
@@ -128,7 +128,8 @@ TEST(EcnUse, loss_and_mark_in_one_round__are_one_event) {
   EXPECT_EQ(transfer.stats().ce_packets, 5u);
 }
 
-// Then slow start ends at half of the window. With a second answer to the mark, it would end at the minimum window.
+// After the persistent congestion, slow start must end at half of the window. If the mark reduced the window a second
+// time, slow start would end at the minimum window.
 TEST(EcnUse, mark_that_ends_persistent_congestion__is_the_same_event) {
   for (const char* name : {"reno", "cubic", "dctcp"}) {
     ConnectionConfig config = with_ecn();

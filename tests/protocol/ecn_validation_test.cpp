@@ -1,5 +1,5 @@
-// Whether a peer's ECN counts are plausible (RFC 9000 section 13.4.2.1), and what the congestion controller receives:
-// never more marked bytes than were acknowledged.
+// Tests the check whether a peer's ECN counts are plausible (RFC 9000 section 13.4.2.1), and the counts that the
+// congestion controller receives. These must never include more marked bytes than were acknowledged.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -11,10 +11,10 @@ using namespace testing_network;
 
 constexpr std::uint32_t kPacket = LoneConnection::kPacket;
 
-/// Ten ECN-capable packets under way; the peer has counted one earlier packet.
+/// Ten ECN-capable packets are in flight, and the peer has counted one earlier packet.
 struct EcnFlight : Flight {
   EcnFlight() : Flight(with_ecn()) {}
-  /// Whether ECN is still in use.
+  /// Returns whether the connection still uses ECN.
   [[nodiscard]] bool works() {
     send();
     return sent.back().ecn == Ecn::ect0;
@@ -93,7 +93,7 @@ TEST_F(EcnValidationTest, packets_filled_in_below_the_largest__count_too) {
 }
 
 TEST_F(EcnValidationTest, acknowledgement_older_than_one_in_the_same_burst__is_not_judged) {
-  // The newer one arrives first; the older one acknowledges a packet for which the newer one had no room.
+  // The newer acknowledgement arrives first. The older one also acknowledges a packet that the newer one omits.
   flight.take_ack({{flight.first + 1, flight.first + 2}}, {.ect0_packets = 4});
   flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2});
   flight.end_burst();
@@ -102,7 +102,7 @@ TEST_F(EcnValidationTest, acknowledgement_older_than_one_in_the_same_burst__is_n
 }
 
 TEST_F(EcnValidationTest, acknowledgement_older_than_one_of_an_earlier_burst__is_not_judged) {
-  // RFC 9000 section 13.4.2.1: only an acknowledgement with a larger packet number is judged.
+  // By RFC 9000 section 13.4.2.1, only the counts of an acknowledgement with a larger packet number are validated.
   flight.arrived(1, 2, {.ect0_packets = 4});
   flight.arrived(0, 0, {.ect0_packets = 2});
   EXPECT_EQ(flight.sample().acked_packets, 1u);
@@ -123,9 +123,9 @@ TEST_F(EcnValidationTest, mark__is_congestion_once_for_all_that_was_sent_before_
 }
 
 TEST_F(EcnValidationTest, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
-  flight.arrived(1, 3, {.ect0_packets = 4});  // the first is lost; its data is sent again as packet 10
+  flight.arrived(1, 3, {.ect0_packets = 4});  // packet 0 is lost, and its data is sent again as packet 10
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
-  // The fifth is lost, too; packet 10 was sent after it.
+  // Packet 4 is lost, too. Packet 10, which was sent after it, is marked.
   flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.stats().lost_packets, 2u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);

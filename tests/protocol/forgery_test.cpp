@@ -1,8 +1,9 @@
-// Packets that seem to be the peer's, but are forged by an attacker on the path, who knows the tags: with numbers
-// ahead, and false spans, before packets that the peer is about to send. The rule under test: a message that a sender
-// reports as `ok` has arrived, whatever numbers arrived before, and the connection continues. docs/reference/checks.md
-// lists the forgeries that only sealing prevents (the bytes of a DATA, a CLOSE, an ACK). For attackers who do not know
-// the tags see tag_test.cpp.
+// Tests packets that are forged by an attacker on the path who knows the tags. The packets have numbers ahead of the
+// peer's, or false spans, and arrive before packets that the peer is about to send.
+//
+// The rule under test: a message that a sender reports as `ok` has arrived, whatever packet numbers arrived before, and
+// the connection continues. docs/reference/checks.md lists the forgeries that only sealing prevents (the bytes of a
+// DATA, a CLOSE, an ACK). tag_test.cpp tests attackers who do not know the tags.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -16,8 +17,8 @@ constexpr std::array kJumps{std::uint64_t{1},       std::uint64_t{3},       std:
                             std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
 constexpr std::array kSpans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
-/// A connection over which one message is sent after another. It checks that every message that ends as `ok` has
-/// arrived.
+/// A connection over which the tests send messages one after another. Checks that every message that completes as `ok`
+/// has arrived.
 class Victim {
  public:
   explicit Victim(ConnectionConfig config = {}) : pair(config) {
@@ -29,7 +30,7 @@ class Victim {
     };
   }
 
-  /// The next number that the host uses.
+  /// Returns the next packet number that the host uses.
   [[nodiscard]] std::uint64_t next_number(std::size_t from) const {
     std::uint64_t next = 0;
     for (const Parsed& packet : pair.log)
@@ -49,7 +50,7 @@ class Victim {
     ASSERT_EQ(pair.s().receive(s, buffers.back(), buffers.size() - 1), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, messages.back(), messages.size() - 1), PostResult::ok);
   }
-  /// Expects that every posted message arrives, and one more.
+  /// Expects that every posted message arrives, and that a further message arrives, too.
   void expect_to_go_on(const std::string& after) {
     pair.run([this] { return finished(); }, pair.now() + 20_s);
     post(30'000);
@@ -80,7 +81,7 @@ class Victim {
   [[nodiscard]] bool received(std::uint64_t tag) const { return buffers[tag] == messages[tag]; }
 };
 
-/// A DATA frame with `bytes` that no peer has sent.
+/// Returns a DATA frame of `bytes` bytes that the peer has not sent.
 auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, bool last) {
   return [=](wire::Writer& w) {
     w.data({.last = last, .message = message, .offset = offset, .length = bytes});
@@ -93,8 +94,8 @@ struct Forgery {
   const char* name;
   std::function<void(wire::Writer&)> write;
 };
-/// Frames that do not change the bytes of messages under way: `delivered` is a message that is complete, `beyond` one
-/// without a posted buffer.
+/// Returns frames that do not change the bytes of messages in flight. `delivered` is the number of a complete message,
+/// and `beyond` the number of a message without a posted buffer.
 std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
   return {
       {"PING", [](wire::Writer& w) { w.ping(); }},
@@ -115,7 +116,7 @@ TEST(Forgery, number_that_was_never_sent__ends_nothing) {
   for (const bool to_server : {true, false})
     for (const std::uint64_t jump : kJumps)
       for (const Forgery& forgery : forgeries(0, 9)) {
-        if (!to_server && std::string(forgery.name).starts_with("DATA")) continue;  // nothing was sent that way
+        if (!to_server && std::string(forgery.name).starts_with("DATA")) continue;  // no message was sent to the client
         Victim victim;
         victim.post(5000);
         ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
@@ -124,7 +125,7 @@ TEST(Forgery, number_that_was_never_sent__ends_nothing) {
         else
           victim.forge_to_client(jump, 0, forgery.write);
         victim.pair.run_for(10_us);
-        // Enough packets that the number is forgotten, in one of the cases.
+        // In the case of PING, sends so many packets that the receiver forgets the forged number.
         victim.post(std::string(forgery.name) == "PING" ? 2'000'000 : 30'000);
         const Nanos begin = victim.pair.now();
         victim.expect_to_go_on(forgery.name);
@@ -135,7 +136,7 @@ TEST(Forgery, number_that_was_never_sent__ends_nothing) {
 
 TEST(Forgery, number_that_was_skipped__ends_nothing_the_first_time) {
   Victim victim;
-  // An attacker on the path observes that a packet number is missing, and sends a packet with it.
+  // An attacker on the path observes that the peer skipped a packet number, and sends a packet with this number.
   std::uint64_t next = 0;
   int forged = 0;
   victim.pair.fate = [&](const Parsed& packet, Fate&) {
@@ -159,7 +160,7 @@ TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
         ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
         victim.post(300'000);
         victim.pair.run_for(170_us);
-        // The largest number that has arrived; the forged number is `jump` after it.
+        // `arrived` is the largest packet number that has arrived. The forged number is larger by `jump`.
         std::uint64_t arrived = 0;
         for (const Parsed& packet : victim.pair.log)
           if (packet.from == 0 && packet.at + TestNetwork::kDefaultDelay <= victim.pair.now())
@@ -173,14 +174,14 @@ TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
 }
 
 TEST(Forgery, number_of_a_packet_that_is_lost__its_bytes_are_sent_again) {
-  // The worst case: the receiver counts a number, and the real packet with that number never arrives.
+  // In the worst case, the receiver counts the forged packet, and the real packet with its number never arrives.
   for (const std::uint64_t which : {0U, 1U, 7U, 20U, 35U}) {
     for (const bool full_integrity : {false, true}) {
       Victim victim(config_with([&](ConnectionConfig& config) { config.full_integrity = full_integrity; }));
       victim.pair.run_for(1_ms);
       const std::uint64_t number = victim.next_number(0) + which;
       victim.pair.fate = [&](const Parsed& packet, Fate& fate) {
-        // The forged packet reaches the receiver before all others that are sent now.
+        // The forged packet arrives before all other packets that are sent now.
         if (packet.from != 0 || packet.header.packet_number != number) return;
         fate.drop = true;
         victim.pair.inject(victim.pair.server(), victim.pair.client().address,
@@ -220,7 +221,7 @@ TEST(Forgery, numbers_of_many_lost_packets__all_is_sent_again) {
 TEST(Forgery, garbage_where_real_bytes_come_later__is_written_over) {
   Victim victim;
   victim.post(100'000);
-  // The forged packet arrives before the first real one, and has the number of one under way.
+  // The forged packet arrives before the first real one, and has the number of a packet that is in flight.
   victim.pair.run_for(20_us);
   victim.forge_to_server(0, 0, garbage(0, 50'000, 1000, false));
   victim.expect_to_go_on("garbage");
@@ -231,7 +232,7 @@ TEST(Forgery, same_number_with_other_bytes__is_counted_and_acknowledged) {
   victim.post(50'000);
   victim.pair.run_for(70_us);
   ASSERT_GT(victim.pair.c().stats(victim.c)->in_flight, 3000u);
-  for (const std::uint64_t ahead : {0U, 1U, 2U})  // of the packets in flight
+  for (const std::uint64_t ahead : {0U, 1U, 2U})  // numbers of packets that are in flight
     victim.pair.inject(
         victim.pair.server(), victim.pair.client().address,
         forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
@@ -251,11 +252,12 @@ TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
 }
 
 TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
-  // Without sealing, a forged CLOSE can not be detected. But no message ends as ok that has not arrived.
+  // Without sealing, a host cannot detect a forged CLOSE. But no message that has not arrived may complete as ok.
   for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
     for (const std::uint64_t jump : kJumps)
       for (const bool to_server : {false, true}) {
-        if (jump == std::uint64_t{1} << 22) continue;  // near the bound: depends on the packets in flight
+        // This jump is near the bound, where the result depends on the packets in flight.
+        if (jump == std::uint64_t{1} << 22) continue;
         Victim victim;
         victim.post(300'000);
         victim.pair.run_for(170_us);
@@ -265,7 +267,7 @@ TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
         else
           victim.forge_to_client(jump, 0, write);
         victim.pair.run_for(60_s);
-        // Further ahead than any sender gets: ignored.
+        // A CLOSE whose number is further ahead than any sender can be is ignored.
         EXPECT_EQ(victim.sent_ok, jump > std::uint64_t{1} << 22 ? 1u : 0u) << jump;
         EXPECT_EQ(victim.pair.c().exists(victim.c), jump > std::uint64_t{1} << 22) << jump;
       }
@@ -304,7 +306,7 @@ TEST(Forgery, credit_whose_number_was_taken__is_told_when_asked_for) {
 }
 
 TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
-  // Data that still arrives has no buffer any more; an acknowledgement would report it as ok to the peer.
+  // Data that arrives after the abort has no buffer. An acknowledgement would let the peer report this data as ok.
   Pair pair;
   const auto [c, s] = pair.connect();
   pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::close); };
@@ -386,7 +388,7 @@ TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect
 }
 
 TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
-  // The forged credit has no buffers; after give_up_after both ends end the connection.
+  // No buffers exist for the forged credit. Both hosts end the connection after give_up_after.
   Victim victim;
   victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
   victim.pair.run_for(1_ms);
@@ -396,7 +398,7 @@ TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
   victim.pair.expect_both_closed(Status::unreachable);
 }
 
-/// A server that the test plays: it answers as the test says.
+/// A client whose server is played by the test.
 struct LyingServer {
   LyingServer() {
     pair.server().dead = true;
@@ -410,7 +412,7 @@ struct LyingServer {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, number++, 0), write));
     pair.run_for(1_ms);
   }
-  /// Acknowledges all that was sent. `tell_whole`: also states that no message is complete.
+  /// Acknowledges all packets. If `tell_whole`, also states that no message is complete.
   void acknowledge(bool tell_whole) {
     answer([&](wire::Writer& w) {
       wire::AckFrame ack{};

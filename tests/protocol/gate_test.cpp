@@ -1,4 +1,4 @@
-// The phase gate on the wire: which packets of an iteration wait for its slot, and which never do.
+// Tests the phase gate on the wire: which packets of an iteration wait for its slot, and which packets never wait.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@ using namespace testing_network;
 
 constexpr Bytes kIterationBytes = 20'000;
 
-// A client with one job of some connections, whose slots are at 100 ms + k * 100 ms.
+// A client with one job that has several connections. The slots of its plan begin at 100 ms + k * 100 ms.
 class Gate : public testing::Test {
  protected:
   Gate() {
@@ -37,7 +37,7 @@ class Gate : public testing::Test {
   void send(std::size_t connection = 0, Bytes bytes = kIterationBytes) {
     ASSERT_EQ(pair.c().send(connections[connection].first, std::span(message).first(bytes), 0), PostResult::ok);
   }
-  /// When the client sent data of message `number` for the first time; never() if it has not.
+  /// Returns when the client first sent data of message `number`, or never() if it has not sent any.
   [[nodiscard]] Nanos sent_at(std::uint32_t number) const {
     for (const Parsed& packet : pair.log)
       if (packet.from == 0 && is_data(packet))
@@ -59,7 +59,7 @@ TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
   EXPECT_EQ(pair.c().poll(pair.now()), 100_ms) << "the gate's opening is the shard's next deadline";
   pair.run_until(150_ms);
   EXPECT_EQ(sent_at(0), 100_ms);
-  send();  // another phase of the iteration
+  send();  // begins another up phase of the same iteration
   pair.run_until(151_ms);
   EXPECT_EQ(sent_at(1), 150_ms);
   begin_iteration();
@@ -90,7 +90,7 @@ TEST_F(Gate, all_connections__open_together) {
   EXPECT_EQ(opened.size(), 3U);
 }
 
-// Two workers with the same plan, each on a host of its own.
+// Two workers on separate hosts have the same plan.
 TEST_F(Gate, workers__decide_alike) {
   TestHost& other = pair.add();
   const ConnectionId second = other.shard->connect(pair.server().address, {}, pair.now());
@@ -101,7 +101,7 @@ TEST_F(Gate, workers__decide_alike) {
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   ASSERT_EQ(other.shard->set_plan(second_job, plan, pair.now()), PlanState::active);
-  pair.run_until(142_ms);  // drift of both workers
+  pair.run_until(142_ms);  // both workers are equally late
   begin_iteration();
   EXPECT_TRUE(other.shard->begin_iteration(second_job, 1000));
   send();
@@ -137,8 +137,8 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
     fate.drop = lost = true;
   };
   send();
-  pair.run_until(100_ms);  // the first packets leave, and one is lost
-  send();                  // posted before the next iteration, sent in it
+  pair.run_until(100_ms);  // the first packets leave, and one of them is lost
+  send();                  // posted before the next iteration begins, and sent during it
   begin_iteration();
   send();
   ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, 190_ms));
@@ -150,7 +150,8 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
   EXPECT_EQ(sent_at(2), 200_ms);
 }
 
-// The last packets of an iteration are lost while those of the next one wait: the probe sends the old ones again.
+// The last packets of an iteration are lost while packets of the next one wait. The probe must send the lost packets
+// again.
 TEST_F(Gate, probes__do_not_carry_what_is_held) {
   begin_iteration();
   send();
@@ -158,7 +159,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   begin_iteration_with_plan();
   pair.run_until(100_ms);
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0; };
-  send(0, 5000);  // less than a window
+  send(0, 5000);  // less than a window of data
   pair.run_until(100_ms + 10_us);
   pair.fate = nullptr;
   begin_iteration();
@@ -169,7 +170,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   EXPECT_EQ(sent_at(2), 200_ms);
 }
 
-// The sender does not lack credit, so it asks for none.
+// The sender has credit, so it must not ask for credit while it waits for its slot.
 TEST_F(Gate, long_wait__is_silent) {
   plan.slot = 5_s;
   plan.period = 10_s;
@@ -191,7 +192,7 @@ TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
   pair.run_until(41_ms);
   EXPECT_EQ(sent_at(0), 40_ms);
   EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::removed);
-  // First a plan that holds the iteration, and then an invalid one, which opens the gate.
+  // The first plan holds the iteration. The second plan is invalid, and so opens the gate.
   begin_iteration_with_plan();
   send();
   pair.run_until(50_ms);
@@ -222,7 +223,7 @@ TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
   EXPECT_EQ(pair.c().set_plan(77, plan, pair.now()), PlanState::unknown_job);
   EXPECT_EQ(pair.c().gate_stats(77).state, PlanState::unknown_job);
   pair.c().clear_plan(77, pair.now());
-  // A job that may state its iterations but has not: nothing is held.
+  // This job may state its iterations, but has not stated any, so the gate must hold nothing.
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   const Nanos posted = pair.now();
   send();
@@ -234,7 +235,7 @@ TEST_F(Gate, messages_of_another_job__do_not_wait_for_its_slots) {
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   const JobId other = pair.c().add_job({.number = 6, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   ASSERT_EQ(pair.c().set_plan(other, plan, pair.now()), PlanState::active);
-  // Both jobs are in their first round.
+  // Both jobs are in their first iteration.
   begin_iteration();
   EXPECT_TRUE(pair.c().begin_iteration(other, kIterationBytes));
   send();

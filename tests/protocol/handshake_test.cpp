@@ -1,4 +1,4 @@
-// Opening connections: loss of each packet of the handshake, refusals, repeated and forged greetings.
+// Tests opening connections: the loss of each packet of the handshake, refusals, and repeated and forged packets.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -111,7 +111,7 @@ TEST(Handshake, slots_of_own_connections_that_have_ended__are_not_for_others_to_
   const ConnectionId own = pair.s().connect(other.address, {}, pair.now());
   (void)pair.s().connect(other.address, {}, pair.now());
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::connected) == 2; }, pair.now() + 1_s));
-  // The aborted connection waits to send CLOSE to its peer, where nothing arrives.
+  // The aborted connection keeps its slot while it sends CLOSE to its peer, which receives nothing.
   pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.to == 2; };
   pair.s().abort(own, pair.now());
   (void)pair.c().connect(pair.server().address, {}, pair.now());
@@ -129,7 +129,7 @@ TEST(Handshake, full__when_the_server_has_no_slot) {
   EXPECT_EQ(other.shard->send(id, {&byte, 1}, 5), PostResult::ok);
   EXPECT_EQ(other.shard->receive(id, {&byte, 1}, 6), PostResult::ok);
   ASSERT_TRUE(pair.run([&] { return other.count(Kind::closed) == 1; }, pair.now() + 1_s));
-  // Posted operations complete first.
+  // Posted operations must complete before the connection completes as closed.
   ASSERT_EQ(other.completions.size(), 3u);
   EXPECT_EQ(other.completions[0].kind, Kind::sent);
   EXPECT_EQ(other.completions[0].tag, 5u);
@@ -144,7 +144,8 @@ TEST(Handshake, version__without_one_in_common_both_are_told) {
     Pair pair;
     TestHost& other = pair.add();
     pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 2; };
-    // The CONNECT of a shard with another version; this version must answer in a way that it understands.
+    // This is the CONNECT of a shard with another version. The answer must be in a format that the other shard
+    // understands.
     const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
     pair.run_for(1_us);
     const std::uint8_t version = is_newer ? wire::kProtocolVersion + 1 : wire::kMinVersion - 1;
@@ -226,7 +227,7 @@ TEST(Handshake, version_2__is_told_in_its_own_form) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0], ByteVector(expected.begin(), expected.end()));
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
-  // Any other packet of version 2, and the answer itself, count as foreign.
+  // All other packets of version 2, including the answer itself, must count as foreign.
   connect[40] ^= std::byte{1};
   pair.inject_as_it_is(pair.server(), pair.client().address, connect);
   pair.inject_as_it_is(pair.server(), pair.client().address, told[0]);
@@ -249,7 +250,8 @@ TEST(Handshake, connect_that_makes_no_sense__is_not_answered) {
 }
 
 TEST(Handshake, accept_with_an_impossible_packet_size__does_no_harm) {
-  // 0 and 40 are too small for a packet; its header alone would be written beyond the end.
+  // These sizes are too small for a packet. With the smallest ones, a header alone would be written beyond the end of
+  // the packet.
   for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 31, 40, 100}) {
     Pair pair;
     pair.server().dead = true;
@@ -280,9 +282,9 @@ TEST(Handshake, accept_without_a_connection_id__is_not_believed) {
 
 TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
   ConnectionConfig slow;
-  slow.initial_rtt = 20_ms;  // so that the server's timeout comes after the client's
+  slow.initial_rtt = 20_ms;  // so that the server's timeout comes after that of the client
   Pair pair({}, slow);
-  // The first answer that arrives acknowledges CONNECT without accepting it; no other answer arrives.
+  // The first answer that arrives acknowledges CONNECT without accepting the connection. No further answer arrives.
   pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && packet.has(FrameType::accept); };
   pair.c().connect(pair.server().address, {}, pair.now());
   pair.run([&] { return pair.count([](const Parsed& p) { return p.from == 1 && !p.has(FrameType::accept); }) > 0; },

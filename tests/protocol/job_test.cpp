@@ -1,4 +1,4 @@
-// Jobs: the tag on the wire, progress by delivered bytes over all flows, and the gain that reaches the algorithm.
+// Tests jobs: the tag on the wire, progress by delivered bytes over all flows, and the gain that reaches the algorithm.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -85,7 +85,7 @@ TEST(Job, progress__adds_up_over_the_job_s_connections) {
   }
 }
 
-/// Growth of the window in congestion avoidance, in packets per round trip, under a constant gain.
+/// Returns the growth of the window in congestion avoidance under a constant gain, in packets per round trip.
 double growth(double gain) {
   Pair pair;
   const auto [c, s] = pair.connect();
@@ -116,7 +116,7 @@ TEST(Job, gain__reaches_the_algorithm) {
   EXPECT_NEAR(growth(0.25) / plain, 0.25, 0.04);
 }
 
-// The increase of DCQCN's rate in four steps of its timer at the beginning of a long iteration, in bit/s.
+// Returns the increase of DCQCN's rate in four steps of its timer at the beginning of a long iteration, in bit/s.
 double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'000'000'000'000) {
   cc::Parameters parameters;
   parameters.edit<cc::Dcqcn>().additive_increase = Rate(500'000);
@@ -141,7 +141,7 @@ double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'
   const auto message = random_bytes(10'000'000);
   EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   const auto rate = [&, id = c] { return static_cast<double>(pair.c().stats(id)->pacing_rate.bits_per_second); };
-  pair.run_for(80_ms);  // four cuts, and fast recovery, are over
+  pair.run_for(80_ms);  // until the four cuts and fast recovery are over
   const double before = rate();
   EXPECT_LT(before, 50e6);
   pair.run_for(40_ms);
@@ -150,15 +150,15 @@ double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'
 
 TEST(Job, gain__reaches_an_algorithm_of_timed_increases_as_a_multiple_of_the_least) {
   const double plain = regained(cc::Augmentation());
-  EXPECT_NEAR(plain, 2e6, 0.2e6);  // the rate moves towards its target by half of the distance per step
+  EXPECT_NEAR(plain, 2e6, 0.2e6);  // each step moves the rate to halfway between the rate and its target
   EXPECT_NEAR(regained(cc::Augmentation::mltcp({})) / plain, 1.0, 0.01) << "F is 0.25 there, and is least";
   EXPECT_NEAR(regained(cc::Augmentation::constant(0.25)) / plain, 0.25, 0.02);
 }
 
 TEST(Job, iteration__its_bytes_reach_an_algorithm_of_timed_increases) {
-  // Half of 100 Mbps within a quarter of a burst of 1 s is 25 steps of 2 Mbps, four times the configured step. After
-  // four cuts the target is an eighth of the line rate; there, steps are half as large, and grow with the root of the
-  // target.
+  // An increase by half of 100 Mbps within a quarter of a burst of 1 s takes 25 steps of 2 Mbps, which is four times
+  // the configured step. After four cuts the target is an eighth of the line rate. There, steps are half as large, and
+  // grow with the square root of the target.
   const auto flat = cc::Augmentation::mltcp(cc::Aggressiveness(0, 0.25));
   EXPECT_NEAR(regained(flat, 12'500'000) / regained(flat), 2.2, 0.1);
   EXPECT_NEAR(regained(cc::Augmentation(), 12'500'000) / regained(flat), 1.0, 0.01) << "plain flows do as always";
@@ -169,8 +169,8 @@ JobId add_learning_job(Pair& pair) {
       {.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true});
 }
 
-// Two connections of an application that never states where its iterations begin: bursts of 300 kB on one and 200 kB on
-// the other, in messages of 100 kB. The first message of each is sent before the other's.
+// An application never states where its iterations begin. An iteration consists of messages of 100 kB, which two
+// connections send in turn: 300 kB on the first one and 200 kB on the second one.
 TEST(Job, iterations__are_learned_over_all_connections) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -201,12 +201,12 @@ TEST(Job, iterations__are_learned_over_all_connections) {
     EXPECT_EQ(tracker.bytes_ratio(), 1.0);
     EXPECT_EQ(pair.c().job_progress(job)->gain(), 2.0);
   }
-  // Once the application states iterations, they replace the learned ones for good,
+  // When the application begins to state iterations, these replace the learned ones.
   EXPECT_TRUE(pair.c().begin_iteration(job, 1'000'000));
   for (int i = 0; i < 6; ++i) iterate();
   EXPECT_EQ(tracker.iteration(), 6u);
   EXPECT_EQ(tracker.bytes_sent(), 3'000'000u);
-  // until it asks to learn them again.
+  // The stated iterations apply until the application requests that iterations are learned again.
   EXPECT_TRUE(pair.c().learn_iterations(job));
   EXPECT_FALSE(tracker.known());
   EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "unknown: plain";
@@ -217,8 +217,8 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   EXPECT_FALSE(pair.c().learn_iterations(12345)) << "no such job";
 }
 
-// However long the application has stated sizes, the learner needs no more time than for a new job: the interval
-// without learning does not count as one burst.
+// However long the application has stated sizes, the learner must need no more time than for a new job. The interval
+// without learning must not count as one burst.
 TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -263,7 +263,7 @@ TEST_F(JobConnected, removed__its_connections_go_on_without_a_tag) {
   EXPECT_EQ(buffer, message);
   for (const Parsed& packet : pair.log) EXPECT_EQ(packet.header.flags & wire::has_job, 0);
   EXPECT_FALSE(pair.server().completions.back().has_job);
-  // The slot is free again, and its counters are reset.
+  // The slot of the removed job is free again, and its counters are reset.
   EXPECT_EQ(pair.c().add_job({}), job);
   EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), 0u);
 }
@@ -285,8 +285,8 @@ TEST_F(JobConnected, attach__moves_a_connection_between_jobs) {
   EXPECT_EQ(pair.c().job_progress(first)->tracker.bytes_sent(), 10'000u);
 }
 
-// A message waits for the peer's buffer for longer than the job computes. This is no pause of the job, whichever job
-// the connection is attached to.
+// A message waits for a buffer of the peer for longer than the job computes. This wait must not count as a pause of the
+// job, even if the connection is attached to the job again.
 TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -313,8 +313,8 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   }
 }
 
-// If a message were never counted off, or twice, the job would seem to wait for it: it would never pause again, and
-// nothing would be learned.
+// The learner counts open messages. If an ended message were not subtracted exactly once, the job would seem to wait
+// for a message without end, would never pause again, and nothing would be learned.
 TEST(Job, messages__are_counted_off_however_they_end) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -338,8 +338,8 @@ TEST(Job, messages__are_counted_off_however_they_end) {
       case 1:
         pair.s().abort(t, pair.now());
         break;
-      case 2:  // the first arrives, the others find no buffer
-      case 3:  // likewise, and so does the peer's message
+      case 2:  // the first message arrives, and the others find no buffer
+      case 3:  // no message of either side finds a buffer
         if (way == 3) {
           ASSERT_EQ(pair.s().send(t, message, 0), PostResult::ok);
         }
@@ -356,7 +356,7 @@ TEST(Job, messages__are_counted_off_however_they_end) {
         pair.run_for(10_ms);
         pair.c().abort(d, pair.now());
         break;
-      case 6:  // nothing is answered any more
+      case 6:  // all packets are lost from now on
         pair.fate = [](const Parsed&, Fate& fate) { fate.drop = true; };
         pair.run_for(100_s);
         pair.fate = nullptr;

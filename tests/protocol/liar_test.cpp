@@ -1,6 +1,6 @@
-// Peers with false acknowledgements: a peer that acknowledges packets which were never sent, or whose numbers were
-// skipped on purpose, ends the connection. Honest peers never do, whatever the network does. Also peers that leave
-// holes in all that they send.
+// Tests peers with false acknowledgements. A peer that acknowledges packets which were never sent, or whose numbers
+// were skipped on purpose, ends the connection. An honest peer never does so, whatever the network does. Also tests
+// peers that leave holes in all messages that they send.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using namespace testing_network;
 using HeldOffConnected = ConnectedTest;
 
-/// A server that the test plays. It accepts every packet and acknowledges what the test says.
+/// A server that the test plays. It accepts every packet, and acknowledges the numbers that the test chooses.
 class Liar {
  public:
   Liar() {
@@ -71,12 +71,12 @@ TEST(Liar, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that_are
 }
 
 TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
-  // The peer conceals its losses, to receive more.
+  // The peer conceals its losses in order to receive more.
   Liar liar;
   for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest);
   liar.expect_caught();
-  // One number in 128 to 640 is skipped. The first may be forged by somebody else; the next one comes a round trip
-  // later.
+  // The sender skips one number in 128 to 640. An attacker may have forged the first false acknowledgement, so that
+  // only the next one, a round trip later, ends the connection.
   EXPECT_LT(liar.highest, 1400u);
 }
 
@@ -117,7 +117,7 @@ TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
 
 // ---- a peer that has lied is held off -------------------------------------------------------------------------------
 
-/// Ends the server's connection: its client acknowledges packets that were not sent.
+/// Ends the server's connection: a packet of its client acknowledges packets that were not sent.
 void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
   const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) { acknowledge(w, 10'000'000, 10'000'000); });
   if (has_tag)
@@ -211,7 +211,8 @@ TEST(HeldOff, connecting_to_a_liar__is_given_up_as_with_who_is_not_there) {
   EXPECT_NEAR((liar.pair.now() - begin).seconds(), 0.3, 0.01);
 }
 
-/// A transfer of a message to a peer that is checked, and the numbers of the packets that were withheld.
+/// A transfer of a message to a peer that the sender checks. Records the numbers of the packets that the sender
+/// withholds.
 struct Withheld {
   explicit Withheld(std::size_t bytes, bool check = true)
       : pair(checked(check), checked(check)), message(random_bytes(bytes)), buffer(bytes) {
@@ -234,7 +235,7 @@ struct Withheld {
     EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   }
-  /// An attacker on the path acknowledges the number.
+  /// Imitates an attacker on the path who acknowledges the packet number.
   void acknowledge(std::uint64_t number) {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, 1'000'000 + number), [&](wire::Writer& w) {
                   testing_network::acknowledge(w, number, number);
@@ -274,7 +275,7 @@ TEST(Withheld, packets__are_so_only_where_peers_are_checked) {
   EXPECT_TRUE(transfer.numbers.empty());
 }
 
-// No later packet would show their loss before a timer does.
+// A withheld packet near the end of a message would count as lost only at a timeout, because no later packet follows.
 TEST(Withheld, packets_near_the_end_of_a_message__are_sent) {
   auto config = Withheld::checked();
   config.pack_messages = false;
@@ -318,7 +319,8 @@ TEST(Withheld, acknowledgement_in_one__goes_with_the_next) {
   int gaps = 0;
   int acks = 0;
   transfer.pair.fate = [&, next = std::uint64_t{0}, end = std::size_t{0}](const Parsed& packet, Fate& fate) mutable {
-    fate.drop = packet.header.packet_number % 50 == 1;  // so that few are sent at a time
+    // Losses keep the window small, so that few packets are sent at a time.
+    fate.drop = packet.header.packet_number % 50 == 1;
     if (packet.from != 0) return;
     if (is_data(packet)) {
       const wire::DataFrame data = packet.find(FrameType::data)->data;
@@ -341,7 +343,7 @@ TEST(Withheld, acknowledgement_of_one__is_forgiven_once_and_what_it_held_is_sent
     std::uint64_t lied = 0;
     transfer.on_gap = [&](std::uint64_t number) {
       if (lied == 0 && !late) transfer.acknowledge(lied = number);
-      // When the number already counts as lost.
+      // At this point the withheld number already counts as lost.
       if (lied == 0 && late && transfer.numbers.size() == 2) transfer.acknowledge(lied = number);
     };
     ASSERT_TRUE(transfer.pair.transfer(1, 1));
@@ -419,7 +421,7 @@ TEST(Liar, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
     int marked = 0;
     pair.fate = [&](const Parsed& packet, Fate& fate) {
       if (packet.ecn == Ecn::ce) ++marked;
-      fate.ecn = Ecn::ect0;  // an attacker on the path clears the marks
+      fate.ecn = Ecn::ect0;  // imitates an attacker on the path who clears the marks
     };
     EXPECT_TRUE(pair.delivers(c, s, random_bytes(4'000'000), 5_s));
     EXPECT_EQ(marked > 0, !has_key) << "somebody may clear marks to slow a connection down";
@@ -456,7 +458,7 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   EXPECT_GT(pair.s().stats().hole_bytes, budget / 4);
   EXPECT_LE(pair.s().stats().hole_bytes, budget / 2) << "half of what others have left";
   EXPECT_GT(pair.s().stats().beyond_holes, 1000u);
-  // Other connections continue, also with losses: each message has room for a few holes of its own.
+  // Other connections must continue, even with losses, because each message may have a few holes outside of the budget.
   int left = 3;
   pair.fate = [&](const Parsed& packet, Fate& fate) {
     fate.drop = packet.from == 0 && is_data(packet) && packet.header.packet_number % 7 == 0 && left-- > 0;

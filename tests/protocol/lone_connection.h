@@ -1,5 +1,5 @@
-// One connection without shard or network: the test is its clock, its peer and its congestion controller. The test
-// decides about every packet that arrives, sees every packet that is built, and reads the exact events of the
+// A connection without a shard and a network. The test plays its clock, its peer and its congestion controller. It
+// decides about every packet that arrives, inspects every packet that is built, and reads the exact events of the
 // controller.
 #pragma once
 
@@ -24,12 +24,12 @@ struct Told {
   enum class Kind : std::uint8_t { ack, congestion, timeout, undone, timer, idle_restart };
   Kind kind = Kind::ack;
   Nanos now;
-  cc::AckSample sample;         ///< ack
-  cc::CongestionEvent event{};  ///< congestion
+  cc::AckSample sample;         ///< valid if `kind` is ack
+  cc::CongestionEvent event{};  ///< valid if `kind` is congestion
 };
 
-/// A congestion controller that records its events, and whose output the test sets. An algorithm's state is plain
-/// bytes, so the record is static: only one connection at a time.
+/// A congestion controller that records its events, and whose output the test sets. The record is static, because the
+/// state of an algorithm is plain bytes. So only one connection may use it at a time.
 struct Recorder {
   static constexpr std::string_view name = "recorder";
   static constexpr cc::Capabilities capabilities{.needs_timer = true};
@@ -51,7 +51,8 @@ struct Recorder {
   void on_idle_restart(Nanos now, cc::Output& out) { write({Told::Kind::idle_restart, now, {}}, out); }
 };
 
-/// Timers in round numbers: with a round trip of 100 us a packet is late after 1 ms and a probe due after 1.1 ms.
+/// Returns a configuration with simple timers: with a round trip of 100 us, a packet is late after 1 ms, and a probe is
+/// due after 1.1 ms.
 inline ConnectionConfig round_timers() {
   ConnectionConfig config;
   config.timer_granularity = 1_ms;
@@ -66,14 +67,14 @@ inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
   return config;
 }
 
-/// The accepted end of a connection, by default with credit for a million messages. Packet 0 was its ACCEPT,
-/// acknowledged after a round trip of 100 us.
+/// The server side of an accepted connection, by default with credit for a million messages. Packet 0 was its ACCEPT,
+/// which the peer acknowledged after a round trip of 100 us.
 class LoneConnection {
  public:
   static constexpr Nanos kRoundTrip{100'000};
   static constexpr std::uint32_t kPacket = 1472;   ///< bytes of a full packet
-  static constexpr std::uint32_t kPayload = 1424;  ///< data in a full packet
-  static constexpr double kHuge = 1e9;             ///< a window that never limits sending
+  static constexpr std::uint32_t kPayload = 1424;  ///< bytes of data in a full packet
+  static constexpr double kHuge = 1e9;             ///< bytes of a window that never limits sending
   static constexpr Rate kUnpaced{1'000'000'000'000'000'000};
   static constexpr std::uint64_t kFirstOfPeer = 10;  ///< packet number of the first packet that arrives
 
@@ -114,7 +115,7 @@ class LoneConnection {
 
   // Actions of the program.
 
-  /// Sends `count` messages of one full packet each now; returns the packet number of the first.
+  /// Sends `count` messages now, by default of one full packet each. Returns the packet number of the first one.
   std::uint64_t send(std::uint64_t count = 1, Bytes bytes = kPayload) {
     const std::uint64_t first = connection.next_packet_number();
     for (std::uint64_t i = 0; i < count; ++i) post(bytes);
@@ -127,12 +128,12 @@ class LoneConnection {
   // Actions of the peer.
 
   using Ranges = std::vector<wire::PacketRange>;
-  /// Acknowledges `ranges`, in rising order, in a burst of its own; then sends what may leave.
+  /// Acknowledges `ranges`, in rising order, in a separate burst of packets. Then sends all packets that may leave.
   void ack(const Ranges& ranges, const wire::EcnCounts& ecn = {}, Nanos delay = {}) {
     take_ack(ranges, ecn, delay);
     end_burst();
   }
-  /// The same, a round trip later.
+  /// Acknowledges `ranges` as ack() does, a round trip later.
   void answer(const Ranges& ranges, const wire::EcnCounts& ecn = {}) {
     now += kRoundTrip;
     ack(ranges, ecn);
@@ -147,7 +148,7 @@ class LoneConnection {
       w.ack(frame);
     });
   }
-  /// A packet arrives, with a number after all others.
+  /// Lets a packet arrive whose number follows all earlier ones.
   void arrive(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
     wire::Header header = header_for(7, next_of_peer++, 1000);
     header.flags = flags;
@@ -165,7 +166,7 @@ class LoneConnection {
     ASSERT_EQ(reader.begin(arrived.bytes, arrived.tail, arrived.virtual_bytes, header), wire::ParseError::none);
     connection.on_packet(header, reader, arrived, now);
   }
-  /// A packet arrives in a burst of its own; then sends what may leave.
+  /// Lets a packet arrive in a separate burst. Then sends all packets that may leave.
   void take(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
     arrive(write, ecn, flags);
     end_burst();
@@ -182,7 +183,7 @@ class LoneConnection {
 
   // Actions of the shard.
 
-  /// Builds all packets that may leave now; returns why no more may.
+  /// Builds all packets that may leave now. Returns the reason why no more packets may leave.
   Connection::Blocked build() {
     for (;;) {
       BuiltPacket built;
@@ -198,7 +199,7 @@ class LoneConnection {
     connection.on_timer(now);
     build();
   }
-  /// Lets time pass, and calls every timer at its time.
+  /// Lets time pass, and calls every timer when it is due.
   void run_until(Nanos end) {
     while (connection.state() != Connection::State::dead && connection.next_deadline() <= end) {
       now = std::max(now, connection.next_deadline());
@@ -216,7 +217,7 @@ class LoneConnection {
     return static_cast<std::size_t>(
         std::count_if(told.begin(), told.end(), [=](const Told& event) { return event.kind == kind; }));
   }
-  /// The latest acknowledgement sample.
+  /// Returns the latest acknowledgement sample.
   [[nodiscard]] const cc::AckSample& sample() const {
     const auto at =
         std::find_if(told.rbegin(), told.rend(), [](const Told& event) { return event.kind == Told::Kind::ack; });
@@ -224,7 +225,7 @@ class LoneConnection {
     EXPECT_NE(at, told.rend()) << "no sample yet";
     return at == told.rend() ? none : at->sample;
   }
-  /// The packet with that number.
+  /// Returns the sent packet with the packet number `number`.
   [[nodiscard]] const Parsed& packet_of(std::uint64_t number) const {
     const auto at =
         std::find_if(sent.begin(), sent.end(), [=](const Parsed& one) { return one.header.packet_number == number; });
@@ -241,7 +242,8 @@ class LoneConnection {
   Nanos now{1'000'000};
   GrowableRing<Completion> queue;
   ShardStats shard;
-  TxQueue tx{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)};  ///< the test may put a packet into it
+  /// One packet that waits in the datapath. The test may set it.
+  TxQueue tx{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)};
   std::vector<Parsed> sent;
   std::uint64_t next_of_peer = kFirstOfPeer;
   std::vector<Told>& told = Recorder::told;
@@ -264,12 +266,13 @@ class LoneConnection {
   Connection connection;
 };
 
-/// Ten packets are under way, and their acknowledgements are about to arrive.
+/// A connection with ten packets in flight, whose acknowledgements may arrive now.
 struct Flight : LoneConnection {
   explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
     now += kRoundTrip;
   }
-  /// Acknowledges the `from`-th to the `to`-th packet, counted from 0; later packets count on.
+  /// Acknowledges packets `from` to `to`, counted from the first of the ten packets, which is 0. Packets that are sent
+  /// later have numbers from 10 on.
   void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
     ack({{first + from, first + to}}, ecn);
   }

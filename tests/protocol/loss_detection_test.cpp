@@ -1,5 +1,5 @@
-// Which packets are lost and when (RFC 9002 section 6.1), when a new loss episode begins, and which acknowledgements
-// and losses the congestion controller receives.
+// Tests which packets count as lost and when (RFC 9002 section 6.1), when a new loss episode begins, and which
+// acknowledgements and losses the congestion controller receives.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -41,7 +41,7 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   ASSERT_EQ(alone.told.back().kind, Told::Kind::congestion);
   EXPECT_EQ(alone.told.back().now, alone.now);
   EXPECT_EQ(alone.told.back().event.bytes_in_flight, 0u);
-  // The next acknowledgement sample reports it.
+  // The next acknowledgement sample must report the loss.
   alone.answer({{first + 3, first + 3}});
   EXPECT_EQ(alone.sample().lost_packets, 1u);
   EXPECT_EQ(alone.sample().lost_bytes, alone.packet_of(first).size);
@@ -64,17 +64,17 @@ TEST(LossDetection, time_threshold__has_the_timers_granularity_and_comes_before_
 
 TEST(LossDetection, episode__takes_in_what_was_sent_before_the_response_to_it) {
   Flight flight;
-  flight.arrived(1, 3);  // the first is lost; its data is sent again as packet 10
+  flight.arrived(1, 3);  // packet 0 is lost, and its data is sent again as packet 10
   ASSERT_EQ(flight.told.size(), 2u);
   EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::loss);
   EXPECT_EQ(flight.told[0].event.bytes_in_flight, 6u * LoneConnection::kPacket);
   EXPECT_TRUE(flight.sample().in_recovery);
-  flight.arrived(5, 9);  // another is lost
+  flight.arrived(5, 9);  // packet 4 is lost
   EXPECT_EQ(flight.stats().lost_packets, 2u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
   EXPECT_TRUE(flight.sample().in_recovery) << "the last packet from before";
   flight.send(4);
-  flight.arrived(11, 13);  // packet 10, the first sent after the response, is lost
+  flight.arrived(11, 13);  // packet 10, the first one sent after the response, is lost
   EXPECT_EQ(flight.stats().lost_packets, 3u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
   EXPECT_TRUE(flight.sample().in_recovery) << "again";
@@ -84,7 +84,7 @@ TEST(LossDetection, episode__takes_in_what_was_sent_before_the_response_to_it) {
 
 TEST(LossDetection, recovery__ends_with_the_first_packet_sent_after_the_response) {
   Flight flight;
-  flight.arrived(1, 9);  // the first is lost; its data is sent again as packet 10
+  flight.arrived(1, 9);  // packet 0 is lost, and its data is sent again as packet 10
   EXPECT_TRUE(flight.sample().in_recovery);
   flight.arrived(10, 10);
   EXPECT_FALSE(flight.sample().in_recovery);
@@ -212,7 +212,8 @@ TEST(LossDetection, lost_packets__are_remembered_for_as_long_as_one_may_be_late)
     flight.arrived(1, 3);
     const Nanos sent = flight.packet_of(flight.first).at;
     flight.arrived(4, 9);
-    // The time limit: a round trip, 10 ms and the granularity. The acknowledgement arrives after a round trip.
+    // The time limit is a round trip plus 10 ms plus the timer granularity. The acknowledgement arrives a round trip
+    // later.
     flight.now = sent + 11_ms - (in_time ? 1_ns : 0_ns);
     const std::uint64_t next = flight.send();
     flight.answer({{next, next}});
@@ -240,7 +241,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   LoneConnection alone(config);
   const std::uint64_t first = alone.send();
   alone.run_for(2_ms);
-  // The probe also has an acknowledgement in it, so the packet's data need two packets.
+  // The probe also contains an acknowledgement, so that the data of the packet needs two packets.
   alone.arrive([](wire::Writer& w) { w.ping(); });
   alone.run_for(110_us);
   ASSERT_EQ(alone.sent.size(), first + 3);
@@ -252,7 +253,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   EXPECT_EQ(rest.offset + rest.length, LoneConnection::kPayload);
   EXPECT_FALSE(front.last);
   EXPECT_TRUE(rest.last);
-  // The front part arrives; when the first packet is given up, only the rest is missing.
+  // The front part arrives. When the first packet counts as lost, only the rest is missing.
   const std::uint64_t more = alone.send(2);
   alone.ack({{first + 1, first + 1}, {more, more + 1}});
   ASSERT_EQ(alone.stats().lost_packets, 1u);
@@ -305,8 +306,8 @@ TEST(SendWindow, two_packets_wide__does_not_ask_for_acknowledgements_at_once) {
 TEST(SendWindow, cwnd_limited__are_packets_sent_before_the_window_held_one_back) {
   LoneConnection alone({.window = 3.0 * LoneConnection::kPacket});
   for (int i = 0; i < 4; ++i) alone.post(LoneConnection::kPayload);
-  alone.build();           // 1 to 3
-  alone.answer({{1, 2}});  // 4 leaves, the last one
+  alone.build();           // sends packets 1 to 3
+  alone.answer({{1, 2}});  // sends packet 4, the last one
   EXPECT_TRUE(alone.sample().cwnd_limited);
   alone.ack({{3, 3}});
   EXPECT_TRUE(alone.sample().cwnd_limited);

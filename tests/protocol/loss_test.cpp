@@ -1,5 +1,5 @@
-// Acknowledgements and loss recovery (RFC 9002): packet numbers, thresholds in packets and time, probes, spurious
-// losses, persistent congestion, and bounds on what is remembered.
+// Tests acknowledgements and loss recovery (RFC 9002): packet numbers, thresholds in packets and time, probes, spurious
+// losses, persistent congestion, and bounds on the number of remembered packets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ TEST(PacketNumbers, every_packet__has_a_larger_one_than_all_before) {
 }
 
 TEST(Acknowledgement, every_second_packet__and_at_once_at_the_end) {
-  Transfer transfer(14'280);  // ten packets of the initial window
+  Transfer transfer(14'280);  // ten packets, which fit into the initial window
   transfer.complete();
   const auto acks = transfer.pair.count([](const Parsed& p) { return p.from == 1 && p.has(FrameType::ack); });
   EXPECT_GE(acks, 1u);
@@ -63,9 +63,10 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   const auto [c, s] = pair.connect();
   pair.log.clear();
   const Nanos begin = pair.now();
-  pair.client().dead = true;  // it has not sent the packets below
+  pair.client().dead = true;  // because the client has not sent the injected packets
   pair.inject(pair.server(), pair.client().address,
-              forge(header_for(s, 5), [](wire::Writer& w) { w.ping(); }));  // out of order: at once
+              // This packet is out of order, so it must be acknowledged at once.
+              forge(header_for(s, 5), [](wire::Writer& w) { w.ping(); }));
   pair.run_for(1_ms);
   ASSERT_EQ(pair.log.size(), 1u);
   EXPECT_EQ(pair.log[0].at, begin);
@@ -79,7 +80,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   EXPECT_EQ(pair.log[0].find(FrameType::ack)->ack.ranges[0].last, 6u);
 }
 
-/// The acknowledgements of a transfer of 20 MB on a link of `rate`, and their cost.
+/// Measures the acknowledgements of a transfer of 20 MB on a link of `rate`, and their cost.
 struct AckCosts {
   AckCosts(Rate rate, const ConnectionConfig& config, std::size_t message_bytes = 20'000'000,
            Nanos delay = TestNetwork::kDefaultDelay)
@@ -167,7 +168,7 @@ TEST(AckRatio, short_messages__do_not_end_it) {
 }
 
 TEST(AckRatio, last_packet__is_acknowledged_at_once) {
-  // The first length ends after whole groups of 16 packets, the others within a group.
+  // The first length ends after whole groups of 16 packets. The other lengths end within a group.
   for (const std::size_t bytes : {kFullPayload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
     Transfer transfer(bytes, window_of_256);
     transfer.pair.rate = kTenGbps;
@@ -194,7 +195,7 @@ TEST(AckRatio, packets_behind_a_gap__are_acknowledged_each) {
   std::set<std::uint64_t> told;
   for (const Parsed& packet : transfer.pair.log)
     if (const wire::Frame* ack = packet.find(FrameType::ack)) told.insert(ack->ack.ranges[0].last);
-  // Three packets later it is lost (RFC 9002); from then on the ratio is as before.
+  // After three later packets, the dropped packet counts as lost (RFC 9002), and the earlier ratio applies again.
   for (std::uint64_t behind = 1; behind <= 3; ++behind) EXPECT_EQ(told.count(dropped + behind), 1u) << behind;
   EXPECT_EQ(told.count(dropped + 4), 0u);
 }
@@ -236,13 +237,13 @@ TEST(Loss, one_packet__is_found_by_the_packet_threshold_within_a_round_trip) {
 }
 
 TEST(Loss, packet_threshold__is_three) {
-  // The packet before the last two: too few packets follow, so the time threshold decides.
+  // The packet before the last two is lost. Too few packets follow it, so that the time threshold decides.
   Transfer transfer(14'280);
   transfer.on_data([](int number, Fate& fate) { fate.drop = number == 7; });
   const Nanos begin = transfer.pair.now();
   transfer.complete();
   EXPECT_EQ(transfer.stats().lost_packets, 1u);
-  const Nanos loss_delay = 200_us;  // the timer granularity, above 9/8 of the round trip
+  const Nanos loss_delay = 200_us;  // the timer granularity, which is larger than 9/8 of the round trip
   EXPECT_GE(transfer.pair.now() - begin, loss_delay + 100_us);
   EXPECT_LT(transfer.pair.now() - begin, loss_delay + 200_us);
 }
@@ -267,7 +268,7 @@ TEST(Loss, whole_flight__is_made_good_by_a_probe) {
 }
 
 TEST(Loss, probes__double_their_interval) {
-  Transfer transfer(400);  // so short that its loss can not be due to its length
+  Transfer transfer(400);  // so short that its loss cannot be due to its length
   transfer.on_data([](int, Fate& fate) { fate.drop = true; });
   transfer.send();
   transfer.pair.run_for(5_s);
@@ -331,7 +332,7 @@ TEST(Loss, small_messages_that_share_a_packet__all_come_again) {
 TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
   Transfer transfer(1'000'000);
   transfer.pair.rate = Rate(1'000'000'000);
-  // Every fiftieth packet arrives six packets late, at 12 us a packet.
+  // Every fiftieth packet arrives six packets late. One packet takes 12 us.
   transfer.on_data([](int number, Fate& fate) {
     if (number % 50 == 20) fate.extra_delay = 75_us;
   });
@@ -340,7 +341,7 @@ TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
   EXPECT_GE(transfer.stats().spurious_losses, 1u);
   EXPECT_LE(transfer.stats().spurious_losses, 2u) << "after the first, six places are known to be reordering";
   EXPECT_EQ(transfer.stats().spurious_losses, transfer.stats().lost_packets);
-  // Slow start continues as if there had been no loss.
+  // Slow start must continue as if there had been no loss.
   EXPECT_GT(transfer.stats().cwnd_bytes, 100'000);
 }
 
@@ -364,7 +365,7 @@ TEST(Congestion, in_flight__stays_within_the_window) {
   transfer.send();
   transfer.pair.run(
       [&] {
-        // A decrease does not change the bytes in flight, which may exceed the window then.
+        // A decrease of the window does not change the bytes in flight, which may then exceed the window.
         beyond = beyond || (static_cast<double>(transfer.stats().in_flight) > transfer.stats().cwnd_bytes &&
                             transfer.stats().congestion_events == 0);
         return transfer.pair.server().count(Kind::received) == 1;
@@ -416,7 +417,7 @@ TEST(Bounds, max_packets_in_flight__holds) {
   EXPECT_EQ(transfer.buffer, transfer.message);
 }
 
-// The lost packet is the oldest in a full record of sent packets, and nothing is in flight any more.
+// The lost packet is the oldest one in a full record of sent packets, and no packet is in flight.
 TEST(Bounds, max_packets_in_flight__does_not_stall_on_any_single_loss) {
   for (int lost = 0; lost < 60; ++lost) {
     ConnectionConfig config;
@@ -429,8 +430,8 @@ TEST(Bounds, max_packets_in_flight__does_not_stall_on_any_single_loss) {
 }
 
 TEST(Bounds, many_acknowledgements_behind_a_lost_packet__do_not_stall_it) {
-  // The client's only packet is lost. Its timeout is far away, and the server's data makes the client acknowledge more
-  // packets than it can remember.
+  // The client's only packet is lost, and its timeout is far away. Meanwhile the server's data makes the client
+  // acknowledge more packets than it can remember.
   ConnectionConfig config;
   config.max_packets_in_flight = 16;
   config.give_up_after = 5_s;
@@ -460,7 +461,7 @@ TEST(Bounds, many_acknowledgements_behind_a_lost_packet__do_not_stall_it) {
 }
 
 TEST(Bounds, reassembly__of_every_second_packet_missing) {
-  // 2000 packets, of which every second is lost: more holes than are remembered; still all data arrives.
+  // Every second of 2000 packets is lost. These are more holes than the receiver remembers, but all data must arrive.
   Transfer transfer(4'000'000);
   std::set<std::uint32_t> dropped;
   transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {

@@ -1,4 +1,4 @@
-// Messages: every length near the limits between the paths of the code, several messages in a packet, order of buffers,
+// Tests messages: every length near the limits between code paths, several messages in a packet, the order of buffers,
 // truncation, and both directions at once.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using namespace testing_network;
 using MessageConnected = ConnectedTest;
 
 TEST(Message, length__every_interesting_one_arrives_byte_exact) {
-  // 256 bytes is the longest piece that is copied; 1424 (`full_payload`) is the longest that fits in one packet.
+  // Data of up to 256 bytes is copied. 1424 bytes (`full_payload`) are the longest data that fits into one packet.
   Pair pair;
   const auto [c, s] = pair.connect();
   for (const std::size_t length :
@@ -188,7 +188,8 @@ TEST_F(MessageConnected, both_directions__at_once_on_one_connection) {
 }
 
 TEST(Message, one_buffer__may_be_sent_on_several_connections) {
-  // As in a broadcast: one message completes while packets of another, from the same memory, wait in a full datapath.
+  // As in a broadcast, two messages use the same memory. One completes while packets of the other wait in a full
+  // datapath.
   Pair pair({}, {}, 50_us, {.burst = 8});
   const auto message = random_bytes(10'000);
   std::array<ConnectionId, 2> ids{};
@@ -214,7 +215,7 @@ TEST(Message, one_buffer__may_be_sent_on_several_connections) {
 }
 
 TEST(Message, wrap__of_message_numbers_is_far_but_their_window_holds) {
-  // 70,000 messages: more than the ring of 65,536 places, in order.
+  // 70,000 messages, which must arrive in order, are more than the 65,536 slots of the ring.
   ConnectionConfig config;
   config.max_sends = 64;
   config.max_receives = 64;

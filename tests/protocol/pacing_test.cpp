@@ -1,4 +1,4 @@
-// Pacing on the wire: a connection's rate and a job's rate, which its connections share evenly.
+// Tests pacing on the wire: the rate of a connection, and the rate of a job, which its connections share evenly.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_network;
 
-/// The most bytes on the wire that left `host` in any interval of `width`.
+/// Returns the largest number of bytes on the wire that left `host` in any interval of `width`.
 Bytes densest(const TestNetwork& network, std::size_t host, Nanos width) {
   Bytes most = 0;
   Bytes inside = 0;
@@ -59,19 +59,20 @@ TEST(Pacing, window__is_spread_over_the_round_trip) {
   pair.log.clear();
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
-  // At most twice the window in a round trip of 2 ms; a tenth of that in a tenth of the time, and a small burst.
+  // A connection sends at most twice the window in a round trip of 2 ms. In a tenth of this time it may send a tenth of
+  // these bytes and a small burst.
   const double window = pair.c().stats(c)->cwnd_bytes;
   EXPECT_LE(static_cast<double>(densest(pair, 0, 200_us)), 0.2 * window * 1.1 + 40 * 1514);
 }
 
-/// The window of a connection after 100 ms, if polls come up to `late` after their time.
+/// Returns how many bytes the window grows in 100 ms if polls are up to `late` too late.
 double window_with(Nanos late) {
   Pair pair({}, {}, 250_us, {.virtual_payload = true});
   const auto [c, s] = pair.connect();
   EXPECT_EQ(pair.s().receive_virtual(s, 1U << 30, 0), PostResult::ok);
   pair.run_for(5_ms);
   bool once = true;
-  pair.fate = [&](const Parsed& packet, auto& fate) {  // so that slow start ends with a small window
+  pair.fate = [&](const Parsed& packet, auto& fate) {  // one loss, so that slow start ends with a small window
     if (packet.from == 0 && packet.has(FrameType::data) && std::exchange(once, false)) fate.drop = true;
   };
   pair.logging = false;
@@ -93,7 +94,7 @@ TEST(Pacing, late_polls__do_not_hold_the_window_back) {
 
 TEST(Pacing, acknowledgements__are_not_held_back) {
   ConnectionConfig server;
-  server.max_rate = Rate(100'000);  // 12.5 kB/s: one packet in 120 ms
+  server.max_rate = Rate(100'000);  // 12.5 kB/s, or one packet in 120 ms
   Pair pair({}, server);
   const auto [c, s] = pair.connect();
   EXPECT_TRUE(pair.delivers(c, s, random_bytes(1'000'000), 1_s));
@@ -177,7 +178,7 @@ TEST(JobRate, finished_flows__leave_theirs_to_the_others) {
   EXPECT_LT((shared.pair.now() - begin).seconds(), 11e6 * 8 / 5e8 * 1.08);
 }
 
-/// The achieved share of the rate if nobody is polled for 0.2 ms of every millisecond.
+/// Returns the achieved share of the rate if no shard is polled for 0.2 ms of every millisecond.
 double share_of_rate(Nanos catch_up) {
   const Rate rate(500'000'000);
   SharedJob shared(rate, 1, {}, catch_up);
@@ -212,7 +213,7 @@ TEST(JobRate, late_poll__sends_the_packets_of_the_flows_in_turn) {
   SharedJob shared(Rate(500'000'000), 4, {}, 1_ms);
   shared.post(100'000'000);
   shared.pair.run_for(20_ms);
-  shared.pair.stand_still(400_us);  // the time of 16 packets
+  shared.pair.stand_still(400_us);  // the time in which 16 packets may leave
   shared.pair.log.clear();
   const Nanos late = shared.pair.now();
   shared.pair.run_for(1_us);
@@ -241,7 +242,7 @@ TEST(JobRate, pacing_quantum__lets_packets_leave_together_and_costs_no_rate) {
     }
     return times;
   };
-  // A packet takes 24 us.
+  // At this rate, one packet takes 24 us.
   EXPECT_GT(count({}), 700U);
   EXPECT_LT(count(100_us), 250U);
 }

@@ -1,4 +1,4 @@
-// Persistent congestion (RFC 9002 section 7.6): which losses indicate it, and its effect on the window.
+// Tests persistent congestion (RFC 9002 section 7.6): which losses indicate it, and its effect on the window.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,10 +10,10 @@ namespace {
 
 using namespace testing_network;
 
-constexpr Nanos kThreeTimeouts = 3'300_us;  // with a round trip of 100 us and a granularity of 1 ms
+constexpr Nanos kThreeTimeouts = 3'300_us;  // three timeouts, at a round trip of 100 us and a granularity of 1 ms
 
-/// Sends a packet at each of `times` after the handshake and one 10 ms after it. Then the last one and those with an
-/// index in `acked` are acknowledged, and the others are lost.
+/// Sends one packet at each of `times` after the handshake, and a last packet at 10 ms. The peer acknowledges the last
+/// packet and those whose index is in `acked`. All others are lost.
 struct Losses {
   Losses(std::initializer_list<Nanos> times, const std::set<std::size_t>& acked = {},
          LoneConnection::Start start = LoneConnection::Start::acknowledged)

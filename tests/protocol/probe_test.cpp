@@ -1,5 +1,5 @@
-// Probe timeouts (RFC 9002 section 6.2): when they come, what they send, their backoff, and when the peer is given up.
-// Also the questions of a sender that waits for credit.
+// Tests probe timeouts (RFC 9002 section 6.2): when they occur, which packets they send, their backoff, and when the
+// peer is given up. Also tests how a sender that waits for credit asks for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
   EXPECT_EQ(alone.stats().in_flight, 3u * 1048 + wire::kPingFrameBytes);
 }
 
-// So short that its loss can not be due to its length, see black_hole_test.cpp.
+// Bytes of a message that is so short that its loss cannot be due to its length (see black_hole_test.cpp).
 constexpr Bytes kAFew = 400;
 
 TEST(Probe, timeouts__double_and_an_acknowledgement_takes_them_back) {
@@ -76,7 +76,7 @@ TEST(Probe, interval__is_a_second_at_most_but_never_below_the_timeout) {
   alone.run_for(10_s);
   EXPECT_EQ(alone.sent[alone.sent.size() - 1].at - alone.sent[alone.sent.size() - 2].at, 1_s);
   ConnectionConfig config = round_timers();
-  config.initial_rtt = 2_s;  // with a variation of half of it
+  config.initial_rtt = 2_s;  // the round-trip time variation starts at half of initial_rtt
   LoneConnection far({.config = config, .start = LoneConnection::Start::accepted});
   far.run_for(20_s);
   ASSERT_EQ(far.sent.size(), 4u);
@@ -84,7 +84,8 @@ TEST(Probe, interval__is_a_second_at_most_but_never_below_the_timeout) {
 }
 
 TEST(Probe, an_acknowledgement_in_between__makes_it_needless) {
-  // The timeout passes while the datapath is full; an acknowledgement arrives before there is room again.
+  // The timeout passes while the datapath is full. An acknowledgement arrives before the datapath accepts packets
+  // again.
   LoneConnection alone({.window = 4.0 * LoneConnection::kPacket});
   for (int i = 0; i < 10; ++i) alone.post(LoneConnection::kPayload);
   alone.build();
@@ -101,7 +102,7 @@ TEST(Probe, peer__is_given_up_at_the_first_timeout_after_that_time) {
     config.give_up_after = 7'700_us + more;
     LoneConnection alone(config);
     const Nanos begin = alone.now + 5_ms;
-    alone.now = begin;  // earlier silence does not count
+    alone.now = begin;  // silence before the first packet must not count
     alone.send();
     alone.run_until(begin + 7'700_us);
     EXPECT_EQ(alone.connection.state() == Connection::State::draining, more.count == 0);
@@ -143,8 +144,8 @@ TEST(Probe, progress__begins_the_time_to_give_up_anew) {
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
 }
 
-// The peer may refuse one of the pieces, and with it all others in its packet: messages would wait for one another
-// without end.
+// The peer may refuse a message, and with it all other messages in the same packet. These would then wait for one
+// another without end.
 TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_it) {
   const auto pieces = [](const Parsed& packet) {
     return std::count_if(packet.frames.begin(), packet.frames.end(),
@@ -157,7 +158,8 @@ TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_
   for (std::uint32_t i = 0; i < messages; ++i) alone.post(200);
   alone.build();
   ASSERT_EQ(pieces(alone.sent.back()), messages) << "or the test shows nothing";
-  // The ninth timeout suspects the packets' size, and sends probes of several sizes. No other packet arrives.
+  // At the ninth timeout the connection suspects the size of its packets, and sends probes of several sizes. Only these
+  // probes arrive.
   while (alone.shard.size_probes_sent == 0) alone.run_for(1_ms);
   const std::uint64_t last = alone.sent.back().header.packet_number;
   ASSERT_EQ(alone.shard.size_probes_sent, 3u);
@@ -165,7 +167,7 @@ TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_
     ASSERT_TRUE(alone.packet_of(number).has(FrameType::padding));
   const std::size_t before = alone.sent.size();
   alone.ack({{last - 2, last}});
-  // The packets in flight are lost, and are sent again as the window allows.
+  // The packets in flight count as lost, and are sent again as the window allows.
   std::set<std::uint32_t> sent;
   for (std::size_t i = before; i < alone.sent.size(); ++i) {
     EXPECT_EQ(pieces(alone.sent[i]), 1);
@@ -189,7 +191,7 @@ TEST(Probe, connects_that_nobody_heard__are_forgotten_once_one_was) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
   for (int i = 0; i < 100 && alone.sent.size() < 4; ++i) alone.run_for(1_ms);
   ASSERT_EQ(alone.sent.size(), 4u);
-  alone.take_ack({{3, 3}});  // too early
+  alone.take_ack({{3, 3}});  // before ACCEPT, so it has no effect
   alone.arrive([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 99, .credit = 0}); });
   alone.ack({{3, 3}});
   EXPECT_EQ(alone.stats().lost_packets, 3u);

@@ -1,6 +1,6 @@
-// Tests of address validation: a connecting peer has to prove that it receives at its address. They cover cookies,
-// half-open connections, a peer that restarts and uses the same connection id, and the packets that a shard accepts
-// from an unknown peer. Before the proof, a shard sends at most three times the bytes that it has received.
+// Tests address validation: a connecting peer has to prove that it receives at its address. Covers cookies, half-open
+// connections, a peer that restarts and uses the same connection ID, and the packets that a shard accepts from an
+// unknown peer. Before the proof, a shard sends at most three times the bytes that it has received.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -26,7 +26,7 @@ ShardConfig with_half_open(std::uint32_t most, std::uint32_t connections = 64) {
   return {.max_connections = connections, .max_half_open = most, .seed = 1};
 }
 
-/// Bytes that the server has sent to addresses of no host.
+/// Returns the bytes that the server has sent to addresses at which there is no host.
 std::size_t bytes_to_nobody(const Pair& pair) {
   std::size_t sum = 0;
   for (const Parsed& packet : pair.log)
@@ -47,7 +47,7 @@ TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
     if (packet.has(FrameType::retry)) {
       EXPECT_LE(packet.size, kConnectBytes) << "never longer than the question";
     }
-  // A real host connects meanwhile, with one more round trip.
+  // Meanwhile a real host connects, which takes one additional round trip.
   const Nanos begin = pair.now();
   Nanos connected;
   pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
@@ -88,7 +88,7 @@ TEST(Proof, unknown_peer_that_asks_again__is_waited_for_no_longer) {
 
 TEST(Proof, path_that_is_said_to_be_long__is_waited_for) {
   ConnectionConfig config;
-  config.initial_rtt = 8_s;  // so that CONNECT is not sent again meanwhile
+  config.initial_rtt = 8_s;  // long, so that CONNECT is not sent again during the test
   Pair pair(config, config, 4_s, {}, with_half_open(3));
   const auto [c, s] = pair.connect();
   ASSERT_NE(s, 0u);
@@ -137,7 +137,7 @@ TEST(Proof, place_that_the_program_ends__is_free_again) {
 }
 
 TEST(Proof, without_half_open_places__every_connection_brings_a_cookie) {
-  // The loss of any packet of the handshake is recovered.
+  // The handshake must recover from the loss of any of its packets.
   for (const std::size_t side : {0U, 1U})
     for (int which = 0; which < 5; ++which) {
       Pair pair({}, {}, 50_us, {}, with_half_open(0));
@@ -153,7 +153,7 @@ TEST(Proof, without_half_open_places__every_connection_brings_a_cookie) {
 }
 
 TEST(Proof, client_that_only_receives__says_that_it_is_there_until_the_server_knows) {
-  // All packets of the client after CONNECT are lost for 5 ms: its answers to ACCEPT and to the repeated ACCEPT.
+  // For 5 ms, all packets of the client after CONNECT are lost: its answers to ACCEPT and to the repeated ACCEPT.
   Pair pair;
   const Nanos begin = pair.now();
   std::size_t dropped = 0;
@@ -177,7 +177,7 @@ TEST(Proof, client_that_only_receives__says_that_it_is_there_until_the_server_kn
 }
 
 TEST(Proof, forged_cookies__do_not_keep_the_servers_out) {
-  // An attacker on the path answers CONNECT before the server does, with cookies of its own.
+  // An attacker on the path answers CONNECT before the server does, with forged cookies.
   Pair pair({}, {}, 50_us, {}, with_half_open(0));
   std::uint64_t forged = 0;
   std::optional<ByteVector> answer;
@@ -200,7 +200,7 @@ TEST(Proof, forged_cookies__do_not_keep_the_servers_out) {
   EXPECT_NE(c, 0u);
 }
 
-/// The cookie that the server sent last.
+/// Returns the cookie that the server sent last.
 std::uint64_t last_cookie(const Pair& pair) {
   for (auto packet = pair.log.rbegin(); packet != pair.log.rend(); ++packet)
     if (const wire::Frame* retry = packet->find(FrameType::retry)) return retry->cookie;
@@ -302,7 +302,8 @@ TEST(Proof, restart_under_a_known_id__one_packet_ends_nothing) {
 TEST(Proof, restart_under_a_known_id__with_a_cookie_replaces_the_old_connection) {
   Pair pair;
   const auto [old_c, old_s] = pair.connect();
-  pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});  // draws the same ids
+  // With the same seed, the new shard draws the same IDs.
+  pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
   const Nanos begin = pair.now();
   const auto [c, s] = pair.connect();
   ASSERT_EQ(c, old_c);
@@ -371,7 +372,7 @@ TEST(Proof, unknown_peer__may_say_connect_and_nothing_else) {
   pair.log.clear();
   const std::uint64_t before = pair.s().stats().malformed_packets;
   for (const auto& write : packets) pair.inject(pair.server(), nobody(1), forge(header_for(0), write));
-  // A CONNECT within a connection is not accepted as one.
+  // A CONNECT inside an open connection must not be accepted.
   pair.inject(pair.server(), pair.client().address,
               forge(header_for(pair.server().of(Kind::accepted)[0].connection, 50), connect));
   pair.run_for(1_ms);
@@ -417,7 +418,8 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   std::vector<ConnectionId> further;
   for (int i = 0; i < 3; ++i) further.push_back(pair.c().connect(pair.server().address, {}, pair.now()));
   pair.run_for(1_s);
-  // All three were half-open at once: those beyond the share of two end after they have proven their address.
+  // The three connections were half-open at the same time. With the first connection they exceed the share of two, so
+  // that two of them end after they have proven their address.
   EXPECT_EQ(pair.s().stats().connections, 2u);
   EXPECT_EQ(pair.client().count(Kind::closed), 2u);
   const ConnectionId late = pair.c().connect(pair.server().address, {}, pair.now());
@@ -428,12 +430,12 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   EXPECT_EQ(pair.s().stats().retries_sent, 1u);
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
   EXPECT_TRUE(pair.delivers(c, s));
-  // Connections in the name of another address do not use up its share.
+  // Connections from another address do not use up the share of the client's address.
   for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), nobody(1), connect_as(1 + i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().half_open, 10u);
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
-  // A place that is given back counts for the address again.
+  // When a connection ends, its address may open another one.
   pair.c().close(c);
   pair.s().close(s);
   pair.run_for(10_s);
@@ -452,7 +454,8 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
         return retry->cookie;
     return std::nullopt;
   };
-  // Half-open connections, none of which counts; then the next life of each id replaces it, with a cookie.
+  // Half-open connections do not count towards the share. A new connection with the same ID and a cookie then replaces
+  // each of them.
   for (std::uint32_t i = 1; i <= 10; ++i) pair.inject(pair.server(), host, connect_as(i, i));
   pair.run_for(1_ms);
   ASSERT_EQ(pair.s().stats().half_open, 10u);
@@ -466,7 +469,7 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
   }
   EXPECT_EQ(pair.s().stats().cookies_accepted, 2u);
   EXPECT_EQ(pair.s().stats().refused_connects, 8u);
-  // The next life of a peer that counts replaces it, and still counts as one.
+  // A new connection with the ID of a connection that counts replaces it, and still counts as one.
   pair.inject(pair.server(), host, connect_as(1, 201));
   pair.run_for(1_ms);
   pair.inject(pair.server(), host, connect_as(1, 201, cookie_for(1)));
@@ -492,7 +495,7 @@ TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) 
     ASSERT_EQ(pair.s().stats().connections, 0u);
   };
   ask(connect_as(5, 6));
-  ask(connect_as(5, 7));  // under a known id: a cookie is needed
+  ask(connect_as(5, 7));  // the server already knows this ID, so that it requires a cookie
   const std::uint64_t first = last_cookie(pair);
   ask(connect_as(5, 7, first));
   ASSERT_EQ(accepted(), 2u);
@@ -502,7 +505,7 @@ TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) 
   for (int i = 0; i < 100; ++i) ask(connect_as(5, 7, first));
   EXPECT_EQ(accepted(), 2u);
   EXPECT_EQ(pair.s().stats().retries_sent, 101u);
-  // A client that has lost the connection opens another at once, with the next cookie.
+  // A client that has lost its connection opens another one at once, with the next cookie.
   const std::uint64_t second = last_cookie(pair);
   ASSERT_NE(second, first);
   ask(connect_as(5, 7, second));
@@ -529,7 +532,7 @@ TEST(Cookies, used__are_remembered_by_the_hundred) {
   EXPECT_EQ(cookies.worth(used[0], {nobody(1), 5}, 0, random, 21_s), Cookies::Worth::nothing);
 }
 
-/// Opens a connection with a cookie; its ACCEPT is never answered.
+/// Opens a connection with a cookie, and never answers the server's ACCEPT.
 void take_place(Pair& pair, const Address& from, std::uint32_t source) {
   pair.inject(pair.server(), from, connect_as(source, source));
   pair.run_for(1_us);
@@ -557,7 +560,7 @@ TEST(Proof, places_without_an_answer__keep_nobody_out) {
   std::vector<std::pair<ConnectionId, ConnectionId>> opened;
   for (int i = 0; i < 16; ++i) opened.push_back(pair.connect());
   EXPECT_LT(pair.now() - begin, 1_s);
-  // Connections that have answered stay, however many others ask.
+  // Connections that have answered must stay open, however many other peers ask for a connection.
   for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), nobody(i), connect_as(i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().refused_connects, 100u);
@@ -566,7 +569,7 @@ TEST(Proof, places_without_an_answer__keep_nobody_out) {
 
 TEST(Proof, places_without_an_answer__of_one_address_displace_each_other) {
   Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
-  take_place(pair, nobody(1), 1);  // another address, whose answer is slow
+  take_place(pair, nobody(1), 1);  // a peer at another address, which answers slowly
   const ConnectionId first = pair.server().of(Kind::accepted)[0].connection;
   for (std::uint32_t i = 2; i <= 100; ++i) take_place(pair, nobody(2), i);
   EXPECT_TRUE(pair.s().exists(first));
@@ -608,7 +611,7 @@ TEST(Proof, place_of_a_connection_that_has_ended__is_had_when_it_is_wanted) {
     for (auto* host : {&pair.client(), &pair.server()}) host->forget_completions();
   }
   EXPECT_EQ(pair.s().stats().refused_connects, 0u);
-  // The places of ended connections are also free for the program's own connections.
+  // The program itself may also use the slots of ended connections.
   for (int i = 0; i < 16; ++i) EXPECT_NO_THROW(static_cast<void>(pair.s().connect(nobody(1), {}, pair.now())));
 }
 
@@ -628,7 +631,8 @@ TEST(AddressCounts, network_of_64_bits__counts_as_one) {
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
   counts.remove(v6("2001:db8::9"));  // the address has no entry
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
-  // Link-local neighbours, and hosts behind a translator, share a prefix but do not count as one.
+  // Link-local neighbours share a prefix, and so do hosts behind a translator, but each of these hosts counts
+  // separately.
   counts.add(v6("fe80::1"));
   counts.add(v6("64:ff9b::1.2.3.4"));
   EXPECT_EQ(counts.of(v6("fe80::2")), 0u);

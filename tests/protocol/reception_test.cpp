@@ -1,5 +1,5 @@
-// Packets that arrive at a connection: which ones are duplicates, when they are acknowledged, which are counted, and
-// frames that no honest peer sends.
+// Tests packets that arrive at a connection: which packets are duplicates, when packets are acknowledged, which packets
+// are counted, and frames that no honest peer sends.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -11,7 +11,7 @@ using namespace testing_network;
 
 const auto ping = [](wire::Writer& w) { w.ping(); };
 
-/// As round_timers(), but the receiver delays acknowledgements.
+/// Returns round_timers(), changed so that the receiver delays acknowledgements.
 ConnectionConfig patient(std::uint32_t ack_every = 2) {
   ConnectionConfig config = round_timers();
   config.max_ack_delay = 300_us;
@@ -22,12 +22,12 @@ ConnectionConfig patient(std::uint32_t ack_every = 2) {
 /// A receiver that sends only acknowledgements.
 struct Receiver : LoneConnection {
   explicit Receiver(const ConnectionConfig& config = patient()) : LoneConnection(config), before(sent.size()) {}
-  /// Number of packets sent since the last call.
+  /// Returns the number of packets sent since the last call.
   std::size_t answers() { return sent.size() - std::exchange(before, sent.size()); }
   std::size_t before;
 };
 
-/// A DATA frame with `bytes` zeros.
+/// Returns a function that writes a DATA frame with `bytes` zeros.
 auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uint32_t message = 0) {
   return [=](wire::Writer& w) {
     w.data({.last = last, .message = message, .offset = offset, .length = bytes});
@@ -44,12 +44,13 @@ class ReceptionTest : public testing::Test {
 };
 
 TEST_F(ReceptionTest, forgotten_packets__are_taken_again) {
-  // 31 single packets with gaps between them, and the earlier packet 10: as many ranges as are remembered.
+  // 31 single packets with gaps between them, together with the earlier packet 10, are as many ranges as the receiver
+  // remembers.
   for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 9, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 1) << "nothing is forgotten yet";
-  receiver.arrive(header_for(7, 140, 1000), ping);  // the lowest range, 9 and 10, is forgotten
+  receiver.arrive(header_for(7, 140, 1000), ping);  // the receiver forgets the lowest range, which is 9 and 10
   EXPECT_EQ(receiver.stats().packets_received, taken + 2);
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
   for (const std::uint64_t number : {8U, 9U, 10U}) receiver.arrive(header_for(7, number, 1000), ping);
@@ -64,7 +65,7 @@ TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
   receiver.end_burst();
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
   for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
-    // All remembered ranges are in the acknowledgement, which has room for them.
+    // The acknowledgement must include all remembered ranges.
     for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
     receiver.end_burst();
     EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
@@ -74,8 +75,8 @@ TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
 }
 
 TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers) {
-  // The last packet joins the range to the others. The numbers are so high that no packet would be accepted if the
-  // range were forgotten.
+  // The last packet joins the first range to the others. The numbers are so high that the receiver would accept no
+  // packet if it had forgotten the range.
   for (const std::uint64_t begin : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
     constexpr std::uint32_t overtaken = 1024;
     Receiver receiver;
@@ -101,7 +102,7 @@ TEST_F(ReceptionTest, what_the_sender_has_forgotten__is_taken_again) {
   receiver.arrive(header_for(7, 25, 0), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 2);
   receiver.arrive(header_for(7, 31, 31), ping);
-  receiver.arrive(header_for(7, 32, 500), ping);  // more than there are
+  receiver.arrive(header_for(7, 32, 500), ping);  // a span of more packets than exist
   receiver.arrive(header_for(7, 26, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 5);
   receiver.arrive(header_for(7, 24, 1000), ping);
@@ -179,7 +180,7 @@ TEST_F(ReceptionTest, asked_ratio__puts_acknowledgements_off_but_three_behind_a_
   EXPECT_EQ(receiver.answers(), 0u);
   receiver.take(data(0, 10, true), Ecn::not_ect, eight);
   EXPECT_EQ(receiver.answers(), 1u) << "the eighth";
-  ++receiver.next_of_peer;  // a gap
+  ++receiver.next_of_peer;  // skips a packet number
   for (int i = 0; i < 3; ++i) {
     receiver.take(ping, Ecn::not_ect, eight);
     EXPECT_EQ(receiver.answers(), 1u) << i << " behind the gap";
@@ -299,7 +300,7 @@ TEST_F(ReceptionTest, credit__is_acknowledged) {
 
 // ---- forged frames --------------------------------------------------------------------------------------------------
 
-/// A receiver with buffers for two messages, which has acknowledged all packets so far.
+/// A receiver with buffers for two messages that has sent all acknowledgements.
 struct Buffers : Receiver {
   Buffers() {
     for (auto& buffer : buffers) {
@@ -309,10 +310,11 @@ struct Buffers : Receiver {
     build();
     answers();
   }
-  /// Takes a packet and expects that it is refused: counted, not acknowledged, and accepted if it comes again valid.
+  /// Lets a packet arrive, and expects that the receiver refuses it: the receiver counts the packet, does not
+  /// acknowledge it, and later accepts a valid packet with the same number.
   void refuse(const std::function<void(wire::Writer&)>& write, std::uint64_t malformed = 1) {
     run_for(10_ms);
-    answers();  // acknowledgements of earlier packets
+    answers();  // ignores acknowledgements of earlier packets
     const std::uint64_t counted = shard.malformed_packets;
     const std::uint64_t taken = stats().packets_received;
     arrive(header_for(7, next_of_peer, 1000), write);
@@ -340,7 +342,7 @@ TEST_F(ForgedFramesTest, frame_that_is_cut_off__leaves_what_came_before_it_deliv
     w.copy(&cut, 1);
   });
   ASSERT_EQ(receiver.completions().size(), 1u);
-  receiver.take(whole);  // with the same number, because the packet was refused
+  receiver.take(whole);  // has the number of the refused packet
   EXPECT_TRUE(receiver.completions().empty()) << "once";
   receiver.run_for(300_us);
   EXPECT_TRUE(receiver.sent.back().has(FrameType::ack));
@@ -358,7 +360,7 @@ TEST_F(ForgedFramesTest, frame_of_no_type__refuses_its_packet) {
 TEST_F(ForgedFramesTest, data_after_a_frame_that_is_refused__is_not_taken) {
   receiver.refuse(
       [](wire::Writer& w) {
-        data(0, 10, true, 5)(w);  // no buffer was promised for it
+        data(0, 10, true, 5)(w);  // the receiver gave no credit for this message
         data(0, 10, true, 0)(w);
       },
       0);
@@ -397,10 +399,10 @@ TEST_F(ForgedFramesTest, end_before_data_that_has_come__takes_neither) {
 
 TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
   for (const auto& lie : {
-           data(150, 100),        // beyond the end
-           data(150, 50),         // reaches the end, but without `last`
-           data(0, 199, true),    // another end
-           data(100, 101, true),  // another end
+           data(150, 100),        // extends beyond the end
+           data(150, 50),         // reaches the end without `last`
+           data(0, 199, true),    // states a smaller end
+           data(100, 101, true),  // states a larger end
        }) {
     Buffers receiver;
     receiver.take(data(0, 50));
@@ -444,7 +446,7 @@ TEST_F(ForgedFramesTest, data_beyond_the_buffer__is_counted_and_not_written) {
 TEST_F(ForgedFramesTest, holes__are_remembered_up_to_a_bound_and_then_only_filled) {
   for (std::uint32_t i = 0; i < 1024; ++i) receiver.take(data(10 + 20 * i, 10));
   const std::uint64_t taken = receiver.stats().packets_received;
-  receiver.refuse(data(0, 5), 0);  // one hole more
+  receiver.refuse(data(0, 5), 0);  // would exceed the bound by one hole
   receiver.take(data(0, 10));
   receiver.take(data(10 + 20 * 1023 + 10, 10, true));
   EXPECT_EQ(receiver.stats().packets_received, taken + 2);

@@ -1,5 +1,5 @@
-// A process that is copied: by a fork, which it notices, and by a machine that is resumed twice from one snapshot. The
-// system call clone() imitates the latter, because nothing in the process is notified of it.
+// Tests copies of a process: by a fork, which the process notices, and by a virtual machine that is resumed twice from
+// one snapshot. The system call clone() imitates the second case, because it notifies nothing in the process.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -25,7 +25,7 @@ pid_t resume_twice() {
       syscall(SYS_clone, static_cast<unsigned long>(SIGCHLD), nullptr, nullptr, nullptr, nullptr));
 }
 
-/// Results of the two copies: of the child, received by a pipe, and of this process.
+/// Results of both copies of the process. The child sends its result to this process through a pipe.
 struct Both {
   ByteVector here;
   ByteVector there;
@@ -59,14 +59,14 @@ class SealCopy : public ::testing::Test {
       if (from == 0) sent_.insert(sent_.end(), bytes.begin(), bytes.end());
     };
   }
-  /// Opens a connection with a posted receive.
+  /// Opens a connection, and posts a receive at the server.
   ConnectionId open() {
     const auto [c, s] = pair_.connect();
     static_cast<void>(pair_.s().receive(s, buffer_, 1));
     pair_.run_for(20_ms);
     return c;
   }
-  /// All bytes that the client sends for one message, whose content differs in the child.
+  /// Returns all bytes that the client sends for one message. The content of the message is different in the child.
   ByteVector sent_with(ConnectionId id, bool is_child) {
     message_.assign(152, is_child ? std::byte{'A'} : std::byte{'B'});
     sent_.clear();
@@ -81,7 +81,8 @@ class SealCopy : public ::testing::Test {
   ByteVector buffer_ = ByteVector(1000);
 };
 
-/// Number of body bytes that cancel in both packets, as they do with the same key and packet number.
+/// Returns the number of bytes at which the ciphertexts of both packets differ exactly as the messages do. With the
+/// same key and packet number, these are all bytes of the message.
 std::size_t cancelled(const ByteVector& a, const ByteVector& b) {
   constexpr std::byte difference{'A' ^ 'B'};
   std::size_t count = 0;
@@ -91,7 +92,7 @@ std::size_t cancelled(const ByteVector& a, const ByteVector& b) {
 }
 
 TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
-  pair_.connect();  // so that random numbers were drawn before
+  pair_.connect();  // so that the shard has drawn random numbers before the copy
   const Both both = in_both(resume_twice, [&](bool) {
     sent_.clear();
     static_cast<void>(pair_.c().connect(pair_.server().address, config_, pair_.now()));
@@ -101,7 +102,7 @@ TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
   constexpr std::size_t size = wire::kHeaderBytes + wire::kConnectFrameBytes + wire::kKeyFrameBytes;
   ASSERT_EQ(both.here.size(), size);
   ASSERT_EQ(both.there.size(), size);
-  constexpr auto random_at = static_cast<std::ptrdiff_t>(size - sizeof(EndRandom));  // the last field
+  constexpr auto random_at = static_cast<std::ptrdiff_t>(size - sizeof(EndRandom));  // position of the last field
   EXPECT_FALSE(std::equal(both.here.begin() + random_at, both.here.end(), both.there.begin() + random_at));
 }
 
@@ -111,7 +112,7 @@ TEST_F(SealCopy, connections_that_copies_make__have_different_keys) {
   EXPECT_LT(cancelled(both.here, both.there), 20U);
 }
 
-// What is lost if neither the kernel nor the program reports the copy.
+// Shows the weakness that remains if neither the kernel nor the program reports the copy.
 TEST_F(SealCopy, connection_that_a_copy_has_without_knowing__is_sealed_alike) {
   const ConnectionId id = open();
   const Both both = in_both(resume_twice, [&](bool is_child) { return sent_with(id, is_child); });
@@ -128,7 +129,7 @@ TEST_F(SealCopy, connection_of_a_copy_that_is_told__ends_in_both_without_a_packe
     EXPECT_TRUE(!ended.empty() && ended.front().status == Status::aborted);
     EXPECT_EQ(pair_.client().of(Kind::sent).size(), 1U);
     EXPECT_EQ(pair_.c().stats().connections, 0U);
-    // A new connection has keys of its own.
+    // A new connection has different keys in both copies.
     const ByteVector later = sent_with(open(), is_child);
     return sent.empty() ? later : ByteVector();
   });
@@ -148,7 +149,7 @@ TEST_F(SealCopy, child_of_a_fork__sends_nothing_and_its_parent_goes_on) {
 
 TEST_F(SealCopy, opening_that_a_copy_takes_part_in__ends) {
   const ConnectionId id = pair_.c().connect(pair_.server().address, config_, pair_.now());
-  pair_.run_for(1_us);  // CONNECT is on its way
+  pair_.run_for(1_us);  // CONNECT is in flight after this
   note_process_copy();
   pair_.run_for(1_s);
   const auto ended = pair_.client().of(Kind::closed);

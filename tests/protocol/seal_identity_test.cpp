@@ -1,5 +1,5 @@
-// Identities in sealed connections: whose CONNECT counts, what it may end, which ends share a key, and the cost of
-// attempts without the key.
+// Tests identities in sealed connections: which CONNECT counts, which connections it may end, which hosts share a key,
+// and the cost of attempts without the key.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,9 +21,9 @@ using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
 
-/// What a MannerKey does differently from the key that it wraps.
+/// How a MannerKey differs from the key that it wraps.
 struct Manner {
-  int throws = 0;           ///< the next seals that fail
+  int throws = 0;           ///< number of seals that fail next
   int greetings_tried = 0;  ///< number of CONNECTs that were checked with the key
 };
 
@@ -75,7 +75,8 @@ class MannerKey final : public PacketKey {
   Manner& manner_;
 };
 
-/// CONNECT or ACCEPT in a sealed packet, and the key frame behind it; source_connection 0: the packet has neither.
+/// The CONNECT or ACCEPT frame of a sealed packet, and the key frame after it. `connect.source_connection` is 0 if the
+/// packet contains neither CONNECT nor ACCEPT.
 struct Greeting {
   wire::ConnectFrame connect;
   wire::KeyFrame key;
@@ -92,7 +93,7 @@ Greeting greeting_in(std::span<const std::byte> bytes) {
   return found;
 }
 
-/// A CONNECT, sealed by a holder of `key`.
+/// Returns a CONNECT packet that a holder of `key` has sealed.
 ByteVector sealed_connect(const Key& key, const wire::ConnectFrame& connect, unsigned random, std::uint64_t number) {
   const auto engine = key->make_engine();
   EndRandom client{};
@@ -119,7 +120,7 @@ TEST(SealIdentity, own_connect_that_comes_back__connects_nobody_with_itself) {
   TestHost& b = network.add(ShardConfig{.seed = 2});
   b.dead = true;
   a.shard->listen(keyed({key}));
-  // An attacker on the path sends the CONNECT back in the name of the peer.
+  // An attacker on the path sends the CONNECT back to its sender, with the peer's address as its source.
   network.raw = [&](std::size_t from, const ByteVector& bytes) {
     if (from == 0) network.inject_as_it_is(a, b.address, bytes);
   };
@@ -128,7 +129,8 @@ TEST(SealIdentity, own_connect_that_comes_back__connects_nobody_with_itself) {
   EXPECT_EQ(a.count(Kind::connected), 0u);
   EXPECT_EQ(a.count(Kind::accepted), 0u);
   EXPECT_GT(a.shard->stats().forged_packets, 0u);
-  EXPECT_EQ(a.shard->stats().retries_sent + a.shard->stats().refused_connects, 0u);  // nothing is answered
+  // The host answers none of the packets.
+  EXPECT_EQ(a.shard->stats().retries_sent + a.shard->stats().refused_connects, 0u);
 }
 
 TEST(SealIdentity, shard_that_means_itself__is_connected_with_itself) {
@@ -160,7 +162,7 @@ TEST(SealIdentity, connect_to_an_open_connection__counts_if_its_own_client_has_s
   const auto [c, s] = pair.connect();
   ASSERT_NE(connect.source_connection, 0u);
   const std::uint64_t before = pair.s().stats(s)->packets_received;
-  // With a number so high, all packets of the client would look old.
+  // If the server accepted this high packet number, it would take all packets of the client for old ones.
   for (const Key& key : {two, one})
     pair.inject_as_it_is(pair.server(), pair.client().address, sealed_connect(key, connect, 7, 1U << 20));
   pair.run_for(10_ms);
@@ -183,7 +185,7 @@ TEST(SealIdentity, connect_that_was_lost_twice__is_repeated_by_its_client_and_an
 
 class Replacement : public ::testing::Test {
  protected:
-  /// Sends CONNECTs in the clear, in the name of the host at `b`'s address, to get or to use a cookie.
+  /// Sends an unsealed CONNECT with the address of `b`, in order to get a cookie or to use one.
   void ask_a(const std::optional<std::uint64_t>& cookie) {
     sent.clear();
     network.inject_as_it_is(a, b.address, forge(header_for(0), [&](wire::Writer& writer) {
@@ -284,7 +286,7 @@ TEST(SealIdentity, end_that_encrypts__takes_nothing_in_the_clear_but_greetings) 
     };
     const auto [c, s] = pair.connect();
     ASSERT_EQ(greetings[1].connect.source_connection, s);
-    // A CLOSE by another holder of the key, who therefore has the keys of the connection.
+    // Another holder of the key, who can derive the keys of the connection, sends a CLOSE.
     const auto engine = key->make_engine();
     const auto seal = engine->connect(*key, greetings[0].key.random);
     seal->meet(greetings[1].key.random);
@@ -318,11 +320,11 @@ TEST(SealIdentity, many_connects_that_no_key_opens__make_the_honest_bring_a_cook
     pair.inject_as_it_is(pair.server(), Address::v4(0x0B000000 + static_cast<std::uint32_t>(i), 9), forged);
     if (i % 20 == 19) pair.run_for(1_ms);
   }
-  // The limit: 2000 a second, and a tenth of that at once.
+  // The server checks at most 2000 CONNECTs per second, and at most a tenth of that at once.
   EXPECT_GT(manner.greetings_tried, 200);
   EXPECT_LT(manner.greetings_tried, 450);
   EXPECT_EQ(pair.s().stats().retries_sent, static_cast<std::uint64_t>(count - manner.greetings_tried));
-  // The flood continues.
+  // The flood continues while an honest client connects.
   pair.raw = [&](std::size_t from, const ByteVector&) {
     for (int i = 0; from == 0 && i < 3; ++i)
       pair.inject_as_it_is(pair.server(), Address::v4(0x0B000000 + static_cast<std::uint32_t>(i), 9), forged);
@@ -348,7 +350,7 @@ TEST(SealIdentity, seal_that_can_not_be_made__takes_no_place) {
   for (int i = 0; i < 3; ++i) EXPECT_THROW(a.shard->connect(b.address, config, network.now()), RunError);
   a.shard->connect(b.address, config, network.now());
   manner.throws = 1;
-  EXPECT_THROW(network.run_for(10_ms), RunError);  // on accepting
+  EXPECT_THROW(network.run_for(10_ms), RunError);  // the seal of the accepting host fails
   network.run_for(5_s);
   EXPECT_EQ(a.count(Kind::connected), 1u);
   EXPECT_EQ(b.count(Kind::accepted), 1u);
@@ -357,7 +359,7 @@ TEST(SealIdentity, seal_that_can_not_be_made__takes_no_place) {
 TEST(SealIdentity, process_that_was_forked__says_random_bytes_of_its_own) {
   const Key key = packet_key(JobKey::generate());
   Pair pair(keyed({key}), keyed({key}));
-  pair.connect();  // so that the shard has drawn random numbers before
+  pair.connect();  // so that the shard has drawn random numbers before the fork
   ByteVector sent;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     if (from == 0 && greeting_in(bytes).connect.source_connection != 0) sent = bytes;
@@ -369,7 +371,7 @@ TEST(SealIdentity, process_that_was_forked__says_random_bytes_of_its_own) {
   static_cast<void>(pair.c().connect(pair.server().address, keyed({key}), pair.now()));
   pair.run_for(1_us);
   constexpr std::size_t size = wire::kHeaderBytes + wire::kConnectFrameBytes + wire::kKeyFrameBytes;
-  constexpr std::size_t random_at = size - sizeof(EndRandom);  // the last field
+  constexpr std::size_t random_at = size - sizeof(EndRandom);  // position of the last field
   const bool is_whole = sent.size() == size;
   if (child == 0) {
     const bool wrote = is_whole && ::write(pipe[1], sent.data(), sent.size()) == static_cast<ssize_t>(sent.size());

@@ -1,5 +1,5 @@
-// Connections whose packets are sealed with a job's key: whole exchanges, and peers without a key, with another key, or
-// with only the packets that they have seen on the wire.
+// Tests connections whose packets are sealed with a job's key: whole exchanges, and peers that have no key, have
+// another key, or only know packets that they have seen on the wire.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
 
-/// A pair that keeps all packets that were sent.
+/// A pair that stores all packets that were sent.
 class SealedPair : public Pair {
  public:
   SealedPair(const Key& client, const std::vector<Key>& server, const PacketIo::Limits& limits = {})
@@ -150,7 +150,8 @@ TEST_P(SealTest, changed_packet__changes_nothing) {
     ASSERT_EQ(wire::Reader::sealed_header(bytes, header), wire::ParseError::none);
     if (from != 0 || header.connection == 0) continue;
     for (std::size_t at = 0; at < bytes.size(); at += at < 64 ? 1 : 37) {
-      if (at == 0 || (at >= 16 && at < 20)) continue;  // for another protocol, or another connection
+      // Such a change makes the packet one of another protocol or connection.
+      if (at == 0 || (at >= 16 && at < 20)) continue;
       ByteVector changed = bytes;
       changed[at] ^= std::byte{0x20};
       pair.inject_as_it_is(pair.server(), pair.client().address, changed);
@@ -179,7 +180,7 @@ TEST_P(SealTest, whatever_was_seen_and_is_sent_again__is_not_taken) {
   pair.run_for(1_s);
   EXPECT_GT(pair.s().stats().replayed_packets, 10u);
   EXPECT_EQ(pair.s().stats(s)->messages_received, before.messages_received);
-  // The CONNECT arrived again, too: it opens no connection.
+  // CONNECT also arrived a second time, but must open no connection.
   EXPECT_EQ(pair.server().of(Kind::accepted).size(), 1u);
   pair.client().forget_completions();
   EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
@@ -188,9 +189,9 @@ TEST_P(SealTest, whatever_was_seen_and_is_sent_again__is_not_taken) {
 TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
   SealedPair pair(key_, {key_});
   const auto [c, s] = pair.connect();
-  // Both tags were sent in the clear, in CONNECT and ACCEPT.
+  // CONNECT and ACCEPT contain the tags without encryption.
   for (const auto& [from, bytes] : std::vector(pair.sent)) {
-    // Encrypted bytes may look like one of them by chance.
+    // Skips encrypted packets, whose bytes may look like CONNECT or ACCEPT by chance.
     if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) continue;
     wire::Reader reader;
     reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
@@ -208,7 +209,7 @@ TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
 }
 
 TEST_P(SealTest, packet_without_a_seal__proves_no_address) {
-  // An attacker repeats a CONNECT from another address, and reads the tag in the ACCEPT sent to that address.
+  // An attacker repeats a CONNECT from another address, and reads the tag in the ACCEPT that the server sends there.
   SealedPair pair(key_, {key_});
   const auto [c, s] = pair.connect();
   const ByteVector connect = pair.sent.front().second;
@@ -266,7 +267,7 @@ TEST_P(SealTest, server_without_a_key__tells_so) {
 
 TEST_P(SealTest, refusal_of_somebody_without_the_key__does_not_outrun_the_server) {
   SealedPair pair(key_, {key_});
-  // An attacker on the path sees CONNECT, and answers first.
+  // An attacker on the path sees CONNECT, and answers before the server does.
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     wire::Reader reader;
     reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
@@ -297,10 +298,10 @@ TEST_P(SealTest, server_that_has_been_restarted__is_believed_who_has_the_key) {
   const Nanos began = pair.now();
   const std::byte message{1};
   ASSERT_EQ(pair.c().send(c, {&message, 1}, 9), PostResult::ok);
-  // There is no credit, so the client asks for it.
+  // The client has no credit, and so asks for it.
   EXPECT_EQ(how_it_ended(pair, 10_s), Status::unreachable);
   EXPECT_LT((pair.now() - began).count,
-            (3_s).count);  // with two keys, the second question is answered with the right one
+            (3_s).count);  // the server tries its two keys in turn, and so uses the right one for the second question
   EXPECT_EQ(pair.c().stats().resets_taken, 1u);
   EXPECT_GT(pair.c().stats().forged_resets, 0u);
 }

@@ -1,5 +1,5 @@
-// Attacks without the key that use sealed packets of a key holder: the packets are replayed, delayed, reordered, or
-// sent to another member of the job.
+// Tests attackers who have no key and use sealed packets of a key holder: they replay, delay or reorder these packets,
+// or send them to another member of the job.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -24,7 +24,7 @@ TEST(SealWindow, reordering__is_taken_for_no_replay) {
   pair.rate = Rate(1'000'000'000);
   pair.logging = false;
   const auto [c, s] = pair.connect();
-  // One packet in five is late by up to 5 ms, and up to 400 others overtake it. None is a duplicate.
+  // One packet in five is up to 5 ms late, and up to 400 other packets overtake it. None of them is a duplicate.
   std::uint64_t seed = 1;
   const auto draw = [&] {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -71,11 +71,11 @@ TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packe
   ASSERT_EQ(pair.s().receive(s, first, 0), PostResult::ok);
   ASSERT_EQ(pair.s().receive(s, second, 0), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  ASSERT_TRUE(pair.transfer(1, 1));  // the window is large now
+  ASSERT_TRUE(pair.transfer(1, 1));  // opens the window to a large size
   phase = Phase::held_back;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.run([&] { return phase == Phase::none_pass && !top.empty(); }, pair.now() + 1_s));
-  pair.run_for(100_us);  // the highest has arrived
+  pair.run_for(100_us);  // until the packet with the highest number has arrived
   const std::uint64_t before = pair.s().stats(s)->packets_received;
   for (const ByteVector& bytes : held) pair.inject_as_it_is(pair.server(), pair.client().address, bytes);
   pair.run_for(1_us);
@@ -130,7 +130,7 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
   const Key key = packet_key(JobKey::generate(), security::Protection::encrypt, 16);
   Pair pair(config_with([&](ConnectionConfig& config) {
               config.keys = {key};
-              config.max_packets_in_flight = 16;  // so that a round trip is a few acknowledgements long
+              config.max_packets_in_flight = 16;  // so that only a few acknowledgements are sent per round trip
             }),
             keyed({key}));
   pair.logging = false;
@@ -152,7 +152,7 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
   }
-  // An epoch ends up to a round trip late, until PING is acknowledged.
+  // An epoch ends up to a round trip late, because the change waits until PING is acknowledged.
   EXPECT_GT(sent, 1000u);
   EXPECT_GT(changes, sent / 48);
   EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
@@ -160,7 +160,7 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
 
 // ---- peers that do not know the connection --------------------------------------------------------------------------
 
-/// A and B are connected. C has the same key, and answers any packet that the test relays to it.
+/// Hosts A and B are connected. Host C has the same key, and answers any packet that the test relays to it.
 class Job : public TestNetwork {
  public:
   Job() {
@@ -171,7 +171,7 @@ class Job : public TestNetwork {
     EXPECT_TRUE(run([&] { return b.count(Kind::accepted) > 0 && a.count(Kind::connected) > 0; }, now() + 1_s));
     run_for(10_ms);
   }
-  /// Sends A's latest packet to C, and C's answer to A.
+  /// Sends the latest packet of A to C, and the answer of C to A.
   void relay() {
     answer.clear();
     inject_as_it_is(c, Address::v4(0x0B000001, 1), latest);
@@ -197,8 +197,8 @@ class Job : public TestNetwork {
   TestHost& a = add({.seed = 1});
   TestHost& b = add({.seed = 2});
   TestHost& c = add({.seed = 3});
-  ByteVector latest;  ///< A's latest packet
-  ByteVector answer;  ///< the latest packet of another host
+  ByteVector latest;  ///< latest packet of A
+  ByteVector answer;  ///< latest packet of B or C
   ConnectionId id = 0;
 };
 
@@ -227,7 +227,7 @@ TEST(SealWindow, reset_of_another_member__survives_the_loss_of_a_question_and_of
     job.fate = [&](const Parsed& packet, Fate& fate) {
       fate.drop = (packet.from == 0 && (cut || ++of_a == 1)) || (packet.from == 1 && ++of_b == 1);
     };
-    if (cut) {  // probe timeouts are so long then that none comes in time
+    if (cut) {  // after this, probe timeouts are so long that none occurs during the test
       ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
       job.run_for(1500_ms);
       cut = false;
@@ -260,7 +260,7 @@ TEST(SealWindow, restarted_peer__is_believed_soon) {
   ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 10_s));
   EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
   EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
-  // Without credit, A asks for it after at most a second.
+  // A has no credit, and asks for it after at most a second.
   EXPECT_LT((job.now() - began).count, (1400_ms).count);
 }
 
@@ -270,7 +270,7 @@ TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_fo
   const ByteVector message(100);
   ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
   job.relay();
-  ByteVector forged = job.answer;  // a valid answer, but to an older packet, or with a wrong seal
+  ByteVector forged = job.answer;  // a valid answer to an older packet; the next line makes its seal wrong
   forged[wire::kSealOffset] ^= std::byte{1};
   for (int burst = 0; burst < 30; ++burst) {
     for (int i = 0; i < 500; ++i) job.inject_as_it_is(job.a, job.b.address, forged);
@@ -317,7 +317,7 @@ TEST(SealWindow, reset_after_abort__does_not_keep_the_peer_from_being_told) {
   Job job;
   job.relay();
   EXPECT_TRUE(job.a.shard->abort(job.id, job.now()));
-  job.run_for(1_s);  // RESET is read before CLOSE is sent
+  job.run_for(1_s);  // the host reads RESET before it sends CLOSE
   EXPECT_EQ(job.b.statuses(Kind::closed), Statuses{Status::aborted});
 }
 

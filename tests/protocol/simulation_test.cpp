@@ -1,4 +1,5 @@
-// The transport over the simulated dumbbell: a message of 4 GiB, full use of the link, and a large window with a loss.
+// Tests the transport over the simulated dumbbell: a message of 4 GiB, full use of the link, and a large window with a
+// loss.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,7 +13,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Runs a shard and hands out its completions.
+/// Runs a shard, stores its completions, and calls on_completion for each.
 class Runner final : public Pollable {
  public:
   Runner(sim::Host& host, const ShardConfig& config = {.seed = 1}) : shard(host, config) {}
@@ -50,7 +51,7 @@ struct Transfer {
     network.attach(network.left(0), client);
     network.attach(network.right(0), server);
   }
-  /// Sends one message of `bytes`; returns the duration, or never().
+  /// Sends one message of `bytes`. Returns the duration, or never() if the message is not sent within `limit`.
   Nanos run(Bytes bytes, Nanos limit) {
     bool done = false;
     server.on_completion = [&](const Completion& completion) {
@@ -103,13 +104,13 @@ TEST(Simulation, one_connection__fills_the_link) {
   Transfer transfer(dumbbell(Rate(1'000'000'000), 20_us, 1500, 250'000));
   const Nanos time = transfer.run(50'000'000, 100_s);
   ASSERT_FALSE(time.is_never());
-  // Of 1514 bytes on the wire 1500 are IP; 60 of those are the headers of IP, UDP and the transport, and 12 those of
-  // the frame.
+  // 1500 of the 1514 bytes on the wire are the IP packet. Of these, 60 are the headers of IP, UDP and the transport,
+  // and 12 are the header of the DATA frame.
   EXPECT_GT(50e6 * 8 / time.seconds(), 0.9e9);
 }
 
 TEST(Simulation, more_packets_than_may_be_in_flight__survive_a_loss) {
-  // The path holds more packets than the default limit, and one is lost while the window is full.
+  // The path holds more packets than the default limit. One packet is lost while the window is full.
   fabric::DumbbellConfig config = dumbbell(Rate(100'000'000'000), 3_ms, 1500, 100'000'000);
   config.bottleneck.faults.loss = 1e-5;
   Transfer transfer(config);

@@ -1,5 +1,5 @@
-// The two ends must never wait for each other without end: credit, CLOSE and the handshake arrive whatever packets are
-// lost or late, and in whatever order the ends act.
+// Tests that the two sides never wait for each other without end: credit, CLOSE and the handshake must arrive whichever
+// packets are lost or late, and in whatever order the two sides act.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ TEST(Stall, accept_lost_while_the_server_has_data__is_repeated) {
 }
 
 TEST(Stall, credit_of_a_repeated_connect__counts) {
-  Pair pair({}, {}, 2_ms);  // longer than the first probe timeout: CONNECT is repeated, nothing is lost
+  // The delay is longer than the first probe timeout, so that CONNECT is repeated although nothing is lost.
+  Pair pair({}, {}, 2_ms);
   std::byte byte{};
   pair.serve({&byte, 1});
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
@@ -51,7 +52,7 @@ TEST(Stall, credit_posted_before_a_late_accept__counts) {
 }
 
 TEST(Stall, credit_of_a_repeated_accept__counts) {
-  // The receive is posted between two polls of the server, the second of which repeats ACCEPT.
+  // The program posts the receive between two polls of the server. The second poll repeats ACCEPT.
   Pair pair;
   const Nanos begin = pair.now();
   pair.fate = [&](const Parsed& packet, Fate& fate) {
@@ -69,7 +70,8 @@ TEST(Stall, credit_of_a_repeated_accept__counts) {
   EXPECT_EQ(pair.server().count(Kind::received), 1u);
 }
 
-// The client closes. The server answers its data only after its own data was sent, for which the client has a buffer.
+// The client closes while a message of each side waits for a buffer. The server posts a buffer for the client's message
+// only after its own message was sent, for which the client has a buffer.
 void close_with_a_late_answer(bool lose_credit) {
   Pair pair;
   const auto [c, s] = pair.connect();
@@ -121,7 +123,7 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
   }
 }
 
-// The peer learned of a buffer that is then withdrawn: its message for that buffer is refused.
+// The peer has credit for a buffer that the program then withdraws. The peer's message for this buffer is refused.
 TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
   for (const int lost : {0, 1, 3}) {
     Pair pair;
@@ -178,7 +180,8 @@ TEST(Stall, both_close_with_sends_whose_buffers_were_withdrawn__ends) {
   }
 }
 
-// The peer learned of a buffer that is then withdrawn. Other messages in the same packet have buffers, and must arrive.
+// The peer has credit for a buffer that the program then withdraws. Other messages in the same packet have buffers, and
+// must arrive.
 TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
   for (const bool in_disorder : {false, true}) {
     Pair pair;
@@ -188,7 +191,8 @@ TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
       ASSERT_EQ(pair.s().receive(s, std::span(in).subspan(i, 1), i), PostResult::ok);
     pair.run_for(1_s);
     ASSERT_TRUE(pair.s().cancel_receive(s, 2));
-    // In disorder: all first packets are lost, and the messages are sent again together, the last one first.
+    // If `in_disorder`, the first packets of all messages are lost. The messages are sent again in one packet, the last
+    // message first.
     int left = in_disorder ? 3 : 0;
     pair.fate = [&](const Parsed& packet, Fate& fate) {
       fate.drop = packet.from == 0 && is_data(packet) && left-- > 0;
@@ -206,7 +210,8 @@ TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
   }
 }
 
-// The peer closes, and has withdrawn a buffer for which this end has already begun to send.
+// The server has withdrawn a buffer for which the client has credit, and then closes. The client sends a message for
+// this buffer.
 TEST_F(StallConnected, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the_connection_goes_on) {
   std::byte in{};
   ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
@@ -247,7 +252,8 @@ TEST(Stall, message_that_has_its_buffer__does_not_wait_for_a_long_one_that_is_re
   }
 }
 
-// A message that has ended for lack of a buffer is the program's again, whatever credit a late acknowledgement grants.
+// When a message has ended for lack of a buffer, its memory belongs to the program again. A late acknowledgement that
+// grants credit must not change this.
 TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   constexpr std::size_t bytes = 1200;
   ByteVector in(bytes * 8);
@@ -260,7 +266,8 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   pair.server().on_completion = [&](const Completion& completion) {
     if (completion.kind == Kind::received && completion.tag == 0) receive(4, 6);
   };
-  // The acknowledgement with the credit of six is late, and the second message, before the others, is lost.
+  // The acknowledgement with credit for six messages is late. The second message, which precedes the remaining ones, is
+  // lost.
   bool is_late = false;
   bool loses = true;
   constexpr std::byte again{0xEE};
@@ -301,8 +308,8 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   EXPECT_EQ(pair.client().of(Kind::sent).back().status, Status::closed) << "no buffer comes any more";
 }
 
-// Each refused packet is answered with the final credit, unless one is under way: otherwise the peer would never be
-// given up.
+// The closing side answers each refused packet with the final credit, unless a packet with the final credit is in
+// flight. Without this exception, the peer would never be given up.
 TEST(Stall, peer_that_floods_a_closing_end_and_acknowledges_nothing__is_given_up) {
   const ConnectionConfig config = config_with([](ConnectionConfig& one) { one.give_up_after = 5_s; });
   Pair pair(config, config);
@@ -339,7 +346,7 @@ TEST_F(StallConnected, client_that_starts_anew_with_the_same_seed__connects) {
   EXPECT_FALSE(pair.s().exists(s));
 }
 
-/// Adds `packets` packets of unknown connections to the server's queue, more than one poll takes.
+/// Adds `packets` packets of unknown connections to the server's queue, which may be more than one poll reads.
 void flood(Pair& pair, std::size_t packets) {
   const ByteVector stray = forge(header_for(7 << 12), [](wire::Writer& w) { w.ping(); });
   for (std::size_t i = 0; i < packets; ++i) pair.inject_as_it_is(pair.server(), pair.client().address, stray);

@@ -1,5 +1,5 @@
-// Tags: a packet without the right one has no effect. RESET, by which a restarted peer reports that it does not know a
-// connection. And the table of peers, in which nobody can choose the bucket of an address.
+// Tests that a packet without the right tag has no effect. Tests RESET, with which a restarted peer reports that it
+// does not know a connection. Also tests the table of peers, in which nobody can choose the bucket of an address.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -138,7 +138,7 @@ TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_t
   EXPECT_EQ(pair.c().stats().forged_resets, 0u);
 }
 
-// An end that closes has had all its data acknowledged, so nothing is missing.
+// All data of a side that closes has been acknowledged, so no data is missing.
 TEST(Reset, peer_that_begins_anew_under_its_id__has_closed_what_was_being_closed) {
   Pair pair;
   const auto [first, first_s] = pair.connect();
@@ -165,7 +165,7 @@ TEST(Reset, restarted_client__is_noticed_by_the_server_s_ping) {
 }
 
 TEST_F(ResetConnected, forged__ends_nothing) {
-  const std::uint64_t right = pair.tag_of(pair.server(), s);  // the tag of the client's packets
+  const std::uint64_t right = pair.tag_of(pair.server(), s);  // the tag that the client's packets contain
   const auto reset = [](ConnectionId id) { return [id](wire::Writer& w) { w.reset(id); }; };
   const auto inject = [&](const Address& from, std::uint64_t tag, ConnectionId id) {
     pair.inject_as_it_is(pair.client(), from, forge(with_tag(header_for(0), tag), reset(id)));
@@ -215,7 +215,7 @@ TEST(Reset, budget__bounds_the_answers) {
   pair.run_for(50_ms);
   flood();
   EXPECT_EQ(pair.s().stats().resets_sent, 15u);
-  // A packet that is shorter than RESET is not answered.
+  // A shard does not answer a packet that is shorter than RESET.
   pair.run_for(1_s);
   pair.inject_as_it_is(pair.server(), pair.client().address,
                        forge(header_for(7 << 12), [](wire::Writer& w) { w.close(wire::CloseReason::done); }));
@@ -240,7 +240,8 @@ TEST_F(ResetConnected, end_that_has_closed__ends_as_closed) {
 }
 
 TEST(Reset, earlier_life__its_packets_reach_nobody) {
-  // Both lives have the same seed, so the new connection has the old one's id, and old packets are still under way.
+  // The old and the new shards have the same seeds, so that the new connection has the ID of the old one. Packets of
+  // the old connection are still in flight.
   Pair pair;
   const auto [old_c, old_s] = pair.connect();
   const std::uint64_t old_tag = pair.tag_of(pair.server(), old_s);
@@ -266,7 +267,7 @@ TEST(Reset, earlier_life__its_packets_reach_nobody) {
 
 // ---- the table of peers ---------------------------------------------------------------------------------------------
 
-/// The former hash: every peer can compute it.
+/// The hash that an earlier version used. Every peer can compute it.
 struct OpenHash {
   std::size_t operator()(const PeerKey& key) const noexcept {
     return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});

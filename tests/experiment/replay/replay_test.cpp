@@ -1,4 +1,5 @@
-// Tests replayed graphs over packets and flows: they take as long as recorded on such a link; and their messages.
+// Tests graph replay at packet level and at flow level, in particular that it takes as long as the recording on a
+// comparable link.
 
 #include <algorithm>
 #include <memory>
@@ -29,7 +30,7 @@ using workload::SmallGraph;
 
 constexpr Rate kRate{10'000'000'000};
 
-/// Ranks that compute, reduce a bucket while they compute further, and then reduce another one.
+/// Each rank computes, reduces a bucket while it continues to compute, and then reduces a second bucket.
 ExecutionGraph training(std::uint32_t ranks, bool with_times = false) {
   SmallGraph graph(ranks);
   if (with_times) graph.step(0, 0_ms, 27_ms);
@@ -68,7 +69,7 @@ Experiment on_switch(const std::vector<GraphPrograms>& programs, std::uint32_t i
 }
 
 TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
-  // An all-reduce of S between two takes S / rate: 2 ms and 4 ms of payload.
+  // An all-reduce of S bytes between two ranks takes S / rate: the payloads take 2 ms and 4 ms.
   const ExecutionGraph graph = training(2, true);
   const GraphPrograms programs = workload::graph_programs(graph);
   const Experiment experiment = on_switch({programs});
@@ -78,7 +79,8 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   EXPECT_EQ(job.checksum_errors, 0U);
   EXPECT_GT(job.verified_messages, 0U);
   EXPECT_EQ(job.bytes_per_iteration, 2U * 7'500'000);
-  // 1 ms of delay, 15 ms of computing, 4 ms and more of the second all-reduce, 2 ms, and 1 ms to the step's end.
+  // 1 ms of delay, 15 ms of computing, slightly more than 4 ms for the second all-reduce, 2 ms of computing, and 1 ms
+  // until the step ends.
   for (const Nanos time : job.iterations) {
     EXPECT_GT(time, 23_ms);
     EXPECT_LT(time, 24_ms);
@@ -86,7 +88,8 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   const ReplayResult replay = summarize_replay(graph, programs, job);
   ASSERT_EQ(replay.steps.size(), 1U);
   EXPECT_EQ(replay.steps[0].recorded, 27_ms);
-  // The mean of the last two iterations, which differ by some nanoseconds because of a skipped packet number.
+  // `replayed` is the mean of the last two iterations. They differ by some nanoseconds because of a skipped packet
+  // number.
   EXPECT_NEAR(replay.steps[0].replayed.millis(), job.iterations.back().millis(), 0.001);
   ASSERT_EQ(replay.collectives.size(), 1U);
   EXPECT_EQ(replay.collectives[0].name, "all-reduce");
@@ -153,8 +156,8 @@ TEST(Replay, flows__take_as_long_as_packets) {
 }
 
 TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
-  // It begins 10 us after all that it waits for, while both ranks are idle. During a long computation it takes the same
-  // time.
+  // The collective begins 10 us after its dependences have ended, while both ranks are idle. If `beside`, both ranks
+  // compute during the collective, which must not change its duration.
   for (const bool beside : {false, true}) {
     SmallGraph graph(2);
     graph.step(0, 0_ms, beside ? 55_ms : Nanos(10'010'000));
@@ -180,7 +183,7 @@ TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
 }
 
 TEST(Replay, ranks_without_communication__hold_up_nobody) {
-  // Rank 2 has nothing to do and rank 3 only computes: their iterations end before those of the others.
+  // Rank 2 has no operations and rank 3 only computes: the iterations of both end before those of ranks 0 and 1.
   SmallGraph graph(4);
   const std::uint32_t pair = graph.group({0, 1});
   for (const std::uint32_t rank : {0U, 1U})
@@ -211,7 +214,7 @@ TEST(Replay, two_jobs__share_the_links_of_their_hosts) {
     const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
     const Results together = run_experiment(experiment, *datapath);
     EXPECT_GT(together.runs[0].jobs[0].slowdown, 1.04) << flows;
-    experiment.jobs[1].start = 5_ms;  // where the other job computes
+    experiment.jobs[1].start = 5_ms;  // while the first job computes
     const Results apart = run_experiment(experiment, *datapath);
     EXPECT_LT(apart.runs[0].jobs[0].slowdown, 1.01) << flows;
   }
@@ -234,7 +237,7 @@ TEST(Replay, thousand_ranks__run_at_flow_level) {
   const GraphPrograms programs = workload::graph_programs(training(1'000), options);
   const Experiment experiment = on_switch({programs}, 2);
   const JobResult job = run_experiment(experiment, *make_flow_datapath()).runs[0].jobs[0];
-  // 2 (n-1)/n S of each rank.
+  // A ring all-reduce of S bytes among n ranks sends 2 (n-1)/n S bytes per rank.
   EXPECT_GT(job.mean, 17_ms + 8_ms);
   EXPECT_LT(job.mean, 17_ms + 10_ms);
 }

@@ -1,4 +1,4 @@
-// Tests pages that compare two results.
+// Tests pages that compare two result files.
 #include "results_of_runs.h"
 
 namespace mltcp::experiment {
@@ -17,7 +17,7 @@ TEST(Comparison, tells_each_policy_and_job) {
   EXPECT_THAT(visible(page),
               HasAll("fair: compared with A, B is worse on average, but no different in interleaving. The mean",
                      "10% more time", "mltcp: compared with A, B is no different on average and in interleaving."));
-  EXPECT_EQ(count_of(page, "▼ 1.100"), 3U);  // of the policy, and of its two jobs
+  EXPECT_EQ(count_of(page, "▼ 1.100"), 3U);  // once for the policy, and once for each of its two jobs
   EXPECT_THAT(visible(compared(slower, two_jobs())), HasSubstr("fair: compared with A, B is better on average"));
   EXPECT_THAT(visible(page), Not(HasSubstr("differs")));
 }
@@ -28,10 +28,10 @@ TEST(Comparison, tells_what_is_not_compared_and_what_differs) {
   for (PolicyRun& run : other.runs) run.cc = "cubic";
   const std::string text = visible(compared(two_jobs(), other));
   EXPECT_THAT(text, HasSubstr("mltcp only in A and static only in B"));
-  EXPECT_EQ(count_of(text, "differs"), 2U);  // policies, and congestion control
+  EXPECT_EQ(count_of(text, "differs"), 2U);  // the row of the policies, and the row of the congestion control
 }
 
-// Interleaved from that iteration on, under mltcp; the means stay as they are.
+// Returns results in which the jobs under mltcp interleave from iteration `from` on. The mean durations do not change.
 Results interleaved_at(std::optional<std::uint64_t> from, std::optional<std::uint64_t> from_5pct = std::nullopt) {
   Results results = two_jobs();
   for (JobResult& job : results.runs[1].jobs) {
@@ -101,7 +101,7 @@ TEST(Comparison, tells_at_the_top_what_both_are_and_in_what_settings_they_differ
   EXPECT_TRUE(row("job b: start", "not set", "3 ms", true));
   EXPECT_TRUE(row("job b: cc", "not set", "dctcp", true));
   EXPECT_FALSE(has(page, "job a<b>"));
-  // Equal values are in one line; no verdict comes before them.
+  // The page lists equal settings in one line, and shows all settings before the verdict.
   EXPECT_THAT(visible(page),
               HasAll("The same in both: Datapath sim · Seed 1 · Iterations 40 · Program 0.1.0 (aaaaaaaaaaaa)",
                      " other settings of the experiment."));
@@ -112,7 +112,7 @@ TEST(Comparison, tells_at_the_top_what_both_are_and_in_what_settings_they_differ
 TEST(Comparison, settings_that_are_unknown_are_called_so) {
   const std::string page = visible(compared(two_jobs(), made_of(kExperiment)));
   EXPECT_THAT(page, HasSubstr("Other differences of settings are unknown: A does not contain the experiment"));
-  EXPECT_THAT(page, HasSubstr("on; its settings are unknown"));  // packets were marked
+  EXPECT_THAT(page, HasSubstr("on; its settings are unknown"));  // because the result counts marked packets
   Results damaged = made_of("[[job]");
   EXPECT_THAT(visible(compared(damaged, damaged)), HasSubstr("the files do not contain the experiment"));
 }

@@ -1,4 +1,4 @@
-// Tests pages of other commands' files: sweeps, clusters and schedules.
+// Tests report pages of sweep, cluster and schedule files.
 #include <nlohmann/json.hpp>
 
 #include "../written.h"
@@ -174,7 +174,7 @@ TEST(ReportFile, cluster__a_worse_tail_is_told_as_loudly_as_a_better_mean) {
                         "1.20×, compared with 1.20×; its 99th"));
 }
 
-// The texts of a table's header, or a card's labels.
+// Returns each text in `text` that lies between `open` and `close`, for example the column titles of a table.
 std::vector<std::string> parts_between(const std::string& text, const std::string& open, const std::string& close) {
   std::vector<std::string> parts;
   for (auto at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
@@ -192,7 +192,7 @@ TEST(ReportFile, cluster__no_two_columns_have_one_name) {
   ASSERT_EQ(columns.size(), 14U);
   for (const char* name : {"Job completion time, p99, s", "Iteration slow-down, p99, ×"})
     EXPECT_EQ(std::count(columns.begin(), columns.end(), name), 1) << name;
-  // Cards say the same.
+  // The labels that a narrow screen shows beside the values are the same as the column titles.
   const auto row = table.substr(table.find("<tr class"));
   auto labels = parts_between(row.substr(0, row.find("</tr>")), "data-label=\"", "\"");
   EXPECT_EQ(labels, std::vector<std::string>(columns.begin() + 1, columns.end()));

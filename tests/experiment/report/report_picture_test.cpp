@@ -1,4 +1,4 @@
-// Tests pictures of results: well-formed, the same for the same results, and right.
+// Tests pictures of results: they are well-formed, do not vary between calls, and show the right numbers.
 #include "results_of_runs.h"
 
 namespace mltcp::experiment {
@@ -8,7 +8,8 @@ using namespace testing_results;
 
 // ---- pictures ----
 
-// The error in a document of tags, quoted attributes and text; empty if it is well-formed.
+// Returns the first syntax error in a document of tags, quoted attributes and text, or "" if the document is
+// well-formed.
 std::string malformed(const std::string& text) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -55,7 +56,7 @@ TEST(Picture, usage__shows_before_and_after_and_is_well_formed) {
 
 TEST(Picture, usage__both_panels_have_one_scale_of_time) {
   const std::string picture = render_picture(two_jobs(), {});
-  // Both have the same distance between ticks.
+  // The panels of both policies must have the same distance between the ticks of the time axis.
   std::vector<double> gaps;
   double before = 0;
   std::string line;

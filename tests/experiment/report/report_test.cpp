@@ -1,6 +1,6 @@
 // Tests the HTML report and its pictures: they load nothing, escape text of users, state all numbers, good or bad, and
-// handle unusual results.
-// The results are made by a fluid model of two jobs on one link, fair and with the aggressiveness of MLTCP.
+// handle unusual results. A fluid model makes the results: two jobs share one link, under fair sharing and with the
+// aggressiveness of MLTCP.
 #include "mltcp/lab/experiment/report/report.h"
 
 #include <algorithm>
@@ -74,7 +74,8 @@ TEST(Report, captions__say_what_the_bins_show) {
 }
 
 TEST(Report, hostile_names__stay_text) {
-  const std::string evil = "</script><b onload=\"x\">&'{{data}}<!--\\u202E\u202E\u200B";  // reorders, and hides
+  // The name includes Unicode characters that reorder or hide text.
+  const std::string evil = "</script><b onload=\"x\">&'{{data}}<!--\\u202E\u202E\u200B";
   Results results = two_jobs();
   results.experiment = evil;
   for (PolicyRun& run : results.runs) {
@@ -186,7 +187,7 @@ TEST(Report, lead__worse_is_told_as_loudly_as_better) {
               HasAll("mltcp is worse than fair: the mean slow-down is", "▼ worse than fair: 10% more time"));
   EXPECT_TRUE(has(better, "<li class=\"tile better\">"));
   EXPECT_TRUE(has(worse, "<li class=\"tile worse\">"));
-  // Nothing else differs: both have the same place and size.
+  // Praise and blame stand at the same position of the page.
   const auto place = [](const std::string& page) { return page.find(" than <b>fair</b>: the mean slow-down"); };
   EXPECT_NEAR(static_cast<double>(place(better)), static_cast<double>(place(worse)), 4);
   for (const char* praise : {"is better", "▲", "\"better\""})
@@ -291,7 +292,7 @@ TEST(Report, use_of_the_link__is_coloured_by_how_many_send_at_once) {
   EXPECT_TRUE(has(data, "\"name\":\"5 or more at once\",\"v\":[0,0,0,0,0,5000,"));
 }
 
-// Results of `jobs` jobs; in each bin, the number of jobs that send is that of `senders`.
+// Returns results of `jobs` jobs. In each bin, `fair` jobs send under policy fair, and `mltcp` jobs under policy mltcp.
 Results with_senders(std::size_t jobs, std::size_t fair, std::size_t mltcp) {
   Results results = many_jobs(jobs);
   for (PolicyRun& run : results.runs) {
@@ -381,11 +382,11 @@ TEST(Report, hosts__show_when_jobs_communicate_by_their_own_clocks) {
   EXPECT_THAT(visible(page), HasAll("by the jobs' own clocks", "The link itself was not recorded"));
   EXPECT_EQ(count_of(data_of(page), "\"kind\":\"lanes\""), 4U);
   EXPECT_FALSE(has(data_of(page), "\"kind\":\"bands\""));
-  // The first iteration's bar, from when it had computed until its end.
+  // The bar of the first iteration begins when the job has finished computing, and ends when the iteration ends.
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_TRUE(has(data_of(page), "\"name\":\"vgg19-a\",\"v\":[" + std::to_string(job.starts[0].count + kCompute) + "," +
                                      std::to_string(job.starts[0].count + job.iterations[0].count) + ","));
-  // Under fair they keep colliding, under mltcp they do not; the clocks show it, too.
+  // The clocks of the jobs also show that they keep colliding under fair and stop colliding under mltcp.
   EXPECT_THAT(visible(page), HasAll("two or more jobs communicate at once for 9",
                                     "Last iterations: bursts overlap 0% of the busy time"));
 }
@@ -396,7 +397,7 @@ TEST(Report, hosts__tell_how_many_jobs_communicate_at_once_by_their_clocks) {
     run.links_unknown = true;
     run.bottleneck = {};
   }
-  const std::string text = visible(render_report(results));  // four jobs in step
+  const std::string text = visible(render_report(results));  // the four jobs start and send at the same times
   EXPECT_THAT(text, HasAll("In the second half, 4.0 of them communicate at once on average, and 4.0 under fair.",
                            "Last iterations: 4.0 jobs communicate at once on average, bursts overlap 100%"));
 }
@@ -423,7 +424,7 @@ TEST(Report, links__can_be_chosen_and_tell_their_rates) {
   const std::string page = render_report(results);
   EXPECT_TRUE(has(page, "<select id=\"link-picker\">"));
   EXPECT_THAT(visible(page), HasAll("The use of this link over time was not recorded", "25 Gbps", "90%"));
-  // The one used most is first.
+  // The link with the highest utilization is listed first.
   EXPECT_TRUE(
       has(data_of(page),
           "\"links\":[{\"name\":\"leaf 0 -> spine \\u003c1>\",\"rate\":1000000000,\"runs\":[[0.9,5,6,70000,0,0]"));

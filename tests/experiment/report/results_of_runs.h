@@ -16,14 +16,14 @@
 
 namespace mltcp::experiment::testing_results {
 
-using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
+using PolicyRun = Run;  // inside a test, `Run` names a member of testing::Test
 
 inline constexpr std::int64_t kBin = 2'000'000;
 inline constexpr std::int64_t kCompute = 150'000'000;
 inline constexpr Bytes kBurst = 13'750'000;  // 110 ms at 1 Gbps
 inline constexpr std::uint64_t kRate = 1'000'000'000;
 
-// Simulates in steps of one bin; a sending job gets a share of the link in proportion to its gain.
+// Simulates in steps of one bin. Each sending job gets a share of the link in proportion to its gain.
 inline Run fluid_run(const std::string& policy, std::size_t iterations) {
   struct Sender {
     std::int64_t started = 0;
@@ -84,9 +84,9 @@ inline const std::string& two_jobs_page() {
   return page;
 }
 
-// The text of a page without markup, so that a test can search for the text that a reader sees.
+// Returns the text of a page without markup, as a reader sees it.
 inline std::string visible(const std::string& page) {
-  // Without std::regex, whose recursion overflows the stack on a style sheet, at least with a sanitizer.
+  // This function avoids std::regex, whose recursion overflows the stack on a style sheet, at least with a sanitizer.
   std::string text;
   bool in_tag = false;
   bool in_style = false;
@@ -101,7 +101,7 @@ inline std::string visible(const std::string& page) {
   return text;
 }
 
-// Not a matcher, because its failure would print a page of 100 kB.
+// This is a function and not a matcher, because a failing matcher would print a page of 100 kB.
 inline bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
 
 inline std::string data_of(const std::string& page) {
@@ -152,7 +152,7 @@ inline std::size_t count_of(const std::string& text, std::string_view part) {
   return count;
 }
 
-// The results of this experiment, as `mltcp run` would write them.
+// Returns the results of `experiment` as `mltcp run` would write them.
 inline Results made_of(const std::string& experiment, const std::string& date = "2026-01-31T17:05:09Z") {
   Results results = two_jobs();
   results.provenance =

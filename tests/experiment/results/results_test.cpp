@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::Each;
 
-using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
+using PolicyRun = Run;  // inside a test, `Run` names a member of testing::Test
 
 constexpr Nanos kAlone(100'000);
 
@@ -30,7 +30,7 @@ std::vector<Nanos> nanos(std::initializer_list<std::int64_t> counts) {
   return times;
 }
 
-// A job whose iterations follow each other from `start` on, each with its `percent` of the isolated time.
+// Returns a job with consecutive iterations, the first at `start`. Iteration i takes `percent[i]` % of `isolated`.
 JobResult job_of(const std::string& name, const std::vector<int>& percent, Nanos isolated = kAlone, Nanos start = {}) {
   JobResult job;
   job.name = name;
@@ -110,7 +110,7 @@ Results full_results() {
   return results;
 }
 
-// A file with the fields of the first version alone, as DESIGN shows it.
+// A result file that contains only the fields of the first version, as DESIGN shows it.
 constexpr std::string_view kFirstVersion = R"({"schema": "mltcp.results/1", "experiment": "two-vgg19",
  "runs": [{"policy": "mltcp", "cc": "reno", "datapath": "sim", "seed": 1,
    "jobs": [{"name": "vgg19-a", "isolated_ns": 260,
@@ -160,7 +160,7 @@ TEST(IterationStats, percentiles__nearest_rank_of_unsorted_times) {
 TEST(IterationStats, mean__rounds_and_halves_by_position) {
   const IterationStats stats = iteration_stats(nanos({100, 1, 2}));
   EXPECT_EQ(stats.mean, Nanos(34));             // 34.33
-  EXPECT_EQ(stats.second_half_mean, Nanos(2));  // of {1, 2}: 1.5, rounded up
+  EXPECT_EQ(stats.second_half_mean, Nanos(2));  // the mean of {1, 2} is 1.5, rounded up
 }
 
 TEST(Summarize, fills__every_derived_field) {
@@ -176,7 +176,7 @@ TEST(Summarize, fills__every_derived_field) {
 
 TEST(Summarize, within_5_percent__is_told_apart_from_within_2) {
   PolicyRun run;
-  // 3% above alone from the fourth iteration on: never within 2%.
+  // From the fourth iteration on, iterations take 3% longer than alone, so they are never within 2%.
   run.jobs = {job_of("a", {150, 150, 106, 103, 103, 103, 103, 103, 103})};
   summarize(run);
   EXPECT_EQ(run.jobs[0].interleaved_from, std::nullopt);
@@ -215,21 +215,23 @@ TEST(InterleavedFrom, slow_at_the_end__never_for_all) {
 }
 
 TEST(InterleavedFrom, other_job_slow__waits_for_it) {
-  // a is fast from its iteration 1 (at 140), but b's slow iteration 1 ends at 270.
+  // Job a is fast from its iteration 1 on, which starts after 1.4 isolated times. The slow iteration 1 of job b ends
+  // only after 2.7 isolated times.
   const std::vector<JobResult> jobs = {job_of("a", {140, 100, 100, 100, 100, 100, 100, 100}),
                                        job_of("b", {140, 130, 100, 100, 100, 100, 100})};
   EXPECT_THAT(interleaved_from(jobs), ElementsAre(3U, 2U));
 }
 
 TEST(InterleavedFrom, different_periods__compared_in_time) {
-  // The long job's slow iteration ends at 600,000; six short ones of 100,000 have started before that.
+  // The slow iteration of the long job ends at 600,000 ns. By then, the short job has started six iterations of 100,000
+  // ns.
   const std::vector<JobResult> jobs = {job_of("short", repeated(20, 100)),
                                        job_of("long", {150, 100, 100, 100, 100, 100}, Nanos(400'000))};
   EXPECT_THAT(interleaved_from(jobs), ElementsAre(6U, 1U));
 }
 
 TEST(InterleavedFrom, one_job_has_finished__no_credit_for_being_alone) {
-  // b gets fast only when a is gone.
+  // Job b becomes fast only after job a has finished.
   const std::vector<JobResult> jobs = {job_of("a", {140, 140}), job_of("b", {140, 140, 100, 100, 100, 100, 100})};
   EXPECT_THAT(interleaved_from(jobs), Each(std::nullopt));
 }
@@ -273,7 +275,7 @@ TEST(InterleavedFrom, outlier__real_time_only) {
 }
 
 TEST(InterleavedFrom, real_time__convergence_is_not_put_down_to_noise) {
-  // Three slow iterations of 100 are within 5%, but they follow each other: the jobs were still colliding.
+  // Three of 100 iterations are slow. This is less than 5%, but they are consecutive, so the jobs were still colliding.
   std::vector<int> percent = repeated(100, 100);
   percent[10] = percent[11] = percent[12] = 120;
   const std::vector<JobResult> jobs = {job_of("a", percent)};
@@ -282,7 +284,8 @@ TEST(InterleavedFrom, real_time__convergence_is_not_put_down_to_noise) {
 
 TEST(InterleavedFrom, real_time__too_many_outliers) {
   std::vector<int> percent = repeated(100, 100);
-  for (std::size_t i = 1; i < 100; i += 10) percent[i] = 120;  // 10%; only the tail after the last has few enough
+  // 10% are too many. Only after the last slow iteration is the rest within the limit.
+  for (std::size_t i = 1; i < 100; i += 10) percent[i] = 120;
   const std::vector<JobResult> jobs = {job_of("a", percent)};
   EXPECT_THAT(interleaved_from(jobs, InterleaveRule::real_time()), ElementsAre(92U));
 }
@@ -301,7 +304,8 @@ TEST(OverlapShare, bins__shared_over_busy) {
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(0), Nanos(60)).value(), 0.25);
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(0), Nanos(20)).value(), 0.0);
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(20), Nanos(30)).value(), 1.0);
-  EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(15), Nanos::never()).value(), 0.5);  // the bin from 10 to 20 is out
+  // The bin from 10 to 20 begins before 15 and is not counted.
+  EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(15), Nanos::never()).value(), 0.5);
 }
 
 TEST(OverlapShare, stray_packets__are_no_burst) {
@@ -315,9 +319,10 @@ TEST(MeanUsers, busy_bins__count_all_jobs_that_use_them) {
   Usage usage;
   usage.bin = Nanos(10);
   usage.jobs = {{"a", {100, 100, 100, 0, 0, 0}}, {"b", {0, 0, 100, 100}}, {"c", {4, 0, 100}}};
-  EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(0), Nanos(60)).value(), 6.0 / 4);  // idle bins and stray packets aside
+  // Idle bins and stray packets do not count.
+  EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(0), Nanos(60)).value(), 6.0 / 4);
   EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(20), Nanos(30)).value(), 3);
-  // The overlapping share is the same for two jobs and three; the mean number of users is not.
+  // The overlap share does not distinguish two jobs from three; the mean number of users does.
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(20), Nanos(30)).value(), 1);
   EXPECT_EQ(mean_users(usage, Nanos(40), Nanos(60)), std::nullopt);
   EXPECT_EQ(mean_users({}, Nanos(0), Nanos(60)), std::nullopt);
@@ -367,7 +372,7 @@ TEST(Json, round_trip__keeps_everything) {
   expect_same_fields(back, results);
 }
 
-// People who read files, and tools that compare them as text, rely on it.
+// Readers of result files, and tools that compare the files as text, rely on the order of the fields.
 TEST(Json, fields__keep_their_order_and_are_left_out_where_they_say_nothing) {
   const auto keys = [](const Results& results) {
     const std::string text = written(results);

@@ -1,4 +1,4 @@
-// Tests the forecast of the benefit of slots: compared with closed forms, and with repairs.
+// Tests the forecast of the benefit of slots, without and with repairs, against closed-form results.
 #include "mltcp/lab/experiment/run/plan_forecast.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Setting {
   std::vector<ForecastJob> jobs;
   scheduler::Solution solution;
 
-  /// Each job computes and then sends at the rate of the one link that all share, for `up` of its period.
+  /// Each job computes and then sends for `up` of its period, at the rate of the one link that all jobs share.
   Setting(std::vector<std::pair<Nanos, Nanos>> up_and_period, double jitter, double slack) {
     problem.links.push_back({"link", Rate(1'000'000'000), {}});
     for (const auto& [up, period] : up_and_period) {
@@ -51,8 +51,8 @@ Setting six_at_90_percent(double jitter) {
 }
 
 TEST(PlanForecast, sharing__costs_two_equal_jobs_the_square_of_their_up_fraction) {
-  // They meet if they begin less than a apart, with probability 2a, and then lengthen each other's iterations by a / 2
-  // on average.
+  // Let a be the fraction of a period in which each job sends. Two jobs collide with probability 2a. A collision
+  // lengthens the iterations by a / 2 on average.
   const Forecast forecast = Setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.001).sharing();
   EXPECT_NEAR(forecast.mean, 1 + 0.4 * 0.4, 0.06);
   EXPECT_NEAR(forecast.jobs[0], forecast.jobs[1], 0.03);
@@ -68,7 +68,7 @@ TEST(PlanForecast, sharing__costs_jobs_that_never_meet_nothing) {
 }
 
 TEST(PlanForecast, sharing__leaves_what_a_job_does_not_ask_for_to_the_others) {
-  // The first always demands half of the link, so that the other job's 40 ms take 80.
+  // The first job always demands half of the link, so that the 40 ms burst of the second job takes 80 ms.
   Setting setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.001);
   setting.problem.links[0].uses[0].demand.bursts = {{0_ms, 100_ms, Rate(500'000'000)}};
   setting.jobs[0].first_send = 0_ms;
@@ -86,7 +86,7 @@ TEST(PlanForecast, mltcp__parts_jobs_that_fit) {
 
 TEST(PlanForecast, slots__cost_their_stretch) {
   const Forecast forecast = Setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.01).slots(false);
-  EXPECT_NEAR(forecast.mean, 1.01, 0.001);  // the first iteration has no slot before it
+  EXPECT_NEAR(forecast.mean, 1.01, 0.001);  // the first iteration does not wait for a slot
   EXPECT_NEAR(forecast.tail, 1.01, 1e-6);
 }
 
@@ -111,7 +111,8 @@ TEST(PlanForecast, jobs_of_very_different_periods__count_with_what_they_have_don
   const Setting setting({{1_ms, 2_ms}, {1'000_ms, 4'000_ms}}, 0, 0.001);
   const Forecast forecast = setting.sharing();
   EXPECT_TRUE(forecast.known);
-  // While the large one sends, for 1.5 s in place of 1, the small one has half of the link: 3 ms in place of 2.
+  // The large job sends for 1.5 s instead of 1 s. During this time the small job has half of the link, and its
+  // iterations take 3 ms instead of 2 ms.
   EXPECT_NEAR(forecast.jobs[0], 1.125, 0.01);
   EXPECT_NEAR(forecast.jobs[1], 1.125, 0.01);
 }

@@ -1,4 +1,4 @@
-// Tests the keeper of plans with simulated jobs: when it moves slots, and when it gives them up.
+// Tests with simulated jobs when the keeper of plans moves slots and when it gives them up.
 #include "mltcp/lab/experiment/run/plan_keeper.h"
 
 #include "../../matchers.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace literals;
 
-/// Records its calls, and returns the values that the test sets.
+/// Records the calls that the keeper makes, and returns the values that the test sets.
 class FakeJob final : public RunningJob {
  public:
   PlanState set_plan(const PhasePlan& plan) override {
@@ -48,7 +48,7 @@ class Setting {
     keeper.emplace(settings, std::move(jobs), std::move(profiles), options);
     for (FakeJob& job : fakes) drivers.push_back(&job);
   }
-  /// Both jobs have completed this number of iterations of this length, in their periods.
+  /// Both jobs have completed `iterations` iterations, each `length` times as long as the job's period `a` or `b`.
   void ran(std::size_t iterations, double length, Nanos a, Nanos b) {
     const Nanos periods[] = {a, b};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -72,7 +72,7 @@ TEST(PlanKeeper, drift__is_repaired_once_however_often_it_is_looked_at) {
   const Nanos epoch = 1_s;
   const Nanos period = keeper.schedule().slots[0]->period;
   const Nanos slot = keeper.schedule().slots[0]->slot;
-  // 30 ms late: into the other one's burst.
+  // The first job is 30 ms late, and so sends into the burst of the second job.
   const Nanos now = epoch + slot + period * 5 + 30_ms;
   setting.fakes[0].adrift = now;
   keeper.follow(setting.drivers, epoch, now);
@@ -82,7 +82,7 @@ TEST(PlanKeeper, drift__is_repaired_once_however_often_it_is_looked_at) {
   for (Nanos later = now + 1_ms; later < now + 30_ms; later += 1_ms) keeper.follow(setting.drivers, epoch, later);
   EXPECT_EQ(keeper.summary().repaired, 1U);
   EXPECT_EQ(setting.fakes[0].plans.size() + setting.fakes[1].plans.size(), told);
-  // The late job may send at the time at which it was released, and the other one not before it has ended.
+  // The keeper releases the late job before its next regular slot.
   ASSERT_FALSE(setting.fakes[0].plans.empty());
   const PhasePlan& own = setting.fakes[0].plans.back();
   EXPECT_LT(modulo(own.slot - now, period), 25_ms) << "sooner than its next slot";
@@ -97,7 +97,7 @@ TEST(PlanKeeper, job_that_is_early_for_its_first_slot__waits_for_it) {
     setting.fakes[i].adrift = epoch + slot - 10_ms;
     keeper.follow(setting.drivers, epoch, epoch + slot - 10_ms);
     EXPECT_EQ(keeper.summary().repaired, i) << "early";
-    // It misses its first slot.
+    // The job misses its first slot.
     setting.fakes[i].adrift = epoch + slot + 20_ms;
     keeper.follow(setting.drivers, epoch, epoch + slot + 20_ms);
     EXPECT_EQ(keeper.summary().repaired, i + 1) << i;
@@ -139,7 +139,7 @@ TEST(PlanKeeper, repairs_that_cost_more_than_slots_save__end_them) {
   const Nanos period = keeper.schedule().slots[0]->period;
   std::size_t looked = 0;
   for (Nanos now = period * 3; keeper.schedule().slots[0] && looked < 200; now += period, ++looked) {
-    // Always half a period after its slot, wherever that has been moved to.
+    // The first job is always half a period later than its slot, even after the keeper has moved the slot.
     const Nanos late = now + modulo(keeper.schedule().slots[0]->slot + period / 2 - now, period);
     setting.fakes[0].adrift = late;
     keeper.follow(setting.drivers, 0_ms, late);

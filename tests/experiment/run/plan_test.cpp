@@ -1,4 +1,4 @@
-// Tests planning, from measured jobs to slots: profiles, slack, groups of jobs, and delays of starts.
+// Tests how a plan is made from measured jobs: profiles, slack, groups of jobs, and delays of starts.
 #include "mltcp/lab/experiment/run/plan.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ workload::Job job_of(const std::string& name, Nanos start = {}) {
   return job;
 }
 
-/// Computes for `compute`, then uses all of the links for the rest of its period.
+/// Returns the profile of a job that computes for `compute` and then uses all `links` for the rest of its period.
 Profile profile_of(Nanos compute, Nanos period, const std::vector<std::size_t>& links) {
   Profile profile;
   profile.period = period;
@@ -40,7 +40,7 @@ TEST(Plan, slack__balances_its_cost_against_corrections) {
   EXPECT_EQ(slack_for(0, 0.05), 0.001);
   EXPECT_EQ(slack_for(0.0001, 0.05), 0.001);
   EXPECT_NEAR(slack_for(0.02, 0.05), 0.0221, 0.0001);
-  // No other slack is cheaper.
+  // Both 10% more slack and 10% less slack than slack_for() returns cost more.
   const auto cost = [](double slack) { return slack + std::exp(-2 * slack * 0.05 / (0.03 * 0.03)); };
   const double best = slack_for(0.03, 0.05);
   EXPECT_LT(cost(best), cost(best * 1.1));
@@ -62,21 +62,22 @@ scheduler::Problem on_one_link(const std::vector<std::pair<Nanos, Nanos>>& compu
 TEST(Plan, room__is_what_bursts_one_after_the_other_take) {
   const scheduler::SolveOptions options;
   EXPECT_EQ(room_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options, 0.5), 0);
-  // 60 + 60 and 40 + 40 + 45 ms in 100 ms.
+  // Bursts of 60 + 60 ms exceed a period of 100 ms by 20%. Bursts of 40 + 40 + 45 ms exceed it by 25%.
   const double two = room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(two, 0.2);
   EXPECT_LT(two, 0.21);
   const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(three, 0.25);
   EXPECT_LT(three, 0.26);
-  // With slack, which counts as room.
+  // A slack of 15% counts as room, so that only 5% more room is needed.
   scheduler::SolveOptions slack;
   slack.slack = 0.15;
   EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack, 0.5), 0.05, 0.01);
 }
 
 TEST(Plan, room__is_none_where_it_would_not_help) {
-  // Both send for 80 of 100 ms: there is room from 0.6 on; periods that never match.
+  // In the first two cases, both jobs send for 80 of 100 ms and need 60% more room. In the third case, the periods
+  // never match.
   EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.5), 0);
   EXPECT_GE(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.7), 0.6);
   EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}, 0.3), 0);
@@ -92,13 +93,13 @@ TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
   EXPECT_GE(longer.slots[0]->period, 110_ms);
   EXPECT_LT(longer.slots[0]->period, 111_ms);
   EXPECT_EQ(longer.reasons, std::vector<std::string>(2));
-  // Sharing takes longer, by the forecast, so that this is worth it.
+  // By the forecast, sharing takes longer than the longer slots, so that these are worth their cost.
   EXPECT_GT(longer.planned[0].sharing.mean, 1.2);
   EXPECT_NEAR(longer.planned[0].slots.mean, 1.1, 0.01);
 }
 
 TEST(Plan, jobs__that_need_slots_of_more_than_twice_their_length_run_without) {
-  // Each keeps the link busy for 96 of 100 ms: 2.88 times what it carries.
+  // Each job keeps the link busy for 96 of 100 ms: three jobs demand 2.88 times what the link carries.
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b"), job_of("c")};
   const std::vector<Profile> profiles(3, profile_of(4_ms, 100_ms, {0}));
   for (const bool repaired : {false, true}) {
@@ -113,7 +114,7 @@ TEST(Plan, jobs__that_need_slots_of_more_than_twice_their_length_run_without) {
   EXPECT_EQ(slack_for(ScheduleSettings{}, jobs, profiles), 0.001) << "no room is enough";
 }
 
-// With both policies, which differ only in jobs without slots.
+// Tests both scheduled policies. They differ only in how jobs without slots share the link.
 TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
   const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(203_ms, 318_ms, {0})};
@@ -172,7 +173,7 @@ TEST(Plan, slack__of_slots_that_are_repaired_is_the_least) {
   EXPECT_NEAR(plan_jobs({}, jobs, profiles).summary.stretch, 0.0221, 1e-3);
 }
 
-// The model of the formula: a reflected random walk, from a seed.
+// Simulates the model behind the formula of the slack: a reflected random walk.
 TEST(Plan, slack__keeps_lateness_within_the_tolerance) {
   Random random(3);
   constexpr double sigma = 0.02;
@@ -202,12 +203,12 @@ TEST(Plan, two_jobs__get_slots_that_do_not_collide_and_the_least_delay) {
   ASSERT_TRUE(schedule.slots[1].has_value());
   EXPECT_EQ(schedule.slots[0]->period, 100_ms);
   EXPECT_EQ(std::min(schedule.delays[0], schedule.delays[1]), 0_ms) << "one of them need not wait";
-  // They send for 40 ms each, 40 to 60 ms apart.
+  // Both jobs send for 40 ms per period of 100 ms, so their bursts must begin 40 to 60 ms apart.
   const Nanos apart((schedule.slots[1]->slot - schedule.slots[0]->slot + 100_ms).count % 100'000'000);
   EXPECT_GE(apart, 40_ms);
   EXPECT_LE(apart, 60_ms);
   for (std::size_t i = 0; i < 2; ++i) {
-    // Its first bytes leave on a slot.
+    // The first bytes of the job leave at the start of a slot.
     const Nanos first = jobs[i].start + schedule.delays[i] + 60_ms;
     EXPECT_EQ((first - schedule.slots[i]->slot).count % 100'000'000, 0);
     EXPECT_LT(schedule.delays[i], 100_ms);
@@ -331,7 +332,7 @@ communicate = "1 kB"
   const scheduler::Demand& demand = profile.uses[0].demand;
   EXPECT_NO_THROW(scheduler::check(demand));
   EXPECT_EQ(scheduler::busy_time(demand), profile.period);
-  EXPECT_NEAR(scheduler::bits(demand), 8 * 1100, 8 * 120);  // with headers
+  EXPECT_NEAR(scheduler::bits(demand), 8 * 1100, 8 * 120);  // 1000 bytes of payload and their headers
 }
 
 TEST(Profile, with_compute__moves_the_bursts_apart) {
@@ -355,8 +356,8 @@ TEST(Profile, with_compute__moves_the_bursts_apart) {
   EXPECT_EQ(scheduler::busy_time(shorter.uses[0].demand), 40_ms);
 }
 
-// Measurements as of jobs with dependences between messages: many bursts on all links of a topology, and periods
-// without a short common multiple. Trying all slots with more room would take many times as much work.
+// The measurements resemble jobs with dependences between messages: many bursts on all links of a topology, and periods
+// without a short common multiple. Trying all slots with more room would multiply the work.
 TEST(Plan, work__ends_where_many_bursts_would_make_it_minutes) {
   std::vector<workload::Job> jobs;
   std::vector<Profile> profiles;

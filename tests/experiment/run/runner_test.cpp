@@ -17,7 +17,8 @@
 namespace mltcp::experiment {
 namespace {
 
-// Two identical jobs, 150 ms of compute and 13.5 MB each, the second one 3 ms later: examples/two-vgg19.toml.
+// Two identical jobs as in examples/two-vgg19.toml: 150 ms of compute and 13.5 MB each. The second job starts 3 ms
+// later.
 Experiment two_jobs(const std::string& policies, int iterations = 60) {
   return parse_experiment(R"(name = "pair"
 iterations = )" + std::to_string(iterations) +
@@ -45,7 +46,7 @@ Results run(const Experiment& experiment, bool real_payload = false) {
   return run_experiment(experiment, *make_sim_datapath(real_payload));
 }
 
-// How far apart the two jobs' iterations start, as a share of the isolated iteration, -0.5 to 0.5.
+// Returns how far apart the iterations of the two jobs start, as a share of the isolated iteration, from -0.5 to 0.5.
 std::vector<double> offsets(const Run& run) {
   std::vector<double> all;
   const auto& a = run.jobs[0];
@@ -64,13 +65,14 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
     EXPECT_EQ(job.iterations.size(), 60U);
     EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.005 * static_cast<double>(job.isolated.count));
     ASSERT_TRUE(job.interleaved_from.has_value());
-    EXPECT_LE(*job.interleaved_from, 9U);  // the first iterations are random: 3 to 9 over starts 2 to 4.1 ms apart
-    // Alone: 150 ms of compute, 13.5 MB at 1 Gbps with 6% of headers.
+    // The first iterations are random: with starts 2 to 4.1 ms apart, the jobs interleave from iteration 3 to 9 on.
+    EXPECT_LE(*job.interleaved_from, 9U);
+    // An isolated iteration takes 150 ms of compute and 13.5 MB at 1 Gbps with 6% of headers.
     EXPECT_NEAR(job.isolated.millis(), 264.6, 1.0);
   }
 }
 
-// Flows of modelled hosts, which process packets at the end of a nap and not at once.
+// The modelled hosts process packets when a sleep ends, and not when the packets arrive.
 TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   Experiment experiment = two_jobs(R"(["mltcp"])");
   experiment.iterations = 24;
@@ -91,7 +93,7 @@ TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   }
 }
 
-// The same with iterations that the transport learns from the traffic, which takes three iterations.
+// The transport learns the iterations from the traffic, which takes three iterations.
 TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
   for (const int start : {3, 8}) {
     Experiment experiment = two_jobs(R"(["mltcp"])", 30);
@@ -110,8 +112,8 @@ TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
   }
 }
 
-// Four gradient buckets per iteration, three of them sent during the backward pass: on a shared link they merge, and
-// their bytes are still one iteration.
+// Each iteration sends four gradient buckets, three of them during the backward pass. On a shared link the buckets
+// merge, and the transport must still count their bytes as one iteration.
 TEST(Runner, mltcp__interleaves_jobs_of_several_buckets_with_learned_iterations) {
   const auto job = [](const std::string& name, const std::string& start) {
     return "[[job]]\nname = \"" + name + "\"\nstart = \"" + start +
@@ -156,8 +158,8 @@ buffer = "75 kB"
   }
 }
 
-// Under fair sharing the offset of two jobs is a random walk that ends when their phases happen to be apart, so a
-// single run may have this chance. On average over starts, fair sharing costs several times as much as MLTCP.
+// Under fair sharing, the offset of two jobs is a random walk that ends when their phases happen to be apart. A single
+// run may be lucky. On average over starts, fair sharing costs several times as much as MLTCP.
 TEST(Runner, fair__collides_where_mltcp_interleaves) {
   double fair = 0;
   double mltcp = 0;
@@ -182,11 +184,12 @@ TEST(Runner, static_weights__interleave_too) {
   for (const JobResult& job : results.runs[0].jobs) EXPECT_LT(job.slowdown, 1.1);
 }
 
-// The fluid limit shares the link in the ratio of the gains at every instant. Reno with synchronised losses shares it
-// in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
-// the same curve, plus the chance of the first losses, and ends where the phases are apart: at the up phase's share a.
-// Chance can put the later job ahead, and averages out over starts; as the jobs are identical, only the distance
-// counts. The first iteration is left out: there slow start shares the link, and may shut the later job out
+// In the fluid limit, jobs share the link in the ratio of their gains at every instant. Under Reno with synchronised
+// losses, they share it in the ratio of their increase steps from one loss to the next. There are about ten losses in
+// an up phase, so the offset of the jobs follows the curve of the fluid limit, with noise from the first losses. The
+// final offset is the share of the up phase in an iteration, at which the up phases are apart. The noise can put the
+// later job ahead, and averages out over starts. The jobs are identical, so only the distance between them counts. The
+// test leaves out the first iteration, in which slow start shares the link and may shut the later job out
 // (docs/reference/tables/small-buffers.md).
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
   constexpr std::size_t iterations = 12;
@@ -233,7 +236,8 @@ TEST(Runner, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
 
 TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
   Experiment experiment = two_jobs(R"(["mltcp+schedule", "fair", "schedule", "mltcp", "static"])", 8);
-  experiment.jobs[1].phases.front().compute = Nanos(17'000'000);  // other than the first: both are measured
+  // The jobs are unequal, so that the runner measures each of them alone.
+  experiment.jobs[1].phases.front().compute = Nanos(17'000'000);
   for (workload::Job& job : experiment.jobs) job.jitter = Nanos(2'000'000);
   const auto text = [&](std::uint32_t threads, RunOptions options = {}) {
     options.threads = threads;
@@ -245,7 +249,7 @@ TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
   watched.finished = [&](const Results& so_far) {
     complete.push_back(so_far.runs.size());
     EXPECT_EQ(so_far.runs.size() + so_far.unfinished.size(), 5U);
-    // In the order of the policies, not of their ends.
+    // Runs are in the order of the policies in the file, not in the order in which they end.
     std::size_t next = 0;
     for (const std::string& policy : experiment.policies)
       if (next < so_far.runs.size() && so_far.runs[next].policy == policy) ++next;
@@ -257,7 +261,7 @@ TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
 
 TEST(Runner, threads__the_first_policy_that_fails_is_told) {
   Experiment experiment = two_jobs(R"(["fair", "priority", "mltcp"])", 3);
-  // Datapath flow has no queues with classes.
+  // Datapath flow does not support policy priority, because it has no queues with classes.
   for (const std::uint32_t threads : {1U, 3U}) {
     RunOptions options;
     options.threads = threads;
@@ -272,7 +276,8 @@ TEST(Runner, real_payload__verifies_every_message_and_times_it_alike) {
   const Results real = run(experiment, true);
   const Results lengths = run(experiment, false);
   for (std::size_t i = 0; i < 2; ++i) {
-    // 13.5 MB in messages of 256 KiB, three times; the job goes on until the other one is done.
+    // Three iterations send 13.5 MB each, in messages of 256 KiB. A job continues until the other job has also
+    // finished.
     EXPECT_GE(real.runs[0].jobs[i].verified_messages, 3 * 52U);
     EXPECT_EQ(real.runs[0].jobs[i].checksum_errors, 0U);
     EXPECT_EQ(real.runs[0].jobs[i].iterations, lengths.runs[0].jobs[i].iterations);
@@ -314,7 +319,7 @@ phases = [ { compute = "1 ms" }, { communicate = "1000001 B", overlap = true }, 
   EXPECT_LT(job.isolated.millis(), 5 + 8.5 + 8.5);
 }
 
-// Bit rates, starts and delays with which a run is slow but valid.
+// These delays, starts and jitters make a run slow, but they are valid.
 TEST(Runner, late_start_long_delay_and_jitter__are_waited_for) {
   const std::string head = "name = \"t\"\niterations = 3\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n";
   const std::string job = "compute = \"1 ms\"\ncommunicate = \"100 kB\"\n";
@@ -347,7 +352,7 @@ start = "400 ms"
   ASSERT_EQ(job.iteration_compute.size(), 20U);
   EXPECT_NE(job.iteration_compute[0], job.iteration_compute[1]);
   EXPECT_TRUE(job.interleaved_from.has_value());
-  // Time before the first start is no part of the run.
+  // The time before the first start is not part of the run.
   EXPECT_NEAR(only.duration.seconds(), 20 * job.mean.seconds(), 0.051);
   EXPECT_NEAR(only.bottleneck.utilization, 20 * 5e6 * 8.4 / 1e9 / only.duration.seconds(), 0.02);
 }
@@ -364,7 +369,8 @@ TEST(Runner, unaware_job__keeps_its_share_and_its_own_count_of_iterations) {
     EXPECT_TRUE(one.jobs[1].unaware);
     EXPECT_EQ(one.jobs[1].interleaved_from, std::nullopt);
   }
-  // With weight 2 against a plain job, but not against another of weight 2.
+  // Job a has weight 2. An unaware job b competes without its weight, so job a runs differently when job b is aware and
+  // also has weight 2.
   experiment.jobs[1].unaware = false;
   experiment.policies = {"static"};
   EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, results.runs[2].jobs[0].iterations);
@@ -407,12 +413,13 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
 TEST(Runner, connection_that_ends__is_told_without_ranks_where_there_are_none) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 0.93;
-  for (workload::Job& job : experiment.jobs) job.phases[0].compute = Nanos(2'000'000'000);  // so that there is time
+  // Long iterations make the run wait long enough for a connection to end.
+  for (workload::Job& job : experiment.jobs) job.phases[0].compute = Nanos(2'000'000'000);
   EXPECT_THAT(message_of<RunError>([&] { run(experiment); }),
               ::testing::MatchesRegex("job \"[^\"]*\": a connection ended before the job did \\(unreachable\\)"));
 }
 
-// A job that always sends leaves nothing to jobs of lower priority; faults or buffers do not cause this.
+// A job that always sends leaves no bandwidth to jobs of lower priority. The error must not blame faults or buffers.
 TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
   Experiment experiment = two_jobs(R"(["priority"])", 2);
   experiment.jobs[0].priority = 7;
@@ -423,7 +430,7 @@ TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
                               "give the jobs of higher priority less to send"));
 }
 
-// The seed determines each job's start: the same under all policies, another one with another seed.
+// The seed determines the start of each job. All policies of a run use the same starts, and each seed gives new ones.
 TEST(Runner, start_jitter__draws_starts_from_the_seed) {
   Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 2);
   for (workload::Job& job : experiment.jobs) job.start_jitter = Nanos(5'000'000);
@@ -447,7 +454,7 @@ TEST(Runner, start_jitter__draws_starts_from_the_seed) {
 
 TEST(Runner, progress__is_by_bytes_and_never_falls) {
   Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 20);
-  // Alone, 7 iterations of 13.5 MB and 7 of 1.35 MB; together, 20 of each.
+  // Each isolated run has 7 iterations, of 13.5 MB or of 1.35 MB. Each policy runs 20 iterations of both jobs.
   experiment.jobs[1].phases.back().bytes /= 10;
   std::map<std::string, double> first;
   double last = 0;
@@ -464,7 +471,7 @@ TEST(Runner, progress__is_by_bytes_and_never_falls) {
   EXPECT_NEAR(first["policy mltcp"], (7 * 1.1 + 20 * 1.1) / total, 1e-9);
 }
 
-// Ends the run when `when` is first reported, and returns its partial results.
+// Interrupts the run when it first reports `when` as its progress, and returns the partial results.
 Results interrupted_at(const Experiment& experiment, Datapath& datapath, const std::string& when,
                        std::vector<std::vector<std::string>>* kept = nullptr) {
   std::string why;
@@ -510,7 +517,7 @@ TEST(Runner, interrupted__before_any_policy_is_complete_is_an_error) {
   }
 }
 
-// An iteration may take hours: a run can be ended during one.
+// An iteration may take hours, so that a user must be able to interrupt a run during one.
 TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
   Experiment experiment = two_jobs(R"(["fair"])", 1);
   experiment.jobs.pop_back();
@@ -518,7 +525,8 @@ TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
   job.phases.back().bytes = 200'000'000;
   const Nanos whole = run(experiment).runs[0].duration;
   EXPECT_GT(whole.millis(), 1500);
-  // The second question comes before the first isolated iteration has ended: no progress was reported by then.
+  // The third call of `interrupted` comes before the first isolated iteration ends, when no progress has been reported
+  // yet.
   int asked = 0;
   double told = -1;
   RunOptions options;

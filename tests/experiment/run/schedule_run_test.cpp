@@ -1,5 +1,5 @@
-// Tests policies schedule and mltcp+schedule in virtual time: jobs that keep their slots, jobs that drift, and plans
-// from a file while the jobs run.
+// Tests policies schedule and mltcp+schedule in virtual time: jobs that keep to their slots, jobs that drift, and plans
+// that come from a file while the jobs run.
 
 #include <filesystem>
 #include <fstream>
@@ -49,7 +49,8 @@ Results run(const Experiment& experiment, const RunOptions& options = {}) {
   return run_experiment(experiment, *make_sim_datapath(), {}, options);
 }
 
-/// Mean of iterations [from, to), minus their additional compute time, divided by the isolated time.
+/// Returns the mean duration of iterations [from, to), minus their additional compute time, divided by the isolated
+/// time.
 double slowdown(const JobResult& job, std::size_t from, std::size_t to) {
   double sum = 0;
   for (std::size_t i = from; i < to; ++i) {
@@ -77,7 +78,7 @@ TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
     EXPECT_EQ(one.jobs[0].starts[0], one.jobs[0].time_shift);
     EXPECT_EQ(one.jobs[1].starts[0], 3_ms + one.jobs[1].time_shift);
     EXPECT_EQ(one.bottleneck.dropped_packets, 0U);
-    // The plan itself: the up phases of both, half a period apart.
+    // The plan puts the up phases of both jobs half a period apart.
     const std::vector<ScheduleSummary::Slot>& slots = one.schedule->slots;
     ASSERT_EQ(slots.size(), 2U);
     EXPECT_THAT(one.schedule->without_slots, IsEmpty());
@@ -93,7 +94,7 @@ TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
   }
 }
 
-// Three jobs of several bursts, which MLTCP alone leaves in an order that isn't the best.
+// Three jobs send several bursts per iteration. MLTCP alone settles on an order of the bursts that is not the best.
 TEST(Schedule, three_jobs__are_as_if_alone) {
   Experiment experiment = parse_experiment(R"(name = "three"
 iterations = 12
@@ -126,7 +127,7 @@ TEST(Schedule, jitter__is_paid_for_with_repairs_or_with_slack) {
   EXPECT_LT(results.runs[0].schedule->stretch, 0.0011);
   for (const JobResult& job : results.runs[0].jobs) EXPECT_LT(job.slowdown, 1.008);
   experiment.policies = {"mltcp+schedule"};
-  experiment.schedule.replan = false;  // no repairs
+  experiment.schedule.replan = false;  // turns off repairs
   const auto planned = run(experiment).runs[0];
   EXPECT_GT(planned.schedule->stretch, 0.004);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -149,7 +150,7 @@ TEST(Schedule, unaware_job__has_no_slots) {
   EXPECT_THAT(results.runs[0].schedule->without_slots, ElementsAre("a"));
 }
 
-// The paused job is half a period late when the other one is about to send; the other one's slots are moved.
+// Job "a" pauses, and is half a period late when job "b" is about to send. The keeper moves the slots of job "b".
 TEST(Schedule, pause__is_repaired_at_the_least_cost_of_both) {
   const Results results =
       run(two_jobs(R"(["mltcp", "schedule", "mltcp+schedule"])", 30, "pause = { iteration = 10, time = \"51 ms\" }"));
@@ -177,12 +178,12 @@ TEST(Schedule, pause_without_a_keeper__is_corrected_once_and_the_other_job_does_
     EXPECT_EQ(one.jobs[1].gate_corrections, 0U);
     EXPECT_LT(slowdown(one.jobs[1], 0, 30), 1.003) << one.policy;
     EXPECT_LT(slowdown(one.jobs[0], 11, 30), 1.003) << one.policy;
-    // The rest of the slot that it missed.
+    // The paused job waits for the rest of the slot that it missed.
     EXPECT_NEAR(slowdown(one.jobs[0], 10, 11), 1.5, 0.02);
   }
 }
 
-/// Jobs on one link, at flow level.
+/// Runs `jobs` on one link at flow level.
 Results run_flows(const std::string& policies, int iterations, const std::string& jobs,
                   const std::string& schedule = "") {
   FileOptions options;
@@ -196,14 +197,14 @@ Results run_flows(const std::string& policies, int iterations, const std::string
   return run_experiment(experiment, *make_flow_datapath());
 }
 
-/// For run_flows().
+/// Returns a [[job]] table of an experiment file, for run_flows().
 std::string job_of(const std::string& name, const std::string& compute, const std::string& communicate,
                    const std::string& more = "") {
   return "[[job]]\nname = \"" + name + "\"\ncompute = \"" + compute + "\"\ncommunicate = \"" + communicate + "\"\n" +
          more + "\n";
 }
 
-/// Six jobs whose bursts fill 90% of their period, at flow level.
+/// Runs six jobs at flow level whose bursts together fill 90% of their period.
 Results six_jobs(const std::string& jitter) {
   return run_flows(
       R"(["fair", "mltcp", "schedule", "mltcp+schedule"])", 60,
@@ -281,7 +282,7 @@ TEST(Schedule, job_that_becomes_longer__is_planned_again) {
   EXPECT_EQ(planned.jobs[1].gate_corrections, 0U);
   EXPECT_EQ(planned.jobs[1].plan_dropped, "");
   EXPECT_LT(slowdown(planned.jobs[1], 20, 60), 1.005);
-  // The other job gets the same longer slots.
+  // The job that did not change gets the same longer slots as the changed job.
   EXPECT_NEAR(slowdown(planned.jobs[0], 20, 60), 1.06, 0.01);
 }
 
@@ -303,8 +304,8 @@ TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
   EXPECT_LT(slowdown(alone.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
 }
 
-// No slots keep such jobs apart on the whole circle. In the best ones for the whole circle they meet in the beginning,
-// too, and from then on both would be late in turn.
+// No slots keep these jobs apart for a whole common cycle. The slots that are best for a whole cycle let them collide
+// in the first iterations, after which each job would in turn be late.
 TEST(Schedule, jobs_with_periods_3_percent_apart__are_parted_from_the_first_iteration_on) {
   const Results results = run_flows(
       R"(["fair", "schedule"])", 40,
@@ -320,9 +321,9 @@ TEST(Schedule, jobs_with_periods_3_percent_apart__are_parted_from_the_first_iter
   }
 }
 
-// A difference between clocks within the bound is not a delay, even with little room after a job.
+// A clock difference within the bound must not count as a delay, even if little time is left after the slot of a job.
 TEST(Schedule, clock_bound__may_be_larger_than_the_room_behind_a_job) {
-  // Bursts of 41 ms in turns of 87 ms: 2 ms of room after each, and a tolerance of 4.3 ms.
+  // Bursts of 41 ms take turns in periods of 87 ms. This leaves 2 ms after each burst, and the tolerance is 4.3 ms.
   const std::string jobs = job_of("a", "45 ms", "5 MB") + job_of("b", "45 ms", "5 MB");
   const auto one = run_flows(R"(["schedule"])", 10, jobs, "clock_bound = \"4 ms\"").runs[0];
   EXPECT_EQ(one.schedule->slots.size(), 2U);
@@ -394,7 +395,7 @@ class SchedulePlanFile : public testing::Test {
     options.report = [this](const std::string& problem) { problems.push_back(problem); };
   }
 
-  /// Slots of 110 ms; the up phases of "b" begin `apart` after those of "a".
+  /// Writes a plan with periods of 110 ms, in which the up phases of "b" begin `apart` after those of "a".
   void write(std::uint64_t serial, Nanos apart) const {
     PlanFile plan;
     plan.serial = serial;
@@ -408,9 +409,9 @@ class SchedulePlanFile : public testing::Test {
   std::vector<std::string> problems;
 };
 
-/// When the up phase of the job's iteration began, as part of a slot of 110 ms.
+/// Returns when the up phase of iteration `iteration` began, relative to the period of 110 ms.
 Nanos phase(const JobResult& job, std::size_t iteration) {
-  // It ends when its bytes have been delivered, 42.4 ms after its first byte has left.
+  // The iteration ends when its bytes have been delivered, 42.4 ms after its first byte was sent.
   const Nanos end = job.starts[iteration] + job.iterations[iteration];
   return Nanos((end - 42'400_us).count % 110'000'000);
 }
@@ -476,7 +477,7 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
 }
 
-// A job that was never in the plan has not lost it, on any datapath.
+// A job that was never in the plan must not be reported as having lost its plan, on any datapath.
 TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
   PlanFile plan;
   plan.jobs = {{"a", 110_ms, 60_ms}};
@@ -488,7 +489,7 @@ TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
   }
 }
 
-// Only once, for any number of policies.
+// The message appears once, however many policies run.
 TEST_F(SchedulePlanFile, jobs_that_are_not_in_it__are_named) {
   PlanFile plan;
   plan.jobs = {{"a", 110_ms, 60_ms}};

@@ -39,7 +39,7 @@ std::string refusal(const std::string& text, const FileOptions& options = {}) {
   return refusal_of([&] { parse_experiment(text, "e.toml", options); });
 }
 
-/// The fabric with `from` replaced by `to`.
+/// Returns the text of kFabric with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = kFabric;
   return text.replace(text.find(from), from.size(), to);
@@ -55,7 +55,8 @@ TEST(Topology, parse__count_times_hosts_times_flows_has_a_bound) {
               HasSubstr("e.toml:10: job[1]: the jobs up to this one have more than 1000000 connections; "));
 }
 
-// Nothing would ever be paused, because no packet fits beyond xoff; and an explicit 0 does not mean the default.
+// With this little headroom, no packet fits beyond xoff, so that PFC would never pause a sender. An explicit 0 is
+// refused: it does not mean the default.
 TEST(Topology, parse__refuses_headroom_for_less_than_a_packet) {
   for (const std::string headroom : {"0 B", "1 B", "9013 B"})
     EXPECT_THAT(
@@ -157,7 +158,8 @@ TEST(Topology, parse__reads_shared_memory_and_pfc) {
   EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"0 B\" }\n")), HasSubstr("it is 0"));
   EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"1 kB\", xon = \"1 kB\" }\n")),
               HasSubstr("topology.pfc.xon: 1 kB is not below xoff"));
-  // Four hosts and a spine: 5 x (xoff and headroom), and with the eight queues of policy priority as many times more.
+  // The switch reserves xoff and headroom for each of its 5 ports (four hosts and a spine). Policy priority reserves
+  // both for each of 8 queues per port.
   const std::string small = with("shared_buffer = \"1 MB\"\npfc = { xoff = \"100 kB\" }\n");
   EXPECT_EQ(refusal(small), "no error");
   EXPECT_THAT(refusal("policies = [\"priority\"]\n" + small),
@@ -182,7 +184,7 @@ TEST(Topology, parse__priorities) {
 }
 
 TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
-  // 13.5 MB at 10 Gbps take 10.8 ms of 25.8: three jobs need 126% of what they share.
+  // 13.5 MB at 10 Gbps take 10.8 ms of an iteration of 25.8 ms. Three jobs need 126% of the link that they share.
   std::string text = kFabric;
   for (const std::string name : {"a", "b", "c"})
     text += "[[job]]\nname = \"" + name + "\"\ncompute = \"15 ms\"\ncommunicate = \"13.5 MB\"\nhosts = [6, 2]\n";
@@ -233,7 +235,8 @@ TEST(Topology, mltcp__interleaves_two_rings_on_an_oversubscribed_uplink) {
   EXPECT_NEAR(mltcp.links[0].utilization, mltcp.bottleneck.utilization / 2, 0.02);
 }
 
-/// Two jobs that start together on one link: slow-down of each under policy priority. The second has the higher one.
+/// Returns the slow-down of each of two jobs that start together on one link under policy priority. The second job has
+/// the higher priority.
 std::vector<double> slowdowns_by_priority(const std::string& network, const std::string& hosts_a,
                                           const std::string& hosts_b) {
   const std::string job = "compute = \"5 ms\"\ncommunicate = \"5 MB\"\n";
@@ -271,7 +274,7 @@ TEST(Topology, pfc__a_run_loses_nothing) {
 }
 
 TEST(Topology, ring__waits_for_its_slowest_worker) {
-  // Worker 0 crosses the spine, at a tenth of the rate; worker 1 is done early and waits.
+  // Worker 0 sends across the spine, at a tenth of the rate. Worker 1 finishes early and waits.
   const Results results = run(R"(name = "t"
 iterations = 3
 policies = ["fair"]
@@ -288,7 +291,7 @@ hosts = [0, 1, 4]
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_EQ(job.checksum_errors, 0U);
   EXPECT_EQ(job.bytes, 3 * 3 * 1'000'000U);
-  // 8 ms over the uplink, with headers. The buffer is large enough for all of it, because the cost of losses is random.
+  // 1 MB with headers takes 8.1 ms on the uplink. The buffer holds all of it, because losses would cost a random time.
   for (const Nanos time : job.iterations) EXPECT_NEAR(time.millis(), 1 + 8.1, 0.3);
 }
 
@@ -337,7 +340,7 @@ constexpr const char* kMixedLinks =
     "core-2,rack-b,10 Gbps,2 us,one-way\n"
     "rack-b,core-2,5 Gbps,2 us,one-way\n";
 
-/// Experiments whose network is described in files of their own.
+/// Fixture for experiments whose [topology] table may name a file of links.
 class Kinds : public testing::Test {
  protected:
   void SetUp() override { write("net.csv", kMixedLinks); }
@@ -356,7 +359,7 @@ class Kinds : public testing::Test {
     }
     return "no error";
   }
-  /// The [topology] tables, four hosts or more each.
+  /// Returns a [topology] table for each kind of network, each with four or more hosts.
   static const std::map<std::string, std::string>& tables() {
     static const std::map<std::string, std::string> all{
         {"single-switch", "kind = \"single-switch\"\nhosts = 4\nhost_rate = \"10 Gbps\"\n"},
@@ -462,8 +465,7 @@ TEST_F(Kinds, parse__one_clear_error) {
   EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[5]"), HasSubstr("topology.hosts: a text is expected"));
 }
 
-// On every kind of network, data takes the same links at packet level and at flow level, for each connection of each
-// worker.
+// On every kind of network, each connection of each worker uses the same links at packet level and at flow level.
 TEST_F(Kinds, run__flows_take_the_paths_of_packets) {
   for (const auto& [kind, keys] : tables()) {
     SCOPED_TRACE(kind);
@@ -476,7 +478,8 @@ TEST_F(Kinds, run__flows_take_the_paths_of_packets) {
     std::size_t used = 0;
     for (std::size_t i = 0; i < packets.links.size(); ++i) {
       EXPECT_EQ(packets.links[i].name, flows.links[i].name);
-      // A flow is 0.02 of a link or more; acknowledgements that meet no data of their job are not counted.
+      // A flow uses at least 0.02 of a link. At flow level, acknowledgements count only on links that carry data of
+      // their job.
       EXPECT_NEAR(flows.links[i].utilization, packets.links[i].utilization, 0.007 + 0.04 * packets.links[i].utilization)
           << flows.links[i].name;
       used += flows.links[i].utilization > 0.007 ? 1U : 0U;
@@ -488,7 +491,7 @@ TEST_F(Kinds, run__flows_take_the_paths_of_packets) {
   }
 }
 
-// Two jobs fill the links of a host that both have: slots keep them apart, whatever the network.
+// Two jobs fill the links of a host that both use. Slots keep the jobs apart on every kind of network.
 TEST_F(Kinds, run__jobs_interleave) {
   std::string links = kMixedLinks;
   links.replace(links.find("core-2,5 Gbps"), 13, "core-2,10 Gbps");

@@ -1,4 +1,5 @@
-// Tests files of series: they are read as written, columns of tables have one type, and bad files get one line.
+// Tests files of series: a file reads back as written, each table column has one type, and a bad file gives a one-line
+// error.
 #include "mltcp/lab/experiment/series/series_file.h"
 
 #include <nlohmann/json.hpp>
@@ -11,9 +12,9 @@ namespace mltcp::experiment::series_file_test {
 namespace {
 
 using namespace literals;
-using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
+using PolicyRun = Run;  // inside a test, `Run` names a member of testing::Test
 
-/// Two connections and a link at three times; numbers that differ in each cell.
+/// Returns the states of two connections and a link at three times. The numbers differ between all cells.
 SeriesFile sample(bool packets = true) {
   RunSeries run;
   run.policy = "mltcp+schedule";
@@ -32,7 +33,7 @@ SeriesFile sample(bool packets = true) {
       ConnectionState state;
       const double n = 100 * row + 10 * c;
       state.gain = 0.25 + row;
-      state.bytes_ratio = 2e-5 * row;  // written with an exponent
+      state.bytes_ratio = 2e-5 * row;  // the file writes this number with an exponent
       state.iteration = static_cast<std::int64_t>(row) - 1;
       state.sent_bytes = 1250 * row * (c + 1);
       if (packets) {
@@ -112,9 +113,9 @@ TEST(SeriesFile, csv__has_a_row_for_each_connection_and_time) {
             "in_flight_bytes,pacing_bps,rtt_ns,rtt_most_ns,gain,bytes_ratio,iteration,sent_bytes,"
             "retransmitted_packets,lost_packets,marked_packets");
   EXPECT_EQ(lines[1], "mltcp+schedule,7,0,\"a \"\"1\"\", b\",0,0,0,0,1.5,0.5,2.0,0,4,5,6,0.25,0.0,-1,0,0,0,0");
-  // 2500 bytes in 10 us.
+  // The rate of 2 Gbps is 2500 bytes in 10 us.
   EXPECT_EQ(lines[4], "mltcp+schedule,7,10000,ring,1,2,3,2000000000,111.5,110.5,112.0,3,5,6,7,1.25,2e-05,0,2500,7,8,9");
-  EXPECT_EQ(lines[1], lines[7]);  // the second run
+  EXPECT_EQ(lines[1], lines[7]);  // line 7 is the first line of the second run
 }
 
 TEST(SeriesFile, csv__has_no_formula_for_a_spreadsheet) {
@@ -145,7 +146,7 @@ TEST(SeriesFile, trace__has_iterations_as_slices_and_states_as_counters) {
   results.runs = {run, run};
   const auto trace = nlohmann::json::parse(series_trace(sample(), results));
   std::size_t slices = 0;
-  std::map<std::string, std::vector<double>> counters;  // of the first run
+  std::map<std::string, std::vector<double>> counters;  // values of the first run only
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "X") {
       ++slices;
@@ -159,7 +160,7 @@ TEST(SeriesFile, trace__has_iterations_as_slices_and_states_as_counters) {
   EXPECT_EQ(slices, 4U);
   EXPECT_THAT(counters["ring cwnd_bytes"], ElementsAre(11.5, 111.5, 211.5));
   EXPECT_THAT(counters["leaf 0 -> spine 1 queue_bytes"], ElementsAre(10, 11, 12));
-  // The rate of the time after the event; the last one ends the track.
+  // Each event shows the rate from its time until the next event. The last event ends the track with rate 0.
   EXPECT_THAT(counters["ring rate_bps"], ElementsAre(2e9, 4e9, 0));
   EXPECT_TRUE(counters.contains("a \"1\", b gain"));
 }

@@ -1,4 +1,4 @@
-// Tests recording in bounded memory: the values that are kept when rows are left out.
+// Tests recording in bounded memory: which values remain when the recorder leaves out rows.
 #include "mltcp/lab/experiment/series/series_recorder.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace literals;
 constexpr Nanos kEpoch = 7_ms;
 constexpr Nanos kInterval = 10_us;
 
-/// A run whose connection sends a byte per microsecond, and whose window and queue peak in sample `peak`.
+/// Records a run whose connection sends one byte per microsecond. The window and the queue peak in sample `peak`.
 RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, Nanos end) {
   SeriesRecorder recorder({kInterval, max_rows});
   EXPECT_TRUE(recorder.next().is_never());
@@ -40,7 +40,7 @@ RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, 
   return recorder.take();
 }
 
-// A sample reads all of them, so that its cost would grow with their number.
+// A sample reads all connections, so that its cost grows with their number. The usual interval therefore grows, too.
 TEST(SeriesRecorder, usual_interval__is_longer_with_many_connections) {
   const auto second_sample = [](std::size_t connections, bool is_usual) {
     SeriesRecorder recorder({kInterval, 10'000, is_usual});
@@ -64,7 +64,7 @@ TEST(SeriesRecorder, rows__of_a_short_run_are_its_samples_and_its_end) {
   EXPECT_EQ(series.connection(4, 0).cwnd_most_bytes, 100);
   EXPECT_EQ(series.connection(6, 0).sent_bytes, 52U);
   EXPECT_DOUBLE_EQ(rate_in_row(series.connection_states, 1, 0, series.times, 0), 0);
-  EXPECT_DOUBLE_EQ(rate_in_row(series.connection_states, 1, 0, series.times, 1), 8e6);  // a byte a microsecond
+  EXPECT_DOUBLE_EQ(rate_in_row(series.connection_states, 1, 0, series.times, 1), 8e6);  // one byte per microsecond
 }
 
 TEST(SeriesRecorder, links__without_traffic_are_left_out) {
@@ -79,11 +79,11 @@ TEST(SeriesRecorder, end__in_the_moment_of_a_sample_is_one_row) {
   const RunSeries series = recorded(5, 10'000, 5, 50_us);
   EXPECT_EQ(series.times.size(), 6U);
   EXPECT_EQ(series.times.back(), 50_us);
-  EXPECT_EQ(series.connection(5, 0).cwnd_bytes, 100);       // as at the end
-  EXPECT_EQ(series.connection(5, 0).cwnd_most_bytes, 900);  // and in the sample
+  EXPECT_EQ(series.connection(5, 0).cwnd_bytes, 100);       // the window at the end of the run
+  EXPECT_EQ(series.connection(5, 0).cwnd_most_bytes, 900);  // the peak of the sample at this time
 }
 
-// The peak is never lost, with any length and in any sample.
+// A peak is never lost, whatever the length of the run and the position of the peak.
 TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks) {
   constexpr std::size_t entities = 3;
   for (const std::size_t samples : {255U, 256U, 257U, 258U, 513U, 2'000U, 10'007U, 100'000U}) {
@@ -99,7 +99,8 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMaxSamplesOfARow);
       for (std::size_t row = 0; row < series.times.size(); ++row)
         ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
-      if (series.sampled_every > kInterval) continue;  // then not all samples were used
+      // With longer intervals, the recorder did not take all samples, and may have missed the peak.
+      if (series.sampled_every > kInterval) continue;
       double most = 0;
       Bytes longest = 0;
       Nanos slowest;
@@ -131,7 +132,8 @@ TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
   recorder.begin(0_us, {{"a", 0, 0, 0}}, {});
   std::size_t samples = 0;
   for (; recorder.next() < 1'000_ms; ++samples) recorder.sample();
-  // Of a million samples, at most eight per row, and as many again for each time that rows were left out.
+  // The run lasts a million intervals. The recorder takes at most eight samples per row, and as many again after each
+  // time that it left out rows.
   EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMaxSamplesOfARow * 8);
 }
 

@@ -1,4 +1,4 @@
-// Tests sweeps: the points of a file and a command line, and every refusal with its place.
+// Tests sweeps: the points that a file and a command line describe, and every error message with its line.
 #include "mltcp/lab/experiment/sweep/sweep_file.h"
 #include "../../temporary_folder.h"
 
@@ -64,7 +64,7 @@ TEST_F(SweepFile, vary__path_without_end_is_refused) {
 TEST_F(SweepFile, vary__many_values_are_read_at_once) {
   std::string values;
   for (int i = 0; i < 300'000; ++i) values += std::to_string(i) + ",";
-  // Comparing each with all others would take hours.
+  // If the parser compared each value with all others, it would take hours.
   EXPECT_THAT(refusal("experiment = \"e.toml\"\nseeds = 10\n[vary]\niterations = [" + values + "]\n"),
               HasSubstr("points times seeds are more than 1000000 runs"));
 }
@@ -154,7 +154,7 @@ TEST_F(SweepFile, fingerprint__of_all_that_decides_a_run_and_nothing_else) {
                               "job[1].start=1 ns", "job[1].name=c", "bottleneck.faults={ loss = 0.1 }"})
     EXPECT_TRUE(all.insert(of(kExperiment, setting)).second) << setting;
   EXPECT_TRUE(all.insert(of("policies = [\"mltcp\", \"fair\"]\n" + kExperiment)).second);
-  // The content of a trace counts.
+  // The identity of an experiment includes the content of its trace file.
   const std::string traced = "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ntrace = \"t.txt\"\n";
   put("t.txt", "DATA\n1\na -1 100 NONE 0 0 NONE 0 500 ALLREDUCE 13500 0\n");
   const std::string before = of(traced);
@@ -208,7 +208,7 @@ TEST_F(SweepFile, load__refusals_name_the_line_of_the_sweep) {
 }
 
 TEST_F(SweepFile, load__all_points_are_checked) {
-  // Only the last combination is bad: its ECN thresholds cross.
+  // Only the last combination is invalid: its ECN kmin is larger than its kmax.
   const std::string text =
       "experiment = \"e.toml\"\n[vary]\n\"bottleneck.ecn.kmin\" = [\"5 kB\", \"50 kB\"]\n"
       "\"bottleneck.ecn.kmax\" = [\"60 kB\", \"40 kB\"]\n";

@@ -1,4 +1,4 @@
-// Tests running sweeps: nothing runs twice, damaged records are not used, shards combine, failures are recorded.
+// Tests running sweeps: no run is repeated, damaged records are not used, shards combine, and failures are recorded.
 #include "mltcp/lab/experiment/sweep/sweep_run.h"
 #include "../../temporary_folder.h"
 
@@ -56,7 +56,7 @@ class SweepRun : public ::testing::Test {
   }
 
   static void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
-  // Two points with four seeds.
+  // Returns a sweep with two points and four seeds.
   [[nodiscard]] Sweep sweep(const std::vector<std::string>& vary = {"iterations=2,3"}, std::uint32_t seeds = 4) const {
     SweepOptions options;
     options.vary = vary;
@@ -90,7 +90,7 @@ TEST_F(SweepRun, run__again_runs_nothing) {
   outcome = run_sweep(sweep(), settings_);
   EXPECT_EQ(outcome.before, 8U);
   EXPECT_EQ(runs_, 8);
-  // More seeds and values: only the new ones run.
+  // With an additional seed and value, only the 7 new combinations run.
   run_sweep(sweep({"iterations=2,3,4"}, 5), settings_);
   EXPECT_EQ(runs_, 15);
   EXPECT_EQ(max_written(), 1);
@@ -141,7 +141,7 @@ TEST_F(SweepRun, record__damaged_in_any_way_is_made_anew) {
   const std::string good = content(path);
   const std::string identity = path.stem();
   ASSERT_TRUE(read_record(path, identity).has_value());
-  // Cut off, or a digit changed, here and there.
+  // Cuts the record at every fifth byte, or changes the next digit there.
   for (std::size_t at = 0; at + 1 < good.size(); at += 5) {
     put(path, good.substr(0, at));
     ASSERT_FALSE(read_record(path, identity).has_value()) << "cut at " << at;
@@ -155,7 +155,7 @@ TEST_F(SweepRun, record__damaged_in_any_way_is_made_anew) {
   put(path, good.substr(0, good.size() / 2));
   EXPECT_EQ(run_sweep(sweep({}, 1), settings_).ran, 1U);
   EXPECT_EQ(content(path), good);
-  // The record of another run, under the name of this one.
+  // The file contains the record of another run, and must not be used.
   run_sweep(sweep({}, 2), settings_);
   for (const fs::path& other : records())
     if (other != path) fs::copy_file(other, path, fs::copy_options::overwrite_existing);
@@ -250,7 +250,7 @@ TEST_F(SweepRun, failure__is_kept_and_the_rest_goes_on) {
   EXPECT_EQ(again.failures[1].first.point, 1U);
   EXPECT_EQ(again.failures[1].first.seed, 2U);
   EXPECT_EQ(again.failures[1].second, record->failure);
-  // It would fail again, unless the program has changed.
+  // A failed run is repeated only after the program has changed, because it would fail again.
   settings_.runner = good;
   EXPECT_EQ(run_sweep(sweep(), settings_).ran, 0U);
   settings_.build = "two";
@@ -287,7 +287,7 @@ TEST_F(SweepRun, progress__ends_with_all_done) {
   EXPECT_DOUBLE_EQ(fraction, 1.0);
 }
 
-// Real runs, with any number of threads.
+// Real runs give the same results with any number of threads.
 TEST_F(SweepRun, results__do_not_depend_on_threads) {
   put(folder_ / "e.toml",
       "iterations = 3\n[bottleneck]\nrate = \"1 Gbps\"\nbuffer = \"75 kB\"\n[[job]]\nname = \"a\"\ncount = 2\n"

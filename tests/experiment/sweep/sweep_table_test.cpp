@@ -32,7 +32,7 @@ Run run(const std::string& policy, std::vector<JobResult> jobs, double utilizati
   return result;
 }
 
-// Two seeds, two policies, two jobs each.
+// Returns the results of two seeds, each with two policies and two jobs.
 std::vector<Results> two_seeds() {
   Results one;
   one.runs = {run("fair", {job(150, 140, 200, {}), job(130, 120, 160, 4)}, 0.6, 10),
@@ -47,8 +47,9 @@ TEST(SweepTable, estimate__mean_and_student_interval) {
   EXPECT_FALSE(estimate_of(std::vector<double>{3}).ci95.has_value());
   const Estimate three = estimate_of(std::vector<double>{1, 2, 6});
   EXPECT_DOUBLE_EQ(three.mean, 3);
-  EXPECT_NEAR(*three.ci95, 4.3027 * std::sqrt(7.0 / 3), 1e-9);  // variance (4 + 1 + 9) / 2 = 7
-  // t(0.975, 30) is 2.0423 in every table, and 11 degrees, where the expansion begins, 2.2010.
+  EXPECT_NEAR(*three.ci95, 4.3027 * std::sqrt(7.0 / 3), 1e-9);  // the variance is (4 + 1 + 9) / 2 = 7
+  // Tables of Student's t give 2.0423 for t(0.975, 30), and 2.2010 for 11 degrees of freedom, where the expansion
+  // begins.
   const auto with_unit_deviation = [](std::size_t count) {
     std::vector<double> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(i % 2 == 0 ? 1 : -1);
@@ -73,7 +74,7 @@ TEST(SweepTable, rows__by_hand) {
   EXPECT_EQ(fair.jobs, 2U);
   EXPECT_EQ(fair.seeds, 2U);
   EXPECT_DOUBLE_EQ(fair.slowdown.mean, (1.4 + 1.2) / 2);
-  EXPECT_NEAR(*fair.slowdown.ci95, 12.7062 * 0.1, 1e-9);  // deviations of 0.1, one degree of freedom
+  EXPECT_NEAR(*fair.slowdown.ci95, 12.7062 * 0.1, 1e-9);  // deviations of 0.1 with one degree of freedom
   EXPECT_DOUBLE_EQ(fair.second_half.mean, (1.3 + 1.1) / 2);
   EXPECT_DOUBLE_EQ(fair.second_half_worst_seed, 1.3);
   EXPECT_DOUBLE_EQ(fair.second_half_worst_job, 1.4);
@@ -91,7 +92,7 @@ TEST(SweepTable, rows__by_hand) {
   EXPECT_DOUBLE_EQ(mltcp.second_half_worst_seed, 1.02);
   EXPECT_DOUBLE_EQ(mltcp.second_half_worst_job, 1.03);
   EXPECT_EQ(mltcp.interleaved, 2U);
-  EXPECT_DOUBLE_EQ(*mltcp.interleaved_median, 6.5);  // of 5 and 8
+  EXPECT_DOUBLE_EQ(*mltcp.interleaved_median, 6.5);  // the median of 5 and 8
   EXPECT_EQ(*mltcp.interleaved_worst, 8U);
   EXPECT_DOUBLE_EQ(mltcp.gain->mean, ((1.5 + 130.0 / 104) / 2 + (1.0 + 1.2) / 2) / 2);
   EXPECT_DOUBLE_EQ(mltcp.gain_p99->mean, ((200.0 / 120 + 1.0) / 2 + (1.2 + 1.5) / 2) / 2);
@@ -152,7 +153,7 @@ TEST(SweepTable, cells__leave_out_what_does_not_vary) {
   EXPECT_THAT(cells.rows[2],
               ElementsAre("75 kB", "mltcp", "1.060 ±0.508", "1.010 ±0.127", "1.020", "1.375 ±0.318", "2/2", "6.5", "8",
                           "1.238 ±1.747", "1.342 ±0.106", "1.189 ±1.407", "1.172 ±1.278"));
-  // The table shows missing seeds.
+  // The table shows a column "seeds" if some seeds are missing.
   all.table.points[1].rows[0].seeds = 1;
   cells = cells_of(all.sweep, all.table);
   EXPECT_EQ(cells.rows[0][2], "seeds");

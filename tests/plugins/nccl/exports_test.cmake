@@ -1,6 +1,4 @@
-# The plug-in exports all the tables that NCCL looks up, and nothing else.
-#
-#   cmake -DNM=... -DLIBRARY=... -P exports_test.cmake
+# Tests that the plug-in exports all tables that NCCL looks up, and no other symbols.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" symbols "${symbols}")

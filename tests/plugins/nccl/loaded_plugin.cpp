@@ -11,7 +11,7 @@ namespace {
 std::mutex guard;
 std::vector<Line> all_lines;
 
-/// Calls `done` until it returns true, and yields in between, as NCCL's proxy thread does.
+/// Calls `done` until it returns true. Yields between calls, as NCCL's proxy thread does.
 template <typename Done>
 void repeat(const char* what, Done done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

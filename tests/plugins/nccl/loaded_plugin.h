@@ -1,5 +1,5 @@
-// The plug-in as NCCL uses it: the shared object, loaded with RTLD_NOW and RTLD_LOCAL, and the newest of its tables
-// that this NCCL knows; the calls are the same for all versions.
+// Uses the plug-in as NCCL does: loads the shared object with RTLD_NOW and RTLD_LOCAL, and chooses the newest of its
+// tables that this version of NCCL knows. The calls in this header are the same for all versions.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ struct Handle {
   alignas(8) unsigned char bytes[kHandleBytes] = {};
 };
 
-/// The properties common to all versions, and later ones if the version has them.
+/// Properties of a device. Fields that a version of the interface does not contain are 0.
 struct Facts {
   std::string name;
   std::uint64_t guid = 0;
@@ -155,7 +155,7 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   [[nodiscard]] const void* symbol(const std::string& name) const { return dlsym(library_, name.c_str()); }
-  /// Null if the object does not have it.
+  /// Returns the table of this version, or null if the shared object has no such table.
   [[nodiscard]] std::unique_ptr<Net> net(int version) const {
     const void* const table = symbol("ncclNetPlugin_v" + std::to_string(version));
     if (table == nullptr) return nullptr;
@@ -174,7 +174,7 @@ class Library {
         return nullptr;
     }
   }
-  /// The table that an NCCL with versions up to `newest` chooses.
+  /// Returns the table that NCCL chooses if it knows versions up to `newest`, or null.
   [[nodiscard]] std::unique_ptr<Net> newest_net(int newest = 12) const {
     for (int version = newest; version > 5; --version)
       if (auto found = net(version)) return found;
@@ -194,26 +194,26 @@ struct Line {
   std::string text;
 };
 
-/// The lines that the plug-in has logged with log() since the last call.
+/// Returns the lines that the plug-in has logged through log() since the last call.
 std::vector<Line> take_lines();
 [[gnu::format(printf, 5, 6)]] void log(LogLevel level, unsigned long flags, const char* where, int line,
                                        const char* format, ...);
 
-/// Calls test() until the request has ended, for at most 20 s. `size` may be null.
+/// Calls test() until the request has ended, for at most 20 s. Sets `size` unless it is null.
 Result finish(Net& net, void* request, int* size = nullptr);
-/// Posts until it gets a request, for at most 20 s.
+/// send() and receive() post an operation again until they get a request, for at most 20 s.
 void* send(Net& net, void* comm, void* data, std::size_t size);
 void* receive(Net& net, void* comm, void* data, std::size_t size);
 
-/// Both ends of a connection, in this process.
+/// Both sides of a connection within this process.
 struct Pair {
   void* listen_comm = nullptr;
   void* send_comm = nullptr;
   void* receive_comm = nullptr;
 };
-/// Throws std::runtime_error after 20 s, or with the error of connect() or accept().
+/// Opens a connection. Throws std::runtime_error after 20 s, or with the error of connect() or accept().
 Pair connect(Net& from, Net& to);
-/// Opens another connection with the same listener and handle.
+/// Opens a second connection with the same listener and handle.
 void connect_again(Net& from, Net& to, Handle handle, Pair& pair);
 void close(Net& from, Net& to, const Pair& pair);
 

@@ -1,5 +1,5 @@
 // Tests the plug-in with the calls of NCCL, over UDP on the loopback, with each version of the interface. Each test
-// loads a copy of the object, and so has its own plug-in with its own environment.
+// loads a copy of the shared object, so that tests have separate plug-ins with separate environments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class Environment {
   }
 };
 
-/// A copy of the object, because a second load of the same file has no effect.
+/// Loads a copy of the shared object, because loading the same file twice has no effect.
 class Copy {
  public:
   Copy() : file_(folder_ / "libnccl-net.so") {
@@ -56,7 +56,7 @@ class Copy {
 
 const Values kLoopback{{"MLTCP_DEVICE", "udp:127.0.0.1"}, {"MLTCP_PEER_TIMEOUT_MS", "2000"}};
 
-/// An initialised plug-in, and one connection to itself.
+/// An initialised plug-in with one connection to itself.
 class Loaded {
  public:
   explicit Loaded(int version = 8, const Values& environment = kLoopback)
@@ -90,7 +90,7 @@ class Loaded {
   std::unique_ptr<Net> net_;
 };
 
-/// Sends `size` bytes into a longer buffer.
+/// Transfers `size` bytes into a receive buffer that is longer.
 void transfer(Loaded& loaded, std::size_t size) {
   SCOPED_TRACE(size);
   std::vector<std::byte> message = random_bytes(size);
@@ -199,7 +199,8 @@ TEST(Messages, as_many_as_may_be_under_way__land_in_the_order_of_posts) {
   ASSERT_EQ(loaded.net().send(loaded.pair.send_comm, messages[0].data(), messages[0].size(), &more), Result::success);
   EXPECT_EQ(more, nullptr);
   for (auto& buffer : buffers) receiving.push_back(loaded.receive(buffer));
-  for (std::size_t i = kRequests; i-- > 0;) {  // the latest first, so that results of the others must be stored
+  // Tests the latest request first, so that the plug-in must store the results of earlier ones.
+  for (std::size_t i = kRequests; i-- > 0;) {
     int size = 0;
     EXPECT_EQ(finish(loaded.net(), receiving[i], &size), Result::success);
     EXPECT_EQ(static_cast<std::size_t>(size), messages[i].size());
@@ -283,7 +284,7 @@ TEST(Connections, that_nobody_accepts__are_there_and_do_not_block) {
   EXPECT_EQ(loaded.net().close_send(comm), Result::success);
 }
 
-/// Calls connect() until it ends.
+/// Repeats connect() until it returns an error or a connection.
 Result connect_by(Net& net, Handle& handle) {
   void* comm = nullptr;
   for (;;) {
@@ -316,7 +317,7 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
     EXPECT_EQ(connect_by(loaded.net(), bad), Result::invalid_usage) << i;
     EXPECT_EQ(take_lines().size(), 1U);
   }
-  Handle noted = good;  // refers to an attempt that does not exist
+  Handle noted = good;  // the handle names a connection attempt that does not exist
   noted.bytes[95] = 77;
   EXPECT_EQ(connect_by(loaded.net(), noted), Result::success);
   EXPECT_EQ(loaded.net().close_listen(listen_comm), Result::success);
@@ -325,7 +326,8 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
 // ---- Ends
 // --------------------------------------------------------------------------------------------------------------
 
-// Messages of one byte value, and buffers: 16 MB in each direction, partly in flight when an end closes.
+// Returns `count` messages or buffers of 1 MiB that contain only `value`. Because of their size, some are partly in
+// flight when a side closes.
 std::vector<std::vector<std::byte>> filled(std::size_t count, std::byte value) {
   return std::vector<std::vector<std::byte>>(count, std::vector<std::byte>(1 << 20, value));
 }
@@ -342,7 +344,8 @@ TEST(Ends, of_a_sender_with_requests_under_way__give_memory_back) {
     finish(loaded.net(), sending.front());
     loaded.close_send();
     for (auto& message : messages) std::ranges::fill(message, std::byte{2});
-    // Each receive completes with the original bytes, or fails. It never gets the bytes that were written afterwards.
+    // Each receive completes with the original bytes, or fails. It never delivers the bytes that the sender wrote after
+    // the close.
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       finish(loaded.net(), receiving[i]);
       EXPECT_EQ(std::ranges::count(buffers[i], std::byte{2}), 0);
@@ -386,7 +389,7 @@ TEST(Ends, of_the_peer_that_were_told__are_not_waited_for) {
   for (int round = 0; round < 5; ++round) {
     auto loaded = std::make_unique<Loaded>(11);
     loaded->close_receive();
-    // Until the other end knows it.
+    // Waits until the sender knows that the receiver has closed.
     std::vector<std::byte> message = random_bytes(1000);
     EXPECT_EQ(finish(loaded->net(), loaded->send(message)), Result::remote_error);
     loaded->close_send();
@@ -405,7 +408,7 @@ TEST(Ends, of_the_peer__are_no_error_of_isend) {
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
-  // Nor after the other end knows it.
+  // isend() also succeeds when the sender already knows of the close.
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
@@ -434,7 +437,7 @@ TEST(SetUp, wrong_interface_where_mltcp_is_required__fails_the_job) {
   const Environment environment(Values{{"MLTCP_DEVICE", "udp:eth99"}, {"MLTCP_REQUIRED", "1"}});
   const Copy copy;
   const auto net = copy.object().newest_net();
-  ASSERT_EQ(net->init(&log), Result::success);  // otherwise NCCL would choose another network
+  ASSERT_EQ(net->init(&log), Result::success);  // must succeed, because NCCL would otherwise choose another network
   int count = 0;
   ASSERT_EQ(net->devices(&count), Result::success);
   ASSERT_EQ(count, 1);
@@ -483,7 +486,7 @@ TEST(SetUp, object_loaded_and_initialised_twice__is_one_plugin) {
   const Pair later = connect(*second, *second);
   close(*second, *second, later);
   EXPECT_EQ(second->finalize(), Result::success);
-  // And again, after everything was released.
+  // The plug-in can be initialised again after both uses have been released.
   ASSERT_EQ(first->init(&log), Result::success);
   close(*first, *first, connect(*first, *first));
   EXPECT_EQ(first->finalize(), Result::success);
@@ -518,7 +521,7 @@ TEST(SetUp, without_settings__takes_interfaces_of_the_host) {
 // ---- Profiler
 // ----------------------------------------------------------------------------------------------------------
 
-/// NCCL's calls to the profiler for a collective of a communicator, and for the operation of its proxy thread.
+/// Makes the calls that NCCL makes to the profiler for a collective of a communicator and for its proxy operations.
 void collective(const ProfilerV4& profiler, void* context, const char* function, std::size_t count) {
   ProfilerEvent called{};
   called.kind = kCollectiveEvent;
@@ -568,7 +571,8 @@ TEST(Profiler, iterations_of_collectives__are_told_once_each) {
     collective(profiler, context, "AllReduce", 2000);
     transfer(loaded, 4000);
   }
-  // The first has no pause before it, the second and third are compared.
+  // The log has no line for the first three iterations: no pause precedes the first one, and the plug-in compares the
+  // next two.
   const std::vector<Line> lines = take_lines();
   ASSERT_EQ(lines.size(), 3U);
   for (const Line& line : lines)

@@ -60,7 +60,7 @@ TEST(Environment, required__is_known_where_the_rest_is_wrong) {
   EXPECT_FALSE(is_required(&get));
   variables = {};
   EXPECT_FALSE(is_required(&get));
-  // With a key, even a wrong one, NCCL must not fall back to another network, which would send unencrypted.
+  // If a key is set, even a wrong one, NCCL must not fall back to another network, which would send unencrypted data.
   variables = {{"MLTCP_KEY_FILE", "/nowhere/job.key"}, {"MLTCP_REQUIRED", "0"}};
   EXPECT_TRUE(is_required(&get));
   EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE: /nowhere/job.key"));
@@ -148,7 +148,7 @@ TEST(Handle, written__is_read) {
   note_attempt(bytes, 7);
   EXPECT_EQ(attempt_in(bytes), 7U);
   EXPECT_EQ(read_handle(bytes, address, token), nullptr);
-  // The layout that other programs read.
+  // Other programs rely on this layout.
   EXPECT_EQ(std::memcmp(bytes.data(), "MLTN\x01\x00\x01\x23", 8), 0);
   EXPECT_EQ(std::memcmp(bytes.data() + 16, "MLTA", 4), 0);
   EXPECT_TRUE(std::all_of(bytes.begin() + 96, bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));

@@ -1,4 +1,4 @@
-// Tests ranks in processes of their own: a ring of eight that reduces, and peers that are killed. A rank runs this
+// Tests ranks in separate processes: a ring of eight ranks that reduces, and peers that are killed. A rank runs this
 // program again, because a fork would inherit the plug-in of the test.
 //
 //   plugins_nccl_ranks_test --rank ROLE NUMBER RANKS HANDLES_IN HANDLES_OUT
@@ -46,7 +46,7 @@ void ready(Net& net) {
 // ---- What ranks do
 // -----------------------------------------------------------------------------------------------------
 
-/// Sends `size` bytes to the next rank, and receives the same number from the previous one.
+/// Sends `size` bytes to the next rank, and receives the same number of bytes from the previous rank.
 void shift(Net& net, const Pair& pair, const std::uint32_t* out, std::uint32_t* in, std::size_t size) {
   void* const receiving = receive(net, pair.receive_comm, in, size);
   void* const sending = send(net, pair.send_comm, const_cast<std::uint32_t*>(out), size);
@@ -54,7 +54,7 @@ void shift(Net& net, const Pair& pair, const std::uint32_t* out, std::uint32_t* 
     throw std::runtime_error(take_lines().front().text);
 }
 
-/// All-reduce on a ring: partial sums go around, then the results.
+/// All-reduce on a ring: first the partial sums pass all ranks, then the results.
 void reduce(Net& net, const Pair& pair, int rank, int ranks, std::vector<std::uint32_t>& values) {
   const std::size_t part = values.size() / static_cast<std::size_t>(ranks);
   const auto at = [&](int index) {
@@ -88,7 +88,7 @@ int ring(Net& net, int rank, int ranks, int next, int own) {
   return net.finalize() == Result::success ? 0 : 5;
 }
 
-/// Receives one short message, begins a long one, and waits to be killed.
+/// Receives one short message, begins to receive a long one, and waits until the test kills this process.
 int victim_receives(Net& net, int own) {
   void* listen_comm = nullptr;
   void* comm = nullptr;
@@ -103,7 +103,7 @@ int victim_receives(Net& net, int own) {
   for (;;) pause();
 }
 
-/// Sends one short message, and waits to be killed.
+/// Sends one short message, and waits until the test kills this process.
 int victim_sends(Net& net, int next) {
   Handle handle = read_handle(next);
   void* comm = nullptr;
@@ -123,7 +123,7 @@ int be_a_rank(const std::vector<std::string>& arguments) {
   const int own = std::stoi(arguments.at(4));
   try {
     const Library library(MLTCP_NCCL_PLUGIN);
-    // A different version of NCCL on each rank: they work together.
+    // Each rank imitates a different version of NCCL. Ranks with different versions must work together.
     const auto net = library.newest_net(7 + rank % 5);
     ready(*net);
     if (role == "ring") return ring(*net, rank, ranks, next, own);
@@ -174,7 +174,7 @@ class Ranks : public testing::Test {
     return process;
   }
 
-  /// Its exit status; -1 if a signal ended it.
+  /// Waits for the process to end. Returns its exit status, or -1 if a signal ended it.
   int status_of(pid_t process) {
     int status = 0;
     waitpid(process, &status, 0);
@@ -197,7 +197,7 @@ TEST_F(Ranks, ring_of_eight__reduces) {
   for (const pid_t rank : ranks) EXPECT_EQ(status_of(rank), 0);
 }
 
-/// Expects the request to end with an error. Returns the milliseconds until then.
+/// Expects that the request ends with an error. Returns the time until then in milliseconds.
 std::int64_t time_to_error(Net& net, void* request) {
   const auto begin = Clock::now();
   EXPECT_EQ(finish(net, request), Result::remote_error);
@@ -217,14 +217,15 @@ TEST_F(Ranks, receiver_that_is_killed__ends_sends_in_time) {
   std::vector<char> message(kLong);
   ASSERT_EQ(finish(*net, send(*net, comm, message.data(), 1)), Result::success);
   void* const first = send(*net, comm, message.data(), message.size());
-  void* const second = send(*net, comm, message.data(), message.size());  // without a buffer at the peer
+  // The peer has posted no buffer for this message.
+  void* const second = send(*net, comm, message.data(), message.size());
   kill(victim, SIGKILL);
   EXPECT_EQ(status_of(victim), -1);
   take_lines();
   EXPECT_LT(time_to_error(*net, first), 3000);
   EXPECT_LT(time_to_error(*net, second), 1000);
   ASSERT_EQ(take_lines().size(), 1U);
-  // isend() itself succeeds, the rest is as before.
+  // A send after the error is accepted, and its request ends with an error.
   void* const third = send(*net, comm, message.data(), 1);
   EXPECT_LT(time_to_error(*net, third), 1000);
   EXPECT_EQ(net->close_send(comm), Result::success);

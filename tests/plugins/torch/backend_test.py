@@ -16,7 +16,8 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 class Ranks:
-    """Processes of a scenario: forks of this one, or new ones with `fresh` or `user`."""
+    """The processes of a scenario, one per rank. They are forks of this process, or new processes if `fresh` or `user`
+    is set."""
 
     def __init__(self, scenario, ranks, user=None, fresh=False, **environment):
         self.folder = tempfile.TemporaryDirectory()
@@ -43,7 +44,8 @@ class Ranks:
         self.folder.cleanup()
 
     def end(self):
-        """(exit status, last line as JSON or None, standard error) of each process."""
+        """Waits for all processes. Returns for each process: (exit status, last line as JSON or None,
+        standard error)."""
         found = []
         for one in self.processes:
             out, error = one.communicate()
@@ -58,7 +60,8 @@ def run(scenario, ranks, **environment):
 
 
 def python(code, fresh=False, **environment):
-    """(exit status, standard output, standard error) of a program, run in a fork of this process or, `fresh`, a new one."""
+    """Runs a program in a fork of this process, or in a new process if `fresh`. Returns (exit status, standard output,
+    standard error)."""
     base = {name: value for name, value in os.environ.items() if not name.startswith("GLOO_")}
     base.update(environment)
     if fresh:
@@ -73,7 +76,8 @@ def python(code, fresh=False, **environment):
 
 
 def unprivileged_user():
-    """The user that root becomes for a test. None for other users, and (with a message) if it cannot read the tree."""
+    """Returns the user as which root runs a test. Returns None if this user is not root, or (after printing a message)
+    if that user cannot read the source tree."""
     if os.getuid() != 0:
         return None
     nobody = 65534
@@ -118,7 +122,8 @@ class BackendTest(unittest.TestCase):
                         self.assertEqual(one["states"][-1]["iterations_by"], by, one["states"])
                         if by == "program":
                             continue
-                        # A ring sends 2 (n - 1) / n of all gradients; with the collectives, buffers that rank 0 spreads, too.
+                        # In a ring of n ranks, each rank sends 2 (n - 1) / n of all gradients. By collectives, the size
+                        # also includes buffers that rank 0 broadcasts.
                         expected = 2 * (ranks - 1) / ranks * one["gradient_bytes"]
                         size = one["states"][-1]["bytes_per_iteration"]
                         self.assertLess(abs(size - expected), 0.02 * expected)
@@ -249,7 +254,7 @@ class ImportTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / library.name
             copy.write_bytes(library.read_bytes())
-            # The dynamic linker reads its variable when a process starts.
+            # A new process is needed, because the dynamic linker reads LD_LIBRARY_PATH only when a process starts.
             status, _, error = python("import os, sys, mltcp.torch\n"
                                       "del sys.modules['mltcp.torch']\n"
                                       f"os.environ['MLTCP_TORCH_LIBRARY'] = '{copy}'\n"

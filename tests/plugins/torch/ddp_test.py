@@ -1,4 +1,5 @@
-"""Tests tools/ddp as its users run it: ddp_test.py DDP MLTCP. Exit status 77: this machine does not support it."""
+"""Tests tools/ddp as users run it. Usage: ddp_test.py DDP MLTCP. Exit status 77: this machine does not support the
+test."""
 import json
 import subprocess
 import sys
@@ -40,7 +41,8 @@ class DdpTest(unittest.TestCase):
                 expected = iterations * 2 * (ranks - 1) / ranks * one["gradient_bytes"]
                 segments = one["kernel"]["tcp_segments"]
                 if one["transport"] == "mltcp":
-                    # MLTCP carries all gradients; the kernel's TCP, which carries the store, is idle during training.
+                    # MLTCP carries all gradients. The kernel's TCP carries only the store of torch.distributed, which
+                    # is idle during training.
                     self.assertGreater(one["state"]["bytes_posted"], expected)
                     self.assertLess(segments, 50)
                 else:

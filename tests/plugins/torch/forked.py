@@ -1,5 +1,5 @@
-"""Runs Python programs in forks of this process, which has already imported PyTorch, because the import takes longer
-than most tests. Behaviour at the interpreter's end is tested in new processes. Importing this module ends the program
+"""Runs Python programs in forks of this process. It has already imported PyTorch, and the import takes longer than most
+tests. Tests of what happens when an interpreter ends use new processes instead. Importing this module ends the program
 with status 77 if this interpreter has no PyTorch with Gloo."""
 import os
 import runpy
@@ -19,8 +19,8 @@ if not dist.is_available() or not dist.is_gloo_available():
 
 
 class Forked:
-    """`arguments` begins with the program's path; `environment` is the whole environment. The standard output can be
-    read while the program runs, the standard error once it has ended."""
+    """Runs a program in a fork. `arguments` begins with the program's path, and `environment` is its whole environment.
+    The standard output can be read while the program runs, the standard error after it has ended."""
 
     def __init__(self, arguments, environment):
         self.returncode = None
@@ -46,7 +46,7 @@ class Forked:
         os.kill(self.pid, 9)
 
     def communicate(self):
-        """Waits for its end. Returns the rest of its output: (standard output, standard error)."""
+        """Waits until the program ends. Returns the rest of its output: (standard output, standard error)."""
         if self._error.closed:
             return "", ""
         out = self.stdout.read()
@@ -68,10 +68,10 @@ def _become(arguments, environment, out, error):
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
         os.environ.clear()
         os.environ.update(environment)
-        dist.set_debug_level_from_env()  # PyTorch read it at the import, before `environment` was set
+        dist.set_debug_level_from_env()  # PyTorch read the debug level at the import, before `environment` was set
         sys.argv = [str(one) for one in arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
-        if dist.is_initialized():  # as at the interpreter's end, so that sent messages arrive
+        if dist.is_initialized():  # as when an interpreter ends, so that sent messages arrive
             dist.destroy_process_group()
         status = 0
     except SystemExit as end:

@@ -1,5 +1,5 @@
-"""A rank of a small training: rank.py RANK RANKS STORE. Prints a line of JSON: a checksum of its parameters, and the
-state of the congestion control."""
+"""A rank of a small training. Usage: rank.py RANK RANKS STORE. Prints a line of JSON with a checksum of the model's
+parameters and the state of the congestion control."""
 import hashlib
 import json
 import os
@@ -23,8 +23,9 @@ generator = torch.Generator().manual_seed(100 + rank)
 sent = 0
 for step in range(6):
     if "mltcp.torch" in sys.modules:
-        mltcp.torch.begin_iteration(1)  # exact from here on: only bytes of this step count
-    # Few samples: multiplying is slow with the reference BLAS, and the gradients' size does not depend on the number.
+        mltcp.torch.begin_iteration(1)  # the count is exact from here on: it includes only bytes of this step
+    # Uses few samples, because multiplying is slow with the reference BLAS. The size of the gradients does not depend
+    # on the number of samples.
     data = torch.randn(4, 64, generator=generator)
     labels = torch.randint(0, 10, (4,), generator=generator)
     optimizer.zero_grad()

@@ -14,7 +14,8 @@ RANK = Path(__file__).with_name("rank.py")
 
 
 def train(ranks, transport, fresh=True, **environment):
-    """The output of each rank, and the exit statuses; ranks are forks of this process, or new ones with `fresh`."""
+    """Runs a training. Returns for each rank: (exit status, standard output, standard error). Ranks are new processes
+    if `fresh`, and forks of this process if not."""
     with tempfile.TemporaryDirectory() as folder:
         base = dict(os.environ, **{"GLOO_DEVICE_TRANSPORT": transport, "GLOO_SOCKET_IFNAME": "lo", **environment})
         started = []
@@ -41,7 +42,7 @@ class TrainingTest(unittest.TestCase):
         for ranks in (2, 3):
             told = {}
             for transport in ("TCP", "MLTCP"):
-                # New interpreters, which end as those of users do.
+                # Two ranks run in new interpreters, which end as those of users do.
                 ended = train(ranks, transport, fresh=ranks == 2)
                 for status, _, error in ended:
                     self.assertEqual(status, 0, error)
@@ -52,7 +53,7 @@ class TrainingTest(unittest.TestCase):
             for one in told["MLTCP"]:
                 self.assertEqual(len(one["state"]), 1, "one device for the process group")
                 self.assertEqual(one["state"][0]["connections"], 2 * (ranks - 1))
-                # 596,490 parameters of 4 bytes: each rank sends 2 (n - 1) / n of them in a step.
+                # The model has 596,490 parameters of 4 bytes. In a step, each rank sends 2 (n - 1) / n of them.
                 self.assertGreater(one["gradient_bytes"], 6 * 4 * 596_490 * 2 * (ranks - 1) / ranks)
 
     def test_a_wrong_interface_is_named_with_the_cure(self):

@@ -1,5 +1,5 @@
-"""A rank of the tests of backend "mltcp": worker.py SCENARIO RANK RANKS STORE. Prints lines of JSON. With
-WORKER_BACKEND=gloo in the environment, uses backend "gloo" on kernel TCP."""
+"""A rank of the tests of backend "mltcp". Usage: worker.py SCENARIO RANK RANKS STORE. Prints lines of JSON. If the
+environment contains WORKER_BACKEND=gloo, uses backend "gloo" on kernel TCP."""
 import hashlib
 import json
 import multiprocessing
@@ -64,7 +64,7 @@ def collectives():
     swapped = torch.empty_like(mine)
     dist.all_to_all_single(swapped, mine)
     found.append(swapped)
-    # Point to point: to the next rank, and from any rank.
+    # Sends point to point: first to the next rank, then to rank 0, which receives from any rank.
     token = torch.tensor([float(rank)])
     came = torch.empty(1)
     wait = dist.isend(token, (rank + 1) % ranks, tag=5)
@@ -94,7 +94,7 @@ def collectives():
 
 
 def groups():
-    """Iterations count for the group that is trained, or named."""
+    """Iterations are counted for the process group of the trained model, or for the group that a call names."""
     use_mltcp()
     start()
     other = dist.new_group()
@@ -122,7 +122,7 @@ def groups():
 
 
 def train():
-    """By WORKER_MARK: nothing, "hook", "fp16" or "program"."""
+    """Trains a model. WORKER_MARK selects how iterations are marked: empty, "hook", "fp16" or "program"."""
     use_mltcp()
     start()
     mark = os.environ.get("WORKER_MARK", "")
@@ -144,13 +144,14 @@ def train():
     for step in range(int(os.environ.get("WORKER_STEPS", "24"))):
         if mark == "program" and backend == "mltcp":
             mltcp.torch.begin_iteration(1_000_000)
-        # Few samples: multiplying is slow with the reference BLAS, and the gradients' size does not depend on them.
+        # Uses few samples, because multiplying is slow with the reference BLAS. The size of the gradients does not
+        # depend on the number of samples.
         data, labels = torch.randn(4, 64, generator=generator), torch.randint(0, 10, (4,), generator=generator)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(ddp(data), labels).backward()
         optimizer.step()
         if step % 5 == 4:
-            dist.all_reduce(torch.tensor([1.0]))  # a metric
+            dist.all_reduce(torch.tensor([1.0]))  # imitates the all-reduce of a metric
         states += mltcp.torch.state() if backend == "mltcp" else []
     digest = hashlib.sha256()
     for one in ddp.module.parameters():
@@ -172,7 +173,7 @@ def reduce_for_ever():
                 say(pid=os.getpid())
     except RuntimeError as error:
         say(error=str(error))
-        os._exit(3)  # a dead rank cannot close its connections
+        os._exit(3)  # like a rank that dies: no connection is closed
 
 
 def resident():
@@ -191,7 +192,7 @@ def threads():
 
 def footprint():
     torch.set_num_threads(2)
-    torch.rand(600, 600) @ torch.rand(600, 600)  # starts PyTorch's own threads
+    torch.rand(600, 600) @ torch.rand(600, 600)  # starts the threads of PyTorch itself
     before, memory, number = threads(), resident(), torch.get_num_threads()
     use_mltcp()
     dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
@@ -203,15 +204,15 @@ def footprint():
 
 
 def last_hold():
-    """Rank 0 ends while a thread of its process group waits for Python's lock, to release the last reference to a
-    tensor. With WORKER_HOLDS, the program still refers to the group."""
+    """Rank 0 ends while a thread of its process group waits for Python's lock in order to release the last reference to
+    a tensor. With WORKER_HOLDS, the program still refers to the group at that time."""
     use_mltcp()
     start()
     begun = Path(f"{store}.begun")
     if rank == 0:
         if "WORKER_HOLDS" in os.environ:
             sys.held = dist.distributed_c10d._get_default_group()
-        sys.setswitchinterval(1000)  # keeps the lock until this thread waits
+        sys.setswitchinterval(1000)  # Python's lock stays with this thread until it waits
         dist.all_reduce(torch.ones(1000), async_op=True)
         begun.touch()
         end = time.monotonic() + 1
@@ -224,7 +225,8 @@ def last_hold():
 
 
 def fork():
-    """A child of multiprocessing that inherits its parent's groups and does nothing can end."""
+    """A forked child of multiprocessing inherits its parent's process groups. If the child does nothing, it must be
+    able to end."""
     use_mltcp()
     start()
     dist.all_reduce(torch.ones(1000))
