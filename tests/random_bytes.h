@@ -1,5 +1,5 @@
-// Bytes from a seed, for tests that compare contents. Generated eight at a time, because tests are compiled without
-// optimisation and some need megabytes.
+// Pseudo-random bytes from a seed, for tests that compare contents. Generates eight bytes at a time, because tests are
+// compiled without optimisation and some need megabytes.
 #pragma once
 
 #include <algorithm>

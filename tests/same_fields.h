@@ -1,4 +1,4 @@
-// Compares structs by their lists of fields (base/fields.h), recursively.
+// Compares two structs field by field, recursively, by their lists of fields (base/fields.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ void expect_same_fields(const std::vector<T>& a, const std::vector<T>& b, const 
 template <HasFields T>
 void expect_same_fields(const std::optional<T>& a, const std::optional<T>& b, const std::string& of);
 
-/// Expects each field of `a` to equal that of `b`, except for fields that the lists leave out.
+/// Expects every field of `a` in the list of T to equal the same field of `b`. `of` names the structs in messages.
 template <typename T>
 void expect_same_fields(const T& a, const T& b, const std::string& of = "") {
   if constexpr (HasFields<T>)

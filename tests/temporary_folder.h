@@ -1,4 +1,4 @@
-// A folder for one test, removed with the object. Tests run in parallel, including those of one program.
+// A folder for one test, which is removed with the object. Tests may run in parallel, even those of one program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace mltcp {
 
-/// The content of a file; empty if it does not exist.
+/// Returns the content of a file; empty if the file does not exist.
 inline std::string content(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -37,7 +37,7 @@ class TemporaryFolder {
   [[nodiscard]] std::string string() const { return path_.string(); }
   operator const std::filesystem::path&() const { return path_; }  // NOLINT(google-explicit-constructor)
 
-  /// Writes the file `name` in it, and replaces an existing one.
+  /// Writes the file `name` in this folder, and replaces an existing one.
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;
   }

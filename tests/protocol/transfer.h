@@ -1,4 +1,4 @@
-// A message that is sent from client to server, and the fate of its packets.
+// Test helper that transfers one message from client to server and lets the test decide the fate of each packet.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace mltcp::testing_network {
 
-/// A pair whose server has a buffer for one message of `bytes`.
+/// A pair of connections with one message of `bytes` to send and a receive buffer for it at the server.
 struct Transfer {
   explicit Transfer(std::size_t bytes, const ConnectionConfig& config = {}, Rate rate = {})
       : pair(config, config), message(random_bytes(bytes)), buffer(bytes) {
@@ -18,7 +18,7 @@ struct Transfer {
     pair.run_for(10_ms);
     pair.log.clear();
   }
-  /// Counts the client's data packets from 0 and decides on each.
+  /// Calls `decide` with the index (from 0) and the fate of each data packet of the client.
   void on_data(const std::function<void(int, Fate&)>& decide) {
     pair.fate = [decide, next = 0](const Parsed& packet, Fate& fate) mutable {
       if (packet.from == 0 && is_data(packet)) decide(next++, fate);

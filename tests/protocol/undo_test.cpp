@@ -1,5 +1,6 @@
-// Spurious losses: when the response to them is undone, what is learned about reordering, and which data is not sent
-// again (RFC 9002 section 6.1.1 lets a sender adapt; undo works as in Eifel, RFC 4015, for a whole episode).
+// Tests of spurious losses: when the sender undoes its response to losses, what it learns about reordering, and which
+// data it does not retransmit. RFC 9002, section 6.1.1, allows a sender to adapt to reordering. An undo covers a whole
+// recovery episode, as in Eifel (RFC 4015).
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -15,7 +16,7 @@ class UndoTest : public testing::Test {
 };
 
 TEST_F(UndoTest, every_loss_of_the_episode__has_to_be_none) {
-  flight.arrived(2, 4);  // the first two are lost, together
+  flight.arrived(2, 4);  // the first two packets are lost together
   ASSERT_EQ(flight.stats().lost_packets, 2u);
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   flight.arrived(0, 0);
@@ -30,8 +31,8 @@ TEST_F(UndoTest, every_loss_of_the_episode__has_to_be_none) {
 }
 
 TEST_F(UndoTest, losses_found_later__are_of_the_episode_too) {
-  flight.arrived(3, 3);  // the first is lost
-  flight.arrived(4, 4);  // the second, too
+  flight.arrived(3, 3);  // the first packet is lost
+  flight.arrived(4, 4);  // the second packet is lost
   ASSERT_EQ(flight.stats().lost_packets, 2u);
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 5}});
@@ -41,10 +42,10 @@ TEST_F(UndoTest, losses_found_later__are_of_the_episode_too) {
 }
 
 TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
-  flight.arrived(1, 3);  // the first is lost
-  flight.send(4);        // 10 to 13, after the response
+  flight.arrived(1, 3);  // the first packet is lost
+  flight.send(4);        // four packets are sent after the congestion response
   flight.told.clear();
-  // The loss of the first was spurious, and sets the threshold to four; one of the packets sent after it is missing.
+  // This acknowledgement proves that the loss was spurious. The sender must report the undo before the acknowledgement.
   flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 9}});
   ASSERT_EQ(flight.told.size(), 2u);
   EXPECT_EQ(flight.told[0].kind, Told::Kind::undone);
@@ -52,10 +53,10 @@ TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses)
 }
 
 TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
-  flight.arrived(2, 4);   // the first two are lost
-  flight.arrived(5, 11);  // and the retransmissions arrive
+  flight.arrived(2, 4);   // the first two packets are lost
+  flight.arrived(5, 11);  // the retransmissions arrive
   const std::uint64_t next = flight.send(8);
-  flight.ack({{next + 1, next + 6}});  // another loss in a later round
+  flight.ack({{next + 1, next + 6}});  // packet `next` is lost in a later round
   ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.ack({{flight.first, flight.first}, {next + 7, next + 7}});
@@ -66,7 +67,7 @@ TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) 
 }
 
 TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
-  flight.arrived(1, 9);  // the first is lost; its data is sent again as packet 10
+  flight.arrived(1, 9);  // the first packet is lost, and packet 10 carries its data again
   flight.send(4);
   flight.arrived(11, 13);  // packet 10 is lost
   ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
@@ -75,7 +76,7 @@ TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
 }
 
 TEST_F(UndoTest, spurious_losses_of_an_episode__do_not_count_for_the_next) {
-  flight.arrived(2, 4);  // the first two are lost, the second for real
+  flight.arrived(2, 4);  // the first two packets are declared lost, but the first one arrives later
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 11}});
   const std::uint64_t next = flight.send(20);
   flight.ack({{next + 1, next + 16}});
@@ -87,7 +88,7 @@ TEST_F(UndoTest, spurious_losses_of_an_episode__do_not_count_for_the_next) {
 TEST(Undo, mark_in_a_later_round__stays) {
   Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 4};
-  flight.arrived(1, 3, ecn);  // the first is lost
+  flight.arrived(1, 3, ecn);  // the first packet is lost
   ecn.ect0_packets = 11;
   flight.arrived(4, 10, ecn);
   const std::uint64_t next = flight.send(2);
@@ -102,7 +103,7 @@ TEST(Undo, mark_in_a_later_round__stays) {
 }
 
 TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
-  // A loss in the round of a mark does not begin an episode of its own.
+  // A loss in the same round as a congestion mark does not begin a second episode.
   Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 2, .ce_packets = 1, .ce_bytes = 1472};
   flight.ack({{flight.first + 1, flight.first + 2}}, ecn);
@@ -120,16 +121,17 @@ TEST_F(UndoTest, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   flight.send(30);
   flight.arrived(1, 5);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
-  flight.arrived(0, 0);  // five packets late
+  flight.arrived(0, 0);  // packet 0 arrives five packets late
   flight.arrived(7, 11);
   EXPECT_EQ(flight.stats().lost_packets, 1u) << "the seventh is no later than that";
   flight.arrived(12, 12);
   EXPECT_EQ(flight.stats().lost_packets, 2u) << "it is later than that";
   flight.arrived(13, 13);
   flight.arrived(6, 6);    // seven
-  flight.arrived(15, 21);  // seven again
+  flight.arrived(15, 21);  // packet 14 is seven packets behind, which is still tolerated
   EXPECT_EQ(flight.stats().lost_packets, 2u);
-  // Less reordering than is known does not lower the threshold.
+  // At a distance of eight packets, packet 14 is declared lost. It arrives eight packets late, so the threshold rises
+  // to eight.
   flight.arrived(22, 22);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.arrived(14, 14);
@@ -151,8 +153,8 @@ TEST_F(UndoTest, reordering__beyond_63_packets_is_a_matter_of_time) {
 TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
   flight.arrived(1, 9);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
-  flight.arrived(10, 10);  // the retransmission
-  flight.now += 4_ms;      // 40 round trips
+  flight.arrived(10, 10);  // the retransmission of packet 0 arrives
+  flight.now += 4_ms;      // 4 ms are 40 round trips
   const std::uint64_t later = flight.send();
   flight.answer({{flight.first, flight.first}, {later, later}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
@@ -164,7 +166,8 @@ TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
   EXPECT_EQ(flight.stats().lost_packets, 1u) << "nine later, and 4 ms";
   flight.ack({{next, next}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
-  // A packet that never arrives is detected in the end: the round trip is 4 ms now, and the sender waits as long again.
+  // A packet that never arrives is declared lost in the end. The round trip is 4 ms now, and the sender allows another
+  // 4 ms for reordering.
   flight.ack({{next + 11, next + 20}});
   flight.run_until(begin + 8_ms);
   EXPECT_EQ(flight.stats().lost_packets, 1u);
@@ -174,7 +177,7 @@ TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
 
 TEST_F(UndoTest, what_has_arrived_after_all__is_not_sent_again) {
   Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::kPacket;
-  flight.arrived(2, 4);  // the first two are lost, and the window has no room to send both again
+  flight.arrived(2, 4);  // the first two packets are lost, and the window has room for only one retransmission
   ASSERT_EQ(flight.stats().lost_packets, 2u);
   ASSERT_EQ(flight.stats().retransmitted_packets, 1u) << "one packet is sent at once";
   Recorder::wanted.cwnd_bytes = LoneConnection::kHuge;

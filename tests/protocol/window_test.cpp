@@ -1,4 +1,5 @@
-// Inputs of the window and the delivery rate: packet sizes, spurious congestion, and idle time before the first sample.
+// Tests the inputs of the congestion window and of the delivery rate: packet sizes, spurious congestion, and idle time
+// before the first sample.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -113,7 +114,8 @@ TEST(DeliveryRate, app_limited__only_while_the_application_is_the_limit) {
   const auto message = random_bytes(2'000'000);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
   pair.run_for(5_ms);
-  // Two short messages: the second leaves while the first is under way, after a moment without data to send.
+  // Sends two short messages. The second one leaves while the first is in flight, after a short time without data to
+  // send.
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);
   pair.run_for(20_us);
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);

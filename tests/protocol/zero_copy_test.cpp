@@ -1,5 +1,6 @@
-// Payloads that the datapath reads in place: the program may use them again only when the datapath has released them,
-// whatever happens to the message. The test network checks that they are not changed meanwhile.
+// Tests payloads that the datapath reads in place. The program may reuse the memory of a payload only after the
+// datapath has released it, whatever happens to the message. The test network checks that payloads do not change before
+// their release.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,7 +13,7 @@ using namespace testing_network;
 
 constexpr PacketIo::Limits kKeeping{.burst = 8, .keeps_payload_from = 512};
 
-// Messages are declared before their network, which may read them until it is destroyed.
+// Declare messages before their network, because the network may read them until its destruction.
 Pair make(const ShardConfig& shard = {}) { return Pair({}, {}, 50_us, kKeeping, shard); }
 
 using Kept = std::deque<std::shared_ptr<const KeptPayload>>;
@@ -48,7 +49,7 @@ TEST(ZeroCopy, sent__is_safe_over_losses_and_late_copies) {
     pair.fate = [&](const Parsed&, Fate& fate) {
       fate.drop = random.chance(0.1);
       fate.extra_delay = Nanos(static_cast<std::int64_t>(random.below(200'000)));
-      // Some payloads are kept long after they have been acknowledged or lost.
+      // Holds some payloads long after their packets were acknowledged or lost.
       while (pair.keep->size() > 1 + random.below(40)) pair.keep->pop_front();
     };
     constexpr std::size_t count = 30;
@@ -123,7 +124,7 @@ TEST(ZeroCopy, max_zero_copy_sends__bounds_what_is_held) {
     pair.keep->clear();
     pair.run_for(1_ms);
     EXPECT_EQ(pair.client().count(Kind::sent), 5U);
-    // The holds are free again: the next messages need them.
+    // All payloads are released, so the next message can use their holds.
     ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     pair.run_for(50_ms);
@@ -143,7 +144,7 @@ TEST(ZeroCopy, shard__may_go_before_the_datapath_lets_go) {
   pair.run_for(120_us);
   ASSERT_FALSE(pair.keep->empty());
   pair.client().shard.reset();
-  pair.keep->clear();  // a sanitizer detects a hold that is gone
+  pair.keep->clear();  // a sanitizer reports an access to a hold that was freed
 }
 
 }  // namespace

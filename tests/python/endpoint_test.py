@@ -1,4 +1,4 @@
-"""Tests the Python package over UDP sockets on the loopback: all kinds of buffers, ends, errors, asyncio."""
+"""Tests the Python package over UDP sockets on the loopback: kinds of buffers, end of connections, errors, asyncio."""
 
 import asyncio
 import gc
@@ -64,7 +64,7 @@ class Messages(Pair):
         sending.wait(PATIENCE)
         self.assertTrue((result.ravel() == gradient).all())
         with self.assertRaises((BufferError, ValueError)):
-            here.begin_send(gradient[::2])  # has gaps
+            here.begin_send(gradient[::2])  # a strided view is not contiguous
         gradient.flags.writeable = False
         with self.assertRaises((BufferError, ValueError)):
             there.begin_receive_into(gradient)
@@ -72,10 +72,10 @@ class Messages(Pair):
     def test_what_is_in_flight_keeps_its_memory(self):
         here, there = self.connect()
         buffer = bytearray(8)
-        there.begin_receive_into(buffer, tag=1)  # the operation object is dropped
+        there.begin_receive_into(buffer, tag=1)  # nothing refers to the returned operation object
         gc.collect()
         with self.assertRaises(BufferError):
-            buffer.extend(b"more")  # this would move the buffer
+            buffer.extend(b"more")  # resizing would move the buffer's memory
         here.send(b"12345678", tag=1, timeout=PATIENCE)
         here.send(b"", tag=2, timeout=PATIENCE)
         there.receive(0, tag=2, timeout=PATIENCE)
@@ -151,7 +151,7 @@ class Ends(Pair):
         with self.assertRaises(mltcp.Error) as caught:
             receiving.wait(PATIENCE)
         self.assertEqual(caught.exception.code, mltcp.Code.CANCELLED)
-        receiving.cancel()  # a second time, without effect
+        receiving.cancel()  # a second cancel has no effect
         with self.assertRaises(mltcp.Error):
             receiving.wait()
 
@@ -172,7 +172,7 @@ class Ends(Pair):
             here.wait_ended(0.1)
         sending = here.begin_send(b"x")
         with self.assertRaises(mltcp.TimedOutError):
-            here.finish(0.1)  # the peer has no buffer
+            here.finish(0.1)  # the send cannot finish, because the peer has posted no buffer
         self.assertEqual(there.receive(1, timeout=PATIENCE), b"x")
         sending.wait(PATIENCE)
         here.finish(PATIENCE)
@@ -273,7 +273,7 @@ class Ends(Pair):
         left = mltcp.Endpoint("127.0.0.1", max_connections=4)
         right = mltcp.Endpoint("127.0.0.1", max_connections=4)
         with left, right:
-            for _ in range(40):  # more than fit in the queue of unread events
+            for _ in range(40):  # more connections than the queue of unread events can hold
                 here = left.connect(right.address, timeout=PATIENCE)
                 there = right.accept(PATIENCE)
                 there.abort()
@@ -387,7 +387,7 @@ class Asyncio(Pair):
             with self.assertRaises(ValueError):
                 await self.left.connect_async(b"nothing")
 
-        for _ in range(3):  # one event loop after the other
+        for _ in range(3):  # three event loops in succession use the same endpoints
             asyncio.run(run())
 
     def test_the_loop_goes_on_meanwhile(self):

@@ -1,4 +1,5 @@
-"""Tests `pip install ./python` in a virtual environment without a package index, and the search for the library."""
+"""Tests `pip install ./python` in a virtual environment without a package index, and how the package finds the
+library."""
 
 import os
 import re
@@ -27,7 +28,8 @@ class InstallTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 venv.create(folder, with_pip=True)
-            except (subprocess.CalledProcessError, ImportError, SystemExit):  # Debian's interpreter without ensurepip
+            # Debian's Python has no ensurepip without the package python3-venv.
+            except (subprocess.CalledProcessError, ImportError, SystemExit):
                 self.skipTest("there is no ensurepip; install python3-venv")
             own = os.path.join(folder, "bin", "python")
             source = os.path.join(folder, "python")
@@ -39,7 +41,8 @@ class InstallTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn(os.path.join(folder, "lib"), done.stdout)
             self.assertIn(os.environ["MLTCP_LIBRARY"], done.stdout)
-            # The import works without the library, to read results, and names what is missing.
+            # Without the library, `import mltcp` works, because a program may only read results. Creating an endpoint
+            # names the missing library.
             done = python(own, "-c", "import mltcp; mltcp.Endpoint('127.0.0.1')", MLTCP_LIBRARY="/nowhere/libmltcp.so.1")
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stdout, "LibraryError: /nowhere/libmltcp.so.1 cannot be loaded.*MLTCP_LIBRARY")
@@ -57,7 +60,8 @@ class InstallTest(unittest.TestCase):
                       build_backend.METADATA)
 
     def test_the_library_of_its_own_prefix_is_found(self):
-        """The library is found before the one of the dynamic linker; without any, nothing is found."""
+        """The package prefers the library beside it to the one that the dynamic linker finds. Without a library beside
+        the package, the dynamic linker gets the bare name."""
         find = "from mltcp import _library; print(_library._find())"
         multiarch = sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
         with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +80,7 @@ class InstallTest(unittest.TestCase):
                 library.parent.mkdir(exist_ok=True)
                 library.touch()
                 self.assertEqual(found(), str(library))
-            # A named library comes first.
+            # The library named by MLTCP_LIBRARY has priority.
             done = python(sys.executable, "-c", find, PYTHONPATH=str(packages), PYTHONDONTWRITEBYTECODE="1",
                           MLTCP_LIBRARY="/elsewhere/libmltcp.so.1")
             self.assertEqual(done.stdout.strip(), "/elsewhere/libmltcp.so.1")
@@ -88,7 +92,7 @@ class InstallTest(unittest.TestCase):
             self.assertIn(f"`{name}`", page)
 
     def test_structs_are_those_of_the_header(self):
-        """Structs have the same size as those of a C compiler."""
+        """Python's structs have the same sizes as those that a C compiler makes from the header."""
         compiler = shutil.which("cc")
         if compiler is None:
             self.skipTest("there is no C compiler")

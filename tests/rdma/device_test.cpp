@@ -1,4 +1,5 @@
-// RDMA devices of this machine: mostly that there are none, and the errors then. Guests have some (tests/guest).
+// Tests access to this machine's RDMA devices. Most machines have none, so most tests expect the errors for that case.
+// The virtual machines of tests/guest have devices.
 #include "mltcp/rdma/device.h"
 
 #include <gmock/gmock.h>

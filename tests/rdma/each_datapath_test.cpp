@@ -1,5 +1,5 @@
-// Common behaviour of both datapaths, on datagrams of queue pairs and on Ethernet frames: bursts, full queues, absent
-// peers, shards, sleeping threads, and queue pairs that fail.
+// Tests what both RDMA datapaths (UD datagrams and Ethernet frames) have in common: bursts, full queues, absent peers,
+// shards, sleeping threads, and queue pairs that fail.
 #include <gtest/gtest.h>
 
 #include "hosts.h"
@@ -8,7 +8,7 @@
 namespace mltcp::rdma::each_datapath_test {
 namespace {
 
-/// Hosts at 127.0.0.1, 127.0.0.2 and so on.
+/// Creates hosts with a UD datapath at 127.0.0.1, 127.0.0.2 and so on.
 struct OnVerbs {
   using Io = VerbsIo;
   static constexpr std::uint16_t kPort = kVerbsPort;

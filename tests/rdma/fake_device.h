@@ -1,6 +1,6 @@
-// Emulated RDMA devices: a message that is posted at one arrives at another, with the headers of RoCEv2 over IPv4 or of
-// InfiniBand, or as an Ethernet frame at the queue pairs with a matching rule. The data path accesses them like real
-// ones, through the operations of an ibv_context.
+// Emulated RDMA devices. A message posted at one device arrives at another one with a RoCEv2 (IPv4) or InfiniBand
+// header. An Ethernet frame arrives at each queue pair that has a matching rule. The datapath uses these devices like
+// real ones, through the operations of an ibv_context.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -36,20 +36,21 @@ struct FakeFabric {
   std::map<std::uint32_t, FakeQueuePair*> pairs;
   std::map<std::array<std::uint8_t, 16>, FakeDevice*> devices;
   std::uint32_t next_number = 100;
-  std::atomic<bool> marks{false};             ///< sets "congestion experienced" in ECN-capable messages
+  std::atomic<bool> marks{false};             ///< sets the ECN field of ECN-capable messages to CE
   std::atomic<bool> loses{false};             ///< loses all messages
-  std::atomic<bool> leaves_out_route{false};  ///< messages arrive without a route header
+  std::atomic<bool> leaves_out_route{false};  ///< delivers messages without a global route header
   std::atomic<bool> spoils_checksum{false};
   std::atomic<std::uint32_t> wrong_keys{0};
-  // For Ethernet frames.
-  std::atomic<std::uint32_t> loses_one_of{0};      ///< loses one of that many frames at random; 0: none
-  std::atomic<std::uint64_t> frames{0};            ///< number of frames sent
-  std::atomic<std::uint64_t> frames_unmatched{0};  ///< frames that no rule matches: those for the kernel
-  std::atomic<bool> spoils_frames{false};          ///< changes a byte of the payload
+  // The following members apply to Ethernet frames.
+  std::atomic<std::uint32_t> loses_one_of{0};  ///< loses one frame in `loses_one_of` at random; 0 loses none
+  std::atomic<std::uint64_t> frames{0};        ///< number of frames sent
+  /// Number of frames that matched no rule, which a real device gives to the kernel.
+  std::atomic<std::uint64_t> frames_unmatched{0};
+  std::atomic<bool> spoils_frames{false};  ///< changes a byte of each frame's payload
   Random random{5};
-  /// Called with frames that no rule matches, if set.
+  /// If set, called with each frame that matches no rule.
   std::function<void(const std::vector<std::byte>&)> wire;
-  /// The latest messages that arrived, with their route headers; only if `records`.
+  /// A message that arrived, with its route header. Kept only if `records` is set, and only the latest ones.
   struct Record {
     std::uint32_t to = 0;
     std::vector<std::byte> bytes;
@@ -105,7 +106,7 @@ class FakeQueuePair final : public QueuePair {
 
   int steer(const FrameRule& rule) noexcept override;
   void deliver_frame(const std::vector<std::byte>& frame);
-  /// Delivers a frame to the queue pairs with a matching rule, as the device does. False: there is none.
+  /// Delivers a frame to all queue pairs with a matching rule, as a real device does. Returns false if no rule matches.
   static bool arrive(FakeFabric& fabric, const std::vector<std::byte>& frame);
 
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
@@ -140,7 +141,7 @@ class FakeQueuePair final : public QueuePair {
     return 0;
   }
 
-  // Call with the fabric's mutex held.
+  // The caller must hold the fabric's mutex.
   void complete(bool is_send, const ibv_wc& done) {
     (is_send ? sends : receives).push_back(done);
     bool& armed = is_send ? is_sent_armed : is_received_armed;
@@ -149,7 +150,7 @@ class FakeQueuePair final : public QueuePair {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(channel_.fd, &one, sizeof one);
   }
-  /// Reports all sends up to that request as complete, after completions were withheld.
+  /// Ends `withholds_completions`, and reports all sends up to number `request` as complete.
   void complete_up_to(std::uint64_t request) {
     withholds_completions = false;
     ibv_wc done{};
@@ -176,7 +177,7 @@ class FakeQueuePair final : public QueuePair {
       std::memcpy(reinterpret_cast<void*>(piece.addr), bytes.data() + written, count);
       written += count;
     }
-    if (written < bytes.size()) {  // the receiver's error: its queue pair fails
+    if (written < bytes.size()) {  // the buffer is too short: the receiving queue pair fails
       done.wr_id = id;
       done.status = IBV_WC_LOC_LEN_ERR;
       complete(false, done);
@@ -191,18 +192,18 @@ class FakeQueuePair final : public QueuePair {
     done.wc_flags = has_route ? IBV_WC_GRH : 0;
     complete(false, done);
   }
-  /// Fails without completing what is posted.
+  /// Breaks the queue pair without a completion for any posted request.
   void break_down_silently() {
     const std::lock_guard lock(fabric_.mutex);
     is_broken = true;
     posted.clear();
   }
-  /// Fails as after an error: posted requests are flushed.
+  /// Breaks the queue pair as an error does: posted requests complete with a flush error.
   void break_down() {
     const std::lock_guard lock(fabric_.mutex);
     fail();
   }
-  /// The same, with the fabric's mutex held.
+  /// Does the work of break_down(). The caller must hold the fabric's mutex.
   void fail() {
     is_broken = true;
     for (const auto& [id, pieces] : posted) {
@@ -223,14 +224,14 @@ class FakeQueuePair final : public QueuePair {
   bool is_stopped = false;
   int refuses_recoveries = 0;
   bool withholds_completions = false;
-  int refuses_after = -1;         ///< refuses requests after that many; -1: none
-  bool refuses_silently = false;  ///< does not report which request was refused
-  bool takes_late = false;        ///< posted requests are read and sent only when the queue pair is reset
+  int refuses_after = -1;         ///< number of send requests accepted before one is refused; -1 if none is refused
+  bool refuses_silently = false;  ///< the device does not report which request it refused
+  bool takes_late = false;        ///< the device reads and sends posted requests only when the queue pair is reset
   std::uint64_t recoveries = 0;
   std::uint64_t posts = 0;
   std::uint64_t signalled = 0;
   std::uint64_t requests = 0;
-  std::uint64_t from_elsewhere = 0;  ///< pieces outside the registered buffers
+  std::uint64_t from_elsewhere = 0;  ///< number of payload pieces outside the queue pair's own memory
   std::uint64_t inlined = 0;
   std::vector<FrameRule> rules;
 
@@ -285,7 +286,7 @@ class FakeDevice final : public Device {
   ~FakeDevice() override {
     const std::lock_guard lock(fabric_.mutex);
     fabric_.devices.erase(facts_.gids[1].ip.ip);
-    if (!handles.empty() || !keys.empty()) std::abort();  // a handle or a registration leaks
+    if (!handles.empty() || !keys.empty()) std::abort();  // the test leaks an address handle or a memory registration
   }
 
   [[nodiscard]] const DeviceFacts& facts() const override { return facts_; }
@@ -319,7 +320,7 @@ class FakeDevice final : public Device {
     events_.reset();
     return true;
   }
-  /// Signals an event that the service has to handle.
+  /// Wakes the service, as an asynchronous event of the device does.
   void tell() const { events_.wake(); }
   [[nodiscard]] std::string why_down() const override { return down; }
   [[nodiscard]] bool is_gone() const override { return gone; }
@@ -334,7 +335,7 @@ class FakeDevice final : public Device {
   }
   void unmap(std::span<std::byte> /*memory*/, std::uint64_t key) noexcept override { keys.erase(key); }
 
-  /// The bytes of a request's pieces, which must be registered unless they are inline.
+  /// Returns the bytes of a request's pieces. Throws std::logic_error if a piece is neither registered nor inline.
   std::vector<std::byte> gather(const ibv_send_wr& request, FakeQueuePair& pair) const {
     std::vector<std::byte> bytes;
     for (int i = 0; i < request.num_sge; ++i) {
@@ -358,12 +359,12 @@ class FakeDevice final : public Device {
   std::set<FakeHandle*> handles;
   std::uint64_t handles_wanted = 0;
   std::uint64_t handles_made = 0;
-  std::size_t max_handles = 0;  ///< limit at one time
+  std::size_t max_handles = 0;  ///< largest number of handles at one time
   std::atomic<bool> has_no_handles{false};
   std::map<std::uint64_t, std::span<std::byte>> keys;
   std::vector<FakeQueuePair*> pairs;
   RawPackets raw{.why_not = "no raw-packet queue pairs"};
-  int rule_error = 0;  ///< the error with which rules for frames are refused
+  int rule_error = 0;  ///< errno with which the device refuses frame rules; 0 if it accepts them
   std::string down;
   std::atomic<bool> gone{false};
   std::atomic<std::uint8_t> gid_at{0};
@@ -413,7 +414,7 @@ inline int FakeQueuePair::steer(const FrameRule& rule) noexcept {
   return device_.rule_error;
 }
 
-/// Computes both checksums of a UDP frame over IPv4 without options.
+/// Computes the IP and UDP checksums of a frame over IPv4 without options.
 inline void fill_checksums(std::span<std::byte> frame) {
   std::byte* const ip = frame.data() + encap::kEthernetBytes;
   std::byte* const udp = ip + encap::kIpv4Bytes;
@@ -429,7 +430,8 @@ inline void fill_checksums(std::span<std::byte> frame) {
   std::memcpy(udp + 6, &of_udp, sizeof of_udp);
 }
 
-/// With the fabric's mutex held. Like a device, reads addresses and port at their offsets without options and tags.
+/// The caller must hold the fabric's mutex. Like a real device, matches addresses and port at fixed offsets, as in
+/// frames without VLAN tags and IP options.
 inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byte>& frame) {
   const auto fits = [&](const FrameRule& rule) {
     const bool v4 = rule.destination.is_v4();
@@ -452,7 +454,7 @@ inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byt
   return is_taken;
 }
 
-/// With the fabric's mutex held.
+/// The caller must hold the fabric's mutex.
 inline void FakeQueuePair::deliver_frame(const std::vector<std::byte>& frame) {
   if (posted.empty() || is_broken) return;
   const auto [id, pieces] = posted.front();
@@ -481,7 +483,7 @@ inline void FakeQueuePair::deliver_frame(const std::vector<std::byte>& frame) {
   complete(false, done);
 }
 
-/// With the fabric's mutex held.
+/// The caller must hold the fabric's mutex.
 inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
   std::vector<std::byte> frame = device_.gather(request, *this);
   if ((request.send_flags & IBV_SEND_INLINE) != 0) {
@@ -504,7 +506,7 @@ inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
   complete_send(request);
 }
 
-/// With the fabric's mutex held.
+/// The caller must hold the fabric's mutex.
 inline void FakeQueuePair::send(const ibv_send_wr& request) {
   if (is_of_frames()) {
     send_frame(request);
@@ -533,7 +535,7 @@ inline void FakeQueuePair::send(const ibv_send_wr& request) {
   complete_send(request);
 }
 
-/// With the fabric's mutex held.
+/// The caller must hold the fabric's mutex.
 inline void FakeQueuePair::complete_send(const ibv_send_wr& request) {
   if ((request.send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
     ++signalled;

@@ -1,4 +1,4 @@
-// The library's functions; see fake_libibverbs.h.
+// Emulated functions of libibverbs; see fake_libibverbs.h.
 #include "fake_libibverbs.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// The only instance, because the library's functions have no parameter for it.
+/// The test's only FakeVerbs object. It is global because the functions of libibverbs have no parameter for it.
 FakeVerbs* fake = nullptr;
 
 struct QueueState {
@@ -31,7 +31,7 @@ struct Context {
 
 std::vector<std::unique_ptr<ibv_device>> devices;
 
-/// A new object, counted in `alive`.
+/// Creates an object and counts it in `alive` under `kind`.
 template <typename T>
 T* made(const char* kind) {
   ++fake->alive[kind];
@@ -48,7 +48,8 @@ std::nullptr_t refused(int error) {
   return nullptr;
 }
 
-/// Whether the attributes include those that the kernel requires for a change of state, and no others than it permits.
+/// Returns whether `given` includes all attributes that the kernel requires for this change of state, and only
+/// attributes that the kernel permits.
 bool is_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int given) {
   int wanted = IBV_QP_STATE;
   int taken = 0;
@@ -94,7 +95,7 @@ ibv_gid_entry entry_of(const FakeVerbs::GidEntry& one) {
 FakeVerbs::FakeVerbs() { fake = this; }
 FakeVerbs::~FakeVerbs() {
   for (const auto& [kind, count] : alive)
-    if (count != 0) std::abort();  // something leaks, or was freed twice
+    if (count != 0) std::abort();  // an object leaks, or was freed twice
   fake = nullptr;
   devices.clear();
 }

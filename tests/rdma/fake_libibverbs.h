@@ -1,6 +1,6 @@
-// An emulated libibverbs: the functions of the library that rdma/device.cpp calls, defined in the test's program, so
-// that they are linked instead of the library's. The test sets the devices, their errors and their events; states of
-// queue pairs change as the kernel permits (InfiniBand Architecture Specification, volume 1, section 10.3.1;
+// An emulated libibverbs. The test program defines those functions of the library that rdma/device.cpp calls, so that
+// the linker does not take the real ones. The test sets the devices, their errors and their events. States of queue
+// pairs change as the kernel permits (InfiniBand Architecture Specification, volume 1, section 10.3.1;
 // ib_modify_qp(3)).
 #pragma once
 
@@ -27,7 +27,7 @@ struct FakeVerbs {
     std::uint32_t port = 1;
   };
 
-  // Devices and their properties.
+  // Emulated devices and their properties.
   std::vector<std::string> names{"fake0"};
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -38,7 +38,7 @@ struct FakeVerbs {
   std::vector<GidEntry> gids{{.index = 0, .ip = Address::parse("10.0.0.1"), .is_v2 = false},
                              {.index = 1, .ip = Address::parse("10.0.0.1"), .is_v2 = true}};
 
-  // Errors to return: an errno each.
+  // Errors that the functions return, as errno values; 0 for success.
   int open_error = 0;
   int port_error = 0;
   int memory_error = 0;
@@ -47,18 +47,18 @@ struct FakeVerbs {
   std::function<int(const ibv_qp_init_attr&)> queue_error = [](const ibv_qp_init_attr&) { return 0; };
   std::function<int(int)> completions_error = [](int) { return 0; };
 
-  // Record of calls.
-  std::map<std::string, int> alive;  ///< objects by kind
+  // Records of the calls.
+  std::map<std::string, int> alive;  ///< number of objects that exist, by kind
   std::vector<ibv_ah_attr> handles;
-  std::vector<std::vector<std::byte>> rules;  ///< of flow steering, as bytes
+  std::vector<std::vector<std::byte>> rules;  ///< bytes of each flow-steering rule
   int forks_prepared = 0;
 
-  /// Raises that event of the device, or of a queue pair if one is given.
+  /// Raises an asynchronous event of type `type` for queue pair `of`, or for the device if `of` is nullptr.
   void happen(ibv_event_type type, ibv_qp* of = nullptr);
-  /// Sets the state that an error would leave.
+  /// Sets a queue pair's state, for example to the state after an error.
   static void set_state(ibv_qp* queue, ibv_qp_state state);
   static ibv_qp_state state_of(ibv_qp* queue);
-  /// Completions in each completion queue, to be polled.
+  /// Completions that a poll of each completion queue returns.
   std::map<ibv_cq*, std::deque<ibv_wc>> completions;
 
   FakeVerbs();

@@ -1,4 +1,4 @@
-// Hosts of both datapaths on emulated devices: verbs, with datagrams, and Ethernet frames.
+// Test hosts on emulated devices: VerbsHost sends UD datagrams, RawHost sends Ethernet frames.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace mltcp::rdma {
 inline constexpr std::uint16_t kVerbsPort = 27610;
 inline constexpr std::uint16_t kRawPort = 27810;
 
-/// A host at a loopback address, on a device of its own.
+/// A host at a loopback address with its own emulated device.
 struct VerbsHost {
   VerbsHost(FakeFabric& fabric, const std::string& ip, HostDatapathConfig config = {}, std::uint16_t shards = 1,
             std::uint32_t longest = 1024) {
@@ -50,12 +50,13 @@ struct VerbsHost {
 
 inline constexpr std::uint32_t kInterface = 7;
 
-/// The neighbours that the kernels of all hosts know.
+/// The neighbour table that the kernels of all hosts share.
 struct Segment {
   std::mutex mutex;
   std::map<std::array<std::uint8_t, 16>, KernelRoutes::Way> ways;
   std::uint64_t questions = 0;
-  bool answers_late = false;  ///< a first question is only recorded
+  /// Lookups that may ask return "asked". Later lookups that may not ask return the address.
+  bool answers_late = false;
 
   void set(const Address& ip, const KernelRoutes::Way& way) {
     const std::lock_guard lock(mutex);
@@ -118,7 +119,7 @@ inline KernelInterface interface_of(const std::string& ip, std::uint8_t last, st
           .addresses = {Address::parse(ip, 0)}};
 }
 
-/// The network that hosts of a test are on.
+/// The network and the neighbour table that a test's hosts share.
 struct RawNetwork {
   FakeFabric fabric;
   Segment segment;

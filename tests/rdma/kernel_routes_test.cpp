@@ -1,5 +1,5 @@
-// The kernel's information about interfaces and neighbours, in two network namespaces that are connected by a pair of
-// interfaces and removed with their processes.
+// Tests the information that the kernel gives about interfaces and neighbours. Runs in two network namespaces that are
+// connected by a pair of interfaces and that the kernel removes with their processes.
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
@@ -32,13 +32,14 @@ KernelInterface find_interface(const char* name) {
   return found.size() == 1 ? found[0] : KernelInterface{};
 }
 
-/// The final state of the way to that address: asks for it once, and then looks at it after each event of the kernel.
+/// Returns the final state of the route to `ip`: asks for the address once, then looks it up again after each kernel
+/// event.
 KernelRoutes::Way settled(KernelRoutes& routes, const std::string& ip) {
   const Address to = Address::parse(ip, 0);
   KernelRoutes::Way way = routes.find(to, true);
   for (const Nanos end = monotonic_now() + Nanos(20'000'000'000); way.state == State::asked && monotonic_now() < end;) {
     pollfd file{routes.event_file(), POLLIN, 0};
-    if (poll(&file, 1, 10'000) != 1) return {State::asked, {}};  // no event of the kernel
+    if (poll(&file, 1, 10'000) != 1) return {State::asked, {}};  // the kernel sent no event within 10 s
     routes.take_events();
     way = routes.find(to, false);
   }
@@ -68,13 +69,13 @@ TEST(KernelRoutes, ways__are_those_of_the_kernel) {
       const char* to;
       KernelRoutes::Way way;
     };
-    // Own, loopback and absent addresses cannot be sent to; 10.8.0.9 is behind a router.
+    // 10.8.0.9 is behind a router. The host's own addresses, loopback addresses and absent addresses are unreachable.
     for (const Case& one : {Case{*v4, "10.9.0.2", far}, Case{*v4, "10.8.0.9", far}, Case{*v6, "fd09::2", far},
                             Case{*v4, "10.9.0.1", {}}, Case{*v6, "fd09::1", {}}, Case{*v4, "127.0.0.1", {}},
                             Case{*v4, "10.9.0.77", {}}, Case{*v6, "fd09::77", {}}, Case{*v4, "10.9.0.255", {}}})
       if (const KernelRoutes::Way way = settled(one.routes, one.to); way != one.way)
         return fmt::format("the way to {}: {}", one.to, text_of(way));
-    // Another MAC address for the neighbour, by an announcement or by a command.
+    // The neighbour's MAC address changes.
     if (!runs("ip neigh replace 10.9.0.2 dev v0 lladdr 02:00:00:00:00:05")) return "no neighbour can be set";
     if (v4->find(Address::parse("10.9.0.2", 0), false).mac[5] != 5) return "another MAC address is not seen";
     if (v4->why_lost() != "" || v6->why_lost() != "") return "lost: " + v4->why_lost() + v6->why_lost();

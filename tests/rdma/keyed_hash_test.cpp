@@ -1,4 +1,4 @@
-// Which addresses collide in a table depends on the key alone.
+// Tests that only the key decides which addresses collide in a hash table.
 #include "mltcp/rdma/internal/keyed_hash.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,9 @@ KeyedHash next_hash(Random& random) {
   return {start, random.next()};
 }
 
-/// `address` with 12 bits changed: the upper halves of the last bytes of its second, third and fourth 32-bit words. Two
-/// of these are the highest bits of a 64-bit number on x86.
+/// Returns `address` with up to 12 bits changed: the upper halves of bytes 7, 11 and 15, which are the last bytes of
+/// its second, third and fourth 32-bit words. On little-endian machines, two of these bytes are the most significant
+/// ones of a 64-bit word.
 Address changed(Address address, unsigned bits) {
   address.ip[7] ^= static_cast<std::uint8_t>((bits & 0xF) << 4);
   address.ip[11] ^= static_cast<std::uint8_t>((bits >> 4 & 0xF) << 4);
@@ -43,7 +44,8 @@ TEST(KeyedHash, addresses_that_differ_in_the_highest_bits__meet_by_chance_alone)
 TEST(KeyedHash, an_address__shares_its_set_with_few_whatever_bits_they_differ_in) {
   const Address v6 = Address::parse("[2001:db8::1234:5678]:5000");
   const Address v4 = Address::parse("10.1.2.3:5000");
-  // Collisions with 4095 other addresses: 4 on average.
+  // Returns the mean number of collisions of `victim` with 4095 other addresses over many keys. The expected value is
+  // 4.
   const auto mean = [&](const Address& victim, auto other) {
     Random random(2);
     std::size_t met = 0;

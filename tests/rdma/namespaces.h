@@ -1,4 +1,4 @@
-// Two network namespaces that are connected by a pair of interfaces, and are removed with the processes in them.
+// Test helper: two network namespaces connected by a pair of interfaces. The kernel removes them with their processes.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,9 @@ inline bool runs(const std::string& commands) {
   return std::system(("(" + commands + ") >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// Runs `part` in a namespace with the interface v0, 10.9.0.1 and fd09::1. `far` runs in another one with v1, 10.9.0.2
-/// and fd09::2, until it is killed. Returns what went wrong, or "skip: ...".
+/// Runs `part` in a network namespace with interface v0, 10.9.0.1 and fd09::1. Runs `far_part` in a second namespace
+/// with interface v1, 10.9.0.2 and fd09::2, and kills it at the end. Returns an empty string on success, an error
+/// message, or "skip: ..." if the namespaces cannot be created.
 inline std::string between_namespaces(const std::function<std::string()>& part,
                                       const std::function<void()>& far_part = nullptr) {
   std::array<int, 2> ends{};

@@ -1,4 +1,4 @@
-// Packets with text as content, for tests of datapaths.
+// Test helpers that send and receive packets with text as content.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,22 +44,23 @@ inline std::vector<Text> received(PacketIo& io, std::size_t wanted, Nanos patien
 }
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::span<const std::byte> bytes_of(std::string&& text) = delete;  // the text would be freed too early
+// A temporary string would be freed before it is sent.
+std::span<const std::byte> bytes_of(std::string&& text) = delete;
 
-/// Sends a packet with `text`; returns the number of packets taken, as send() does.
+/// Sends a packet with `text`. Returns the number of packets that send() accepted.
 inline std::size_t send_text(PacketIo& io, const Address& to, const std::string& text = "text",
                              Ecn ecn = Ecn::not_ect) {
   const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}, .ecn = ecn};
   return io.send({&packet, 1});
 }
 
-/// Whether a thread that sleeps until something happens to `io` is woken within that time.
+/// Returns whether an event of `io` wakes a waiting thread within `milliseconds`.
 inline bool wakes(PacketIo& io, int milliseconds = 5000) {
   pollfd file{io.begin_waiting()->file, POLLIN, 0};
   return poll(&file, 1, milliseconds) == 1;
 }
 
-/// Pages from which a device reads payloads, and to which it writes received packets.
+/// Page-aligned memory from which a device reads payloads, or to which it writes received packets.
 struct Pages {
   explicit Pages(std::size_t bytes) : memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes))), size(bytes) {
     std::memset(memory.get(), 'm', bytes);
@@ -72,7 +73,7 @@ struct Pages {
   std::size_t size;
 };
 
-/// Posts a datagram to the queue pair `to`, as no datapath would.
+/// Posts a datagram with arbitrary bytes to the queue pair `to`, which no datapath does.
 inline void post_datagram(ibv_qp* from, std::span<const std::byte> bytes, std::uint32_t memory_key, ibv_ah* handle,
                           const RemoteQueue& to, unsigned flags = 0) {
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), memory_key};
@@ -88,7 +89,7 @@ inline void post_datagram(ibv_qp* from, std::span<const std::byte> bytes, std::u
   ASSERT_EQ(ibv_post_send(from, &request, &refused), 0);
 }
 
-/// Runs `io` until `done`; false if it is not true in time.
+/// Drives `io` until `done` returns true. Returns false if that takes longer than `patience`.
 inline bool runs_until(PacketIo& io, const std::function<bool()>& done, Nanos patience = Nanos(20'000'000'000)) {
   std::array<RxPacket, 64> packets;
   for (const Nanos end = monotonic_now() + patience; monotonic_now() < end;) {

@@ -1,4 +1,4 @@
-// A datapath on Ethernet frames, between emulated devices: the format of frames, resolution of peers, foreign and
+// Tests the datapath for Ethernet frames between emulated devices: the frame format, resolution of peers, foreign and
 // hostile frames, and whole exchanges between shards.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST(RawDatapath, packets__wait_for_the_mac_address_and_arrive_in_order_with_ecn
     EXPECT_EQ(got[0].hops, 0);
     EXPECT_EQ(got[0].source, a.address);
 
-    // From now on packets are sent at once, the short one inline.
+    // The peer is known now, so packets leave at once. The device sends the short one inline.
     network.fabric.marks = true;
     const auto inlined = a.pair().inlined;
     EXPECT_EQ(a.io().send(packets), 2u);
@@ -167,7 +167,7 @@ TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and
     EXPECT_EQ(got[0].bytes, "odd" + std::string(8001, 'm'));
     a.pair().complete_up_to(0);
     EXPECT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
-    // A packet that waits for its peer is copied.
+    // The datapath copies a packet that waits for the resolution of its peer.
     const Address other = Address::parse("127.0.0.9", kPort);
     const TxPacket waiting{
         .destination = &other, .header = bytes_of(header), .payload = pages.span().first(8000), .hold = &hold};
@@ -222,7 +222,7 @@ TEST_F(RawDatapathTest, many_destinations__are_bounded_and_wait_for_nothing) {
 
 // ---- Foreign and hostile frames ----
 
-/// A frame as `from` sends it to `to`.
+/// Returns a frame to `to` from 127.0.0.9:999, with headers modified by `change`.
 std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::Headers&)>& change = nullptr,
                                 std::size_t bytes = 40) {
   encap::Headers headers;
@@ -237,7 +237,7 @@ std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::
   return frame;
 }
 
-/// Delivers the frame as if the device's rules had matched.
+/// Delivers `frame` to the host, as if a rule of its device had matched.
 void put(RawNetwork& network, Host& to, const std::vector<std::byte>& frame) {
   const std::lock_guard lock(network.fabric.mutex);
   to.pair().deliver_frame(frame);
@@ -266,11 +266,11 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
     expect(frame_to(b, [](auto& h) { h.vlan = 5; }), Reject::not_for_us);
     expect(frame_to(b, [](auto& h) { h.source = Address::parse("224.0.0.1", 9); }), Reject::not_for_us);
     auto frame = frame_to(b);
-    frame[encap::kEthernetBytes + 6] = std::byte{0x20};  // more fragments
+    frame[encap::kEthernetBytes + 6] = std::byte{0x20};  // the "more fragments" flag is set
     fill_checksums(frame);
     expect(frame, Reject::fragment);
     frame = frame_to(b);
-    frame[encap::kEthernetBytes + 7] = std::byte{1};  // an offset
+    frame[encap::kEthernetBytes + 7] = std::byte{1};  // the fragment offset is not 0
     fill_checksums(frame);
     expect(frame, Reject::fragment);
     frame = frame_to(b);
@@ -285,14 +285,14 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
     frame = frame_to(b);
     frame.resize(30);
     expect(frame, Reject::truncated);
-    // Longer than any valid frame: by a byte, a jumbo frame, and the longest possible.
+    // Frames longer than any valid frame: by one byte, a jumbo frame, and the longest frame that fits the buffer.
     expect(frame_to(b, nullptr, 1473), Reject::oversized);
     for (const std::size_t bytes : {8000U, RawIo::kLongestFrame - 42U}) put(network, b, frame_to(b, nullptr, bytes));
     EXPECT_EQ(taken(b), 0u);
     EXPECT_EQ(b.io().counters().over_long, 2u);
     EXPECT_EQ(b.datapath->losses().rejected, 14u);
     EXPECT_EQ(b.datapath->losses().errors, 0u) << "the queue pair is well";
-    // With a priority tag, but of no VLAN.
+    // A frame with an 802.1p priority tag whose VLAN identifier is 0.
     frame = frame_to(b, nullptr, 1472);
     const std::array<std::byte, 4> tag{std::byte{0x81}, std::byte{0}, std::byte{0xE0}, std::byte{0}};
     frame.insert(frame.begin() + 12, tag.begin(), tag.end());
@@ -333,9 +333,9 @@ TEST_F(RawDatapathTest, frames_of_any_bytes__leave_a_port_as_it_was) {
   EXPECT_EQ(taken(b), 1u);
 }
 
-// ---- Whole exchanges ----
+// ---- Exchanges of whole messages ----
 
-/// Sends messages of random bytes both ways on several connections at once; expects that all arrive unchanged.
+/// Sends messages of random bytes in both directions on several connections at once. Expects that all arrive unchanged.
 void exchange(RawNetwork& network, Host& a, Host& b, std::size_t bytes) {
   constexpr std::uint16_t kShards = 2;
   std::vector<std::unique_ptr<Shard>> left;
@@ -411,7 +411,7 @@ TEST_F(RawDatapathTest, exchanges_between_shards__are_whole_with_loss) {
   exchange(network, a, b, 1'000'000);
 }
 
-// ---- When something is wrong ----
+// ---- Failures ----
 
 TEST_F(RawDatapathTest, a_device_that_goes__wakes_who_sleeps_and_lets_go_of_all) {
   Host a(network, "127.0.0.1", 1);

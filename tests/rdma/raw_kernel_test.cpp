@@ -1,6 +1,5 @@
-// A datapath on frames together with the kernel's own UDP: an emulated device, whose frames pass through a packet
-// socket and a pair of interfaces into another network namespace, where a host on the kernel's UDP sockets (udp:)
-// answers.
+// Tests the Ethernet-frame datapath against the kernel's UDP. Frames of an emulated device pass through a packet socket
+// and a pair of interfaces into another network namespace, where a host on kernel UDP sockets (udp:) answers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
@@ -42,7 +41,7 @@ ConnectionConfig with_ecn() {
   return config;
 }
 
-/// Returns each message that it receives, without end.
+/// Returns each received message to its sender, in an endless loop.
 void echo() {
   struct End {
     explicit End(const std::string& ip) : io({.address = Address::parse(ip, kPort), .mtu = kMtu}), shard(io, {}) {
@@ -67,7 +66,7 @@ void echo() {
   }
 }
 
-/// Replaces a NIC's port and its cable.
+/// Emulates a NIC's port and its cable: passes frames between the fabric and an interface.
 class Wire {
  public:
   Wire(FakeFabric& fabric, std::uint32_t interface)
@@ -108,7 +107,8 @@ class Wire {
   sockaddr_ll name_{};
 };
 
-/// Sends a message to a host on the kernel's sockets, which returns it.
+/// Sends a message to a host on kernel sockets, which echoes it. Returns an empty string on success, or an error
+/// message.
 std::string talk(const std::string& own, const std::string& peer) {
   FakeFabric fabric;
   Wire wire(fabric, if_nametoindex("v0"));

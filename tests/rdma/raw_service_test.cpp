@@ -1,4 +1,4 @@
-// The service thread's work for Ethernet frames, step by step, in virtual time.
+// Tests the service thread's work for Ethernet frames, step by step in virtual time.
 #include "mltcp/rdma/raw_service.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace mltcp::literals;
 using State = KernelRoutes::State;
 using Way = KernelRoutes::Way;
 
-/// A kernel with neighbours that the test sets; counts the questions that it is asked to send.
+/// An emulated kernel whose neighbour table the test sets. Counts the address requests that the service triggers.
 struct Kernel {
   std::map<std::array<std::uint8_t, 16>, Way> ways;
   bool asks_for_ever = false;
@@ -72,7 +72,7 @@ TEST(RawService, a_neighbour_that_is_asked_for__is_told_of_once_it_is_known) {
   EXPECT_EQ(news->route, 5u);
   EXPECT_EQ(news->way, (Way{State::known, kMac}));
   EXPECT_EQ(t.kernel.questions, 1u);
-  // Without an event of the kernel, the way is looked up ten times a second.
+  // Without a kernel event, the service looks the neighbour up ten times a second.
   const Address other = Address::parse("10.0.0.3", 0);
   t.want(6, 2, other);
   t.service.step(false, 1150_ms);
@@ -87,11 +87,11 @@ TEST(RawService, one_that_the_kernel_asks_for_in_vain__is_given_up) {
   Fixture t;
   t.want(5, 1, kPeer);
   t.service.step(false, 1_s);
-  t.service.step(true, 1500_ms);  // the kernel has given up
+  t.service.step(true, 1500_ms);  // the kernel has given up the search for the neighbour
   auto news = t.news();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->way.state, State::unreachable);
-  // Or the kernel never gives up.
+  // If the kernel never gives up, the service gives up after kGiveUpAfter.
   t.kernel.asks_for_ever = true;
   t.want(5, 2, kPeer);
   t.service.step(false, 2_s);
@@ -120,7 +120,7 @@ TEST(RawService, what_has_changed__is_told_and_what_has_not_is_not) {
   ASSERT_TRUE(news);
   EXPECT_EQ(news->way.mac[5], 9);
   EXPECT_EQ(t.kernel.questions, 0u);
-  // A neighbour that is down keeps its way until the kernel has given it up.
+  // If a neighbour is down, its known route stays valid until the kernel reports the neighbour as unreachable.
   t.kernel.ways.clear();
   t.want(5, 1, kPeer);
   t.service.step(false, 4_s);
@@ -180,13 +180,13 @@ TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_ans
   EXPECT_EQ(told, 2048u - RawService::kMaxQuestions) << "those that were not asked for";
   flood(11_s, 2048);
   EXPECT_EQ(t.kernel.questions, 2 * RawService::kMaxQuestions);
-  // More news than the mailbox can hold at once.
+  // There is more news than fits into the mailbox at one time.
   for (Nanos now = 12_s; now < 13_s; now += 10_ms) {
     t.service.step(true, now);
     while (t.news()) ++told;
   }
   EXPECT_EQ(told, 4096u);
-  // A neighbour that the kernel knows is found during a flood, too.
+  // A neighbour in the kernel's table is found during a flood of requests for unknown ones.
   t.kernel.ways[kPeer.ip] = {State::known, kMac};
   flood(20_s, 0);
   t.want(4000, 9999, kPeer);

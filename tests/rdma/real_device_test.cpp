@@ -1,5 +1,5 @@
-// RDMA devices through an emulated libibverbs (fake_libibverbs.h): the calls, the errors when a device refuses, their
-// events, and the recovery of queue pairs.
+// Tests RDMA devices through an emulated libibverbs (fake_libibverbs.h): the library calls, the errors of a device that
+// refuses a request, device events, and the recovery of queue pairs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -32,7 +32,7 @@ struct FreePages {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-/// Pages for the buffers.
+/// Returns a page of memory for the buffers.
 std::span<std::byte> pages() {
   static const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)));
   return {memory.get(), kPage};
@@ -111,7 +111,8 @@ TEST_F(RealDeviceTest, queue_pair__is_refused_with_cause_and_cure) {
   verbs.completions_error = [](int entries) { return entries == 1024 ? ENOMEM : 0; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("no completion queue of 1024 entries"));
   verbs.completions_error = [](int) { return 0; };
-  // No queue pair at all: a device without datagrams. Only shorter ones: a device with short queues.
+  // A device that creates no UD queue pair has no support for datagrams. A device that creates only shorter ones has
+  // short queues.
   verbs.queue_error = [](const ibv_qp_init_attr&) { return EOPNOTSUPP; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("it has no queue pairs for unreliable datagrams (Operation not supported); "
                                            "use another device, or its interface (udp:, af_xdp:)"));
@@ -230,7 +231,8 @@ TEST_F(RealDeviceTest, a_gid_that_comes_back_elsewhere__is_found) {
   verbs.happen(IBV_EVENT_GID_CHANGE);
   device->take_events();
   EXPECT_THAT(device->why_down(), HasSubstr("has lost the address 10.0.0.1; give it back: ip addr add 10.0.0.1/24"));
-  // Another address at its place, the address for the other version, and the address at another place.
+  // The GID table has another address at index 1, and 10.0.0.1 for RoCE version 1 only. Later it has 10.0.0.1 for
+  // version 2 at index 5.
   verbs.gids = {{.index = 1, .ip = Address::parse("10.0.0.9")},
                 {.index = 2, .ip = Address::parse("10.0.0.1"), .is_v2 = false}};
   device->take_events();
@@ -335,7 +337,7 @@ TEST_F(RealDeviceTest, a_queue_pair_for_frames__is_made_ready_without_keys) {
   EXPECT_THAT(message_of<RunError>([&] { frame_pair_of(*device); }), HasSubstr("it has no raw-packet queue pairs ("));
 }
 
-/// One specification in a rule's bytes.
+/// Returns the specification at byte offset `at` of a flow rule.
 template <typename Spec>
 Spec spec_at(const std::vector<std::byte>& rule, std::size_t at) {
   Spec spec{};

@@ -1,4 +1,4 @@
-// Questions and answers about queue pairs, in virtual time.
+// Tests the protocol by which hosts ask each other for queue pairs, in virtual time.
 #include "mltcp/rdma/resolution.h"
 
 #include <gtest/gtest.h>
@@ -23,18 +23,18 @@ std::function<std::uint64_t()> numbers(std::uint64_t seed) {
   return [state = seed]() mutable { return state = state * 6364136223846793005ULL + 1442695040888963407ULL; };
 }
 
-/// Two hosts with one shard each, and datagrams between them.
+/// Two hosts, A and B, with one shard each, and the datagrams between them.
 struct Pair {
   explicit Pair(ResolutionConfig config = {}) : a(config, {kQueueA}, numbers(1)), b(config, {kQueueB}, numbers(2)) {}
 
-  /// A's question for B's address.
+  /// Returns the question that A sends for B's address.
   Resolution::Outgoing question() {
     Resolution::Outgoing asked;
     a.find(0, kB, now);
     EXPECT_TRUE(a.next(asked, now));
     return asked;
   }
-  /// Delivers all datagrams that are due; `loses`: every question or answer that A sends is lost.
+  /// Delivers all datagrams that are due. If `loses` is set, the network loses every datagram that A sends.
   void carry(bool loses = false) {
     Resolution::Outgoing out;
     for (bool more = true; more;) {
@@ -54,7 +54,7 @@ struct Pair {
   Nanos now = 1_s;
   Resolution a;
   Resolution b;
-  std::vector<Resolution::Outgoing> sent;  ///< by A
+  std::vector<Resolution::Outgoing> sent;  ///< datagrams that A sent
 };
 
 TEST(Resolution, find__asks_the_address_itself_and_learns_what_it_answers) {
@@ -103,7 +103,7 @@ TEST(Resolution, find__asks_a_known_peer_again_while_it_is_in_use_and_finds_its_
   pair.now += 1_ms;
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known) << "and used as it is meanwhile";
   EXPECT_FALSE(pair.a.deadline().is_never());
-  Resolution anew({}, {kQueueA}, numbers(3));  // B has been restarted
+  Resolution anew({}, {kQueueA}, numbers(3));  // B after a restart
   Resolution::Outgoing out;
   ASSERT_TRUE(pair.a.next(out, pair.now));
   anew.receive(0, kA, out.bytes, pair.now);
@@ -216,14 +216,15 @@ TEST(Resolution, receive__answers_others_while_one_host_floods) {
   EXPECT_EQ(pair.b.counters().unanswered, 990u);
 }
 
-// A host's own questions cannot be distinguished from those forged in its name: they share its limit of answers.
+// A host cannot tell a peer's own questions from questions forged in the peer's name. Both share the peer's limit of
+// answers.
 TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_share) {
   Pair pair({.answers_per_second = 100});
   const Resolution::Outgoing question = pair.question();
   Random random(5);
   int asked = 0;
   int answered = 0;
-  // A thousand a second, ten times the limit; one in a hundred is the host's own.
+  // A thousand questions arrive per second, ten times the limit. One in a hundred comes from the host itself.
   for (int i = 0; i < 100'000; ++i) {
     pair.now += Nanos(static_cast<std::int64_t>(random.below(2'000'000)));
     const bool is_own = random.below(100) == 0;
@@ -244,7 +245,8 @@ TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   pair.now += 1_ms;
   pair.a.find(0, Address::parse("10.0.0.3:1"), pair.now);
   pair.now += 1_ms;
-  // One of two entries is being asked for, which is more than a quarter: it is replaced, and B is not.
+  // One of two entries waits for an answer, which is more than the permitted quarter. The new peer replaces that entry
+  // and not B's.
   EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked);
   EXPECT_EQ(pair.a.take_unreachable(), std::vector<Address>{Address::parse("10.0.0.3:1")}) << "whom packets wait for";
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
@@ -279,7 +281,7 @@ TEST(Resolution, find__gets_through_a_flood_of_peers_that_never_answer) {
   std::uint64_t others = 0;
   for (int round = 0; round < 50; ++round) {
     flood(1000);
-    // A new peer each time, whose answer takes a millisecond, in which a thousand others are looked up.
+    // Each round looks up a new peer, whose answer takes a millisecond. A thousand other peers are looked up meanwhile.
     const Address peer = Address::v4(0x0C000000U + static_cast<std::uint32_t>(round), 5000);
     Resolution other({}, {kQueueB}, numbers(7));
     Resolution::Outgoing out;
@@ -345,7 +347,7 @@ TEST(Resolution, receive__believes_nothing_of_a_hundred_thousand_forgeries) {
     bytes[5] = std::byte{static_cast<std::uint8_t>(random.below(4))};
     bytes[6] = std::byte{4};
     bytes[19] = std::byte{1};
-    // Everything may be right except the nonce.
+    // At least one byte of the nonce is wrong. All other fields may be right.
     bytes[8 + random.below(8)] ^= std::byte{static_cast<std::uint8_t>(1 + random.below(255))};
     for (std::uint64_t changes = random.below(4); changes > 0; --changes)
       bytes[16 + random.below(16)] = std::byte{static_cast<std::uint8_t>(random.below(256))};

@@ -1,5 +1,5 @@
-// The service thread's work, one round at a time and in virtual time; datagrams pass over the loopback. The peers are
-// sockets that send what the test says.
+// Tests the service thread's work, one step at a time in virtual time. Datagrams pass over the loopback, and each peer
+// is a socket that sends what the test tells it to.
 #include "mltcp/rdma/service.h"
 
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ using Datagram = Resolution::Datagram;
 
 constexpr RemoteQueue kOwn{.number = 77, .key = 5, .lid = 0, .longest = 1024};
 
-/// A program at a loopback address that asks or is asked.
+/// A program at a loopback address that sends questions and answers.
 struct Peer {
   explicit Peer(std::uint32_t ip, std::uint16_t port = 0) : socket(Address::v4(ip, port), 0) {
     address = Address::v4(ip, socket.port());
   }
-  /// The next datagram; empty if none arrives in time.
+  /// Returns the next datagram, or nullopt if none arrives within `milliseconds`.
   std::optional<Datagram> receive(int milliseconds = 500) {
     pollfd file{socket.file(), POLLIN, 0};
     if (poll(&file, 1, milliseconds) != 1) return std::nullopt;
@@ -35,7 +35,7 @@ struct Peer {
     const auto got = socket.receive(bytes);
     return got && got->bytes == bytes.size() ? std::optional(bytes) : std::nullopt;
   }
-  /// Answers a question with `queue`.
+  /// Answers `question` with `queue`.
   void answer(const Address& to, Datagram question, const RemoteQueue& queue) {
     const auto put = [&](std::size_t at, std::uint32_t value, int bytes) {
       for (int i = 0; i < bytes; ++i)
@@ -82,7 +82,7 @@ struct Harness {
                                                    .destination = {},
                                                    .settled = settled}));
   }
-  /// Steps until the service has news for the shard; empty if there is none within half a second.
+  /// Steps the service until it has news for the shard. Returns nullopt if there is none within half a second.
   std::optional<RouteNews> news(std::uint16_t shard = 0) {
     for (const Nanos end = monotonic_now() + 500_ms; monotonic_now() < end;) {
       service->step(now);
@@ -90,12 +90,12 @@ struct Harness {
     }
     return std::nullopt;
   }
-  /// One more step; returns news that must not exist.
+  /// Performs one more step and returns the news from it. Tests expect none.
   std::optional<RouteNews> other_news() {
     service->step(now);
     return service->mailbox(0).news.pop();
   }
-  /// Lets the service ask `peer`, which a route needs, and the peer answer with `queue`.
+  /// Lets the service ask `peer`, lets the peer answer with `queue`, and returns the news for the shard.
   std::optional<RouteNews> resolve(Peer& peer, const RemoteQueue& queue) {
     service->step(now);
     const auto question = peer.receive();
@@ -157,7 +157,7 @@ TEST_F(VerbsServiceTest, a_former_handle__stays_until_the_shard_has_the_new_one)
   EXPECT_NE(second->handle, first->handle);
   EXPECT_EQ(reinterpret_cast<FakeHandle*>(second->handle)->config.gid_index, 2);
   EXPECT_EQ(host.device.handles.size(), 2u);
-  host.refresh(0, first->handle);  // sent before the shard has read the news
+  host.refresh(0, first->handle);  // the shard sends this before it has read the news
   host.service->step(host.now);
   EXPECT_EQ(host.device.handles.size(), 2u);
   host.device.gid_at = 3;
@@ -174,7 +174,8 @@ TEST_F(VerbsServiceTest, a_neighbour_that_is_off__is_asked_before_another_handle
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 1024};
   host.want(0, peer.address);
   ASSERT_TRUE(host.resolve(peer, queue));
-  // Each handle takes the kernel a second or more, in which the service answers nobody.
+  // The kernel needs a second or more for each handle that it cannot create, and the service answers nobody during that
+  // time.
   host.device.has_no_handles = true;
   const std::uint64_t before = host.device.handles_wanted;
   for (std::uint32_t route = 1; route < 30; ++route) host.want(route, peer.address, static_cast<std::uint8_t>(route));

@@ -1,4 +1,4 @@
-// Headers before packets in messages of queue pairs.
+// Tests the headers of packets in messages of UD queue pairs.
 #include "mltcp/rdma/ud_packet.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 const Address kOwn = Address::v4(0x0A000002, 5000);
 const Address kOwn6 = Address::parse("[fd00::2]:5000");
 
-/// A message as it arrives over IPv4 from 10.0.0.1:4000.
+/// Returns a message as a device delivers it from 10.0.0.1:4000 over IPv4.
 std::vector<std::byte> message_v4(std::uint8_t traffic, std::uint8_t time_to_live = 64) {
   std::vector<std::byte> bytes(kGrhBytes + kShimBytes + 8, std::byte{0xEE});
   const unsigned char ip[20] = {0x45, traffic, 0, 68, 0, 0, 0x40, 0, time_to_live, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2};
@@ -129,7 +129,7 @@ TEST(UdPacket, read_arrival__bears_a_hundred_thousand_messages_of_any_bytes) {
     for (std::uint64_t changes = random.below(3); changes > 0; --changes)
       bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
     if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 1));
-    bytes.shrink_to_fit();  // so that a sanitizer detects reads beyond the end
+    bytes.shrink_to_fit();  // lets a sanitizer detect reads beyond the end of the message
     for (const Network network : {Network::roce_v4, Network::roce_v6, Network::infiniband}) {
       Arrival got;
       const Address& own = network == Network::roce_v4 ? kOwn : kOwn6;
@@ -145,11 +145,11 @@ TEST(UdPacket, read_arrival__bears_a_hundred_thousand_messages_of_any_bytes) {
 }
 
 TEST(UdPacket, overheads__are_those_of_the_headers_on_the_wire) {
-  // IP, UDP, BTH 12, DETH 8, ICRC 4; Ethernet 14, shim 4.
+  // Bytes per header: IPv4 20, IPv6 40, UDP 8, BTH 12, DETH 8, ICRC 4, Ethernet 14, shim 4.
   EXPECT_EQ(network_overhead(Network::roce_v4), 20u + 8 + 12 + 8 + 4);
   EXPECT_EQ(wire_overhead(Network::roce_v4), 14u + 52 + 4);
   EXPECT_EQ(network_overhead(Network::roce_v6), 40u + 8 + 12 + 8 + 4);
-  // GRH, BTH, DETH, ICRC; LRH 8, VCRC 2, shim 4.
+  // Bytes per header, in the order of the sum: LRH 8, VCRC 2, GRH 40, BTH 12, DETH 8, ICRC 4, shim 4.
   EXPECT_EQ(wire_overhead(Network::infiniband), 8u + 2 + 40 + 12 + 8 + 4 + 4);
 }
 

@@ -1,5 +1,6 @@
-// Hostile hosts against a live port, with the UDP datagrams that ask for queue pairs: real ones over the loopback, from
-// all addresses of 127.0.0.0/8. Meanwhile an honest host moves packets, and new hosts are found.
+// Tests a live port against hostile hosts, which forge the UDP datagrams that ask for queue pairs. The datagrams pass
+// over the loopback, with source addresses in 127.0.0.0/8. During the attack, an honest host exchanges packets and the
+// port finds new hosts.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ ByteVector answer(std::uint64_t nonce, std::uint8_t queue) {
   return bytes;
 }
 
-/// Sends datagrams from any address; `works` reports whether this process is permitted to.
+/// Sends datagrams with forged source addresses. works() returns whether this process may do that.
 class Forger {
  public:
   Forger() : file_(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW)) {}
@@ -111,7 +112,7 @@ class Forger {
   int file_;
 };
 
-/// Calls `attack` repeatedly on a thread of its own.
+/// Calls `attack` repeatedly on its own thread.
 class Flood {
  public:
   explicit Flood(std::function<void()> attack)
@@ -132,7 +133,7 @@ class Flood {
   std::thread thread_;
 };
 
-/// Whether a packet from `from` reaches `to`; it is sent repeatedly, as a transport would.
+/// Returns whether a packet from `from` reaches `to`. Sends it repeatedly, as a transport would.
 bool reaches(Host& from, Host& to, const std::string& text = "text") {
   const TxPacket packet{.destination = &to.address, .header = std::as_bytes(std::span(text)), .payload = {}};
   std::array<RxPacket, 64> packets;
@@ -146,7 +147,7 @@ bool reaches(Host& from, Host& to, const std::string& text = "text") {
   return false;
 }
 
-/// Expects that during the attack, hosts that had found each other still communicate, and new ones find each other.
+/// Expects that during the attack, hosts that already know each other still communicate, and that new hosts are found.
 void expect_to_bear(const char* what,
                     const std::function<std::function<void()>(Host& victim, Host& friendly)>& attack) {
   FakeFabric fabric;
@@ -219,7 +220,7 @@ TEST(VerbsAttack, answers_forged_in_a_peers_name__are_not_believed) {
     Flood flood([&, forger = std::make_shared<Forger>(), random = Random(5)]() mutable {
       forger->send(friendly.address, victim.address, answer(random.next(), 9));
     });
-    // During several questions, one each second, so that forged answers arrive while an answer is awaited.
+    // Sends for 3.5 s. The host asks once a second, so forged answers arrive while it waits for an answer.
     const std::string text = "text";
     const TxPacket packet{.destination = &friendly.address, .header = std::as_bytes(std::span(text)), .payload = {}};
     std::uint64_t sent = 0;
@@ -249,7 +250,8 @@ TEST(VerbsAttack, questions_in_thousands_of_names__are_answered_by_no_more_and_b
   });
 }
 
-// Packets to thousands of forged addresses, to which the transport answers: each needs a route and a question.
+// The victim sends packets to thousands of forged addresses, as a transport that answers them does. Each address needs
+// a route and a question.
 TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
   FakeFabric fabric;
   Host victim(fabric, 0x7F000001);
@@ -283,7 +285,8 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
   }
   fmt::print("{} unknown peers\n", unknown_peer - 0x7F100000);
   EXPECT_GT(unknown_peer - 0x7F100000, 10'000u);
-  // When they have been given up, nothing waits any more, and as many packets can wait as before.
+  // After the port has given these peers up, no packet waits for them, and as many packets as before the attack can
+  // wait.
   std::array<RxPacket, 64> packets;
   for (const Nanos end = monotonic_now() + 3_s; monotonic_now() < end; std::this_thread::yield())
     victim.io().receive(packets);

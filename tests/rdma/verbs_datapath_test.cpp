@@ -1,5 +1,5 @@
-// A datapath on queue pairs, between emulated devices: how packets arrive, how peers are found, and what happens to
-// packets after errors.
+// Tests the UD datapath between emulated devices: how packets arrive, how peers are found, and what happens to packets
+// after errors.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class VerbsDatapathTest : public testing::Test {
   FakeFabric fabric;
 };
 
-/// Two hosts; `a` has found `b`.
+/// Two hosts, `a` and `b`. Host `a` already knows the queue pair of `b`.
 class VerbsPair : public VerbsDatapathTest {
  protected:
   explicit VerbsPair(std::uint32_t longest = 1024)
@@ -48,7 +48,7 @@ class VerbsPair : public VerbsDatapathTest {
   Host b;
 };
 
-/// The same, and memory from which a's device reads payloads.
+/// Two hosts, and registered memory from which the device of `a` reads payloads.
 class VerbsMemory : public VerbsPair {
  protected:
   VerbsMemory() : VerbsPair(4096) {}
@@ -81,7 +81,7 @@ TEST_F(VerbsDatapathTest, packets__wait_for_their_peers_queue_pair_and_arrive_in
   EXPECT_EQ(got[0].priority, 3);
   EXPECT_EQ(got[0].source, a.address);
 
-  // From now on packets are sent at once, the short one inline.
+  // The peer is known now, so packets leave at once. The device sends the short one inline.
   EXPECT_EQ(a.io().send(packets), 2u);
   EXPECT_EQ(a.io().counters().sent_packets, 4u);
   EXPECT_EQ(a.io().counters().inlined, 1u);
@@ -148,7 +148,7 @@ TEST_F(VerbsDatapathTest, payloads_in_registered_memory__are_gathered_where_they
   a.io().receive(none);
   EXPECT_EQ(hold.packets.load(), 0u);
 
-  // A payload that is not registered, or has no hold, is copied.
+  // The datapath copies a payload that is not registered or has no hold.
   const std::vector<std::byte> elsewhere(4000);
   const TxPacket copied{.destination = &b.address, .header = bytes_of(header), .payload = elsewhere, .hold = &hold};
   ASSERT_EQ(a.io().send({&copied, 1}), 1u);
@@ -183,7 +183,7 @@ TEST_F(VerbsDatapathTest, packets_that_wait__are_bounded) {
     EXPECT_EQ(a.io().send(packets), packets.size());
   EXPECT_EQ(a.io().counters().waited, 384u);
   EXPECT_EQ(a.io().counters().waiting_full, 384u - VerbsIo::kMaxWaiting);
-  // A packet to another host replaces the oldest.
+  // If the waiting list is full, a packet to another host replaces the oldest packet.
   Host b(fabric, "127.0.0.2");
   const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
   EXPECT_EQ(a.io().send({&packet, 1}), 1u);
@@ -219,7 +219,8 @@ TEST_F(VerbsPair, foreign_messages__are_dropped_and_counted) {
   fabric.spoils_checksum = true;
   send();
   fabric.spoils_checksum = false;
-  // From a sender that knows the queue pair but not the key, and from one that knows both, for another port.
+  // The first sender knows the queue pair but not the key. The second one knows both, but names another destination
+  // port.
   const Shim shim = make_shim(kPort, kPort + 1);
   ibv_ah* const handle = a.device->make_handle({.destination = b.address});
   RemoteQueue target = b.io().own_queue();
@@ -246,7 +247,7 @@ TEST_F(VerbsDatapathTest, a_peer_with_a_shorter_mtu__is_told_of) {
   EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 27610)), "");
   EXPECT_THAT(a.datapath->why_silent(b.address),
               HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:27610; give all hosts the same MTU"));
-  // Only while there are such packets.
+  // The report ends when the host sends no more packets that are too long.
   EXPECT_TRUE(runs_until(
       a.io(), [&] { return a.datapath->why_silent(b.address).empty(); }, 20_s));
 }
@@ -278,7 +279,7 @@ TEST_F(VerbsPair, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
     for (int i = 0; i < 2; ++i) b.io().receive(packets);
   }
   EXPECT_EQ(b.io().counters().recoveries, 1u) << "the second time comes too soon";
-  // So that a sleeping thread wakes by then.
+  // A sleeping thread must wake in time for the next recovery.
   EXPECT_LE(b.io().deadline(), monotonic_now() + VerbsIo::kRecoverAfter);
   ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 2; }));
   EXPECT_TRUE(b.io().deadline().is_never());
@@ -286,7 +287,7 @@ TEST_F(VerbsPair, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
   b.pair().break_down();
   ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 3; })) << "after two in vain";
 
-  // Without any completion: the device's event reports the failure.
+  // There is no completion: only the device's event reports the failure.
   b.pair().break_down_silently();
   b.io().arm();
   b.pair().has_failed = true;
@@ -328,13 +329,13 @@ TEST_F(VerbsMemory, a_list_refused_in_its_middle__lets_go_of_the_payloads_before
   EXPECT_EQ(a.io().send(packets), packets.size());
   a.pair().refuses_after = -1;
   EXPECT_EQ(hold.packets.load(), 6u);
-  // None of the six completes: the last of the list would have reported them.
+  // None of the six accepted packets completes, because only the last packet of a list requests a completion.
   ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
   EXPECT_EQ(a.io().counters().recoveries, 1u);
   EXPECT_EQ(a.io().send(packets), packets.size());
   ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
   EXPECT_EQ(received(b.io(), 16).size(), 16u);
-  // It is unknown which of them the device has taken.
+  // The device does not report which packets it has accepted.
   a.pair().refuses_silently = true;
   a.pair().refuses_after = 0;
   EXPECT_EQ(a.io().send(packets), packets.size());
@@ -352,7 +353,7 @@ TEST_F(VerbsMemory, a_list_refused_without_saying_where__is_left_as_it_is_until_
     if (of != nullptr) packets[0].payload = pages.span().first(2000), packets[0].hold = of;
     return packets;
   };
-  // The device takes half of the list, and reads it only after the next list was made.
+  // The device accepts half of the list, and reads it only after the next list was built.
   a.pair().takes_late = true;
   a.pair().refuses_silently = true;
   a.pair().refuses_after = 4;
@@ -384,7 +385,7 @@ TEST_F(VerbsPair, an_address_that_comes_back_elsewhere_in_the_table__has_its_rou
   for (int move = 2; move < 6; ++move) {
     a.device->gid_at = static_cast<std::uint8_t>(move);
     a.device->tell();
-    // The route is refreshed each second while it is used, and the previous handle is returned.
+    // The host refreshes the route each second while it is used, and frees the previous handle.
     const auto has_moved = [&] {
       send_text(a.io(), b.address, std::string(500, 'x'));
       const std::lock_guard lock(fabric.mutex);

@@ -1,4 +1,4 @@
-// Endpoints over queue pairs, between emulated devices, as programs see them.
+// Tests the public endpoint API over UD queue pairs between emulated devices.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ FakeFabric& fabric() {
   return one;
 }
 
-/// Registers ports "memory:IP" on the fabric.
+/// Registers a datapath for ports named "memory:IP", whose devices are on the fabric.
 void register_memory_ports() {
   register_host_datapath({.name = "memory",
                           .forms = "memory:IP",
@@ -78,7 +78,7 @@ TEST(VerbsEndpoint, messages__arrive_whole_by_tag_and_in_order_with_marks_and_wi
   fabric().marks = false;
 }
 
-/// Connects `a` to `b`, sends a message and closes; false if it does not arrive unchanged.
+/// Connects `a` to `b`, sends a message and aborts the connection. Returns whether the message arrived.
 bool they_talk(Endpoint& a, Endpoint& b) {
   const std::vector<std::byte> message = random_bytes(20'000);
   std::vector<std::byte> buffer(message.size());
@@ -92,7 +92,7 @@ bool they_talk(Endpoint& a, Endpoint& b) {
   EXPECT_EQ(a.send_tagged(connection, message, 5, {}, operation), Code::ok);
   const bool arrived = awaited(a, operation).code == Code::ok && awaited(b, receiving).code == Code::ok;
   a.abort(connection);
-  if (!arrived) b.close();  // so that nothing writes into the buffer any more
+  if (!arrived) b.close();  // makes sure that the endpoint no longer writes into the buffer
   EXPECT_EQ(buffer, message);
   return arrived;
 }
@@ -114,12 +114,13 @@ TEST(VerbsEndpoint, a_hundred_thousand_messages_of_any_bytes__leave_an_endpoint_
     real.assign(fabric().recorded.begin(), fabric().recorded.end());
   }
   ASSERT_GT(real.size(), 10u);
-  // From a sender that knows the queue pair and the key of each shard, which everybody can ask for.
+  // The forger knows the queue pair and the key of each shard, because anybody can ask for them.
   Random random(17);
   for (int i = 0; i < 100'000; ++i) {
     const FakeFabric::Record& one = real[random.below(real.size())];
     std::vector<std::byte> bytes = one.bytes;
-    // A false route header is accepted only if its checksum is right or left out.
+    // A forged route header is accepted only if its checksum is right or absent, so half of the forged ones leave it
+    // out.
     if (random.below(2) == 0) bytes[30] = bytes[31] = std::byte{0};
     for (std::uint64_t changes = random.below(6); changes > 0; --changes)
       bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
@@ -139,7 +140,7 @@ TEST(VerbsEndpoint, a_hundred_thousand_messages_of_any_bytes__leave_an_endpoint_
     for (const Nanos end = monotonic_now() + kPatience; monotonic_now() < end; std::this_thread::yield()) {
       const std::lock_guard lock(fabric().mutex);
       FakeQueuePair& pair = *fabric().pairs.at(one.to);
-      if (pair.posted.empty()) continue;  // so that no datagram is lost
+      if (pair.posted.empty()) continue;  // the test must not lose datagrams for lack of a posted buffer
       pair.deliver(bytes, pair.key(), static_cast<std::uint32_t>(random.next()), random.below(16) != 0);
       break;
     }

@@ -1,5 +1,6 @@
-// Ports on the kernel's own RDMA devices (rdma_rxe), two on one machine, whose interfaces v0 and v1 are a pair. Run as
-// root by tests/guest/verbs.sh, in a guest, because it changes interfaces and addresses.
+// Tests ports on the kernel's software RDMA devices (rdma_rxe): two devices on one machine, on a connected pair of
+// interfaces v0 and v1. tests/guest/verbs.sh runs this test as root in a virtual machine, because the test changes
+// interfaces and addresses.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +96,7 @@ TEST(VerbsGuest, packets__of_all_lengths_arrive_as_they_were_sent) {
                             .ecn = ecn,
                             .priority = static_cast<std::uint8_t>(priority % kPriorities)};
       ASSERT_EQ(a.io().send({&packet, 1}), 1u);
-      // The first packet of a traffic class waits for its handle.
+      // The first packet of each traffic class waits until its address handle exists.
       std::vector<Text> got;
       for (const Nanos end = monotonic_now() + kPatience; got.empty() && monotonic_now() < end;) {
         std::array<RxPacket, 1> none;
@@ -185,10 +186,10 @@ TEST(VerbsGuest, foreign_datagrams__do_not_get_through) {
   const Shim wrong = make_shim(9, kPort + 7);
   std::vector<std::byte> bytes(right.begin(), right.end());
   bytes.resize(20, std::byte{'x'});
-  send(target.key ^ 1, bytes);                                   // wrong key
-  send(target.key, {wrong.begin(), wrong.end()});                // another port
-  send(target.key, {std::byte{1}, std::byte{2}, std::byte{3}});  // shorter than a shim
-  send(target.key, bytes);                                       // a valid one
+  send(target.key ^ 1, bytes);                                   // the queue pair's key is wrong
+  send(target.key, {wrong.begin(), wrong.end()});                // the shim names another port
+  send(target.key, {std::byte{1}, std::byte{2}, std::byte{3}});  // the message is shorter than a shim
+  send(target.key, bytes);                                       // the message is valid
   const auto got = received(b.io(), 1);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].source, Address::parse("10.0.0.1:9"));
@@ -217,8 +218,8 @@ TEST_F(VerbsGuestPair, a_queue_pair_that_has_failed__is_made_ready_again) {
   EXPECT_EQ(a.io().counters().recoveries, 0u);
 }
 
-/// RED's counters: packets marked, and packets dropped because the queue was full. (Questions for queue pairs can't be
-/// marked, and are dropped instead of marked.)
+/// Counters of the RED queue: packets marked, and packets dropped because the queue was full. Early drops are not
+/// counted: RED drops questions for queue pairs early, because these are not ECN-capable and it cannot mark them.
 struct QueueCounts {
   std::uint64_t marked = 0;
   std::uint64_t dropped = 0;
@@ -249,11 +250,11 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
     made.address = Address::parse(ip, kPort);
     made.connection.congestion_control = algorithm;
     made.connection.ecn = true;
-    made.connection.max_rate = Rate(80'000'000);  // DCQCN's initial rate
+    made.connection.max_rate = Rate(80'000'000);  // the rate at which DCQCN starts
     return made;
   };
   for (const std::string algorithm : {"dctcp", "dcqcn"}) {
-    // A sender without marks would fill the 400 kB.
+    // A sender without ECN would fill the queue of 400 kB.
     shell(
         "tc qdisc add dev v0 root handle 1: tbf rate 40mbit burst 20k limit 400k && "
         "tc qdisc add dev v0 parent 1:1 handle 2: red limit 400k min 24k max 25k avpkt 4k burst 7 probability 1 ecn "
@@ -283,7 +284,7 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
                algorithm, queue.marked, report.transport.packets_sent, report.transport.ce_packets, queue.dropped,
                100 * share);
     EXPECT_GT(report.transport.ce_packets, 0u) << algorithm;
-    // The queue also counts packets that were sent already marked to test the peer, at most one in 128; subtract those.
+    // The queue also counts packets that the sender already sent with a CE mark to test the peer, at most one in 128.
     EXPECT_LE(report.transport.ce_packets, queue.marked) << algorithm;
     EXPECT_GE(report.transport.ce_packets + report.transport.packets_sent / 128, queue.marked) << algorithm;
     EXPECT_EQ(queue.dropped, 0u) << algorithm;
@@ -302,7 +303,7 @@ TEST_F(VerbsGuestPair, a_link_that_goes_down__is_told_of_and_comes_back) {
   })) << a.datapath->why_link_is_down();
   const std::string text(1000, 't');
   const std::vector<TxPacket> packets(64, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  for (int i = 0; i < 100; ++i) a.io().send(packets);  // they are lost, and do not block
+  for (int i = 0; i < 100; ++i) a.io().send(packets);  // these packets are lost, and the calls do not block
   shell("ip link set v0 up && tests_restore_network");
   EXPECT_TRUE(holds_soon([&] { return a.datapath->why_link_is_down().empty(); })) << a.datapath->why_link_is_down();
   std::array<RxPacket, 64> arrivals;
@@ -328,14 +329,14 @@ TEST(VerbsGuest, an_address_that_is_taken_away__is_told_of) {
 }
 
 TEST_F(VerbsGuestPair, an_address_that_comes_back_while_there_are_routes__is_found_at_its_new_place) {
-  // The kernel keeps the former place in the table occupied because of a route's handle.
+  // An address handle keeps the old entry of the kernel's GID table occupied, so the address returns at another index.
   shell("ip addr del 10.0.0.1/24 dev v0");
   EXPECT_TRUE(holds_soon([&] { return !a.datapath->why_link_is_down().empty(); }));
   shell("ip addr add 10.0.0.1/24 dev v0 && tests_restore_network");
   EXPECT_TRUE(holds_soon([&] { return a.datapath->why_link_is_down().empty(); })) << a.datapath->why_link_is_down();
   const std::string text = "text";
   std::array<RxPacket, 64> packets;
-  // Known routes and new ones, in both directions.
+  // Uses existing and new routes in both directions.
   std::uint8_t priority = 0;
   for (Host* const from : {&a, &b}) {
     Host& to = from == &a ? b : a;

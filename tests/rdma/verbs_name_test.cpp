@@ -1,4 +1,4 @@
-// Names of ports of RDMA devices.
+// Tests how the names of RDMA ports are parsed.
 #include "mltcp/rdma/verbs_name.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A value that one thread reads while another writes it.
+// Tests a value that one thread writes while another thread reads it.
 #include "mltcp/rdma/internal/versioned.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Several cache lines, so that reading takes as long as writing.
+/// A value of several cache lines, so that a read takes as long as a write.
 struct Value {
   std::array<std::uint64_t, 64> words{};
 };
@@ -35,7 +35,7 @@ TEST(Versioned, load__is_whole_while_another_thread_stores) {
     for (std::uint64_t i = 1; !is_done; ++i) {
       value.words.fill(i);
       versioned.store(value);
-      // Sometimes longer than a read takes.
+      // Pauses sometimes longer than a read takes.
       for (std::uint64_t pause = i % 16 * 100; pause > 0 && !is_done;) --pause;
     }
   });

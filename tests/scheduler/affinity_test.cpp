@@ -1,4 +1,4 @@
-// Tests the affinity graph: its content, its components, its loops.
+// Tests the affinity graph: its vertices, components and loops.
 #include "mltcp/scheduler/affinity.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace mltcp::scheduler {
 namespace {
 
-/// Links of capacity about 1 (all different, so that none are alike), used by these jobs with one flow each.
+/// Returns one link for each entry of `jobs`, used by the jobs in that entry with one flow each. All capacities differ,
+/// so that no two links are alike.
 std::vector<UsedLink> links(const std::vector<std::vector<std::uint32_t>>& jobs) {
   std::vector<UsedLink> result;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -73,7 +74,7 @@ TEST(affinity, graph__links_that_are_alike_are_one_vertex_and_no_loop) {
 }
 
 TEST(affinity, graph__loops_that_meet_in_a_job_are_two_groups) {
-  // Jobs 0, 1, 2 in a triangle of links, and 2, 3, 4 in another.
+  // Jobs 0, 1 and 2 form a triangle of links. Jobs 2, 3 and 4 form another one.
   const AffinityGraph graph = graph_of({{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {2, 4}}, 5);
   ASSERT_EQ(graph.groups.size(), 2U);
   EXPECT_THAT(graph.groups[0].vertices, ElementsAre(0, 1, 2));
@@ -82,7 +83,7 @@ TEST(affinity, graph__loops_that_meet_in_a_job_are_two_groups) {
 }
 
 TEST(affinity, graph__loops_that_meet_in_a_link_are_one_group) {
-  // Link 0 has all four jobs; 0 and 1 meet again on link 1, 2 and 3 on link 2.
+  // All four jobs use link 0. Jobs 0 and 1 also meet on link 1, jobs 2 and 3 on link 2.
   const AffinityGraph graph = graph_of({{0, 1, 2, 3}, {0, 1}, {2, 3}}, 4);
   ASSERT_EQ(graph.groups.size(), 1U);
   EXPECT_EQ(graph.groups[0].loops, 2U);
@@ -95,7 +96,7 @@ TEST(affinity, graph__a_link_that_hangs_on_a_loop_by_a_job_is_a_group_of_its_own
   EXPECT_THAT(graph.groups[1].vertices, ElementsAre(2));
 }
 
-/// Whether there is a path from job `first` to vertex `to` that avoids vertex `avoided`.
+/// Returns whether a path leads from job `first` to vertex `to` without vertex `avoided`.
 bool reaches(const AffinityGraph& graph, std::uint32_t first, std::uint32_t avoided, std::uint32_t to) {
   std::queue<std::uint32_t> open;
   std::set<std::uint32_t> seen{first};
@@ -115,7 +116,8 @@ bool reaches(const AffinityGraph& graph, std::uint32_t first, std::uint32_t avoi
   return false;
 }
 
-/// The header's statements about groups, on random graphs: groups and jobs form a forest, and no group can be split.
+/// Checks what affinity.h states about groups, on random graphs: groups and jobs form a forest, and no group can be
+/// split.
 TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
   Random random(7);
   for (int round = 0; round < 300; ++round) {
@@ -133,8 +135,8 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
     for (const auto& group : graph.groups) edges += group.jobs.size();
     EXPECT_EQ(edges + graph.components.size(), jobs + graph.groups.size()) << "round " << round;
 
-    // In a group of several links, each two neighbours are on a loop: without one of their common jobs they are still
-    // connected within the group.
+    // In a group of several links, two neighbouring links are always on a loop. Without one of their common jobs, they
+    // are still connected within the group.
     for (const auto& group : graph.groups) {
       if (group.vertices.size() == 1) {
         EXPECT_EQ(group.loops, 0U);
@@ -147,7 +149,7 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
         for (const std::uint32_t a : group.vertices) {
           if (joined.contains(a)) continue;
           for (const std::uint32_t b : std::set<std::uint32_t>(joined)) {
-            // a and b are on a loop: there are two paths from a to b that share no job.
+            // Links a and b are on a loop if two paths lead from a to b through different jobs of a.
             int ways = 0;
             for (const LinkUse& via : graph.vertices[a].uses) {
               ways += reaches(graph, via.job, a, b) ? 1 : 0;

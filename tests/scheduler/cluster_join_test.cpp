@@ -1,4 +1,4 @@
-// Tests clusters as jobs come and go: joins and leaves, the jobs that are moved, and slots that are stretched.
+// Tests how jobs join and leave a cluster, which jobs a join moves, and how slots are stretched.
 #include "clusters.h"
 
 namespace mltcp::scheduler {
@@ -11,7 +11,7 @@ TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
   cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0}), job_on("b", 12_ns, 4_ns, 10, {0}),
                     job_on("x", 7_ns, 4_ns, 10, {1}), job_on("y", 7_ns, 2_ns, 10, {1})});
   const ClusterSolution before = cluster.solution();
-  // a and b leave one gap of 4 in the circle, or two smaller ones.
+  // Jobs a and b leave one gap of 4 ns in the circle, or two smaller gaps.
   const std::int64_t apart = (before.jobs[1].time_shift.count - before.jobs[0].time_shift.count + 12) % 12;
   const Nanos fits = apart == 4 || apart == 8 ? 4_ns : 2_ns;
   const Joined joined = cluster.join(job_on("c", 12_ns, fits, 10, {0}));
@@ -27,12 +27,12 @@ TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
   EXPECT_EQ(cluster.solution().score, 1);
 }
 
-/// Jobs a and b are placed on the circle so that c, which needs the free time in one piece, does not fit.
+/// Returns a cluster whose free time on the circle is in pieces, so that job c does not fit: c needs it in one piece.
 Cluster with_scattered_holes(const ClusterOptions& options) {
   Cluster cluster(bench_of_links({10, 10}), options);
   cluster.schedule({job_on("a", 12_ns, 3_ns, 10, {0}), job_on("filler", 12_ns, 3_ns, 10, {0}),
                     job_on("b", 12_ns, 3_ns, 10, {0}), job_on("filler 2", 12_ns, 3_ns, 10, {0})});
-  // In a full circle of four, leaving opposite ones scatters the gaps.
+  // The circle is full with four jobs. Two opposite jobs leave, so that the two gaps are not adjacent.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   auto leaving = order.begin();
@@ -80,7 +80,7 @@ TEST(cluster, join__moves_two_jobs_where_one_is_not_enough) {
   jobs.reserve(8);
   for (int i = 0; i < 8; ++i) jobs.push_back(job_on("job " + std::to_string(i), 16_ns, 2_ns, 10, {0}));
   cluster.schedule(jobs);
-  // Every second job of a full circle leaves: four gaps of 2 ns, and the new job needs 8 ns in one piece.
+  // Every second job of the full circle leaves. That makes four gaps of 2 ns, and the new job needs 8 ns in one piece.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   int place = 0;
@@ -132,8 +132,8 @@ TEST(cluster, join__jobs_of_other_components_never_move) {
 TEST(cluster, join__running_jobs_keep_their_periods_where_one_goes_with_them) {
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("a", 120_ms, 40_ms, 10, {0}), job_on("b", 120_ms, 20_ms, 10, {0})});
-  // 40.5 ms three times in 120 ms would be shorter than the job's period, and 60 ms is too long; 16 periods of 120 ms
-  // hold 47 slots of 40.85 ms.
+  // Job c has a period of 40.5 ms. Three slots in 120 ms would be too short (40 ms) and two would be too long (60 ms).
+  // In 16 periods of 120 ms there are 47 slots of 40.85 ms.
   const Joined joined = cluster.join(job_on("c", Nanos(40'500'000), 1_ms, 10, {0}));
   EXPECT_FALSE(joined.new_slots);
   EXPECT_GE(joined.slot_period, Nanos(40'500'000));
@@ -143,7 +143,7 @@ TEST(cluster, join__running_jobs_keep_their_periods_where_one_goes_with_them) {
 }
 
 TEST(cluster, join__without_common_slots_the_component_gets_new_ones) {
-  // Two components whose perimeters have no common multiple in sight, and a job that joins them.
+  // The perimeters of two components have no common multiple of acceptable length, and a new job joins the components.
   Cluster cluster(bench_of_links({10, 10}));
   cluster.schedule({job_on("a", Nanos(100'000'007), 40_ms, 10, {0}), job_on("b", Nanos(100'000'007), 20_ms, 10, {0}),
                     job_on("c", Nanos(103'000'019), 40_ms, 10, {1}), job_on("d", Nanos(103'000'019), 20_ms, 10, {1})});
@@ -185,7 +185,7 @@ TEST(cluster, join__bounds_hold_on_a_grid_of_shifts) {
 }
 
 TEST(cluster, join__the_perimeter_stays_within_the_longest) {
-  // On three of the first one's periods the second would fit five times, but they are longer than 2^53 ns.
+  // Three periods of job a equal five periods of job b, but they are longer than 2^53 ns.
   constexpr Nanos unit(std::int64_t{1} << 45);
   for (const std::uint32_t repetitions : {32U, 1'000'000U}) {
     ClusterOptions options;
@@ -205,7 +205,7 @@ TEST(cluster, schedule__refuses_periods_that_are_too_different) {
   };
   EXPECT_THAT(refusal_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
   EXPECT_EQ(cluster.jobs(), 0U);
-  // Bursts count, not periods.
+  // The limit applies to the number of bursts, not of periods.
   ClusterJob often = job_on("tick", 200_us, 10_us, 8, {0});
   for (int i = 1; i < 10; ++i) often.demand.bursts.push_back({Nanos(20'000) * i, Nanos(20'000) * i + 10_us, Rate(8)});
   EXPECT_THAT(refusal_of([&] {
@@ -233,7 +233,7 @@ TEST(cluster, leave__keeps_the_slots_of_the_others) {
   expect_consistent(cluster);
 }
 
-/// Over all jobs.
+/// Returns the mean relative stretch of slots over all jobs.
 double mean_stretch(const ClusterSolution& solution) {
   double sum = 0;
   for (const ClusterSolution::SolvedJob& job : solution.jobs)
@@ -242,7 +242,7 @@ double mean_stretch(const ClusterSolution& solution) {
 }
 
 TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) {
-  // Each sends for two fifths of the time: random overlap is a sixth of it, and 8% of stretch for one job is cheaper.
+  // Each job sends 40% of the time. At random shifts, both send 16% of the time. To stretch one job by 8% costs less.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0});
   Cluster cluster(bench_of_links({10}));
@@ -267,7 +267,7 @@ TEST(cluster, pair_score__refuses_again_what_it_refused) {
     EXPECT_THROW(static_cast<void>(cluster.pair_score(quick, slow, Rate(10'000'000'000))), InputError);
 }
 
-// Room helps only on the perimeter with the largest stretch, three jobs in one rhythm.
+// Three jobs get the same slot period. Only the perimeter with the largest stretch has room for all three bursts.
 TEST(cluster, slots__have_room_also_where_periods_differ) {
   const auto scheduled = [](double max_slot_stretch) {
     Cluster cluster(bench_of_links({10}), {.max_slot_stretch = max_slot_stretch});
@@ -282,8 +282,8 @@ TEST(cluster, slots__have_room_also_where_periods_differ) {
 }
 
 TEST(cluster, slots__are_not_stretched_where_it_brings_nothing) {
-  // Bursts of a hundredth hardly ever meet; bursts of nine tenths never fit; and where rates together exceed the link
-  // by a little, there is little to lose.
+  // Stretching does not pay in three cases: bursts of 1% of the period hardly ever meet, bursts of 90% never fit, and
+  // if the sum of the rates exceeds the capacity only a little, a collision costs little.
   const auto stretch = [](Nanos busy, std::uint64_t rate) {
     Cluster cluster(bench_of_links({10}));
     return mean_stretch(cluster.schedule({job_on("a", 100_ms, busy, rate, {0}), job_on("b", 108_ms, busy, rate, {0})}));
@@ -295,7 +295,7 @@ TEST(cluster, slots__are_not_stretched_where_it_brings_nothing) {
 }
 
 TEST(cluster, slots__have_room_for_jobs_that_nearly_fit) {
-  // 40, 35 and 30 ms in 100 ms.
+  // The jobs send for 40, 35 and 30 ms in a period of 100 ms.
   Cluster cluster(bench_of_links({10}));
   const ClusterSolution& solution = cluster.schedule(
       {job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 100_ms, 35_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
@@ -307,7 +307,8 @@ TEST(cluster, slots__have_room_for_jobs_that_nearly_fit) {
 }
 
 TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
-  // On link 1 no slots help: then a and b get none either, although their link would need only 8%.
+  // No slots avoid collisions on link 1. So jobs a and b get none either, although link 0 alone would need a stretch of
+  // only 8%.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0, 1});
   const ClusterJob c = job_on("c", 108_ms, 90_ms, 10, {1});
@@ -318,7 +319,8 @@ TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
 }
 
 TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
-  // Equal periods on both pairs of links, but other demands: cached results of one pair must not be used for the other.
+  // The jobs on both links have the same periods but different demands. The solver must not use a cached result of one
+  // pair for the other.
   const std::vector<ClusterJob> jobs{job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 108_ms, 40_ms, 10, {0}),
                                      job_on("c", 100_ms, 1_ms, 10, {1}), job_on("d", 108_ms, 1_ms, 10, {1})};
   std::map<std::string, Nanos> slots;
@@ -347,7 +349,7 @@ TEST(cluster, join__disturbs_nobody_whose_slots_do_for_a_shorter_job) {
 }
 
 TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
-  // No slots of a job of 108 ms keep it apart from the running jobs of 100 ms.
+  // The running jobs have slots of 100 ms. A job of 108 ms collides with them, whatever its slots are.
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("a", 100_ms, 30_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
   const Joined joined = cluster.join(job_on("b", 108_ms, 30_ms, 10, {0}));
@@ -359,7 +361,7 @@ TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
   }
   EXPECT_EQ(joined.score, 1);
   expect_consistent(cluster);
-  // They keep the slots made for it only while it runs.
+  // After job b has left, the running jobs return to their former slots.
   const std::vector<Move> back = cluster.leave("b");
   EXPECT_EQ(back.size(), 2U);
   EXPECT_EQ(cluster.solution().jobs[0].slot_period, 100_ms);

@@ -1,4 +1,4 @@
-// Tests a cluster restored to its former state, and previews of a job's join.
+// Tests the restoration of a cluster to its former state, and previews of a join.
 #include "clusters.h"
 
 namespace mltcp::scheduler {
@@ -15,7 +15,7 @@ std::vector<PlacedJob> placed(const Cluster& cluster) {
 
 Topology racks() { return Topology::leaf_spine({4, 2, 6, Rate::from_gbps(10), Rate::from_gbps(10)}); }
 
-/// Jobs came and went, so that slots differ from those of a new schedule.
+/// Returns a cluster after joins and leaves, whose slots therefore differ from those of a new schedule.
 Cluster with_a_history(std::uint64_t seed) {
   Cluster cluster(racks(), {.solve = little_work()});
   const std::vector<ClusterJob> jobs = mixed_jobs(cluster.topology().hosts(), 12, seed);

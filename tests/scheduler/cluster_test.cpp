@@ -1,4 +1,4 @@
-// Tests clusters: shifts over whole affinity graphs against brute force, ranking, joins and leaves.
+// Tests clusters: shifts over whole affinity graphs compared with brute force, ranking, joins and leaves.
 #include "mltcp/scheduler/cluster.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ TEST(cluster, schedule__two_jobs_of_40_and_60_ms_share_a_circle_of_120_ms) {
   Cluster cluster(bench_of_links({100}));
   const ClusterSolution& solution =
       cluster.schedule({job_on("a", 40_ms, 20_ms, 100, {0}), job_on("b", 60_ms, 10_ms, 100, {0})});
-  ASSERT_EQ(solution.links.size(), 2U);  // and the wide one that leads there
+  ASSERT_EQ(solution.links.size(), 2U);  // the contended link and the wide link that leads to it
   EXPECT_FALSE(solution.links[1].competed);
   EXPECT_EQ(solution.links[0].solution.perimeter, 120_ms);
   EXPECT_EQ(solution.components.at(0).perimeter, 120_ms);
@@ -67,7 +67,7 @@ TEST(cluster, schedule__flows_of_a_job_on_one_link_add_up) {
   EXPECT_NEAR(cluster.solution().links.at(0).solution.score, 1 - 0.5 * 0.2, 1e-12);
 }
 
-/// The theorem: on a graph without loops, shifts composed link by link are optimal.
+/// Checks a theorem: on a graph without loops, shifts composed link by link are optimal.
 TEST(cluster, schedule__without_loops_equals_brute_force_over_all_shifts) {
   Random random(11);
   for (int round = 0; round < 60; ++round) {
@@ -109,7 +109,7 @@ TEST(cluster, schedule__loops_are_solved_jointly_and_what_is_lost_is_said) {
 }
 
 TEST(cluster, schedule__a_loop_that_no_shifts_satisfy_loses) {
-  // Each pair fits, but three jobs that are up half of the time can't each avoid the other two.
+  // Each pair of jobs fits. But each of the three jobs sends half of the time, so it cannot avoid both others.
   Cluster cluster(bench_of_links({10, 10, 10}));
   const ClusterSolution& solution =
       cluster.schedule({job_on("a", 10_ns, 5_ns, 10, {0, 1}), job_on("b", 10_ns, 5_ns, 10, {1, 2}),
@@ -121,7 +121,7 @@ TEST(cluster, schedule__a_loop_that_no_shifts_satisfy_loses) {
 }
 
 TEST(cluster, schedule__links_that_are_alike_count_each) {
-  // The jobs meet on links 0 and 1 in the same way, and on link 2 with another weight: two against one.
+  // The jobs meet in the same way on links 0 and 1, but with another weight on link 2. The two alike links count twice.
   Cluster cluster(bench_of_links({10, 10, 12}));
   const std::vector<ClusterJob> jobs{job_on("a", 12_ns, 5_ns, 10, {0, 1, 2}), job_on("b", 12_ns, 9_ns, 10, {0, 1, 2})};
   cluster.schedule(jobs);
@@ -195,7 +195,7 @@ TEST(cluster, schedule__explicit_paths_are_taken) {
                        topology.find_link("spine " + std::to_string(spine) + " -> leaf 1")};
   };
   const auto job = [&](const std::string& name, Topology::Host from, int spine) {
-    std::vector<Topology::Link> path{from};  // a host's link up has its number
+    std::vector<Topology::Link> path{from};  // the link from a host to its switch has the host's number
     for (const Topology::Link link : over(spine)) path.push_back(link);
     path.push_back(topology.find_link("leaf 1 -> host " + std::to_string(from + 2)));
     return ClusterJob{name, {10_ns, {{0_ns, 5_ns, Rate(10)}}}, {{from, from + 2, 1, path}}};
@@ -204,7 +204,7 @@ TEST(cluster, schedule__explicit_paths_are_taken) {
   const ClusterSolution& solution = cluster.schedule({job("a", 0, 1), job("b", 1, 1)});
   ASSERT_EQ(solution.links.size(), 2U);
   EXPECT_EQ(topology.link_name(solution.links[0].link), "leaf 0 -> spine 1");
-  EXPECT_EQ(solution.loops, 0U);  // the two links are alike
+  EXPECT_EQ(solution.loops, 0U);  // both links carry the same jobs, so they make no loop
 }
 
 TEST(cluster, schedule__bad_input_has_one_clear_error) {
@@ -231,7 +231,7 @@ TEST(cluster, schedule__bad_input_has_one_clear_error) {
                 job.flows[0].multiplicity = 2;
               }),
               HasSubstr("job \"b\": its flows ask for more than 100 Tbps of link"));
-  // Nothing has changed.
+  // The rejected calls have changed nothing.
   EXPECT_EQ(cluster.jobs(), 2U);
   EXPECT_EQ(refusal_of([&] { cluster.join(good); }), "two jobs are called \"a\"; give every job a name of its own");
   EXPECT_EQ(refusal_of([&] { cluster.leave("x"); }), "no job \"x\" runs; only running jobs can leave");
@@ -272,7 +272,7 @@ TEST(cluster, rank__gives_the_scores_of_scheduling_each_candidate) {
   EXPECT_EQ(cluster.jobs(), jobs.size());
 }
 
-/// Too many jobs and links for a full search: ranking begins from the running jobs, scheduling from scratch.
+/// There are too many jobs and links for a full search. rank() starts from the running jobs, schedule() from scratch.
 TEST(cluster, rank__of_large_components_comes_near_scheduling) {
   const Topology topology = Topology::leaf_spine({4, 2, 4, Rate::from_gbps(10), Rate::from_gbps(10)});
   const std::vector<ClusterJob> jobs = mixed_jobs(16, 24, 8);
@@ -338,7 +338,7 @@ TEST(cluster, rank__discards_the_one_candidate_whose_periods_differ_too_much) {
   EXPECT_TRUE(ranked[1].discarded);
   EXPECT_THAT(ranked[1].reason, HasSubstr("bursts, more than 1000000"));
   EXPECT_TRUE(ranked[2].discarded);
-  // The cluster has not changed.
+  // rank() has not changed the cluster.
   EXPECT_EQ(cluster.jobs(), 2U);
   EXPECT_EQ(cluster.join(near).moves.size(), 0U);
 }

@@ -1,4 +1,4 @@
-// Clusters for tests, and their right solutions by brute force.
+// Clusters for tests, and their optimal scores by brute force.
 #pragma once
 
 #include "mltcp/scheduler/cluster.h"
@@ -14,8 +14,9 @@ namespace mltcp::scheduler::testing_clusters {
 
 using namespace literals;
 
-/// A network that can represent any affinity graph: link l of `capacities` leads from switch l to host 2l + 1, and is
-/// the only one of these on the path of a flow from host 2l. All other links are so wide that they never matter.
+/// Returns a network that can represent any affinity graph. Link l leads from switch l to host 2l + 1 and has capacity
+/// `capacities[l]`. It is the only link of limited capacity on the path of a flow from host 2l. All other links are so
+/// wide that they never matter.
 inline Topology bench_of_links(const std::vector<std::uint64_t>& capacities) {
   constexpr Rate wide(1'000'000'000'000);
   Graph graph;
@@ -37,7 +38,7 @@ inline Topology bench_of_links(const std::vector<std::uint64_t>& capacities) {
   return Topology(graph);
 }
 
-/// A job with demand for `rate` on these links, from the beginning of its period for `busy`.
+/// Returns a job that uses `links` and sends at `rate` for the first `busy` of each period.
 inline ClusterJob job_on(const std::string& name, Nanos period, Nanos busy, std::uint64_t rate,
                          const std::vector<std::uint32_t>& links) {
   ClusterJob job{name, {period, {{0_ns, busy, Rate(rate)}}}, {}};
@@ -45,7 +46,7 @@ inline ClusterJob job_on(const std::string& name, Nanos period, Nanos busy, std:
   return job;
 }
 
-/// The score, computed without the solver: sums the demand nanosecond by nanosecond over the common perimeter.
+/// Computes the score without the solver, from the sum of demands in each nanosecond of the common perimeter.
 inline double score_by_hand(const std::vector<const ClusterJob*>& jobs, const std::vector<std::uint32_t>& flows,
                             const std::vector<std::int64_t>& periods, const std::vector<std::int64_t>& shifts,
                             std::uint64_t capacity) {
@@ -64,7 +65,7 @@ inline double score_by_hand(const std::vector<const ClusterJob*>& jobs, const st
   return 1 - static_cast<double>(excess) / (static_cast<double>(perimeter) * static_cast<double>(capacity));
 }
 
-/// Sum of these scores over the solution's links, for given shifts of all jobs.
+/// Returns the sum of score_by_hand() over the solution's links for given time shifts of all jobs.
 inline double sum_by_hand(const Cluster& cluster, const std::vector<std::int64_t>& shifts) {
   const ClusterSolution& solution = cluster.solution();
   double sum = 0;
@@ -84,14 +85,14 @@ inline double sum_by_hand(const Cluster& cluster, const std::vector<std::int64_t
   return sum;
 }
 
-/// The best sum of link scores over all shifts of whole nanoseconds.
+/// Returns the best sum of link scores over all time shifts of whole nanoseconds.
 inline double best_by_hand(const Cluster& cluster) {
   const ClusterSolution& solution = cluster.solution();
   std::vector<std::int64_t> shifts(solution.jobs.size());
   double best = -1e9;
   for (bool more = true; more;) {
     best = std::max(best, sum_by_hand(cluster, shifts));
-    std::size_t job = 1;  // the first stays at 0
+    std::size_t job = 1;  // job 0 stays at shift 0
     while (job < shifts.size() && ++shifts[job] == solution.jobs[job].slot_period.count) shifts[job++] = 0;
     more = job < shifts.size();
   }
@@ -110,7 +111,8 @@ inline double sum_of(const ClusterSolution& solution) {
   return sum;
 }
 
-/// Expects what holds for every solution: its scores are those of its shifts, and sums and bounds are consistent.
+/// Checks properties that every solution has: its scores follow from its shifts, and its sums and bounds are
+/// consistent.
 inline void expect_consistent(const Cluster& cluster) {
   const ClusterSolution& solution = cluster.solution();
   double bound = 0;
@@ -146,7 +148,7 @@ inline SolveOptions exact_slots() {
   return options;
 }
 
-/// Small jobs on random links; a tree or not.
+/// Returns small random jobs on `links` links. If `loops` is false, their affinity graph is a tree.
 inline std::vector<ClusterJob> random_jobs(Random& random, std::size_t jobs, std::uint32_t links, bool loops) {
   const std::array<std::int64_t, 4> periods{4, 6, 8, 12};
   std::vector<std::set<std::uint32_t>> on(jobs);
@@ -155,7 +157,7 @@ inline std::vector<ClusterJob> random_jobs(Random& random, std::size_t jobs, std
       on[random.below(jobs)].insert(link);
       on[random.below(jobs)].insert(link);
     } else {
-      // Link l connects job l + 1 with an earlier job.
+      // Link l connects job l + 1 with a job of a lower number.
       on[link + 1].insert(link);
       on[random.below(link + 1)].insert(link);
     }

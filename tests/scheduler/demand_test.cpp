@@ -1,4 +1,4 @@
-// Tests demands of jobs on a link.
+// Tests the demand of a job on a link.
 #include "mltcp/scheduler/demand.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(fold, refuses_iterations_beyond_all_time) {
 }
 
 TEST(fold, bins_become_bursts) {
-  // 1 ms bins: 1000 bytes are 8 Mbps.
+  // A bin of 1 ms with 1000 bytes has a rate of 8 Mbps.
   const std::vector<Bytes> series{0, 0, 1000, 1050, 1000, 10, 0, 500, 500, 0, 0, 0, 1000};
   const Demand demand = fold(series, 1_ms, 1_ms, 10_ms);
   ASSERT_EQ(demand.bursts.size(), 2U);
@@ -43,7 +43,7 @@ TEST(fold, bins_become_bursts) {
   EXPECT_EQ(demand.bursts[0].to, 4_ms);
   EXPECT_NEAR(static_cast<double>(demand.bursts[0].rate.bits_per_second), 8e6 * 3.05 / 3, 1);
   EXPECT_EQ(demand.bursts[1], (Burst{6_ms, 8_ms, Rate(4'000'000)}));
-  EXPECT_NEAR(bits(demand), 8.0 * (3050 + 1000), 1e-2);  // without the silent bin of 10 bytes
+  EXPECT_NEAR(bits(demand), 8.0 * (3050 + 1000), 1e-2);  // the 10 bytes of one bin count as silence
 }
 
 TEST(fold, levels_apart_are_bursts_of_their_own) {

@@ -1,4 +1,4 @@
-// Tests coordinate descent over shifts: at its end, no single job's shift can improve the score.
+// Tests coordinate descent over time shifts: at the end, no change of a single job's shift improves the score.
 #include "mltcp/scheduler/internal/descent.h"
 
 #include <gtest/gtest.h>

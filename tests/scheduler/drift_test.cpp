@@ -1,4 +1,4 @@
-// Tests the cost of deviations from the slots: margins and guarantees compared with an exhaustive search.
+// Tests the cost of deviations from the slots. Compares margins and guarantees with an exhaustive search.
 #include <gtest/gtest.h>
 
 #include "instances.h"
@@ -13,7 +13,7 @@ Nanos turned(Nanos shift, std::int64_t by, Nanos period) {
   return Nanos(((shift.count + by) % period.count + period.count) % period.count);
 }
 
-/// The lowest score over all deviations of whole units up to `reach` units.
+/// Returns the lowest score if each job deviates by a whole number of units, at most `reach`.
 double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, std::int64_t reach) {
   double least = 1e9;
   std::vector<std::int64_t> moved = shifts;
@@ -31,9 +31,9 @@ double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, s
   return least;
 }
 
-/// Shifts are whole units, and E is linear between, so that a margin is a whole number of half units.
+/// Demands change only at whole units and E is linear between them. So a margin is a whole number of half units.
 TEST(margin, equals_the_largest_deviation_that_costs_nothing) {
-  constexpr std::int64_t unit = 2;  // so that half a unit is a whole nanosecond
+  constexpr std::int64_t unit = 2;  // even, so that half a unit is a whole nanosecond
   Random random(21);
   int positive = 0;
   int weak = 0;

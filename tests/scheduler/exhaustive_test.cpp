@@ -1,4 +1,4 @@
-// Tests the solver against an independent search over all shifts (instances.h).
+// Tests the solver against an independent search over all time shifts (instances.h).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,7 +28,8 @@ struct Summary {
   }
 };
 
-/// `unit` is odd, so that middles of intervals are not whole units.
+/// Compares the solver with the search on a random problem. `unit` is odd, so that the middle of an interval is not
+/// always a whole unit.
 void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const SolveOptions& options, Summary& summary) {
   constexpr std::int64_t unit = 1'001;
   const Problem problem = random_link(random, jobs, perimeter, unit);
@@ -48,7 +49,7 @@ void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const Sol
   if (solution.optimal) {
     ASSERT_NEAR(solution.score, best, kTiny);
   }
-  // The score is that of the shifts, and no shifts between the units are better.
+  // Checks that the score follows from the shifts, and that random shifts between whole units are not better.
   const Solution again = evaluate(problem, solution.slots, solution.shifts, options);
   ASSERT_EQ(again.score, solution.score);
   std::vector<Nanos> shifts(jobs);
@@ -91,7 +92,8 @@ TEST(exhaustive, solve__equals_search_over_all_shifts_of_5_and_6_jobs) {
 }
 
 TEST(exhaustive, solve__equals_search_over_all_shifts_of_periods_without_common_divisors) {
-  // Periods 3, 5, 6, 10 and 15 on 30: turning some jobs by whole periods gives equivalent places for most others.
+  // The periods are divisors of 30, such as 3, 5, 6, 10 and 15. Moving some jobs by whole periods gives equivalent
+  // positions for most other jobs.
   Random random(7);
   Summary summary;
   for (int i = 0; i < 300; ++i) {

@@ -1,7 +1,7 @@
-// Random problems whose periods and steps are whole units, and a search over all unit shifts that shares no code with
-// the solver: it sums demands unit by unit.
+// Random problems whose periods and steps are whole units, and a search over all shifts of whole units. The search
+// shares no code with the solver: it sums demands unit by unit.
 //
-// The search is exact: steps coincide only at whole units, so E is linear in a job's shift between them.
+// The search is exact. Steps coincide only at whole units, so E is linear in a job's shift between whole units.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 
 namespace mltcp::scheduler::testing {
 
-/// One link: its excess at whole shifts, in units of time times rate.
+/// Computes the score of shifts and searches for the best score. Shifts are whole units; excess is in units times
+/// bit/s.
 class BruteForce {
  public:
   BruteForce(const Problem& problem, std::int64_t unit) : problem_(problem), unit_(unit) {
@@ -38,7 +39,8 @@ class BruteForce {
   [[nodiscard]] std::int64_t perimeter() const { return perimeter_; }
   [[nodiscard]] const std::vector<std::int64_t>& periods() const { return periods_; }
 
-  /// Minimum over all shifts of the mean of excess / (perimeter * capacity), over links with two jobs or more.
+  /// Returns the best score over all shifts. The score is 1 minus the mean of excess / (perimeter * capacity) over
+  /// links with at least two jobs.
   [[nodiscard]] double best_score() {
     best_ = std::numeric_limits<double>::infinity();
     std::vector<std::vector<std::int64_t>> sums(problem_.links.size(),
@@ -49,7 +51,7 @@ class BruteForce {
     return 1 - best_;
   }
 
-  /// Score of shifts in units.
+  /// Returns the score of `shifts`, which are in units.
   [[nodiscard]] double score(const std::vector<std::int64_t>& shifts) const {
     std::vector<std::vector<std::int64_t>> sums(problem_.links.size(),
                                                 std::vector<std::int64_t>(static_cast<std::size_t>(perimeter_), 0));
@@ -101,7 +103,7 @@ class BruteForce {
   std::int64_t unit_;
   std::int64_t perimeter_ = 1;
   std::vector<std::int64_t> periods_;
-  std::vector<std::vector<std::vector<std::int64_t>>> demands_;  // by link, job, unit
+  std::vector<std::vector<std::vector<std::int64_t>>> demands_;  // indices: link, job, unit of the job's period
   double best_ = 0;
 };
 
@@ -121,7 +123,7 @@ inline Demand random_demand(Random& random, std::int64_t period, std::int64_t un
   return demand;
 }
 
-/// Jobs whose periods divide `perimeter` (in units) on one link, whose capacity varies from low to high.
+/// Returns a problem with one link of random capacity. Its jobs have periods that divide `perimeter` (in units).
 inline Problem random_link(Random& random, std::size_t jobs, std::int64_t perimeter, std::int64_t unit) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t d = 3; d <= perimeter; ++d)
@@ -145,7 +147,7 @@ inline Problem random_link(Random& random, std::size_t jobs, std::int64_t perime
   return problem;
 }
 
-/// Options with which periods with a short common multiple get exactly that as perimeter.
+/// Returns options without any stretch: the perimeter is the exact common multiple of the periods if that is short.
 inline SolveOptions exact_options() {
   SolveOptions options;
   options.max_stretch = 0;

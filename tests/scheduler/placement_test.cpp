@@ -63,8 +63,8 @@ TEST(placement, locality__takes_the_fullest_rack_that_holds_the_job) {
   const Topology topology = Topology::leaf_spine({3, 2, 4, kRate, kRate});
   Cluster cluster(topology);
   Occupancy occupancy(12, 1);
-  occupancy.take("a", std::vector<Topology::Host>{4});         // rack 1 has 3
-  occupancy.take("b", std::vector<Topology::Host>{8, 9, 10});  // rack 2 has 1
+  occupancy.take("a", std::vector<Topology::Host>{4});         // rack 1 has 3 free hosts
+  occupancy.take("b", std::vector<Topology::Host>{8, 9, 10});  // rack 2 has 1 free host
   const auto placements = generate_placements(cluster, occupancy, half_up, 3);
   EXPECT_EQ(placements[0].kind, PlacementKind::locality);
   EXPECT_THAT(placements[0].workers, ElementsAre(5, 6, 7));
@@ -74,10 +74,10 @@ TEST(placement, locality__spreads_a_large_job_over_the_fewest_racks) {
   const Topology topology = Topology::leaf_spine({4, 2, 4, kRate, kRate});
   Cluster cluster(topology);
   Occupancy occupancy(16, 1);
-  occupancy.take("a", std::vector<Topology::Host>{0, 1});     // rack 0 has 2
-  occupancy.take("b", std::vector<Topology::Host>{4, 5, 6});  // rack 1 has 1
+  occupancy.take("a", std::vector<Topology::Host>{0, 1});     // rack 0 has 2 free hosts
+  occupancy.take("b", std::vector<Topology::Host>{4, 5, 6});  // rack 1 has 1 free host
   const auto placements = generate_placements(cluster, occupancy, half_up, 6);
-  // A whole rack, and the rest where it fits best.
+  // The job gets one whole rack. Its other workers go to the rack that they fill best.
   EXPECT_EQ(racks(topology, placements[0]), (std::set<std::uint32_t>{0, 2}));
 }
 
@@ -92,15 +92,15 @@ TEST(placement, locality__takes_few_hosts) {
 TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
   Cluster cluster(Topology::leaf_spine({2, 1, 3, kRate, kRate}));
   Occupancy occupancy(6, 4);
-  occupancy.take("a", std::vector<Topology::Host>{1, 1, 2, 3, 3, 3});  // free: 4, 2, 3, 1, 4, 4
+  occupancy.take("a", std::vector<Topology::Host>{1, 1, 2, 3, 3, 3});  // free slots of hosts 0 to 5: 4, 2, 3, 1, 4, 4
   const auto first = [&](std::uint32_t workers, std::uint32_t slots) {
     return generate_placements(cluster, occupancy, half_up, workers, {.slots_per_worker = slots})[0].workers;
   };
   EXPECT_THAT(first(1, 1), ElementsAre(1));
-  EXPECT_THAT(first(1, 2), ElementsAre(4));  // of the rack with less room for such workers
+  EXPECT_THAT(first(1, 2), ElementsAre(4));  // host 4, because rack 1 has fewer hosts for such workers
   EXPECT_THAT(first(2, 3), ElementsAre(2, 0));
   EXPECT_THAT(first(3, 2), ElementsAre(1, 2, 0));
-  EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // the rack with more room first
+  EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // rack 1 first, because it has more hosts for such workers
   EXPECT_EQ(occupancy.rooms(4), 3U);
   EXPECT_EQ(occupancy.rooms(2), 5U);
   const GeneratorOptions random{.locality = false, .compatible = false, .slots_per_worker = 4};
@@ -110,8 +110,8 @@ TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
 }
 
 TEST(placement, compatible__goes_beside_jobs_that_fit) {
-  // Racks 0 and 1 have half their hosts taken by a job that leaves no room on the uplinks, racks 2 and 3 by one that
-  // does.
+  // In each rack, a running job uses half of the hosts. In racks 0 and 1 this job fills the uplinks; in racks 2 and 3
+  // the uplinks have room.
   const Topology topology = Topology::leaf_spine({4, 1, 4, kRate, kRate});
   Cluster cluster(topology);
   Occupancy occupancy(16, 1);
@@ -161,7 +161,7 @@ TEST(placement, generate__candidates_are_distinct_and_fit_whatever_is_taken) {
       std::map<Topology::Host, std::uint32_t> on;
       for (const Topology::Host host : placement.workers) ++on[host];
       for (const auto& [host, count] : on) EXPECT_LE(count, occupancy.free(host));
-      // The ring leaves each host and each rack once, and so crosses the minimum of links.
+      // The ring of workers leaves each host and each rack only once, so it crosses as few links as possible.
       std::size_t changes = 0;
       for (std::size_t i = 0; i + 1 < placement.workers.size(); ++i)
         changes += placement.workers[i] != placement.workers[i + 1] ? 1U : 0U;

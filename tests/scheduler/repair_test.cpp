@@ -1,4 +1,4 @@
-// Tests repair of slots: the new slot of a late job, and how far other jobs are moved for it.
+// Tests the repair of slots: the new slot of a late job, and how far the repair moves other jobs.
 #include "mltcp/scheduler/repair.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace literals;
 
-/// Jobs that send at the rate of their links at the end of their iterations.
+/// Jobs that send at their links' rate at the end of each iteration.
 struct Setting {
   Problem problem;
   Slots slots;
@@ -21,7 +21,7 @@ struct Setting {
       problem.links.push_back({"link " + std::to_string(i), Rate(1'000'000'000), {}});
     slots.perimeter = 100_ms;
   }
-  /// Sends for `up` from `at` on, in every period of 100 ms.
+  /// Adds a job that sends for `up` from time `at` on, in every period of 100 ms.
   void add(Nanos at, Nanos up, const std::vector<std::size_t>& links = {0}, Rate rate = Rate(1'000'000'000)) {
     const Demand demand{100_ms, {{100_ms - up, 100_ms, rate}}};
     const auto job = static_cast<std::uint32_t>(problem.jobs.size());
@@ -35,14 +35,14 @@ struct Setting {
   [[nodiscard]] Repair repair(std::uint32_t late, Nanos now) const { return timetable().repair(shifts, late, now); }
 };
 
-/// Six jobs that send for 15 ms each, with gaps of 1.667 ms.
+/// Returns six jobs that send for 15 ms each, with gaps of 1.667 ms.
 Setting six() {
   Setting setting;
   for (int i = 0; i < 6; ++i) setting.add(Nanos(100'000'000 / 6 * i), 15_ms);
   return setting;
 }
 
-/// Equal to within half a microsecond.
+/// Expects two times to differ by at most 500 ns.
 void expect_near(Nanos actual, Nanos expected, const std::string& what) {
   EXPECT_NEAR(static_cast<double>(actual.count), static_cast<double>(expected.count), 500) << what;
 }
@@ -51,7 +51,7 @@ TEST(Repair, room_behind__is_the_gap_to_the_next_job) {
   const Setting setting = six();
   const Timetable timetable = setting.timetable();
   for (std::uint32_t job = 0; job < 6; ++job) {
-    // 0.2% of a slot may overlap.
+    // Bursts may overlap by 0.2% of a slot, so the room is a little longer than the gap.
     const Nanos room = timetable.room_behind(setting.shifts, job, 5_ms);
     EXPECT_GE(room, 1'666'000_ns) << job;
     EXPECT_LE(room, 1'900'000_ns) << job;
@@ -79,7 +79,7 @@ TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes)
   const Repair repair = setting.repair(2, setting.shifts[2] + 85_ms + 6_ms);
   EXPECT_EQ(repair.wait, 0_ms);
   expect_near(repair.delays[2], 6_ms, "itself");
-  // 6 ms less one gap after the other.
+  // Each following job is delayed by one gap less than the job before it.
   const Nanos gap = 100_ms / 6 - 15_ms;
   expect_near(repair.delays[3], 6_ms - gap, "the next");
   expect_near(repair.delays[4], 6_ms - gap * 2, "the one after it");
@@ -89,12 +89,12 @@ TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes)
   expect_near(repair.cost, (6_ms - gap * 2) * 3, "far less than the 94 ms to the next slot");
 }
 
-// Its first bytes cross no link of the others, but slots are for these bytes.
+// The first bytes of the job use no link of other jobs, but its slot counts from these bytes.
 TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for_the_burst) {
   Setting setting;
   setting.add(0_ms, 30_ms);
   setting.add(50_ms, 30_ms);
-  const std::vector<Nanos> held{40_ms, 70_ms};  // the first one 30 ms before its burst
+  const std::vector<Nanos> held{40_ms, 70_ms};  // job 0 is held 30 ms before its burst
   const Timetable timetable(setting.problem, setting.slots, held);
   EXPECT_EQ(timetable.held(0), 40_ms);
   for (const Nanos late : {10_ms, 25_ms}) {
@@ -102,7 +102,7 @@ TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for
     const Repair repair = timetable.repair(setting.shifts, 0, slot + late);
     EXPECT_LE(repair.wait, 20_ms) << "and not nearly a period";
     expect_near(repair.delays[0], late + repair.wait, "from its slot");
-    // Its burst comes 30 ms after its release.
+    // The burst of the late job begins 30 ms after its release.
     const Nanos burst = slot + late + repair.wait + 30_ms;
     const Nanos other = setting.shifts[1] + repair.delays[1] + 70_ms;
     EXPECT_GE(modulo(other - burst, 100_ms), 30_ms - 1_us) << late.millis();
@@ -114,7 +114,7 @@ TEST(Repair, late_job__waits_for_a_burst_that_has_begun) {
   Setting setting;
   setting.add(0_ms, 30_ms);
   setting.add(40_ms, 30_ms);
-  // The first is 45 ms late: the second sends until 70 ms, and its next burst is at 140 ms.
+  // Job 0 is 45 ms late. Job 1 sends until 70 ms, and again from 140 ms on.
   const Repair repair = setting.repair(0, 45_ms);
   EXPECT_EQ(repair.wait, 25_ms);
   EXPECT_EQ(repair.delays[0], 70_ms);
@@ -134,7 +134,8 @@ TEST(Repair, burst_that_has_begun__is_not_moved_although_that_would_cost_less) {
 TEST(Repair, late_job__takes_its_next_slot_where_nothing_else_costs_less) {
   Setting full;
   for (int i = 0; i < 4; ++i) full.add(Nanos(25'000'000) * i, 25_ms);
-  // After the burst that it meets, in 15 ms, it would take the place of another job, which would wait for 25 ms.
+  // The late job could send in 15 ms, when the current burst ends. It would then delay the next job by 25 ms. To wait
+  // 40 ms for its own slot costs no more.
   const Repair repair = full.repair(2, 50_ms + 60_ms);
   EXPECT_EQ(repair.delays, std::vector<Nanos>(4));
   EXPECT_EQ(repair.wait, 40_ms);
@@ -163,7 +164,7 @@ TEST(Repair, jobs_on_other_links__make_no_way) {
   setting.add(0_ms, 40_ms, {0});
   setting.add(50_ms, 40_ms, {0, 1});
   setting.add(0_ms, 40_ms, {1});
-  // The first is moved by 20 ms, its neighbour by 10 ms; the next one, on the other link, has enough room.
+  // Job 0 moves by 20 ms and job 1 by 10 ms. Job 2 uses only link 1, where it has enough room.
   const Repair repair = setting.repair(0, 20_ms);
   EXPECT_EQ(repair.wait, 0_ms);
   EXPECT_EQ(repair.delays[0], 20_ms);
@@ -171,7 +172,7 @@ TEST(Repair, jobs_on_other_links__make_no_way) {
   EXPECT_EQ(repair.delays[2], 0_ms);
 }
 
-/// Four jobs with many bursts on several links, and with periods without a short common multiple.
+/// Four jobs with many bursts on several links. Their periods have no short common multiple.
 struct Bursty {
   Problem problem;
   Slots slots;

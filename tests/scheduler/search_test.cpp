@@ -1,4 +1,4 @@
-// Tests the search without its heuristic, and its bounds alone, against a search over all shifts.
+// Tests the search without its heuristic, and the bounds alone, against a search over all time shifts.
 #include "mltcp/scheduler/internal/search.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace scheduler::testing;
 
-/// One link whose periods have a short common multiple.
+/// Returns the search's model of a problem with one link, whose periods must have a short common multiple.
 Model model_of(const Problem& problem) {
   Model model;
   model.perimeter = 1;
@@ -24,7 +24,7 @@ Model model_of(const Problem& problem) {
   return model;
 }
 
-/// Lowest excess over all shifts of whole nanoseconds.
+/// Returns the lowest excess over all time shifts of whole nanoseconds.
 Int128 min_excess(const Problem& problem, const Model& model) {
   const double lost = 1 - BruteForce(problem, 1).best_score();
   return static_cast<Int128>(lost * static_cast<double>(model.perimeter) * static_cast<double>(model.capacities[0]) +
@@ -57,13 +57,14 @@ TEST(minimise, bounds_of_every_length_of_search_hold) {
       const Found found = minimise(model, {nodes, 0, 0, 1, false});
       ASSERT_LE(found.bound, least) << i;
       ASSERT_GE(found.excess, least) << i;
-      ASSERT_GE(found.bound, bound) << i;  // more work, a better bound
+      ASSERT_GE(found.bound, bound) << i;  // more work must not make the bound worse
       bound = found.bound;
     }
   }
 }
 
-/// Identical jobs, each up for `up` of 100 with `level` of 100.
+/// Returns identical jobs on a link of capacity 100. In each period of 100 ns, each job sends at rate `level` for `up`
+/// ns.
 Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
   Model model{100, {100}, {}, true, 0};
   for (std::uint32_t j = 0; j < jobs; ++j)
@@ -73,16 +74,17 @@ Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
 }
 
 TEST(minimise, nodes__are_all_sweeps_that_it_took) {
-  // One to place the second job, one for each job alone, one for the pair.
+  // The sweeps are: one to place the second job, one for each job alone, and one for the pair.
   EXPECT_EQ(minimise(alike(2, 60, 60), {0, 0, 0, 1, false}).nodes, 4u);
-  // Pairs of four fit, triples do not: all four triples are searched, for 14 each, in addition to 68 for the four.
+  // Each pair of the four jobs fits, but no triple does. The search needs 14 sweeps for each of the four triples, and
+  // 68 for all four jobs.
   const Found four = minimise(alike(4, 40, 60), {1'000, 0, 0, 1, false});
   EXPECT_EQ(four.excess, 20 * 60);
   EXPECT_EQ(four.nodes, 68u + 4 * 14u);
 }
 
 TEST(minimise, descent__ends_when_no_job_with_excess_has_got_better) {
-  // Two jobs that exceed their link, and one that is alone on another.
+  // Two jobs exceed the capacity of link 0. The third job is alone on link 1.
   Model model{100, {100, 100}, {}, true, 0};
   for (std::uint32_t j = 0; j < 3; ++j)
     model.jobs.push_back(
@@ -131,7 +133,7 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
     const Int128 least = min_excess(problem, model);
     const Int128 root = ConfigurationBound(model, sets).root();
     ASSERT_LE(root, least) << i;
-    // It is at least the bound from the demands' area, except for rounding.
+    // Except for rounding, the bound is at least the one from the area of the demands.
     Int128 area = -static_cast<Int128>(model.capacities[0]) * model.perimeter;
     for (const Problem::Use& use : problem.links[0].uses)
       for (const Burst& burst : use.demand.bursts)
@@ -144,7 +146,8 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
 }
 
 TEST(configuration_bound, sees_that_bursts_above_half_do_not_fit_together) {
-  // Three jobs with 60 of 100 for half of the time: at half of the times two of them are up, with an excess of 20.
+  // Three jobs send at 60% of the capacity half of the time. So for half of the time two of them send together, with an
+  // excess of 20%.
   Model model{100, {100}, {}, true, 0};
   for (std::uint32_t j = 0; j < 3; ++j)
     model.jobs.push_back({100, {curve_of({Nanos(100), {{Nanos(0), Nanos(50), Rate(60)}}}, 0, 100)}, {}, 0, false, 0});
@@ -153,7 +156,7 @@ TEST(configuration_bound, sees_that_bursts_above_half_do_not_fit_together) {
 }
 
 TEST(configuration_bound, adds_up_no_levels_that_exclude_each_other) {
-  // All levels together are beyond 64 bits, those that two jobs can have at once are not.
+  // The sum of all levels of both jobs exceeds 64 bits. The sum of two levels, one for each job, does not.
   constexpr std::int64_t time = std::int64_t{1} << 20;
   Model model{16 * time, {std::int64_t{1} << 60}, {}, true, 0};
   for (std::uint32_t j = 0; j < 2; ++j) {
@@ -178,7 +181,8 @@ TEST(widened, takes_the_highest_demand_within_reach) {
   Random random(34);
   for (int i = 0; i < 500; ++i) {
     const std::int64_t period = 20;
-    const Demand demand = random_demand(random, period, 2, 5);  // in half units, as windows are closed
+    // the demand is in half units, because windows include both ends
+    const Demand demand = random_demand(random, period, 2, 5);
     const Curve curve = curve_of(demand, 0, 2 * period);
     const std::int64_t by = 2 * static_cast<std::int64_t>(random.below(10));
     const Curve wide = widened(curve, 2 * period, by);

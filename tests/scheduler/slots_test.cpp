@@ -1,4 +1,4 @@
-// Tests one perimeter for periods without a short common multiple.
+// Tests how one perimeter is chosen for periods without a short common multiple.
 #include <gtest/gtest.h>
 
 #include "mltcp/base/error.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace literals;
 
-/// Expects properties of every answer.
+/// Checks properties that every result has.
 void expect_consistent(const Slots& slots, const std::vector<Nanos>& periods, const SolveOptions& options = {}) {
   ASSERT_EQ(slots.periods.size(), periods.size());
   ASSERT_EQ(slots.repetitions.size(), periods.size());
@@ -69,14 +69,15 @@ TEST(choose_slots, off_by_a_nanosecond_is_as_good_as_equal) {
 }
 
 TEST(choose_slots, smallest_perimeter_within_max_stretch) {
-  // 100 and 130 ms: 200 ms of two and one stretches by 0.54, 260 by 0.3, 300 by 0.15, 400 of four and three by 0.0256,
-  // and 520 of five and four by 0.04.
+  // Periods of 100 and 130 ms. A perimeter of 200 ms (2 and 1 repetitions) stretches by 0.54, 260 ms (2 and 2) by 0.3,
+  // 300 ms (3 and 2) by 0.15, 400 ms (4 and 3) by 0.0256, and 520 ms (5 and 4) by 0.04.
   const std::vector<Nanos> periods{100_ms, 130_ms};
   SolveOptions options;
   options.max_stretch = 0.16;
   EXPECT_EQ(choose_slots(periods, options).perimeter, 300_ms);
   options.max_stretch = 0.03;
-  EXPECT_EQ(choose_slots(periods, options).perimeter, Nanos(400'000'008));  // twelfths are whole nanoseconds
+  // the perimeter is divisible by 12, for 4 and 3 repetitions
+  EXPECT_EQ(choose_slots(periods, options).perimeter, Nanos(400'000'008));
   options.max_stretch = 0;
   EXPECT_EQ(choose_slots(periods, options).perimeter, 1'300_ms);
 }
@@ -87,7 +88,7 @@ TEST(choose_slots, says_when_max_repetitions_keeps_it_from_max_stretch) {
   const std::vector<Nanos> periods{100_ms, 130_ms};
   const Slots slots = choose_slots(periods, options);
   expect_consistent(slots, periods, options);
-  EXPECT_EQ(slots.perimeter, 130_ms);  // 0.3, as 260 ms would; 200 ms 0.54
+  EXPECT_EQ(slots.perimeter, 130_ms);  // the stretch is 0.3, as with 260 ms; 200 ms would stretch by 0.54
   EXPECT_FALSE(slots.within_limit);
 }
 

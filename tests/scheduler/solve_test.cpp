@@ -1,4 +1,4 @@
-// Tests known problems, loops of links, grids, pinned jobs, bad input.
+// Tests the solver: problems with known solutions, loops of links, grids, pinned jobs, and invalid input.
 
 #include <numbers>
 
@@ -27,15 +27,15 @@ Problem on_one_link(const std::vector<Demand>& demands, Rate capacity = kLink) {
 }
 
 TEST(solve, the_talks_pair_of_40_and_60_ms) {
-  // On 120 ms, bursts of 20 ms every 40 and of 20 ms every 60: one of the two meets one of the three.
+  // In 120 ms, job 0 has three bursts of 20 ms and job 1 has two. One of these two must overlap one of the three.
   const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
   const Solution solution = solve(problem, exact_options());
   EXPECT_EQ(solution.slots.perimeter, 120_ms);
   EXPECT_EQ(solution.links[0].perimeter, 120_ms);
   EXPECT_EQ(solution.slots.repetitions, (std::vector<std::uint32_t>{3, 2}));
   EXPECT_TRUE(solution.optimal);
-  // The second's bursts begin 60 ms apart, which is 20 ms apart modulo 40: wherever they are, 20 ms of both together
-  // are at times when the first is up.
+  // The bursts of job 1 begin 60 ms apart, which is 20 ms modulo 40 ms. So wherever they are, job 0 sends during 20 ms
+  // of the two bursts together.
   EXPECT_NEAR(solution.score, 1 - 20.0 / 120, 1e-12);
   EXPECT_EQ(solution.upper_bound, solution.score);
   for (std::size_t j = 0; j < 2; ++j) {
@@ -46,7 +46,8 @@ TEST(solve, the_talks_pair_of_40_and_60_ms) {
 }
 
 TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
-  // Links that share one job each: their shifts compose, so that no link is tighter than alone.
+  // Neighbouring links share one job each. The shifts of the links can be combined, so no link has a smaller margin
+  // than alone.
   Random random(17);
   int with_room = 0;
   for (int round = 0; round < 60; ++round) {
@@ -75,7 +76,7 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
 }
 
 TEST(solve, a_job_beside_links_with_excess_stands_in_the_middle) {
-  // a and b always exceed link 0; b and c have 40 ms to spare on link 1.
+  // Jobs a and b always exceed link 0. Jobs b and c leave 40 ms free on link 1.
   const Demand a = up(100_ms, 0_ms, 80_ms);
   const Demand b = up(100_ms, 0_ms, 40_ms);
   const Demand c = up(100_ms, 0_ms, 20_ms);
@@ -93,25 +94,25 @@ TEST(rotation, time_shift_is_the_angles_share_of_the_perimeter) {
 }
 
 TEST(solve, two_dlrm_are_fully_compatible) {
-  // Up for 40% of an iteration.
+  // Each job sends for 40% of an iteration.
   const Demand dlrm = up(250_ms, 20_ms, 120_ms);
   const Solution solution = solve(on_one_link({dlrm, dlrm}));
   EXPECT_EQ(solution.score, 1);
   EXPECT_TRUE(solution.optimal);
-  // The gaps are equal: 25 ms each.
+  // The gaps are equal, 25 ms each.
   EXPECT_EQ(solution.shifts, (std::vector<Nanos>{0_ms, 125_ms}));
   EXPECT_EQ(solution.links[0].margin, Nanos(12'500'000));
-  EXPECT_EQ(solution.links[0].drift_score, 1);  // 5% of 250 ms is that margin
+  EXPECT_EQ(solution.links[0].drift_score, 1);  // the assumed drift of 5% of 250 ms equals the margin
 }
 
 TEST(solve, two_vgg11_are_partially_compatible) {
-  // Up for 60% of an iteration at 45 Gbps: 20% of the time both are up, and 40 Gbps are too much.
+  // Each job sends at 45 Gbps for 60% of an iteration. Both send 20% of the time, and then exceed the link by 40 Gbps.
   const Demand vgg = up(200_ms, 0_ms, 120_ms, Rate(45'000'000'000));
   const Solution solution = solve(on_one_link({vgg, vgg}));
   EXPECT_NEAR(solution.score, 1 - 0.2 * 40 / 50, 1e-12);
   EXPECT_TRUE(solution.optimal);
   EXPECT_EQ(solution.upper_bound, solution.score);
-  // Each end of one burst lies in the other, and that for 20 ms either way.
+  // The bursts overlap by 20 ms at both ends, so a shift of up to 20 ms in either direction costs nothing.
   EXPECT_EQ(solution.shifts, (std::vector<Nanos>{0_ms, 100_ms}));
   EXPECT_EQ(solution.links[0].margin, 10_ms);
 }
@@ -123,7 +124,7 @@ TEST(solve, gaps_are_equal) {
   EXPECT_EQ(pair.links[0].margin, 10_ms);
   const Solution three = solve(on_one_link({job, job, job}));
   EXPECT_EQ(three.score, 1);
-  // 10 ms left for three gaps; the search is precise to a few thousandths of half a period.
+  // The three gaps share 10 ms. The search is precise to a few thousandths of half a period.
   EXPECT_NEAR(three.links[0].margin.millis(), 10.0 / 6, 0.03);
 }
 
@@ -132,10 +133,10 @@ TEST(solve, score_is_never_clamped) {
   const Solution solution = solve(on_one_link({always, always, always}));
   EXPECT_EQ(solution.score, -1);
   EXPECT_TRUE(solution.optimal);
-  // A job that exceeds the link alone.
+  // A single job exceeds the link.
   const Solution alone = solve(on_one_link({up(100_ms, 0_ms, 50_ms, Rate(250'000'000'000))}));
   EXPECT_EQ(alone.links[0].score, -1);
-  EXPECT_EQ(alone.score, 1);  // of links with two jobs or more
+  EXPECT_EQ(alone.score, 1);  // the mean score includes only links with two jobs or more
 }
 
 TEST(solve, touching_bursts_are_no_excess) {
@@ -146,7 +147,8 @@ TEST(solve, touching_bursts_are_no_excess) {
 }
 
 TEST(solve, bursts_of_a_stretched_job_keep_their_length) {
-  // 100 ms in slots of 103 ms: 3 ms more of silence make room for the second job's burst.
+  // The slots are 103 ms long, 3 ms longer than the first job's period. The additional silence makes room for the
+  // second job's burst.
   Problem problem = on_one_link({up(100_ms, 0_ms, 51_ms), up(103_ms, 0_ms, 52_ms)});
   SolveOptions options;
   options.max_stretch = 0.05;
@@ -203,7 +205,8 @@ TEST(solve, pinned_jobs_stay) {
     const std::uint64_t pinned = 1 + random.below(2);
     for (std::size_t j = 0; j < pinned; ++j)
       problem.jobs[j].pinned =
-          Nanos(static_cast<std::int64_t>(random.below(40)) * 1'001);  // shifts may name any of its iterations
+          // a pinned shift may lie in any iteration of its job
+          Nanos(static_cast<std::int64_t>(random.below(40)) * 1'001);
     const Solution solution = solve(problem, exact_options());
     for (std::size_t j = 0; j < pinned; ++j)
       ASSERT_EQ(solution.shifts[j].count, problem.jobs[j].pinned->count % problem.jobs[j].period.count);
@@ -222,7 +225,8 @@ TEST(solve, all_pinned_is_evaluated) {
   EXPECT_EQ(solution.shifts, (std::vector<Nanos>{10_ms, 20_ms}));
 }
 
-/// `jobs` on a ring of as many links, each on two neighbouring ones: the smallest affinity graphs with loops.
+/// Returns `jobs` jobs on a ring of as many links, where each job uses two neighbouring links. These are the smallest
+/// affinity graphs with loops.
 Problem ring(Random& random, std::size_t jobs, std::int64_t perimeter, std::int64_t unit) {
   Problem problem;
   for (std::size_t l = 0; l < jobs; ++l) problem.links.push_back({"link" + std::to_string(l), Rate(), {}});
@@ -256,7 +260,7 @@ TEST(solve, loops_of_three_links_equal_search_over_all_shifts) {
     ASSERT_NEAR(sum / 3, solution.score, 1e-12);
   }
   EXPECT_EQ(exact, 500);
-  EXPECT_GT(lost, 50);  // some links score less in a loop than alone
+  EXPECT_GT(lost, 50);  // some links have a lower score in a loop than alone
 }
 
 TEST(solve, loops_of_four_links_cut_off) {
@@ -276,7 +280,7 @@ TEST(solve, loops_of_four_links_cut_off) {
 }
 
 TEST(solve, capacities_without_a_common_multiple) {
-  // Two links whose capacities are large primes; the jobs can be apart on both.
+  // The capacities of the two links are large primes. The jobs do not have to overlap on either link.
   Problem problem = on_one_link({up(100_ms, 0_ms, 50_ms), up(100_ms, 0_ms, 50_ms)}, Rate(49'999'999'967));
   problem.links.push_back({"other", Rate(99'999'999'977), problem.links[0].uses});
   for (auto& use : problem.links[1].uses) use.demand.bursts[0].rate = problem.links[1].capacity;
@@ -299,7 +303,7 @@ TEST(solve, grid_is_never_better_than_all_shifts) {
     ASSERT_LE(grid.score, exact.score + 1e-12);
     ASSERT_TRUE(grid.optimal);
     worse += grid.score < exact.score ? 1 : 0;
-    // Against every combination of grid positions.
+    // Compares the result with every combination of grid positions.
     const std::int64_t perimeter = grid.links[0].perimeter.count;
     double best = -1e9;
     std::vector<Nanos> shifts(problem.jobs.size());
@@ -349,8 +353,8 @@ TEST(solve, too_many_bursts_on_a_perimeter_are_refused) {
 }
 
 TEST(solve, optimal_is_not_said_of_rounded_demands) {
-  // A link with a demand of 10^14 times its capacity leaves 15 bits for the demands on the other link, whose capacity
-  // the two jobs exceed by less than that when they are up together.
+  // The demand on link "thin" is 10^14 times its capacity, which leaves 15 bits for the demands on link "wide". The two
+  // jobs together exceed the capacity of "wide" by less than these bits can represent.
   constexpr Nanos period(std::int64_t{1} << 50);
   const Rate half(500'000'000);
   const Problem problem{
@@ -391,7 +395,7 @@ TEST(solve, eight_jobs_have_a_bound_and_a_fair_answer) {
 TEST(solve, slots_of_the_caller) {
   const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
   Slots slots = choose_slots({60_ms, 60_ms});
-  EXPECT_EQ(solve(problem, slots).score, 1);  // the first waits for the second in every iteration
+  EXPECT_EQ(solve(problem, slots).score, 1);  // job 0 waits for job 1 in every iteration
   slots.periods[0] = 30_ms;
   EXPECT_THROW(solve(problem, slots), InputError);
   slots.periods.pop_back();
@@ -423,7 +427,7 @@ TEST(removals, best_first) {
   for (const Removal& removal : order) EXPECT_EQ(removal.upper_bound, removal.score);
 }
 
-/// The message with which a problem is refused.
+/// Returns the message of the error with which the solver rejects the problem.
 std::string refusal(const Problem& problem, const SolveOptions& options = {}) {
   return refusal_of([&] { solve(problem, options); });
 }
@@ -478,7 +482,7 @@ TEST(evaluate, refuses_shifts_that_do_not_fit) {
   EXPECT_THROW(evaluate(problem, slots, {0_ms}), InputError);
   EXPECT_THROW(evaluate(problem, slots, {40_ms, 0_ms}), InputError);
   EXPECT_THROW(evaluate(problem, slots, {Nanos(-1), 0_ms}), InputError);
-  // Both up together at 0, 40 against 60 apart: 20 of the 120 ms, and 20 at 80 against 60 to 80: none.
+  // At shifts 0, both jobs send from 0 to 20 ms. The other bursts do not overlap. So 20 of 120 ms are in excess.
   EXPECT_NEAR(evaluate(problem, slots, {0_ms, 0_ms}).score, 1 - 20.0 / 120, 1e-12);
 }
 

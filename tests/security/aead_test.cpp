@@ -1,4 +1,4 @@
-// AES-128-GCM: a vector of its specification, every change is detected, and contexts that are reused in turn.
+// Tests AES-128-GCM: a test vector of its specification, the detection of every change, and the reuse of contexts.
 #include "mltcp/transport/security/aead.h"
 
 #include <gtest/gtest.h>
@@ -124,7 +124,7 @@ TEST_F(AeadTest, any_bit_that_is_changed__is_found) {
 }
 
 TEST_F(AeadTest, contexts__are_those_of_their_keys_whoever_had_the_place_before) {
-  constexpr std::size_t keys = 9;  // more than the four contexts
+  constexpr std::size_t keys = 9;  // more keys than the four contexts
   std::array<Bytes, keys> sealed;
   std::array<Aead::Tag, keys> tags{};
   for (unsigned round = 0; round < 2; ++round)
@@ -132,7 +132,7 @@ TEST_F(AeadTest, contexts__are_those_of_their_keys_whoever_had_the_place_before)
       sealed[i].resize(plain_.size());
       tags[i] = aead_.seal({numbered_key(i), 100 + i, i}, round, Spans{bound_}, Spans{plain_}, sealed[i].data());
     }
-  EXPECT_EQ(aead_.contexts_made(), 2 * keys);  // each has lost its context before its next turn
+  EXPECT_EQ(aead_.contexts_made(), 2 * keys);  // each key has lost its context to another key before its next use
   Bytes out(plain_.size());
   for (unsigned i = 0; i < keys; ++i) {
     EXPECT_TRUE(aead_.open({numbered_key(i), 100 + i, i}, 1, Spans{bound_}, Spans{sealed[i]}, tags[i], out.data()))

@@ -1,4 +1,4 @@
-// Whether a process notices that it is a copy: after a fork, by a call of the program, and by the kernel's events.
+// Tests whether a process notices that it is a copy: after a fork, after a call by the program, and by kernel events.
 #include "mltcp/transport/security/copy_watch.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(CopyWatch, fork__is_noticed_by_the_child_once_and_by_the_parent_never) {
   EXPECT_FALSE(watch.was_copied());
 }
 
-/// The number of files that this process has open.
+/// Returns the number of files that this process has open.
 std::ptrdiff_t open_files() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }

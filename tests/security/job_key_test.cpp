@@ -1,4 +1,5 @@
-// Keys of jobs and their files: which are accepted, the errors with cause and cure, and that no message contains a key.
+// Tests job keys and their files: which keys are accepted, that errors name cause and remedy, and that no message
+// contains a key.
 #include "mltcp/transport/security/job_key.h"
 #include "../temporary_folder.h"
 
@@ -195,7 +196,7 @@ TEST_F(JobKeyTest, source_that_is_a_key_itself__is_refused_and_not_repeated) {
   for (const std::string& key : {kDigits, "mltcp-key-1 " + kDigits, std::string("mltcp-key-1 abc")})
     EXPECT_THAT(refusal([&] { return JobKey::from_source(key); }),
                 AllOf(HasSubstr("may be a key, which others can see"), Not(HasSubstr("abc")), Not(HasSubstr("0405"))));
-  // A file's name may look like a key, too, if the file exists.
+  // A key's file may have a name that looks like a key, if the file exists.
   const fs::path path = folder_.path() / kDigits;
   const JobKey key = JobKey::generate();
   key.write_file(path);

@@ -1,4 +1,5 @@
-// Derivation of keys, against values that Python's hmac and hashlib yield for the formulas of key_schedule.h.
+// Tests the derivation of keys against values computed with Python's hmac and hashlib from the formulas in
+// key_schedule.h.
 #include "mltcp/transport/security/key_schedule.h"
 
 #include <fmt/format.h>

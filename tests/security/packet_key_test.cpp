@@ -1,4 +1,5 @@
-// Seals of connections: only the other end opens what one end seals, across epochs, late packets and both modes.
+// Tests the seals of a connection: only the peer can open a sealed packet, across epochs, with late packets, in both
+// modes.
 #include "mltcp/transport/security/packet_key.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ EndRandom end_random(unsigned first) {
   return random;
 }
 
-/// A packet with its own memory.
+/// A packet that owns its memory.
 struct Packet {
   std::uint64_t number = 0;
   bool epoch = false;
@@ -118,7 +119,7 @@ TEST_F(PacketKeyTest, other_key_or_other_random__opens_nothing) {
   EXPECT_FALSE(opens(*engine_->accept(*other_key, end_random(1), end_random(2)), packet, "secret"));
   EXPECT_FALSE(opens(*engine_->accept(*key_, end_random(3), end_random(2)), packet, "secret"));
   EXPECT_FALSE(opens(*engine_->accept(*key_, end_random(1), end_random(3)), packet, "secret"));
-  // The engine of another host, with the same key.
+  // A second host has the same job key and its own engine.
   const auto elsewhere = packet_key(job_);
   EXPECT_EQ(elsewhere->id(), key_->id());
   const auto engine = elsewhere->make_engine();
@@ -127,7 +128,7 @@ TEST_F(PacketKeyTest, other_key_or_other_random__opens_nothing) {
 
 TEST_F(PacketKeyTest, forged_answer__is_not_opened_and_the_true_one_is_nevertheless) {
   const Packet answer = sealed(*server_, 0, kNothingAcked, "answer");
-  EXPECT_FALSE(opens(*client_, answer, "answer"));  // before meet()
+  EXPECT_FALSE(opens(*client_, answer, "answer"));  // the client has not called meet() yet
   client_->meet(end_random(9));
   EXPECT_FALSE(opens(*client_, answer, "answer"));
   client_->meet(end_random(2));
@@ -186,7 +187,8 @@ TEST_F(PacketKeyTest, epoch__does_not_end_before_something_of_it_is_acknowledged
     EXPECT_FALSE(sealed(*client_, number, kNothingAcked, "text").epoch) << number;
   EXPECT_TRUE(sealed(*client_, 30, 4, "text").epoch);
   for (std::uint64_t number = 31; number < 50; ++number)
-    EXPECT_TRUE(sealed(*client_, number, 29, "text").epoch) << number;  // no packet of this epoch is acknowledged
+    // no packet of the new epoch is acknowledged yet
+    EXPECT_TRUE(sealed(*client_, number, 29, "text").epoch) << number;
   EXPECT_FALSE(sealed(*client_, 50, 30, "text").epoch);
 }
 
@@ -206,7 +208,7 @@ TEST_F(PacketKeyTest, late_packet_of_the_epoch_before__is_opened) {
     packets.push_back(sealed(*client_, number, number == 0 ? kNothingAcked : number - 1, "text"));
   for (const std::uint64_t number : {0U, 10U, 9U, 20U, 19U, 11U, 24U, 15U})
     EXPECT_TRUE(opens(*server_, packets[number], "text")) << number;
-  EXPECT_FALSE(opens(*server_, packets[5], "text"));  // two epochs ago: its keys are gone
+  EXPECT_FALSE(opens(*server_, packets[5], "text"));  // the packet is two epochs old, and its keys are deleted
 }
 
 TEST_F(PacketKeyTest, forged_epoch__moves_nothing) {

@@ -1,4 +1,4 @@
-// Sealed streams: two ends with the key communicate, and any interference by others ends the stream.
+// Tests sealed streams: two peers with the key can communicate, and the stream ends if anybody else interferes.
 #include "mltcp/transport/security/sealed_messages.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ TEST_F(SealedMessagesTest, repeated_left_out_reordered_or_changed__does_not_open
   introduce();
   const std::string first = client_.seal("first");
   const std::string second = client_.seal("second");
-  EXPECT_EQ(server_.open(second), std::nullopt);  // the first was left out
+  EXPECT_EQ(server_.open(second), std::nullopt);  // the server has not received the first message
   EXPECT_EQ(server_.open(first), "first");
   EXPECT_EQ(server_.open(first), std::nullopt);
   std::string changed = second;
@@ -71,7 +71,7 @@ TEST_F(SealedMessagesTest, repeated_left_out_reordered_or_changed__does_not_open
   EXPECT_EQ(server_.open(second.substr(0, second.size() - 1)), std::nullopt);
   EXPECT_EQ(server_.open(second.substr(0, 11)), std::nullopt);
   EXPECT_EQ(server_.open(""), std::nullopt);
-  EXPECT_EQ(client_.open(second), std::nullopt);  // its own message, reflected
+  EXPECT_EQ(client_.open(second), std::nullopt);  // this is the client's own message, which an attacker returns to it
   EXPECT_EQ(server_.open(second), "second");
 }
 

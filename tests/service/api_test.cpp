@@ -1,4 +1,4 @@
-// Tests the HTTP interface, without HTTP.
+// Tests the handlers of the HTTP API by direct calls, without HTTP.
 #include "mltcp/scheduler/service/api.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ class api : public ::testing::Test {
     return json.at("error");
   }
 
-  Nanos time_;  ///< of a clock that advances by a millisecond with each reading
+  Nanos time_;  ///< time of the service's clock, which advances by a millisecond with each reading
   SchedulerService service_{two_racks(), [this] {
                               ServiceOptions options = options_in({});
                               options.clock = [this] { return time_ += 1_ms; };
@@ -110,7 +110,8 @@ TEST_F(api, metrics__count_jobs_plans_and_what_was_refused) {
                                 "\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n"));
   ask("POST", {"v1", "jobs"}, R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
-  // Requests for known jobs, and counters that do not depend on requests.
+  // A repeated request for the known job j2 does not count as an arrival. Job "by-slurm" arrives without a request, and
+  // counts.
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   JobRequest other = service_.jobs().front().request;
   other.id = "by-slurm";
@@ -212,7 +213,7 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_EQ(service_.revision(), 1U) << "and nothing has changed";
 }
 
-// Each would take more than a minute if time grew with the square of the request's length.
+// Each of these requests would take more than a minute if the time grew with the square of the request's length.
 TEST_F(api, long_requests__take_time_in_proportion) {
   std::string members = "{\"0\": 0";
   for (int i = 1; i < 200'000; ++i) members += fmt::format(",\"{}\":0", i);

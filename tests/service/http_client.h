@@ -1,4 +1,4 @@
-// A client of the service on a socket, which sends the bytes that a test gives it, valid or not.
+// An HTTP client on a socket that sends exactly the bytes that a test gives it, whether or not they are valid HTTP.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 
 namespace mltcp::service {
 
-/// Sends and receives exactly as the test requests.
+/// Sends given bytes and returns the received ones. Closes the connection on destruction.
 class Client {
  public:
   explicit Client(const std::string& address) {
@@ -41,7 +41,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   [[nodiscard]] bool connected() const { return connected_; }
-  /// False once the server has closed the connection.
+  /// Returns false if the server has closed the connection.
   bool send(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t count = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
@@ -50,7 +50,7 @@ class Client {
     }
     return true;
   }
-  /// Reads until the server closes.
+  /// Reads until the server closes the connection.
   [[nodiscard]] std::string answer() const {
     std::string text;
     std::array<char, 65536> part{};
@@ -58,7 +58,7 @@ class Client {
       text.append(part.data(), static_cast<std::size_t>(count));
     return text;
   }
-  /// Reads up to the first empty line, or until the server closes.
+  /// Reads up to the first empty line, or until the server closes the connection.
   [[nodiscard]] std::string head() const {
     std::string text;
     for (char c = 0; !text.ends_with("\r\n\r\n") && recv(socket_, &c, 1, 0) == 1;) text += c;
@@ -87,7 +87,7 @@ inline std::string request(const std::string& method, const std::string& target,
 inline int status_of(const std::string& response) {
   return response.size() > 12 && response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9, 3)) : 0;
 }
-/// The body of an answer; discarded if there is none, or it is not JSON.
+/// Returns the JSON body of a response. Returns a discarded value if there is no body or it is not JSON.
 inline nlohmann::json body_of(const std::string& response) {
   return nlohmann::json::parse(response.substr(response.find("\r\n\r\n") + 4), nullptr, false);
 }

@@ -1,4 +1,5 @@
-// Tests the server on real sockets: right and wrong behaviour of clients, and how long others wait for them.
+// Tests the HTTP server on real sockets: valid and invalid behaviour of clients, and how long a client can delay
+// others.
 #include "mltcp/scheduler/service/http_server.h"
 
 #include <sys/resource.h>
@@ -29,7 +30,7 @@ using Json = nlohmann::json;
 const std::string token = "0123456789abcdef0123456789abcdef";
 const std::string profile = R"("profile": {"compute_ns": 60000000, "communicate_bytes": 50000000})";
 
-/// A service, its server, and the thread that runs it.
+/// A scheduler service, its HTTP server, and the thread that runs the server.
 class http_server : public ::testing::Test {
  protected:
   http_server() {
@@ -57,7 +58,7 @@ class http_server : public ::testing::Test {
     return client.answer();
   }
   [[nodiscard]] Json get(const std::string& target) const { return body_of(ask(request("GET", target))); }
-  /// Expects that another client is served.
+  /// Expects that the server still answers a new client.
   void expect_alive() const { EXPECT_EQ(get("/v1/health")["status"], "ok"); }
 
   TemporaryFolder folder_;
@@ -91,7 +92,7 @@ TEST_F(http_server, stale_socket__is_replaced_and_a_live_one_is_not) {
   EXPECT_THAT(refusal_of([&] { const HttpServer second(*api_, *service_, options_); }),
               HasSubstr("another service answers there"));
   stop();
-  // A socket left by a killed service.
+  // Leaves a socket in the file system, as a killed service does.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = options_.socket.string();
@@ -118,7 +119,7 @@ TEST_F(http_server, port__wants_the_token) {
   const std::string good = "Authorization: Bearer " + token + "\r\n";
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", good))), 200);
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", "authorization: bEARER " + token + "\r\n"))), 200);
-  // As the password of user mltcp: `printf mltcp:$token | base64`.
+  // HTTP basic authentication with user "mltcp" and the token as password: `printf mltcp:$token | base64`.
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "",
                                   "Authorization: Basic bWx0Y3A6MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\r\n"))),
             200);
@@ -131,7 +132,7 @@ TEST_F(http_server, port__wants_the_token) {
     EXPECT_THAT(response, HasSubstr("WWW-Authenticate: Bearer"));
     EXPECT_THAT(body_of(response)["error"].get<std::string>(), HasSubstr("the token is missing or wrong"));
   }
-  // Before its body is read.
+  // The server rejects a request without a token before it reads the body.
   const Client client(server_->address());
   client.send(request("POST", "/v1/jobs", "", "Content-Length: 1000000\r\n"));
   EXPECT_EQ(status_of(client.answer()), 401);
@@ -184,7 +185,7 @@ TEST_F(http_server, plan__is_told_when_it_changes) {
   service_->arrive(job("one"), {"a1", "b1"});
   const Client waiting(server_->address());
   waiting.send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=60000"));
-  // More connections than workers.
+  // There are more waiting connections than worker threads.
   std::vector<std::unique_ptr<Client>> others;
   for (int i = 0; i < 50; ++i) {
     others.push_back(std::make_unique<Client>(server_->address()));
@@ -262,7 +263,7 @@ TEST_F(http_server, request_in_pieces__is_served) {
 }
 
 TEST_F(http_server, whatever_is_sent__others_are_served) {
-  options_.request_time = 300_ms;  // how long the server waits for bytes that are no request
+  options_.request_time = 300_ms;  // how long the server waits for the rest of an incomplete request
   start();
   const std::string body = R"({"id": "j1", "workers": 2, )" + profile + "}";
   const std::vector<std::string> all{
@@ -298,15 +299,15 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
   for (const std::string& text : all) {
     const Client client(server_->address());
     client.send(text);
-    if (text.empty()) continue;  // the client has closed
+    if (text.empty()) continue;  // the client closes the connection
     const std::string response = client.answer();
     expect_alive();
-    if (response.empty()) continue;  // the library closes if it gets too little or too much
+    if (response.empty()) continue;  // the library closes the connection if it gets too few or too many bytes
     ASSERT_GE(status_of(response), 200) << text.substr(0, 100) << response;
     if (text.size() == 100'000) {
       EXPECT_EQ(status_of(response), 414);
     }
-    // The library answers invalid HTTP by itself: 4xx, or 301 for a space in the target (RFC 9112, 3.2).
+    // The library itself answers invalid HTTP: with status 4xx, or with 301 for a space in the target (RFC 9112, 3.2).
     if (status_of(response) >= 300 && response.find("<html>") != std::string::npos) continue;
     const Json answered = body_of(response);
     ASSERT_FALSE(answered.is_discarded()) << text.substr(0, 100) << response.substr(0, 300);
@@ -316,7 +317,7 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
 }
 
 TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
-  options_.request_time = 20_ms;  // the server does not wait long for truncated requests
+  options_.request_time = 20_ms;  // limits how long the server waits for the rest of a truncated request
   start();
   service_->arrive(job("there"), {"a1", "b1"});
   Random random(20261125);
@@ -337,7 +338,7 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
     if (random.chance(0.75)) text = damaged(text, random, 3);
     const Client client(server_->address());
     client.send(text);
-    if (text.empty() || random.chance(0.3)) continue;  // the client has closed
+    if (text.empty() || random.chance(0.3)) continue;  // the client closes the connection
     const std::string response = client.answer();
     const int status = status_of(response);
     EXPECT_TRUE((status >= 200 && status < 300) || status == 301 || (status >= 400 && status <= 417) || status == 431 ||
@@ -427,9 +428,9 @@ TEST_F(http_server, bytes_of_all__are_bounded) {
 
 TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_nevertheless) {
   options_.max_buffered_bytes = 6'000'000;
-  options_.request_time = 300_s;  // generating such lists is slow with a sanitizer
+  options_.request_time = 300_s;  // building these long responses is slow with a sanitizer
   start();
-  // All workers of a job on one host: a list of a few million bytes that costs nothing to plan.
+  // All workers of each job are on one host. The list of jobs has a few million bytes but is cheap to plan.
   for (int i = 0; i < 40; ++i)
     service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 20'000), std::vector<std::string>(20'000, "a1"),
                      SchedulerService::Room::assumed);
@@ -460,7 +461,7 @@ TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_never
   EXPECT_EQ(ask(request("GET", "/v1/jobs")).size(), length);
 }
 
-/// The memory that the process uses.
+/// Returns the resident memory of this process in bytes.
 std::size_t resident_bytes() {
   std::size_t pages = 0;
   std::size_t resident = 0;
@@ -488,7 +489,7 @@ TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_no
       "GET /v1/he",
       "GET /v1/health HTTP/1.1\r\nHost: x\r\nX: " + std::string(16'000, 'x'),
       "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n{",  // without the token
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n{",  // this request has no token
       "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n" + shown + "Expect: 100-continue\r\nContent-Length: 4000000\r\n\r\n",
       "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n" + shown + "Content-Length: 4000000\r\n\r\n" + std::string(100'000, ' '),
       pipelined + pipelined + pipelined,
@@ -503,7 +504,7 @@ TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_no
   }
   expect_served();
   EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 200U << 20);
-  // Of pipelined requests, the first is answered.
+  // Only the first of several pipelined requests gets an answer.
   const Client three(server_->address());
   three.send(pipelined + pipelined + pipelined);
   const std::string answer = three.answer();

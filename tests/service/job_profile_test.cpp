@@ -1,4 +1,4 @@
-// Tests profiles of jobs, from untrusted senders.
+// Tests how the service reads job profiles, which come from untrusted senders.
 #include "mltcp/scheduler/service/job_profile.h"
 
 #include "../matchers.h"
@@ -18,7 +18,7 @@ constexpr Rate kTenGbps(10'000'000'000);
 Demand demand_from(const std::string& json) { return demand_of(profile_from_json(json, "profile"), kTenGbps); }
 
 TEST(job_profile, compute_and_communicate__become_a_burst_behind_a_silence) {
-  // 12.5 MB at 10 Gbps: 10 ms.
+  // 12.5 MB take 10 ms at 10 Gbps.
   EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000})"),
             (Demand{40_ms, {{30_ms, 40_ms, kTenGbps}}}));
   EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000})"), (Demand{10_ms, {{0_ms, 10_ms, kTenGbps}}}));
@@ -79,9 +79,9 @@ TEST(job_profile, traces_and_csv__are_read_from_their_text) {
       "HYBRID_TRANSFORMER model_parallel_NPU_group: 1\\n1\\n"
       "one -1 5000 NONE 0 5000 NONE 0 5000 ALLREDUCE 8388608 10\\n";
   const Demand traced = demand_from(R"({"trace": {"text": ")" + layers + R"(", "workers": 4}})");
-  // A ring of four sends 2 * 3/4 of it.
+  // In a ring of four, each rank sends 2 * 3/4 of the 8388608 bytes.
   EXPECT_NEAR(scheduler::bits(traced), 8.0 * 8'388'608 * 1.5, 64);
-  // A recording in which each rank sends the bytes of an all-reduce of two, once in 2 ms.
+  // In this recording, each rank sends all bytes of an all-reduce of two ranks, once in 2 ms.
   const Demand recorded = demand_from(
       R"({"trace": {"text": "{\"traceEvents\": [)"
       R"({\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#1\", \"ts\": 1000, \"dur\": 2000},)"

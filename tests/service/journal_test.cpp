@@ -1,4 +1,4 @@
-// Tests the journal: cut at every byte, damaged, in use, and on a full disk.
+// Tests the journal file: cut at every byte, damaged, in use by another process, and on a full disk.
 #include "mltcp/scheduler/service/journal.h"
 
 #include <sys/resource.h>
@@ -29,14 +29,14 @@ StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revi
   return result;
 }
 
-/// Its line is so long that a few of them cause the file to be rewritten.
+/// Returns a job whose journal line is so long that a few hundred of them cause the file to be rewritten.
 StoredJob long_job(const std::string& id, std::uint64_t revision) {
   StoredJob result = stored(id, static_cast<std::uint32_t>(revision), revision);
   result.hosts.assign(500, "some-host-of-many");
   return result;
 }
 
-/// Arrivals, a departure, and changes.
+/// Returns events with arrivals, a departure, and changed plans of other jobs.
 std::vector<JournalEvent> events() {
   return {{1, {stored("one", 1, 1)}, {}, {}},
           {2, {stored("two \"quoted\" \xc3\xa4", 2, 2)}, {}, {{"one", 103_ms, 1_ms}}},
@@ -80,8 +80,8 @@ TEST_F(journal, state__is_as_it_was_left) {
 
 TEST_F(journal, cut_at_any_byte__it_holds_what_was_whole_or_is_refused) {
   std::string text;
-  std::vector<std::size_t> ends;     // of the file, after each event
-  std::vector<ServiceState> states;  // then
+  std::vector<std::size_t> ends;     // size of the file after each event
+  std::vector<ServiceState> states;  // state after each event
   {
     Journal written = opened();
     ends.push_back(content(file()).size());
@@ -113,14 +113,14 @@ TEST_F(journal, cut_at_any_byte__it_holds_what_was_whole_or_is_refused) {
       next.arrived = {stored("later", 9, next.revision)};
       after.append(next);
     }
-    // The dropped part is gone, and later events are complete.
+    // The unfinished event is removed from the file, and the later event is stored completely.
     EXPECT_EQ(opened().state().jobs.back().request.id, "later");
   }
 }
 
 TEST_F(journal, cut_in_its_snapshot__is_refused) {
   {
-    // Enough events that the file is rewritten.
+    // Appends so many events that the journal is rewritten with a snapshot.
     Journal written = opened();
     for (std::uint64_t i = 1; i <= 300; ++i)
       written.append(
@@ -167,7 +167,7 @@ TEST_F(journal, any_byte_changed__is_noticed) {
     bad[at] = bad[at] == 'x' ? 'y' : 'x';
     std::ofstream(file(), std::ios::binary) << bad;
     if (at == text.size() - 1) {
-      // Without its end, the last line counts as unfinished.
+      // Without its line end, the last line counts as unfinished.
       static_cast<void>(opened());
       continue;
     }
@@ -175,7 +175,7 @@ TEST_F(journal, any_byte_changed__is_noticed) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     EXPECT_THAT(says, HasSubstr("journal.jsonl:" + std::to_string(line) + ": the journal is damaged")) << at;
   }
-  // A page of the last line that was never written.
+  // A page of the last line was never written to disk.
   std::string torn = text;
   torn.replace(last + 10, 20, std::string(20, '\0'));
   std::ofstream(file(), std::ios::binary) << torn;
@@ -199,7 +199,7 @@ TEST_F(journal, lines_missing_or_twice__are_noticed) {
   EXPECT_THAT(refusal(), HasSubstr(":3: "));
 }
 
-/// Replaces texts in lines, and computes the checksums again.
+/// Replaces texts in all lines of a journal, and computes the checksums again.
 std::string replaced(const std::string& text, const std::vector<std::pair<std::string, std::string>>& replacements) {
   std::string result;
   std::istringstream lines(text);
@@ -217,7 +217,7 @@ TEST_F(journal, of_version_1__is_read_and_written_anew) {
     Journal written = opened();
     written.append(events()[0]);
   }
-  // Its jobs had the members of "demand" among their own, in events as in snapshots.
+  // In version 1, the members of "demand" were members of the job itself, in events and in snapshots.
   const std::vector<std::pair<std::string, std::string>> older{
       {"journal/2", "journal/1"}, {"\"demand\":{", ""}, {"}]}", "}]"}};
   const auto make_older = [&] {
@@ -226,7 +226,8 @@ TEST_F(journal, of_version_1__is_read_and_written_anew) {
     std::ofstream(file(), std::ios::binary) << text;
   };
   ServiceState before;
-  for (std::size_t event = 1; event < 3; ++event) {  // first of events, then of a snapshot
+  // the older file contains events in the first round and a snapshot in the second
+  for (std::size_t event = 1; event < 3; ++event) {
     make_older();
     Journal again = opened();
     EXPECT_THAT(content(file()), HasSubstr("journal/2"));
@@ -305,7 +306,7 @@ TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
   Journal written = opened();
   written.append(events()[0]);
   const std::string before = content(file());
-  // A limit on the size of files simulates a full disk.
+  // A limit on the file size simulates a full disk.
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,4 @@
-// Tests the extender with the requests of Kubernetes' scheduler (k8s.io/kube-scheduler/extender/v1).
+// Tests the scheduler extender with requests as Kubernetes' scheduler sends them (k8s.io/kube-scheduler/extender/v1).
 #include "mltcp/scheduler/service/kubernetes.h"
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 using namespace testing_services;
 using Json = nlohmann::json;
 
-/// A pod in the API server's form, with the relevant fields and some others.
+/// Returns a pod in the format of the API server, with the relevant fields and some others.
 Json pod(const std::string& uid, const std::string& job = "", const std::string& workers = "2",
          const std::string& profile = R"({"compute_ns": 60000000, "communicate_bytes": 50000000})") {
   Json metadata{{"name", "pod-" + uid}, {"namespace", "ml"}, {"uid", uid}, {"labels", {{"app", "train"}}}};
@@ -209,7 +209,7 @@ TEST_F(kubernetes, job_that_is_complete__stays_until_it_is_deleted) {
   now_ += 100'000_s;
   extender_.expire(now_);
   EXPECT_THAT(service_.jobs(), SizeIs(1));
-  // A pod that replaces another may be on any of the job's nodes, because the request does not name the replaced pod.
+  // The request does not name the pod that a new pod replaces, so the new pod may use any node of the job.
   EXPECT_THAT(filter(pod("u3", "train"))["NodeNames"], SizeIs(2));
   service_.depart("ml/train");
   node(pod("u1", "train"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests docs/how-to/scheduler-service.md: curl sends its requests to the service, and the answers are as in the page.
+"""Tests docs/how-to/scheduler-service.md: runs the requests on the page with curl, and compares the answers.
 
-Usage: page_test.py PROGRAM PAGE. Exit status 77: there is no curl.
+Usage: page_test.py PROGRAM PAGE. The exit status is 77 if curl is not installed.
 """
 
 import json
@@ -14,12 +14,13 @@ import tempfile
 
 
 def blocks(page):
-    """Language and text of each block of code."""
+    """Returns the language and the text of each code block."""
     return re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
 def differences(shown, answered, path=""):
-    """The place at which two values differ; "..." equals any value."""
+    """Returns a list of the differences between two JSON values, with their paths. "..." on the page equals any
+    value."""
     if shown == "...":
         return []
     if isinstance(shown, dict) and isinstance(answered, dict):

@@ -1,4 +1,4 @@
-// Tests mltcp scheduler as a program: its options, its end, and the state of its jobs after it is killed.
+// Tests mltcp scheduler as a program: its options, its end, and that jobs survive when it is killed.
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ hosts_per_leaf = 4
 host_rate = "10 Gbps"
 )";
 
-/// Status and body; status 0 if there was no answer, or a part of one.
+/// Sends a request and returns the status and the body. The status is 0 if there is no answer or only a part of it.
 std::pair<int, Json> ask(const std::filesystem::path& socket, const std::string& method, const std::string& target,
                          const std::string& body = "") {
   const service::Client client(socket.string());
@@ -115,12 +115,12 @@ TEST_F(scheduler_command, port__serves_with_the_token) {
   EXPECT_EQ(service.finish(), 0);
 }
 
-// Arrivals and departures from several clients until the service is killed, repeatedly with the same state folder.
-// Afterwards, the state must agree with all answers.
+// Several clients send arrivals and departures until the service is killed, in several rounds with the same state
+// folder. After each restart, the state must agree with all answers.
 TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
   std::mutex mutex;
-  std::map<std::string, Json> plans;      // the latest known plan of each job
-  std::map<std::string, bool> departing;  // requested departures; true once answered
+  std::map<std::string, Json> plans;      // latest known plan of each job, by identifier
+  std::map<std::string, bool> departing;  // jobs with a requested departure; true once the service has answered
   const auto tell = [&](const Json& plan) {
     const std::scoped_lock lock(mutex);
     const auto [known, fresh] = plans.try_emplace(plan.at("id"), plan);
@@ -144,7 +144,7 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
       EXPECT_EQ(now.at("number"), plan.at("number"));
       EXPECT_EQ(now.at("hosts"), plan.at("hosts"));
       EXPECT_GE(now.at("revision"), plan.at("revision"));
-      // An event without an answer may have moved it.
+      // An event whose answer was lost may have moved the job.
       if (now.at("revision") != plan.at("revision")) continue;
       for (const char* const key : {"slots", "slot_unix_ns", "slot_period_ns", "time_shift_ns", "first_send_ns"})
         EXPECT_EQ(now.at(key), plan.at(key)) << id;
@@ -179,7 +179,7 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
           departing[id] = true;
         }
       });
-    // At another moment in each round.
+    // Each round kills the service at another point of time.
     while (answered < 8 + round) std::this_thread::yield();
     service.signal(SIGKILL);
     EXPECT_EQ(service.finish(), -SIGKILL);

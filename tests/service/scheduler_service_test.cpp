@@ -1,4 +1,4 @@
-// Tests the scheduler as a service: arrivals, departures, plans, restarts, and many threads.
+// Tests the scheduler service: arrivals, departures, plans, restarts, and calls from many threads.
 #include "mltcp/scheduler/service/scheduler_service.h"
 
 #include <chrono>
@@ -26,7 +26,7 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
   EXPECT_FALSE(first.known);
   EXPECT_EQ(first.plan.revision, 1U);
 
-  // The second job meets it on both uplinks: now both have slots that do not overlap.
+  // The second job shares both uplinks with the first one. Now both have slots that do not overlap.
   const Arrival second = service.arrive(job("second"), {"a2", "b2"});
   EXPECT_EQ(second.plan.number, 2U);
   EXPECT_TRUE(second.plan.slots) << second.plan.reason;
@@ -42,7 +42,7 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
     EXPECT_EQ(plan.first_send, 60_ms);
     EXPECT_EQ(plan.slot_unix_ns, kEpoch + plan.time_shift.count + plan.first_send.count);
   }
-  // Bursts of 40 ms in a period of 100 ms that do not overlap.
+  // The period is 100 ms and the bursts of 40 ms do not overlap, so the shifts differ by 40 to 60 ms.
   const Nanos apart = modulo(service.plan("second").time_shift - service.plan("first").time_shift, 100_ms);
   EXPECT_GE(apart, 40_ms);
   EXPECT_LE(apart, 60_ms);
@@ -50,7 +50,7 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
 
 TEST(scheduler_service, arrive__without_hosts_takes_those_that_fit_best) {
   SchedulerService service = fresh_service();
-  // The uplinks are full.
+  // Job "wide" fills both uplinks.
   service.arrive(job("wide", 100_ms, 90_ms), {"a1", "b1"});
   const Arrival arrival = service.arrive(job("new", 100_ms, 50_ms, 4));
   const std::set<std::string> racks{arrival.plan.hosts[0].substr(0, 1), arrival.plan.hosts[3].substr(0, 1)};
@@ -103,7 +103,7 @@ TEST(scheduler_service, depart__frees_slots_and_tells_who_is_free_of_theirs) {
   EXPECT_EQ(service.free_slots()[0], 4U);
   EXPECT_THAT(refusal_of<NotFound>([&] { service.depart("first"); }), HasSubstr("no job \"first\" runs"));
   EXPECT_THAT(refusal_of<NotFound>([&] { return service.plan("first"); }), HasSubstr("no job"));
-  // The number of the departed job is reused as late as possible.
+  // Numbers of departed jobs are reused as late as possible.
   EXPECT_EQ(service.arrive(job("third"), {"a1", "b1"}).plan.number, 3U);
 }
 
@@ -224,7 +224,8 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
   }
   std::vector<std::string> lines;
   ServiceOptions options = options_in(folder / "state");
-  options.epoch_unix_ns = kEpoch + 12345;  // only used at the first start
+  // this value differs from the stored one, and is used only at the first start
+  options.epoch_unix_ns = kEpoch + 12345;
   options.log = [&](const std::string& line) { lines.push_back(line); };
   SchedulerService service(two_racks(), options);
   EXPECT_EQ(service.epoch_unix_ns(), kEpoch);
@@ -236,7 +237,7 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
     EXPECT_EQ(after[i].plan, before[i].plan) << after[i].plan.id;
   }
   EXPECT_THAT(lines, ElementsAre(HasSubstr("3 jobs restored")));
-  // And it continues as before.
+  // The restored service continues with the next number and revision.
   EXPECT_EQ(service.arrive(job("fourth"), {"a4", "b4"}).plan.number, 5U);
   EXPECT_EQ(service.revision(), revision + 1);
 }
@@ -265,7 +266,7 @@ TEST(scheduler_service, restart__on_a_topology_with_room_gives_changed_plans_a_r
   EXPECT_EQ(service.plan("first").revision, revision + 1);
 }
 
-// Each search would take more than a minute.
+// A full search would take more than a minute for each arrival.
 TEST(scheduler_service, arrive__beside_a_job_with_much_longer_iterations_is_a_conflict_at_once) {
   SchedulerService service(two_racks(), options_in({}));
   service.arrive(job("long", 3600_s, 1800_s), {"a1", "b1"});
@@ -313,7 +314,7 @@ TEST(scheduler_service, most_jobs__is_kept) {
   EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, which is the limit"));
 }
 
-// Eight threads; ThreadSanitizer checks them in its preset.
+// Eight threads call the service at once. ThreadSanitizer checks this test in its preset.
 TEST(scheduler_service, threads__arrive_ask_and_depart_at_once) {
   const TemporaryFolder folder;
   constexpr int rounds = 6;

@@ -1,4 +1,4 @@
-// Services for tests: a small network, jobs on it, and the messages for bad input.
+// Scheduler services for tests: a small network and jobs on it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ using namespace literals;
 
 constexpr std::int64_t kEpoch = 1'700'000'000'000'000'000;
 
-/// Two racks of four hosts, 10 Gbps, with one uplink of 10 Gbps each: two jobs that cross it compete.
+/// Returns a network of two racks with four hosts each. All links have 10 Gbps and each rack has one uplink, so two
+/// jobs that cross racks compete.
 inline Topology two_racks() { return Topology::leaf_spine({2, 1, 4, Rate::from_gbps(10), Rate::from_gbps(10)}); }
 
 inline std::vector<std::string> eight_names() { return {"a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4"}; }
@@ -29,7 +30,7 @@ inline ServiceOptions options_in(const std::filesystem::path& state) {
   return options;
 }
 
-/// Computes first, then sends at the hosts' rate for `busy`.
+/// Returns a job that computes first, and then sends at the hosts' rate for the last `busy` of each period.
 inline JobRequest job(const std::string& id, Nanos period = 100_ms, Nanos busy = 40_ms, std::uint32_t workers = 2) {
   JobRequest request;
   request.id = id;

@@ -1,4 +1,5 @@
-// Sends random traffic between all ports of a network until no packet is in flight, and reports its outcome.
+// Test helper that sends random traffic between all ports of a network until no packet is in flight, and reports the
+// result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,20 +19,20 @@ namespace mltcp::sim {
 struct ChatterRun {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
-  std::vector<std::uint64_t> digests;  ///< of the packets that each port received, and their times
+  std::vector<std::uint64_t> digests;  ///< a digest of each port's received packets and their arrival times
   bool operator==(const ChatterRun&) const = default;
 };
 
 struct ChatterSettings {
-  /// Sends one random packet; returns whether the port accepted it.
+  /// Sends one random packet. Returns whether the port accepted it.
   std::function<bool(Host&, Random&)> send;
-  Nanos max_gap;  ///< between two bursts of a port
-  Nanos until;    ///< when the last packets are sent
+  Nanos max_gap;  ///< upper limit of the time between two bursts of a port
+  Nanos until;    ///< time after which ports send no more packets
   std::uint64_t seed = 1;
-  Nanos step{1'000'000};  ///< the simulation runs in steps of this length
+  Nanos step{1'000'000};  ///< length of the steps in which the simulation runs
 };
 
-/// Sends bursts of random packets at random times, and computes a digest of received ones.
+/// Sends bursts of random packets at random times, and computes a digest of the received packets.
 class Chatter : public Pollable {
  public:
   Chatter(Host& host, const ChatterSettings& settings, std::uint64_t seed)
@@ -70,7 +71,8 @@ class Chatter : public Pollable {
   Nanos next_;
 };
 
-/// Checks that every packet is accounted for, except for the faults of links.
+/// Runs random traffic over `ports`. Expects that the network's counters account for every packet that the ports sent
+/// or received.
 inline ChatterRun chatter(Network& net, const std::vector<Host*>& ports, const ChatterSettings& settings) {
   std::vector<std::unique_ptr<Chatter>> all;
   for (Host* port : ports) {

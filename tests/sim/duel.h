@@ -1,5 +1,5 @@
-// Duels in virtual time: flows of real shards, each with its own congestion control, start, size and delay, share one
-// bottleneck. The bytes that each flow delivers are recorded in intervals.
+// Duels in virtual time: flows of real shards share one bottleneck. Each flow has its own congestion control, start
+// time, size and delay. A duel records the bytes that each flow delivers in each interval.
 #pragma once
 
 #include <algorithm>
@@ -20,22 +20,22 @@ namespace mltcp::sim {
 struct DuelFlow {
   std::string cc = "reno";
   Nanos start{};
-  Bytes bytes = ~Bytes{0};  ///< to send; default: unlimited
-  Nanos extra_delay{};      ///< one way, in addition to the duel's
-  double gain = 1.0;        ///< constant, of the increase step
+  Bytes bytes = ~Bytes{0};  ///< number of bytes to send; the default is unlimited
+  Nanos extra_delay{};      ///< one-way delay in addition to that of the duel's links
+  double gain = 1.0;        ///< constant factor of the congestion control's increase step
   bool scale_decrease = false;
 };
 
 struct DuelConfig {
   Rate rate{1'000'000'000};
-  Nanos delay{10'000};  ///< of each hop, one way
+  Nanos delay{10'000};  ///< one-way delay of each hop
   Bytes buffer = 150'000;
-  Bytes ecn_threshold = 0;          ///< step marking above it; 0 = none
-  bool ecn_capable = false;         ///< packets are ECN-capable, whether or not the link marks
-  std::uint64_t seed = 1;           ///< of the shared link's random numbers
-  fabric::FaultConfig faults;       ///< of the shared link, in both directions
-  Bytes message_bytes = 64 * 1024;  ///< of the messages that flows consist of
-  int messages = 32;                ///< that each flow has posted at any time
+  Bytes ecn_threshold = 0;          ///< queue length above which the link marks all packets; 0 turns marking off
+  bool ecn_capable = false;         ///< makes packets ECN-capable, whether or not the link marks
+  std::uint64_t seed = 1;           ///< seed of the shared link's random numbers
+  fabric::FaultConfig faults;       ///< faults of the shared link, in both directions
+  Bytes message_bytes = 64 * 1024;  ///< length of each message of a flow
+  int messages = 32;                ///< number of messages that each flow has posted at any time
   Nanos interval{10'000'000};
   std::shared_ptr<const cc::Parameters> parameters;
 };
@@ -84,7 +84,7 @@ class Duel {
     }
   }
 
-  /// Bytes that flow `i` delivered between two times, multiples of the interval.
+  /// Returns the bytes that flow `i` delivered between two times, which must be multiples of the interval.
   [[nodiscard]] Bytes delivered(std::size_t i, Nanos from, Nanos to) const {
     const auto at = [&](Nanos time) {
       const auto index = static_cast<std::size_t>(time.count / config_.interval.count);
@@ -92,19 +92,19 @@ class Duel {
     };
     return at(to) - at(from);
   }
-  /// Its share of the bytes that all flows delivered.
+  /// Returns the share of flow `i` in the bytes that all flows delivered.
   [[nodiscard]] double share(std::size_t i, Nanos from, Nanos to) const {
     Bytes all = 0;
     for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);
     return static_cast<double>(delivered(i, from, to)) / static_cast<double>(all);
   }
-  /// Goodput of all flows / rate of the link.
+  /// Returns the goodput of all flows divided by the link's rate.
   [[nodiscard]] double utilization(Nanos from, Nanos to) const {
     Bytes all = 0;
     for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);
     return static_cast<double>(all) / static_cast<double>(config_.rate.bytes_in(to - from));
   }
-  /// When flow `i` had delivered all its bytes; never() while it has not.
+  /// Returns the time at which flow `i` had delivered all its bytes; never() if it has not delivered all of them.
   [[nodiscard]] Nanos finished(std::size_t i) const { return senders_[i]->finished; }
   [[nodiscard]] ConnectionStats stats(std::size_t i) const { return senders_[i]->stats(); }
   [[nodiscard]] const fabric::LinkCounters& bottleneck() const { return network_.link(forward_).counters(); }

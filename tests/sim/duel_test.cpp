@@ -1,4 +1,5 @@
-// Tests duels of congestion controls in virtual time: the shares of a bottleneck, and the time to reach them.
+// Tests duels of congestion controls in virtual time: their shares of a bottleneck, and how fast they reach these
+// shares.
 #include "duel.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ using namespace literals;
 
 const std::array<std::string, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
 
-/// 1 Gbps, marking above 30 kB, a buffer that never fills; one Swift target for all.
+/// Returns a link of 1 Gbps that marks above 30 kB and has a buffer that never fills. All flows have the same Swift
+/// target.
 DuelConfig marking_link() {
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = Nanos(150'000);
@@ -35,18 +37,19 @@ TEST(Duel, equals__share_evenly_and_fill_the_link) {
     Duel duel(marking_link(), {{.cc = cc}, {.cc = cc, .start = 100_ms}});
     duel.run_until(4_s);
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), 0.5, 0.03) << cc;
-    // DCQCN's rates fall by half of alpha at each notification and come back by steps.
+    // DCQCN reduces its rate by alpha / 2 at each notification and raises it again in steps, so it uses less of the
+    // link.
     EXPECT_GE(duel.utilization(1_s, 4_s), (cc == "dcqcn" ? 0.93 : 0.98) * goodput_of_a_full_link()) << cc;
-    // A line-rate start overflows the buffer.
+    // DCQCN starts at line rate, which overflows the buffer.
     if (cc != "dcqcn") {
       EXPECT_EQ(duel.bottleneck().dropped_packets, 0U) << cc;
     }
   }
 }
 
-// The share of the first of a pair, from 1 to 4 s. Reno, CUBIC and DCQCN reduce by (about) half or to 0.7 at a mark,
-// and are equal; DCTCP reduces by alpha / 2 and takes most of the link from them. With Swift, the others' threshold
-// sets the queue: 20 packets, more than Swift's target.
+// Shares of the first flow of each pair, from 1 to 4 s. Reno, CUBIC and DCQCN are nearly equal: at a mark, they reduce
+// their window or rate to about half or 0.7. DCTCP reduces only by alpha / 2, so it gets most of the link. Swift gets
+// little against the others, because their marking threshold of 20 packets makes a longer queue than Swift's target.
 TEST(Duel, pairs__shares_of_all_pairs) {
   const std::map<std::pair<std::string, std::string>, double> expected{
       {{"reno", "cubic"}, 0.48},  {{"reno", "dctcp"}, 0.13},  {{"reno", "dcqcn"}, 0.51},  {{"reno", "swift"}, 0.88},
@@ -60,8 +63,8 @@ TEST(Duel, pairs__shares_of_all_pairs) {
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), share, 0.06) << pair.first << " against " << pair.second;
     EXPECT_GE(duel.utilization(1_s, 4_s), 0.93 * goodput_of_a_full_link());
 
-    // 50 MB each take 851 ms in total. The flow with the smaller share ends last, and the link is hardly idle before: a
-    // flow that had almost no share, as Swift against DCTCP, needs 30 ms to fill the link.
+    // Two transfers of 50 MB take 851 ms together. The flow with the smaller share ends last. The link is hardly idle
+    // before that: a flow with almost no share, such as Swift against DCTCP, needs 30 ms to fill the link.
     Duel race(config, {{.cc = pair.first, .bytes = 50'000'000}, {.cc = pair.second, .bytes = 50'000'000}});
     race.run_until(1_s);
     const Nanos first = race.finished(0);
@@ -76,8 +79,8 @@ TEST(Duel, pairs__shares_of_all_pairs) {
   }
 }
 
-// Twice the round-trip time: window algorithms get between the inverse (0.67) and less than the square (0.8) of the RTT
-// ratio, here about 5 to 1, because 30 kB of queue are little compared with 400 us; rate algorithms are not affected.
+// The second flow has a longer path. The RTT ratio is about 5 to 1, because a queue of 30 kB adds little to 400 us.
+// With window algorithms, the share of the first flow is between 0.8 and 0.96. Rate algorithms are not affected.
 TEST(Duel, longer_path__costs_windows_and_not_rates) {
   for (const std::string cc : {"reno", "cubic", "dctcp", "dcqcn"}) {
     Duel duel(marking_link(), {{.cc = cc}, {.cc = cc, .extra_delay = 200_us}});
@@ -90,7 +93,8 @@ TEST(Duel, longer_path__costs_windows_and_not_rates) {
       EXPECT_LT(share, 0.96) << cc;
     }
   }
-  // Swift also reacts to the delay of the path: a common target must include the longer path (section 3.5's hops).
+  // Swift also reacts to the path's delay, so a common target must include the longest path (the hops in section 3.5 of
+  // the Swift paper). Here it does not.
   Duel starved(marking_link(), {{.cc = "swift"}, {.cc = "swift", .extra_delay = 200_us}});
   starved.run_until(2_s);
   EXPECT_GT(starved.share(0, 1_s, 2_s), 0.95);
@@ -111,7 +115,7 @@ TEST(Duel, late_flow__gets_its_share_and_leaves_it_again) {
   }
 }
 
-// The basis of MLTCP: with a gain F against 1, a flow gets about F / (1 + F).
+// MLTCP is based on this property: with gain F against gain 1, a flow gets a share of about F / (1 + F).
 TEST(Duel, gain__decides_the_shares) {
   for (const std::string& cc : algorithms) {
     double before = 0;
@@ -140,7 +144,7 @@ TEST(Duel, decrease_variant__parts_the_shares_further) {
   }
 }
 
-// Without marks, drops decide; a buffer of 75 kB.
+// Without marks, drops from a buffer of 75 kB decide the shares.
 TEST(Duel, drops__gain_decides_the_shares_too) {
   for (const std::string cc : {"reno", "cubic"}) {
     for (const double gain : {0.25, 2.0}) {

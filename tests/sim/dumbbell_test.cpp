@@ -1,4 +1,4 @@
-// Tests lab/sim/dumbbell.cpp, and whole runs over it: paths and times, metering, conservation, determinism.
+// Tests the dumbbell network (lab/sim/dumbbell.cpp): paths and times, metering, conservation of packets, determinism.
 #include "mltcp/lab/sim/dumbbell.h"
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Bottleneck 1 Gbps (8 ns a byte) and 10 us, access 10 Gbps and 1 us.
+/// Returns a bottleneck of 1 Gbps (8 ns per byte) with a delay of 10 us, and access links of 10 Gbps with 1 us.
 fabric::DumbbellConfig gigabit(std::uint32_t pairs) {
   fabric::DumbbellConfig config;
   config.pairs = pairs;
@@ -42,8 +42,9 @@ TEST(Dumbbell, run__two_hops_in_each_direction) {
   Recorder right(net.right(0));
   net.attach(net.left(1), left);
   net.attach(net.right(0), right);
-  send_one(net.left(0), net.right(0).address(), bytes_of(1208));  // 1250 on the wire: 1 us + 1 us + 10 us + 10 us
-  send_one(net.right(1), net.left(1).address(), bytes_of(83));    // 125: 0.1 + 1 + 1 + 10
+  // 1250 bytes on the wire take 1 + 1 us to the bottleneck and 10 + 10 us over it
+  send_one(net.left(0), net.right(0).address(), bytes_of(1208));
+  send_one(net.right(1), net.left(1).address(), bytes_of(83));  // 125 bytes on the wire take 0.1 + 1 us and 1 + 10 us
   net.run_until(1_ms);
   ASSERT_EQ(right.seen.size(), 1U);
   EXPECT_EQ(right.seen[0].at, 22_us);
@@ -68,16 +69,19 @@ TEST(Dumbbell, run__neighbours_reach_each_other_over_the_link_to_their_side) {
 
 TEST(Dumbbell, usage__counts_wire_bytes_of_each_job_at_departure) {
   auto config = gigabit(2);
-  config.bottleneck.faults.corruption = 1;  // metering comes before
+  config.bottleneck.faults.corruption = 1;  // the link corrupts all packets, but only after they are metered
   DumbbellOptions options;
   options.virtual_payload = true;
   options.usage_bin = 10_us;
   Dumbbell net(config, options);
-  // 1250 bytes on the wire each. The first leaves the bottleneck at 1 + 1 + 10 us, then one every 10 us.
+  // Each packet has 1250 bytes on the wire. The first one leaves the bottleneck at 1 + 1 + 10 us, the next ones every
+  // 10 us.
   for (int i = 0; i < 3; ++i) send_one(net.left(0), net.right(0).address(), tagged(7), virtual_payload(1172));
   send_one(net.left(0), net.right(0).address(), tagged(8), virtual_payload(1172));
-  send_one(net.left(0), net.right(0).address(), bytes_of(32, 0), virtual_payload(1176));  // no job
-  send_one(net.right(0), net.left(0).address(), tagged(7));                               // the other way
+  // this packet belongs to no job
+  send_one(net.left(0), net.right(0).address(), bytes_of(32, 0), virtual_payload(1176));
+  // this packet travels in the reverse direction
+  send_one(net.right(0), net.left(0).address(), tagged(7));
   net.run_until(1_ms);
   EXPECT_EQ(net.usage().jobs().size(), 2U);
   EXPECT_THAT(net.usage().jobs().at(7), ElementsAre(0, 1250, 1250, 1250));
@@ -99,7 +103,7 @@ TEST(Dumbbell, usage__leaves_out_what_the_buffer_drops) {
   EXPECT_EQ(sum, 1250U);
 }
 
-/// Random load on all hosts; checks that every packet is accounted for.
+/// Sends random traffic between all hosts, and checks that every packet is accounted for.
 ChatterRun chatter_of(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   auto config = gigabit(4);
   config.bottleneck.buffer_bytes = 60'000;
@@ -128,12 +132,12 @@ ChatterRun chatter_of(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   EXPECT_GT(both(&fabric::LinkCounters::dropped_packets), 0U);
   EXPECT_GT(both(&fabric::LinkCounters::marked_packets), 0U);
   EXPECT_GT(both(&fabric::LinkCounters::reordered_packets), 0U);
-  EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // same seed, but independent faults
+  EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // both links have the same seed, but independent faults
   EXPECT_EQ(both(&fabric::LinkCounters::offered_packets), result.sent);
   EXPECT_EQ(result.sent, result.received + both(&fabric::LinkCounters::dropped_packets) +
                              both(&fabric::LinkCounters::lost_packets) -
                              both(&fabric::LinkCounters::duplicated_packets));
-  EXPECT_EQ(net.counters().packet_hops, result.sent + result.received);  // access links lose nothing
+  EXPECT_EQ(net.counters().packet_hops, result.sent + result.received);  // access links lose no packets
   return result;
 }
 
@@ -141,7 +145,7 @@ TEST(Dumbbell, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   const ChatterRun first = chatter_of(1, 1, 1_ms);
   EXPECT_GT(first.received, 20'000U);
   EXPECT_EQ(chatter_of(1, 1, 1_ms), first);
-  EXPECT_EQ(chatter_of(1, 1, Nanos(777)), first);  // independent of the length of steps
+  EXPECT_EQ(chatter_of(1, 1, Nanos(777)), first);  // the result does not depend on the step length
   EXPECT_NE(chatter_of(2, 1, 1_ms).digests, first.digests);
   EXPECT_NE(chatter_of(1, 2, 1_ms).digests, first.digests);
 }
@@ -171,7 +175,7 @@ TEST(Dumbbell, run__keeps_a_saturated_bottleneck_busy_with_flat_memory) {
   EXPECT_EQ(net.packet_memory_bytes(), memory);
   const Bytes sent = net.bottleneck().counters().sent_bytes - before;
   EXPECT_NEAR(static_cast<double>(sent), 125e6, 2 * 1514);
-  // Two senders at the bottleneck's rate each: half of it is dropped.
+  // Each of the two senders sends at the bottleneck's rate, so half of the packets are dropped.
   const auto& counters = net.bottleneck().counters();
   EXPECT_NEAR(static_cast<double>(counters.dropped_packets), static_cast<double>(counters.offered_packets) / 2, 200);
 }

@@ -1,4 +1,4 @@
-// Simple endpoints for the simulator's tests.
+// Simple endpoints that send and record packets, for tests of the simulator.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace mltcp::sim {
 
-/// A copy of a received packet.
+/// A copy of a received packet, with the time of its arrival.
 struct Seen {
   Nanos at;
   Address source;
@@ -26,7 +26,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-/// Stores arriving packets, then calls `on_poll` and returns its result.
+/// Stores all packets that have arrived, then calls `on_poll` and returns its result.
 class Recorder : public Pollable {
  public:
   using OnPoll = std::function<Nanos(Nanos)>;
@@ -57,13 +57,13 @@ class Recorder : public Pollable {
   OnPoll on_poll_;
 };
 
-/// A header of `size` bytes, filled with `fill`.
+/// Returns a header of `size` bytes, all equal to `fill`.
 inline std::vector<std::byte> bytes_of(std::size_t size, unsigned fill = 0x5A) {
   std::vector<std::byte> bytes(size, static_cast<std::byte>(fill));
   return bytes;
 }
 
-/// A header that carries a job tag, as transport/wire.h lays it out.
+/// Returns a header with the tag of job `job`, in the format of transport/wire.h.
 inline std::vector<std::byte> tagged(std::uint32_t job) {
   auto header = bytes_of(36, 0);
   header[0] = std::byte{0xA3};
@@ -72,14 +72,14 @@ inline std::vector<std::byte> tagged(std::uint32_t job) {
   return header;
 }
 
-/// Sends one packet and returns whether it was accepted.
+/// Sends one packet. Returns whether the host accepted it.
 inline bool send_one(Host& from, const Address& to, std::span<const std::byte> header,
                      std::span<const std::byte> payload = {}, Ecn ecn = Ecn::not_ect) {
   const TxPacket packet{&to, header, payload, ecn};
   return from.send({&packet, 1}) == 1;
 }
 
-/// A virtual payload: only a length.
+/// Returns a virtual payload, which has a length but no bytes.
 inline std::span<const std::byte> virtual_payload(std::size_t size) {
   return {static_cast<const std::byte*>(nullptr), size};
 }

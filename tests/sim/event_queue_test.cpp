@@ -1,4 +1,4 @@
-// Tests lab/sim/event_queue.h against a plain ordered set.
+// Tests the event queue (lab/sim/event_queue.h) against a plain ordered set.
 #include "mltcp/lab/sim/event_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Tests lab/sim/flow_network.cpp: rates against a plain progressive filling, weights, times, bytes, the fluid limit.
+// Tests the flow network (lab/sim/flow_network.cpp): weights, times, bytes, the fluid limit, and its rates against a
+// plain implementation of progressive filling.
 #include "mltcp/lab/sim/flow_network.h"
 
 #include <cmath>
@@ -17,10 +18,10 @@ using namespace mltcp::literals;
 using Hop = FlowNetwork::Hop;
 using Augmentation = cc::Augmentation;
 
-const Rate kGig = Rate::from_gbps(1);  // 125 bytes a microsecond
-constexpr double kGigBytes = 125e6;    // a second
+const Rate kGig = Rate::from_gbps(1);  // 125 bytes per microsecond
+constexpr double kGigBytes = 125e6;    // bytes per second
 
-/// Runs until nothing is left and returns when each tag ended.
+/// Runs until no flow has bytes to send. Returns the time at which each send ended, by tag.
 std::map<std::uint64_t, Nanos> drain(FlowNetwork& net) {
   std::map<std::uint64_t, Nanos> ends;
   while (!net.next_event().is_never()) {
@@ -56,7 +57,7 @@ TEST(FlowNetwork, send__goes_in_order_and_not_before_its_time) {
   const auto flow = lone_flow(net, std::array{Hop{net.add_link(kGig), 1.0}});
   net.send(flow, 125, 1, 10_us);
   net.send(flow, 250, 2);
-  net.send(flow, 1, 3, 1_s);  // the flow isn't idle by then
+  net.send(flow, 1, 3, 1_s);  // this send does not begin at 1 s, because the flow has not been idle until then
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(1), 11_us);
   EXPECT_EQ(ends.at(2), 13_us);
@@ -74,13 +75,14 @@ TEST(FlowNetwork, rates__are_shared_by_weight_and_connections) {
   net.send(three, 1'000'000, 2);
   EXPECT_DOUBLE_EQ(net.bytes_per_second(one), kGigBytes / 4);
   EXPECT_DOUBLE_EQ(net.bytes_per_second(three), kGigBytes * 3 / 4);
-  // The heavier ends at 4/3 MB of the link, the other has 2/3 MB left then.
+  // The heavier flow ends when the link has sent 4/3 MB. The other flow then has 2/3 MB left.
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(2), Nanos(10'666'667));
   EXPECT_EQ(ends.at(1), 16_ms + 1_ns);
 }
 
-// The parking lot: a long flow over two links, on each of which there is a short one; the second is narrower.
+// The "parking lot" topology: one long flow over two links, and one short flow on each of them. The second link is
+// narrower.
 TEST(FlowNetwork, rates__are_max_min_fair) {
   FlowNetwork net;
   const auto wide = net.add_link(kGig);
@@ -124,7 +126,7 @@ TEST(FlowNetwork, remove_group__leaves_the_link_to_the_others) {
   EXPECT_THROW(net.remove_group(group), InputError);
 }
 
-// ---- against a plain implementation on random networks --------------------------------------------------------------
+// ---- Comparison with a plain implementation on random networks ----
 
 struct PlainFlow {
   std::vector<Hop> path;
@@ -132,7 +134,8 @@ struct PlainFlow {
   double rate = -1;
 };
 
-/// Progressive filling, as defined: all rates rise together until a link is full; then its flows stop.
+/// Progressive filling by its definition: all rates rise together until a link is full. Then the flows of that link
+/// keep their rates.
 void fill_plainly(std::vector<PlainFlow>& flows, const std::vector<double>& capacities) {
   const auto load = [&](std::size_t link, bool frozen) {
     double sum = 0;
@@ -185,7 +188,7 @@ struct RandomNetwork {
       plain.push_back(flow);
     }
   }
-  /// Compares the rates of the flows that send.
+  /// Compares the rates of all flows that are sending.
   void compare() {
     std::vector<PlainFlow> sending;
     for (std::size_t i = 0; i < plain.size(); ++i)
@@ -225,8 +228,8 @@ TEST(FlowNetwork, rates__equal_plain_progressive_filling_while_flows_come_and_go
   }
 }
 
-// The definition of max-min: no link is overloaded, and each flow has a full link on which no flow has a higher rate
-// per weight.
+// Checks the definition of max-min fairness: no link is overloaded, and each flow has a full link on which no other
+// flow has a higher rate per weight.
 TEST(FlowNetwork, rates__give_every_flow_a_bottleneck) {
   for (std::uint64_t seed = 1000; seed < 1200; ++seed) {
     RandomNetwork random(seed);
@@ -252,9 +255,9 @@ TEST(FlowNetwork, rates__give_every_flow_a_bottleneck) {
   }
 }
 
-// ---- progress and gains ---------------------------------------------------------------------------------------------
+// ---- Progress and gains ----
 
-/// Lengths of the iterations, in seconds, of jobs that compute and send over a link of 1 Gbps.
+/// Returns the length of each iteration in seconds, for each job. The jobs compute, and send over one link of 1 Gbps.
 std::vector<std::vector<double>> iterations_of(std::span<const cc::FluidJob> jobs, const Augmentation& gain, int count,
                                                std::uint32_t steps) {
   FlowNetwork net(FlowNetwork::Options{steps});
@@ -294,7 +297,7 @@ TEST(FlowNetwork, weights__follow_progress_in_64_steps_by_default) {
   EXPECT_EQ(FlowNetwork::Options{}.weight_steps, 64U);
 }
 
-// The table of HotNets'24: two jobs, half of the period up, offset 0.01.
+// Checks the table in the HotNets '24 paper: two jobs that send for half of their period, with an offset of 0.01.
 TEST(FlowNetwork, gain__gives_the_table_of_the_fluid_limit) {
   const std::array jobs{cc::FluidJob{.start = 0}, cc::FluidJob{.start = 0.01}};
   const auto lengths = iterations_of(jobs, Augmentation::mltcp({}), 6, FlowNetwork::Options{}.weight_steps);
@@ -344,7 +347,7 @@ TEST(FlowNetwork, gain__is_1_while_the_iteration_is_not_known) {
   EXPECT_DOUBLE_EQ(net.bytes_ratio(group), 1);
 }
 
-// Two flows of one job, one of them alone on its link: its bytes increase the weight of the other one.
+// One job has two flows, one of them alone on its link. The bytes of that flow increase the weight of the other flow.
 TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
   FlowNetwork net;
   const auto shared = net.add_link(kGig);
@@ -366,10 +369,10 @@ TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
   EXPECT_NEAR(share / (1 - share), 0.25 + 1.75 * ratio, 1.75 / 128 + 1e-9);
 }
 
-// ---- bytes, determinism, bad input ----------------------------------------------------------------------------------
+// ---- Bytes, determinism, invalid input ----
 
 TEST(FlowNetwork, contended__is_a_link_that_flows_of_several_groups_could_overfill) {
-  // Each flow could send at its own link's rate, and all of them share the last.
+  // Each flow has its own first link, which limits its rate. All flows share the last link.
   struct Sender {
     int group;
     double gbps;
@@ -394,7 +397,7 @@ TEST(FlowNetwork, contended__is_a_link_that_flows_of_several_groups_could_overfi
   EXPECT_TRUE(contended({{1, 0.5}, {2, 0.501}}));
   EXPECT_FALSE(contended({{1, 1.0}, {1, 1.0}})) << "of one group";
   EXPECT_FALSE(contended({{1, 0.2}, {2, 0.2}, {1, 0.2}}));
-  // In any order of the calls.
+  // The result does not depend on the order of the calls.
   EXPECT_TRUE(contended({{1, 0.4}, {2, 0.4}, {1, 0.4}}));
   EXPECT_TRUE(contended({{1, 0.4}, {1, 0.4}, {2, 0.4}}));
   EXPECT_TRUE(contended({{2, 0.4}, {1, 0.4}, {1, 0.4}}));
@@ -411,7 +414,7 @@ TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   const auto second = net.add_flow(group, path);
   const auto other = net.add_flow(net.add_group(6, {}), path);
   net.send(first, 100'000, 1);
-  net.send(second, 100'000, 2);  // of the same group: they don't contend
+  net.send(second, 100'000, 2);  // this flow belongs to the same group, so the two flows do not contend
   drain(net);
   EXPECT_EQ(net.now(), 2_ms);
   EXPECT_EQ(net.use(link).contended, Nanos(0));
@@ -438,7 +441,8 @@ TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   EXPECT_NEAR(static_cast<double>(sum), 750'000, 4);
 }
 
-/// A network of jobs with random sizes that send repeatedly. Returns a digest of all end times.
+/// Runs jobs that send messages of random sizes repeatedly. Returns a digest of the end times, and the sums of wire
+/// bytes and of requested bytes.
 std::uint64_t digest_of(std::uint64_t seed, double* wire_bytes, double* asked) {
   Random random(seed);
   FlowNetwork net;
@@ -481,7 +485,7 @@ TEST(FlowNetwork, run__conserves_bytes_and_gives_the_same_again) {
   double wire_bytes = 0;
   double asked = 0;
   const std::uint64_t digest = digest_of(3, &wire_bytes, &asked);
-  EXPECT_NEAR(wire_bytes, 2 * asked, 2 * asked * 1e-6);  // an end is rounded to a nanosecond: 0.1 byte
+  EXPECT_NEAR(wire_bytes, 2 * asked, 2 * asked * 1e-6);  // each end is rounded to 1 ns, which is about 0.1 byte
   EXPECT_EQ(digest_of(3, &wire_bytes, &asked), digest);
   EXPECT_NE(digest_of(4, &wire_bytes, &asked), digest);
 }

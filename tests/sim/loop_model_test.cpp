@@ -1,4 +1,5 @@
-// Tests modelled loops of hosts and switches: when they process packets, and that nothing changes without a model.
+// Tests the model of loops of hosts and switches: when they process packets, and that nothing changes without the
+// model.
 #include "mltcp/lab/sim/loop_model.h"
 
 #include <set>
@@ -36,7 +37,7 @@ TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
                     Random(1));
   int stalls = 0;
   Nanos sum;
-  constexpr int draws = 200'000;  // 10 s of naps
+  constexpr int draws = 200'000;  // 200,000 sleeps of 50 us take 10 s
   for (int i = 0; i < draws; ++i) {
     const Nanos late = lateness.draw(50_us);
     stalls += late.count > 0 ? 1 : 0;
@@ -46,7 +47,7 @@ TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
   EXPECT_NEAR((sum / stalls).millis(), 2, 0.2);
 }
 
-/// Every link has 1 Gbps and 1 us; naps of hosts and switch last 50 us and end 10 us late.
+/// Each link has a rate of 1 Gbps and a delay of 1 us. Hosts and switch sleep for 50 us and wake 10 us late.
 struct Modelled {
   static fabric::MachineModel machines(bool hosts, bool switches) {
     const fabric::LoopModel loop{
@@ -76,14 +77,15 @@ TEST(LoopModel, idle_host__wakes_late_for_a_packet_and_then_naps) {
   net.attach(net.right(0), receiver);
   net.run_until(1_ms);
   receiver.polls.clear();
-  // 1250 bytes on the wire: 10 us and 1 us on each of two links.
+  // 1250 bytes on the wire take 10 + 1 us on each of two links.
   const auto send = [&] { send_one(net.left(0), net.right(0).address(), bytes_of(1208)); };
   send();
   net.run_until(2_ms);
   ASSERT_FALSE(receiver.seen.empty());
   EXPECT_EQ(receiver.seen[0].at, 1_ms + 22_us + 10_us);
   receiver.seen.clear();
-  // Of three packets 10 us apart, the first wakes it; the others arrive while it is still awake, or napping.
+  // Three packets arrive 10 us apart. The first one wakes the host. The other two arrive while it is awake or asleep
+  // again.
   for (int i = 0; i < 3; ++i) send();
   net.run_until(3_ms);
   ASSERT_EQ(receiver.seen.size(), 3U);
@@ -123,7 +125,8 @@ TEST(LoopModel, switch_that_naps__passes_packets_on_when_it_looks) {
   Recorder receiver(net.right(0));
   net.attach(net.right(0), receiver);
   for (int i = 0; i < 200; ++i) {
-    send_one(net.left(static_cast<std::uint32_t>(i % 2)), net.right(0).address(), bytes_of(583));  // 625 bytes: 5 us
+    // 625 bytes on the wire take 5 us
+    send_one(net.left(static_cast<std::uint32_t>(i % 2)), net.right(0).address(), bytes_of(583));
     net.run_until(Nanos(17'000) * (i + 1));
   }
   net.run_until(10_ms);
@@ -144,12 +147,12 @@ TEST(LoopModel, switch_that_naps__takes_frames_to_have_come_evenly) {
   Dumbbell& net = modelled.net;
   Recorder receiver(net.right(0));
   net.attach(net.right(0), receiver);
-  net.run_until(61_us);  // after the first poll; the second is at 120 us
+  net.run_until(61_us);  // this is after the switch's first poll and before the second one at 120 us
   for (int i = 0; i < 3; ++i)
     for (std::uint32_t pair = 0; pair < 2; ++pair) send_one(net.left(pair), net.right(0).address(), bytes_of(1208));
   net.run_until(1_ms);
   ASSERT_EQ(receiver.seen.size(), 6U);
-  // Two at 80, two at 100 and two at 120 us, in a queue that sends one in 10 us.
+  // Two packets arrive at 80 us, two at 100 us and two at 120 us. The queue sends one packet in 10 us.
   EXPECT_EQ(net.bottleneck().counters().max_queue_bytes, 2500U);
 }
 
@@ -158,7 +161,7 @@ TEST(LoopModel, switch_that_naps__keeps_its_links_rate) {
   Dumbbell& net = modelled.net;
   Recorder receiver(net.right(0));
   net.attach(net.right(0), receiver);
-  // Both hosts send at the bottleneck's rate: it is busy for as long as all packets take.
+  // Each host sends at the bottleneck's rate, so the bottleneck is busy for the transmission time of all packets.
   for (int i = 0; i < 100; ++i) {
     for (std::uint32_t pair = 0; pair < 2; ++pair) send_one(net.left(pair), net.right(0).address(), bytes_of(1208));
     net.run_until(Nanos(10'000) * (i + 1));

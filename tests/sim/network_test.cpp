@@ -1,4 +1,4 @@
-// Tests lab/sim/network.cpp: the times of polls, the transport of packets, and refusals.
+// Tests the simulated network (lab/sim/network.cpp): the times of polls, the transport of packets, and rejected input.
 #include "mltcp/lab/sim/network.h"
 
 #include <optional>
@@ -12,7 +12,8 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Hosts around one switch, each with its own link to it and from it: 1 Gbps (8 ns a byte), 1 us each.
+/// Hosts around one switch. Each host has a link to the switch and one from it, of 1 Gbps (8 ns per byte) and 1 us
+/// each.
 struct Star {
   explicit Star(std::uint32_t hosts, const NetworkOptions& options = {}, const fabric::FaultConfig& faults = {})
       : network(options) {
@@ -54,7 +55,7 @@ TEST(Network, run__carries_a_packet_over_each_hop_in_its_time) {
   EXPECT_EQ(star.network.now(), 17'999_ns);
   EXPECT_EQ(star.network.packets_inside(), 1U);
   star.network.run_until(1_ms);
-  // 1000 bytes on the wire: 8 us and 1 us on each of two links.
+  // 1000 bytes on the wire take 8 + 1 us on each of two links.
   EXPECT_THAT(receiver.polls, ElementsAre(0_ns, 18_us));
   ASSERT_EQ(receiver.seen.size(), 1U);
   auto bytes = header;
@@ -62,7 +63,7 @@ TEST(Network, run__carries_a_packet_over_each_hop_in_its_time) {
   EXPECT_EQ(receiver.seen[0], (Seen{18_us, star.host(0).address(), bytes, 0, Ecn::ect0, 1}));
   EXPECT_EQ(star.network.counters().packet_hops, 2U);
   EXPECT_EQ(star.network.counters().received_packets, 1U);
-  EXPECT_EQ(star.network.packets_inside(), 1U);  // lent to the receiver until its next receive()
+  EXPECT_EQ(star.network.packets_inside(), 1U);  // the receiver still holds the packet until its next receive()
   star.network.detach(star.host(1));
   EXPECT_EQ(star.network.packets_inside(), 0U);
   EXPECT_EQ(star.network.now(), 1_ms);
@@ -78,7 +79,7 @@ TEST(Network, run__includes_events_at_its_end) {
   star.network.run(Nanos::never(), nullptr);
   EXPECT_EQ(star.network.now(), 30_us);
   EXPECT_TRUE(star.network.next_event().is_never());
-  star.network.run_until(5_us);  // the past: nothing happens
+  star.network.run_until(5_us);  // the time is in the past, so nothing happens
   EXPECT_EQ(star.network.now(), 30_us);
 }
 
@@ -93,8 +94,8 @@ TEST(Network, run__stops_after_the_poll_that_makes_it) {
 }
 
 TEST(Network, poll__once_for_all_that_arrives_at_one_instant) {
-  // Hosts 1 to 3 send to host 0 at the same time, each through a switch of its own that forwards directly, so that all
-  // packets arrive together.
+  // Hosts 1 to 3 send to host 0 at the same time, each over its own link. The switch delivers to host 0 without another
+  // link, so that all packets arrive together.
   Network network({});
   const auto end = network.add_switch();
   fabric::LinkConfig config;
@@ -130,7 +131,7 @@ TEST(Network, poll__a_deadline_of_now_lets_others_run_and_is_bounded) {
   Star star(2);
   int left = 3;
   Recorder eager(star.host(0), [&](Nanos now) { return left-- > 0 ? now : Nanos::never(); });
-  Recorder late(star.host(1), [](Nanos) { return Nanos(-5); });  // long past: means now
+  Recorder late(star.host(1), [](Nanos) { return Nanos(-5); });  // a time in the past means now
   star.network.attach(star.host(0), eager);
   star.network.run_until(1_us);
   EXPECT_THAT(eager.polls, ElementsAre(0_ns, 0_ns, 0_ns, 0_ns));
@@ -200,7 +201,7 @@ TEST(Network, wake__polls_now_from_outside_and_from_within_polls) {
   star.network.attach(star.host(0), sleeper);
   star.network.run_until(7_us);
   star.network.wake(star.host(0));
-  star.network.wake(star.host(2));  // nothing attached
+  star.network.wake(star.host(2));  // nothing is attached to host 2
   star.network.run_until(8_us);
   EXPECT_THAT(sleeper.polls, ElementsAre(0_ns, 7_us));
   star.network.attach(star.host(1), waker);
@@ -224,7 +225,7 @@ TEST(Network, send__takes_what_fits_and_polls_when_a_burst_fits_again) {
   options.transmit_queue_packets = 40;
   Star star(2, options);
   const Address to = star.host(1).address();
-  const auto header = bytes_of(83);  // 1 us each
+  const auto header = bytes_of(83);  // each packet takes 1 us
   std::vector<TxPacket> burst(32, TxPacket{&to, header, {}, Ecn::not_ect});
   std::vector<std::size_t> taken;
   Recorder sender(star.host(0), [&](Nanos) {
@@ -237,11 +238,11 @@ TEST(Network, send__takes_what_fits_and_polls_when_a_burst_fits_again) {
   star.network.attach(star.host(0), sender);
   star.network.attach(star.host(1), receiver);
   star.network.run(100_us, [&] { return taken.size() >= 6; });
-  // At first 40 fit; there is room for 32 more when 8 are still waiting.
+  // The queue has room for 40 packets at first. When only 8 are left, it has room for 32 more.
   EXPECT_THAT(sender.polls, ElementsAre(0_ns, 32_us, 64_us));
   EXPECT_THAT(taken, ElementsAre(32, 8, 32, 0, 32, 0));
   EXPECT_EQ(star.network.uplink(star.host(0)).queue_packets(star.network.now()), 40U);
-  // The link has never been idle.
+  // All packets have arrived by then, so the link was never idle.
   star.network.run(73_us, nullptr);
   EXPECT_EQ(receiver.seen.size(), 70U);
 }
@@ -259,10 +260,11 @@ TEST(Network, send__drops_and_counts_what_it_cannot_deliver) {
   Star star(3);
   const auto header = bytes_of(100);
   EXPECT_TRUE(send_one(star.host(0), Address::v4(99, 9), header));
-  EXPECT_TRUE(send_one(star.host(0), Address::v4(0x0A000002, 10), header));  // another port
+  EXPECT_TRUE(send_one(star.host(0), Address::v4(0x0A000002, 10), header));  // the destination has another port number
   EXPECT_EQ(star.network.counters().unknown_destination, 2U);
   EXPECT_TRUE(send_one(star.host(0), star.host(1).address(), bytes_of(1473)));
-  EXPECT_TRUE(send_one(star.host(0), star.host(1).address(), header, virtual_payload(10)));  // not allowed
+  // virtual payloads are not allowed in this network
+  EXPECT_TRUE(send_one(star.host(0), star.host(1).address(), header, virtual_payload(10)));
   EXPECT_EQ(star.network.counters().invalid_packets, 2U);
   EXPECT_EQ(star.network.packets_inside(), 0U);
   EXPECT_TRUE(send_one(star.host(0), star.host(1).address(), bytes_of(1472)));
@@ -270,7 +272,7 @@ TEST(Network, send__drops_and_counts_what_it_cannot_deliver) {
   EXPECT_EQ(star.network.counters().unattached_host, 1U);
   EXPECT_EQ(star.network.counters().sent_packets, 5U);
   EXPECT_EQ(star.network.packets_inside(), 0U);
-  Host& lonely = star.network.add_host(Address::v4(77, 9));  // without a link, and no route leads to it
+  Host& lonely = star.network.add_host(Address::v4(77, 9));  // this host has no link, and no route leads to it
   EXPECT_TRUE(send_one(lonely, star.host(1).address(), header));
   EXPECT_EQ(star.network.counters().unknown_destination, 3U);
   EXPECT_TRUE(send_one(star.host(0), lonely.address(), header));
@@ -296,7 +298,7 @@ TEST(Network, send__copies_what_it_takes) {
 
 TEST(Network, send__an_empty_packet_is_carried) {
   fabric::FaultConfig faults;
-  faults.corruption = 1;  // there are no bytes to flip
+  faults.corruption = 1;  // corruption has no effect, because the packet has no bytes
   Star star(2, {}, faults);
   Recorder receiver(star.host(1));
   star.network.attach(star.host(1), receiver);
@@ -324,7 +326,8 @@ TEST(Network, virtual_payload__counts_on_the_wire_without_bytes) {
   Recorder receiver(star.host(1));
   star.network.attach(star.host(1), receiver);
   send_one(star.host(0), star.host(1).address(), bytes_of(58), virtual_payload(900));
-  send_one(star.host(0), star.host(1).address(), bytes_of(58), virtual_payload(1415));  // too long by 1
+  // this packet is one byte too long
+  send_one(star.host(0), star.host(1).address(), bytes_of(58), virtual_payload(1415));
   send_one(star.host(0), star.host(1).address(), bytes_of(58), bytes_of(900));
   star.network.run_until(1_ms);
   ASSERT_EQ(receiver.seen.size(), 2U);
@@ -355,8 +358,8 @@ TEST(Network, receive__bytes_stay_until_the_next_call) {
   star.network.attach(star.host(1), keeper);
   send_one(star.host(0), star.host(1).address(), bytes_of(1000, 7));
   star.network.run_until(1_ms);
-  EXPECT_EQ(star.network.packets_inside(), 1U);  // lent
-  // Meanwhile other packets arrive and leave.
+  EXPECT_EQ(star.network.packets_inside(), 1U);  // the receiver holds the packet
+  // Other packets arrive and leave while the receiver holds its packet.
   for (unsigned i = 0; i < 20; ++i) send_one(star.host(1), star.host(0).address(), bytes_of(1000, 8));
   star.network.run_until(2_ms);
   star.network.wake(star.host(1));
@@ -388,13 +391,13 @@ TEST(Network, faults__corruption_flips_one_bit_and_duplicates_are_clean_copies) 
     ASSERT_EQ(flipped, 1);
     ASSERT_EQ(receiver.seen[i + 1].bytes, header);
   }
-  // Each of 512 bits expects 9.8 hits.
+  // Each of the 512 bits is hit 9.8 times on average.
   EXPECT_EQ(std::count(hits.begin(), hits.end(), 0), 0);
   EXPECT_LT(*std::max_element(hits.begin(), hits.end()), 35);
 }
 
 TEST(Network, receive__more_than_a_burst_at_once) {
-  // At 1000 Tbps, 125'000 bytes leave in each nanosecond: all 100 packets arrive at one instant.
+  // At 1000 Tbps, a link sends 125 000 bytes per nanosecond, so all 100 packets arrive at the same time.
   Network network({});
   const auto end = network.add_switch();
   fabric::LinkConfig config;
@@ -414,7 +417,7 @@ TEST(Network, receive__more_than_a_burst_at_once) {
 }
 
 TEST(Network, meter__ignores_damaged_packets) {
-  // The first link damages one of two packets; the second is metered.
+  // The first link damages half of the packets. The meter is on the second link.
   Network network({});
   const auto middle = network.add_switch();
   const auto end = network.add_switch();
@@ -485,7 +488,7 @@ TEST(Network, detach__drops_and_counts_what_waits_to_be_taken) {
   star.network.attach(star.host(1), deaf);
   send_one(star.host(0), star.host(1).address(), bytes_of(83));
   send_one(star.host(0), star.host(1).address(), bytes_of(83));
-  EXPECT_THROW(star.network.run_until(1_ms), RunError);  // it takes nothing
+  EXPECT_THROW(star.network.run_until(1_ms), RunError);  // the endpoint never receives its packets
   star.network.detach(star.host(1));
   EXPECT_EQ(star.network.counters().unattached_host, 1U);
   star.network.run_until(2_ms);

@@ -1,4 +1,5 @@
-// Tests lab/sim/packet_pool.cpp: slots do not overlap, are reused, and keep their contents when copied.
+// Tests the packet pool (lab/sim/packet_pool.cpp): slots do not overlap, are reused, and keep their contents when
+// copied.
 #include "mltcp/lab/sim/packet_pool.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ TEST(PacketPool, allocate__slots_do_not_overlap_and_memory_stays_flat) {
   std::size_t memory = 0;
   for (int round = 0; round < 20; ++round) {
     for (unsigned i = 0; i < 500; ++i) {
-      // Sizes around the border between small and large slots, and the ends.
+      // The sizes are around the limit between small and large slots, and at both ends of the range.
       const std::array<std::size_t, 10> sizes{0, 1, 215, 216, 217, 223, 224, 225, 1471, 1472};
       Packet* packet = pool.allocate(i < 10 ? sizes[i] : random.below(1473));
       packet->source = i;

@@ -1,5 +1,5 @@
-// Tests goodput under loss and reordering, and that tolerating losses does no harm if they are caused by congestion.
-// bench/loss_bench prints whole tables.
+// Tests goodput under loss and reordering, and that tolerance of losses does no harm if congestion causes them.
+// bench/loss_bench prints complete tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,9 +13,10 @@ namespace {
 
 using namespace literals;
 
-constexpr double kFull = 1424.0 / 1514;  // goodput of a full link
+constexpr double kFull = 1424.0 / 1514;  // goodput of a full link as a share of its rate
 
-/// A link with a round-trip time of `rtt` and a buffer for two round trips, which marks above a sixth of one.
+/// Returns a link with round-trip time `rtt`, a buffer for two bandwidth-delay products, and a marking threshold of a
+/// sixth of one.
 DuelConfig path(Rate rate, Nanos rtt) {
   DuelConfig config;
   config.rate = rate;
@@ -50,8 +51,8 @@ TEST(Recovery, random_loss__costs_no_rate_where_marks_or_delay_tell) {
   }
 }
 
-// sqrt(3 / (2 p)) packets per round trip (RFC 5348 section 3.1 without timeouts); by RFC 9438 also for CUBIC, on paths
-// of low bandwidth and delay.
+// The expected window is sqrt(3 / (2 p)) packets (RFC 5348, section 3.1, without timeouts). By RFC 9438, CUBIC behaves
+// the same on paths of low bandwidth and delay.
 TEST(Recovery, random_loss__leaves_reno_and_cubic_what_their_formula_says) {
   for (const std::string cc : {"reno", "cubic"}) {
     for (const double loss : {0.003, 0.01}) {
@@ -83,8 +84,8 @@ TEST(Recovery, reordering__and_real_losses_among_it) {
   EXPECT_GE(goodput(config, "dctcp", 300_ms, 500_ms), 0.8);
 }
 
-// If a link drops and does not mark, DCTCP acts as Reno, and Swift reacts to each loss: light losses are tolerated
-// until the first heavy one, at the end of slow start.
+// On a link that drops and does not mark, DCTCP behaves like Reno. Swift tolerates light losses until the first heavy
+// loss at the end of slow start, and then reacts to each loss.
 TEST(Recovery, losses_of_a_link_that_does_not_mark__are_answered) {
   DuelConfig config = path(Rate(200'000'000), 2_ms);
   config.buffer = 30'000;

@@ -1,4 +1,5 @@
-// Tests lab/sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports, conservation.
+// Tests the switched network (lab/sim/switched_network.cpp): paths and times, spreading of flows, hosts with several
+// ports, and conservation of packets.
 #include "mltcp/lab/sim/switched_network.h"
 
 #include <memory>
@@ -47,7 +48,7 @@ struct LeafSpine : SwitchedNetwork {
   LeafSpineConfig shape;
 };
 
-/// 3 leaves of 2 hosts, 4 spines, 10 Gbps (0.8 ns a byte), 1 us a link.
+/// Returns a network of 3 leaves with 2 hosts each and 4 spines. Each link has 10 Gbps (0.8 ns per byte) and 1 us.
 LeafSpineConfig small() {
   LeafSpineConfig config;
   config.leaves = 3;
@@ -57,7 +58,7 @@ LeafSpineConfig small() {
   return config;
 }
 
-/// A header that names a destination connection, as transport/wire.h lays it out.
+/// Returns a header with destination connection `connection`, in the format of transport/wire.h.
 std::vector<std::byte> header_of(std::uint32_t connection) {
   auto header = bytes_of(83, 0);
   header[0] = std::byte{0xA3};
@@ -79,7 +80,7 @@ TEST(SwitchedNetwork, run__takes_two_hops_within_a_leaf_and_four_between_leaves)
   Recorder at_far = watch(far);
   net.attach(near, at_near);
   net.attach(far, at_far);
-  const auto header = bytes_of(1208);  // 1250 on the wire: 1 us
+  const auto header = bytes_of(1208);  // 1250 bytes on the wire take 1 us per link
   ASSERT_TRUE(send_one(from, near.address(), header));
   ASSERT_TRUE(send_one(from, far.address(), header));
   net.run_until(1_ms);
@@ -87,7 +88,7 @@ TEST(SwitchedNetwork, run__takes_two_hops_within_a_leaf_and_four_between_leaves)
   EXPECT_EQ(at_near.seen[0].at, 4_us);
   EXPECT_EQ(at_near.seen[0].hops, 1U);
   ASSERT_EQ(at_far.seen.size(), 1U);
-  EXPECT_EQ(at_far.seen[0].at, 9_us);  // 1 us behind the first packet, four hops of 2 us
+  EXPECT_EQ(at_far.seen[0].at, 9_us);  // arrives 1 us after the first packet, over four links of 2 us each
   EXPECT_EQ(at_far.seen[0].hops, 3U);
   EXPECT_EQ(net.counters().packet_hops, 6U);
 }
@@ -116,7 +117,8 @@ TEST(SwitchedNetwork, uplink__of_a_flow_stays_and_flows_spread) {
     }
     EXPECT_EQ(used, 1U);
   }
-  for (const std::uint32_t count : flows) EXPECT_NEAR(count, all / 4.0, 40);  // 4.6 standard deviations
+  // the tolerance is 4.6 standard deviations
+  for (const std::uint32_t count : flows) EXPECT_NEAR(count, all / 4.0, 40);
   EXPECT_EQ(receiver.seen.size(), all * 5);
 }
 
@@ -172,12 +174,14 @@ TEST(SwitchedNetwork, add_port__shares_the_links_of_a_machine_fairly) {
   net.attach(to, receiver);
   net.run_until(10_ms);
   const auto& link = net.link(LeafSpine::host_uplink(0)).counters();
-  EXPECT_NEAR(static_cast<double>(link.sent_packets), 10'000 + 3 * 64, 64);  // 1 us each, and what waits
+  // the packets that 10 ms allow at 1 us each, and those that wait in the queues
+  EXPECT_NEAR(static_cast<double>(link.sent_packets), 10'000 + 3 * 64, 64);
   for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
 }
 
-/// A network of every kind, and an irregular one: racks of one switch and of two in a row, links of several rates and
-/// delays, several of them between two switches, and one in one direction only.
+/// Returns one topology of each kind, and an irregular one. The irregular one has racks of one switch and of two
+/// switches in a row, links of different rates and delays, parallel links between two switches, and a link in one
+/// direction only.
 std::vector<std::pair<std::string, Topology>> kinds() {
   const Rate slow(1'000'000'000);
   const Rate fast(10'000'000'000);
@@ -253,7 +257,7 @@ TEST(SwitchedNetwork, path__is_the_one_that_packets_take) {
           topology.check_path(from, to, path);
           EXPECT_LE(path.size(), topology.path(from, to, random.next()).size());
           seen.insert(path);
-          // 125 bytes on the wire.
+          // Each packet has 125 bytes on the wire.
           Nanos takes;
           for (const auto link : path) takes += topology.delay(link) + topology.capacity(link).time_for(125);
           ASSERT_EQ(receivers[to]->seen.size(), received + 1);
@@ -274,7 +278,7 @@ TEST(SwitchedNetwork, path__spreads_over_all_of_a_fat_tree) {
   std::map<std::vector<SwitchedNetworkMap::LinkId>, int> flows;
   for (std::uint32_t connection = 0; connection < 4000; ++connection) ++flows[map.path(0, 1, 12, 1, connection << 8U)];
   EXPECT_EQ(flows.size(), 4U);
-  for (const auto& [path, count] : flows) EXPECT_NEAR(count, 1000, 120);  // 4.4 standard deviations
+  for (const auto& [path, count] : flows) EXPECT_NEAR(count, 1000, 120);  // the tolerance is 4.4 standard deviations
   config.seed = 2;
   const SwitchedNetworkMap other(config);
   int same = 0;
@@ -289,7 +293,7 @@ struct MeteredRun : ChatterRun {
   bool operator==(const MeteredRun&) const = default;
 };
 
-/// Random load on two ports of every host; checks that every packet is accounted for.
+/// Sends random traffic between two ports of every host, and checks that every packet is accounted for.
 MeteredRun chatter_of(const fabric::SwitchedNetworkConfig& config, std::uint64_t seed, Nanos step) {
   SwitchedNetworkOptions options;
   options.virtual_payload = true;
@@ -298,7 +302,7 @@ MeteredRun chatter_of(const fabric::SwitchedNetworkConfig& config, std::uint64_t
   for (std::uint32_t i = 0; i < 2 * config.hosts(); ++i)
     ports.push_back(&net.add_port(i % config.hosts(), static_cast<std::uint16_t>(1 + i / config.hosts())));
   const auto send = [&](Host& from, Random& random) {
-    // Half of all goes to one port: its link is the bottleneck.
+    // Half of the packets go to one port, so that its link is the bottleneck.
     const Host& to = *ports[random.chance(0.5) ? 0 : random.below(ports.size())];
     const auto header = header_of(static_cast<std::uint32_t>(random.next()));
     TxPacket packet{&to.address(), header, virtual_payload(random.below(8000)),
@@ -335,7 +339,7 @@ TEST(SwitchedNetwork, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   EXPECT_GT(first.dropped, 0U);
   EXPECT_GT(first.marked, 0U);
   EXPECT_EQ(chatter_of(chatty(), 1, 1_ms), first);
-  EXPECT_EQ(chatter_of(chatty(), 1, Nanos(777)), first);  // independent of the length of steps
+  EXPECT_EQ(chatter_of(chatty(), 1, Nanos(777)), first);  // the result does not depend on the step length
   auto other = chatty();
   other.seed = 2;
   EXPECT_NE(chatter_of(other, 1, 1_ms).digests, first.digests);
@@ -360,7 +364,7 @@ TEST(SwitchedNetwork, run__conserves_packets_in_every_mode) {
   }
 }
 
-/// Hosts 0 to 3, on two leaves, send to host 4 on the third as fast as they can, with packets of given priorities.
+/// Hosts 0 to 3, on two leaves, send to host 4 on the third leaf as fast as they can, with the given packet priorities.
 struct Incast {
   explicit Incast(const LeafSpineConfig& config, Nanos until,
                   const std::vector<std::uint8_t>& priorities = {0, 0, 0, 0})
@@ -374,7 +378,7 @@ struct Incast {
     }
     receiver = std::make_unique<Recorder>(to);
     net.attach(to, *receiver);
-    // The bystander: host 0 also sends to host 5, to which no other host sends.
+    // Host 0 also sends to host 5, the bystander, to which no other host sends.
     Host& beside = net.add_port(5, 8);
     flood(net.add_port(0, 8), TxPacket{&beside.address(), header, virtual_payload(8000), Ecn::not_ect});
     bystander = std::make_unique<Recorder>(beside);
@@ -404,14 +408,14 @@ struct Incast {
   [[nodiscard]] std::uint64_t pauses(Network::LinkId link) const { return net.link_counters(link).pauses; }
 
   LeafSpine net;
-  std::vector<std::uint64_t> arrived;  ///< packets at the receiver, by sender
+  std::vector<std::uint64_t> arrived;  ///< number of packets that the receiver got, by sender
   std::uint64_t dropped = 0;
   std::unique_ptr<Recorder> receiver;
   std::unique_ptr<Recorder> bystander;
   std::vector<std::unique_ptr<Recorder>> senders;
 };
 
-/// The uplinks are fast enough for all: the link to host 4 is the bottleneck.
+/// Returns a network whose uplinks are fast enough for all hosts, so that the link to host 4 is the bottleneck.
 LeafSpineConfig jumbo() {
   auto config = small();
   config.mtu = 9000;
@@ -428,15 +432,17 @@ TEST(SwitchedNetwork, pfc__loses_nothing_under_incast_and_spreads_upstream) {
   config.memory.pfc = {true, 60'000, 30'000};
   const Incast lossless(config, 20_ms);
   EXPECT_EQ(lossless.dropped, 0U);
-  // 10 Gbps of packets of 8074 B reach the receiver all the while.
+  // The receiver gets packets of 8074 bytes at 10 Gbps all the time.
   EXPECT_NEAR(static_cast<double>(lossless.receiver->seen.size()), 20e-3 * 10e9 / 8 / 8074, 10);
-  // The last leaf pauses the spine, the spine the leaves, and these their hosts.
+  // Pauses spread upstream: the last leaf pauses the spine, the spine pauses the leaves, and the leaves pause their
+  // hosts.
   EXPECT_GT(lossless.pauses(lossless.net.downlink(0, 2)), 10U);
   EXPECT_GT(lossless.pauses(lossless.net.uplink(0, 0)), 10U);
   EXPECT_GT(lossless.pauses(lossless.net.uplink(1, 0)), 10U);
   for (std::uint32_t host = 0; host < 4; ++host) EXPECT_GT(lossless.pauses(lossless.net.host_uplink(host)), 10U);
   EXPECT_EQ(lossless.pauses(lossless.net.host_downlink(4)), 0U);
-  // Head-of-line blocking: the bystander's own link is idle, and still it gets less than half of what it had.
+  // Head-of-line blocking: the link to the bystander is idle, but the bystander gets less than half of its packets in
+  // the lossy network.
   EXPECT_LT(lossless.bystander->seen.size(), lossy.bystander->seen.size() / 2);
   for (std::uint32_t at = 0; at < 3; ++at) EXPECT_LE(lossless.net.memory(lossless.net.leaf(at)).max_used(), 2'000'000U);
 }
@@ -445,7 +451,7 @@ TEST(SwitchedNetwork, pfc__keeps_classes_apart) {
   auto config = jumbo();
   config.classes = 2;
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
-  // The bystander is of class 0, the incast of class 1: only the latter is paused.
+  // The bystander's traffic is in class 0 and the incast is in class 1, so only the incast is paused.
   const Incast apart(config, 20_ms, {1, 1, 1, 1});
   EXPECT_EQ(apart.dropped, 0U);
   EXPECT_GT(apart.pauses(apart.net.host_uplink(2)), 10U);
@@ -456,7 +462,8 @@ TEST(SwitchedNetwork, pfc__keeps_classes_apart) {
 TEST(SwitchedNetwork, pfc__headroom_is_what_it_takes) {
   auto config = jumbo();
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
-  // 2 us and a pause frame's 51.2 ns (so 52) at 1.25 B a ns, two frames, and one byte for what is rounded.
+  // The headroom covers two delays of 1 us, a pause frame (51.2 ns, rounded to 52), both at 1.25 bytes per ns, and two
+  // frames. One byte covers rounding.
   fabric::LinkConfig link;
   link.rate = config.host_rate;
   link.delay = 1_us;
@@ -473,7 +480,7 @@ TEST(SwitchedNetwork, classes__higher_ones_go_first) {
   config.classes = 8;
   config.buffer_bytes = 100'000;
   const Incast incast(config, 10_ms, {0, 3, 5, 2});
-  // Host 2 alone could fill the receiver's link.
+  // Host 2 has the highest priority and could fill the receiver's link alone.
   const auto all = static_cast<double>(incast.receiver->seen.size());
   EXPECT_GT(static_cast<double>(incast.arrived[2]), 0.98 * all);
   EXPECT_GT(incast.arrived[2], 100 * incast.arrived[0]);
@@ -483,11 +490,11 @@ TEST(SwitchedNetwork, memory__gives_a_port_more_than_its_share) {
   auto own = jumbo();
   own.buffer_bytes = 100'000;
   auto shared = jumbo();
-  shared.memory = {.bytes = 300'000, .alpha = 1, .pfc = {}};  // as much, for the three ports of a spine or a leaf
+  shared.memory = {.bytes = 300'000, .alpha = 1, .pfc = {}};  // equals 100 kB for each of the three ports of a switch
   const Incast with_own(own, 5_ms);
   const Incast with_shared(shared, 5_ms);
   EXPECT_EQ(with_own.net.link_counters(with_own.net.host_downlink(4)).max_queue_bytes, 100'000 / 8074 * 8074U);
-  // Alone it may take half: Q = T = B - Q.
+  // With alpha = 1, a single full queue gets half of the memory: Q = T = B - Q.
   EXPECT_NEAR(static_cast<double>(with_shared.net.link_counters(with_shared.net.host_downlink(4)).max_queue_bytes),
               150'000, 8074);
 }

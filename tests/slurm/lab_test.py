@@ -1,4 +1,4 @@
-"""Tests a short run of the laboratory: jobs under Slurm alone, and with the service, which gives them slots."""
+"""Tests a short run of the Slurm laboratory: jobs under Slurm alone, and with the service, which gives them slots."""
 import json
 import os
 import subprocess
@@ -31,8 +31,8 @@ def main():
     assert [len(jobs) for jobs in runs.values()] == [6, 6], runs
     for job in runs["plain"]:
         assert job["time_shift_ns"] is None and job["job"] in (-1, 0), job
-    # Performance is measured by hand, on a machine without other load: this only tests that each job was placed, got
-    # its number and its settings.
+    # Performance is measured separately, on a machine without other load. This test only checks that each job was
+    # placed and got its number and its settings.
     numbers = {job["job"] for job in runs["service"]}
     assert len(numbers) == 6 and min(numbers) >= 1, numbers
     for job in runs["service"]:

@@ -135,7 +135,7 @@ TEST(slurm_nodes, states__say_whether_jobs_can_start) {
                SlurmError);
 }
 
-/// Programs of the test that replace Slurm's.
+/// The test's scripts replace Slurm's programs.
 class slurm_programs : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& script) const {
@@ -193,7 +193,7 @@ TEST_F(slurm_programs, one_that_does_not_end__is_ended) {
   write("squeue", "exec sleep 100");
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_THROW(programs(100_ms).jobs(), SlurmError);
-  // Closing its output does not evade the limit, either.
+  // A program that closes its output does not escape the time limit.
   write("squeue", "exec sleep 100 >&- 2>&-");
   EXPECT_THROW(programs(100_ms).jobs(), SlurmError);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));

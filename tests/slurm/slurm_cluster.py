@@ -1,11 +1,11 @@
-"""Slurm on one machine, for tests and the laboratory: munged, slurmctld and three or more slurmd with configuration,
-keys and state in a folder, and our plug-ins from the build tree.
+"""Runs Slurm on one machine, for tests and the laboratory: munged, slurmctld and at least three slurmd. Configuration,
+keys and state are in one folder. Our plug-ins come from the build tree.
 
-The user must be in a PID namespace of its own (`sandboxed`, or `mltcp testbed`), so that all daemons end with it. Nodes
-are identified by host names, in UTS namespaces. Two places for them:
+The caller must run in its own PID namespace (`sandboxed`, or `mltcp testbed`), so that all daemons end with it. Each
+node has its own host name, in a UTS namespace. `place` says where nodes run:
 
-    together   all in one network namespace, with an address and a port each
-    testbed    a network namespace each, created by `mltcp testbed --hosts N` around its switch
+    together   in one network namespace, each node with its own address and port
+    testbed    in one network namespace per node, created by `mltcp testbed --hosts N` around its switch
 """
 import os
 import shutil
@@ -53,7 +53,7 @@ PlugStackConfig={folder}/plugstack.conf
 
 
 def lacking():
-    """One line with the reason why Slurm cannot run here; "" if it can."""
+    """Returns one line with the reason why Slurm cannot run here; "" if it can run."""
     if os.geteuid() != 0:
         return "slurmd wants to be root; run as root"
     path = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -68,15 +68,15 @@ def lacking():
 
 
 def sandboxed(arguments):
-    """Replaces this process by `arguments` in new namespaces, which end with this process."""
+    """Replaces this process by one that executes `arguments` in new namespaces, which end with the process."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     os.execvp("unshare", ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable,
                           os.path.abspath(__file__), *arguments])
 
 
 def reap(arguments):
-    """The first process of a PID namespace: runs `arguments`, and reaps orphaned processes. Slurm treats a task that is
-    not reaped as running."""
+    """The task of the first process in a PID namespace: runs `arguments`, and reaps orphaned processes. Slurm treats a
+    task that is not reaped as running."""
     first = os.spawnvp(os.P_NOWAIT, arguments[0], arguments)
     while True:
         process, status = os.wait()
@@ -85,28 +85,30 @@ def reap(arguments):
 
 
 class Failed(Exception):
-    """One line for people."""
+    """An error with a message of one line."""
 
 
 class Cluster:
-    """Does not start anything. `spank`: the shared object, with `spank_arguments`; `submit`: the Lua script. None:
-    without it."""
+    """A Slurm cluster. The constructor writes its configuration but starts no daemon. `spank` is the path of the SPANK
+    plug-in, which gets `spank_arguments`. `submit` is the text of job_submit.lua. A plug-in is not used if its
+    parameter is None."""
 
     def __init__(self, folder, nodes=3, place="together", cpus=4, spank=None, spank_arguments="", submit=None):
         self.folder = folder
         self.place = place
         self.names = [f"n{number}" for number in range(nodes)]
         self.daemons = {}
-        self.addresses = [f"10.77.0.{number + 1}" for number in range(nodes + 1)]  # as in the testbed
-        # The controller is on a host of its own.
+        # the addresses that the testbed gives to its hosts
+        self.addresses = [f"10.77.0.{number + 1}" for number in range(nodes + 1)]
+        # The controller runs on the host after those of the nodes.
         self.controller_host = nodes
         self.environment = dict(os.environ, SLURM_CONF=f"{folder}/slurm.conf", LC_ALL="C.UTF-8")
         self.environment["PATH"] += ":/usr/sbin:/sbin"
-        os.makedirs(f"{folder}/state")  # and the folder
+        os.makedirs(f"{folder}/state")  # this call also creates `folder`
         for name in self.names:
             os.makedirs(f"{folder}/{name}")
         if submit:
-            # slurmctld looks for it in the folder of slurm.conf.
+            # slurmctld reads this script from the folder of slurm.conf.
             with open(f"{folder}/job_submit.lua", "w", encoding="utf-8") as stream:
                 stream.write(submit)
         text = CONFIGURATION.format(folder=folder, controller="controller", controller_address=self.addresses[nodes], user="root",
@@ -125,11 +127,12 @@ class Cluster:
             stream.write(text)
 
     def on(self, host):
-        """The words that run a command on a host: a node's number, or that of the controller."""
+        """Returns the words that run a command on `host`. `host` is the number of a node or of the controller's
+        host."""
         return ["on", str(host)] if self.place == "testbed" else []
 
     def start(self, name, words, host=None, hostname=None):
-        """A daemon, with its output in the folder; `name` is for end()."""
+        """Starts a daemon whose output goes to the folder. end() stops it by `name`."""
         command = list(words)
         if hostname:
             command = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', hostname, *command]
@@ -154,9 +157,10 @@ class Cluster:
                    self.controller_host, "controller")
 
     def start_all(self):
-        """Starts munged, slurmctld and the nodes; returns when the nodes are idle."""
+        """Starts munged, slurmctld and the nodes. Returns when all nodes are idle."""
         if self.place == "together":
-            # An interface in addition to the loopback; without it, Slurm assumes that the machine has no IPv4.
+            # Slurm needs an interface in addition to the loopback. Without it, Slurm assumes that the machine has no
+            # IPv4.
             self.run(["ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"])
             for link in ("eth0", "eth1"):
                 self.run(["ip", "link", "set", link, "up"])
@@ -181,7 +185,7 @@ class Cluster:
             self.end(name)
 
     def run(self, words, host=None, check=True, timeout=60, environment=None):
-        """The standard output of a Slurm client on the controller's host."""
+        """Runs a Slurm client, on the controller's host by default, and returns its standard output."""
         done = self.try_run(words, host, timeout, environment)
         if check and done.returncode:
             raise Failed(f"{' '.join(words[:3])} ...: {done.stderr.strip() or done.returncode}")
@@ -193,7 +197,7 @@ class Cluster:
                               env={**self.environment, **(environment or {})})
 
     def wait(self, condition, seconds, what):
-        """Waits until the condition holds; otherwise raises Failed with `what`."""
+        """Waits until `condition` returns a true value, and returns it. Raises Failed with `what` after `seconds`."""
         until = time.monotonic() + seconds
         while True:
             result = condition()
@@ -211,7 +215,7 @@ class Cluster:
             return " | ".join(line.strip() for line in stream.readlines()[-most:])
 
     def job(self, number):
-        """The fields of `scontrol show job`, by key; {} if there are none."""
+        """Returns the fields that `scontrol show job` prints, by key; {} if Slurm does not know the job."""
         text = self.run(["scontrol", "show", "job", str(number)], check=False)
         found = {}
         for line in text.splitlines():
@@ -223,7 +227,7 @@ class Cluster:
         return found
 
     def submit(self, *words, check=True, environment=None):
-        """The number of the batch job, and the other output of sbatch."""
+        """Submits a batch job. Returns its number (None if sbatch printed none) and the error output of sbatch."""
         done = self.try_run(["sbatch", "--parsable", *words], environment=environment)
         if check and done.returncode:
             raise Failed(f"sbatch: {done.stderr.strip()}")
@@ -231,7 +235,7 @@ class Cluster:
         return (int(number) if number.isdigit() else None), done.stderr
 
     def states(self):
-        """The state of each job that slurmctld knows, by number."""
+        """Returns the state of each job that slurmctld knows, by job number."""
         lines = self.run(["squeue", "-h", "-t", "all", "-o", "%A %T"]).split("\n")
         return {int(line.split()[0]): line.split()[1] for line in lines if line}
 

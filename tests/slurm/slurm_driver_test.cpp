@@ -19,7 +19,7 @@ namespace {
 using namespace literals;
 using State = SlurmJob::State;
 
-/// A simulated Slurm for the driver: jobs and nodes of the test, and a record of the driver's commands.
+/// A simulated Slurm for the driver. The test sets its jobs and nodes, and it records the driver's commands.
 class FakeSlurm : public SlurmControl {
  public:
   explicit FakeSlurm(std::uint32_t count) {
@@ -58,7 +58,7 @@ class FakeSlurm : public SlurmControl {
     table.at(job).held = true;
   }
 
-  /// A job in the state in which job_submit.lua leaves it.
+  /// Adds a job in the state in which job_submit.lua leaves it.
   SlurmJob& submit(std::uint32_t id, std::uint32_t nodes = 2, const std::string& more = "") {
     SlurmJob job;
     job.id = id;
@@ -92,7 +92,7 @@ class FakeSlurm : public SlurmControl {
 class slurm_driver : public ::testing::Test {
  protected:
   void SetUp() override { restart(); }
-  /// Restarts the service and the driver with their stored state.
+  /// Restarts the service and the driver from their stored state.
   void restart() {
     driver_.reset();
     service_.reset();
@@ -175,7 +175,7 @@ TEST_F(slurm_driver, comments__follow_plans_that_change) {
   slurm_.submit(1);
   step();
   slurm_.start(1, slurm_.table[1].asked_nodes);
-  // A job that fits into the first one's pauses only with another period.
+  // The second job fits into the pauses of the first one only if both get another period.
   SlurmJob& second = slurm_.submit(2);
   second.admin_comment =
       R"(mltcp:{"profile":{"compute_ns":165000000,"communicate_bytes":13500000,"rate_bps":1000000000}})";
@@ -195,7 +195,7 @@ TEST_F(slurm_driver, a_job_that_ends__departs) {
   slurm_.table[1].state = State::ended;
   step();
   EXPECT_EQ(known().size(), 1U);
-  // Slurm no longer knows the job, which counts when it is seen twice.
+  // Slurm no longer knows the job. The driver accepts this only after two consecutive steps.
   const SlurmJob second = slurm_.table[2];
   slurm_.table.erase(2);
   step();
@@ -238,7 +238,8 @@ TEST_F(slurm_driver, after_a_restart__no_job_is_lost_and_none_is_there_twice) {
   slurm_.start(1, slurm_.table[1].asked_nodes);
   slurm_.start(2, slurm_.table[2].asked_nodes);
   told();
-  // While the service is down, one job ends, one starts, one arrives, and one is submitted without being held.
+  // While the service is down, job 2 ends, job 3 starts, job 5 arrives, and job 6 is submitted and starts without a
+  // hold.
   slurm_.table[2].state = State::ended;
   slurm_.start(3, slurm_.table[3].asked_nodes);
   slurm_.submit(5);
@@ -371,7 +372,7 @@ TEST_F(slurm_driver, nodes__are_those_that_the_job_may_have) {
   EXPECT_THAT(placed_on(3), Contains("n3"));
   EXPECT_EQ(placed_on(3).size(), 2U);
   EXPECT_THAT(placed_on(4), ElementsAre("n0", "n2"));
-  // The user's request is restored before Slurm decides.
+  // The driver restores the user's request before Slurm places the job itself.
   step(60_s);
   step();
   step(60_s);
@@ -434,7 +435,7 @@ TEST_F(slurm_driver, whoever_holds_a_job__has_it_held) {
   slurm_.submit(2).held_by_administrator = true;
   step();
   EXPECT_TRUE(slurm_.table[2].held);
-  slurm_.table[1].held = true;  // by its user, after it was released
+  slurm_.table[1].held = true;  // the user holds the job after the driver released it
   told();
   step();
   EXPECT_TRUE(slurm_.table[1].held);

@@ -1,5 +1,5 @@
-"""Tests Slurm with the plug-ins and the service of this build: three nodes on this machine, in a network namespace of
-their own. In real time; every wait is for a condition."""
+"""Tests Slurm with the plug-ins and the service of this build, on three nodes of this machine in one network namespace.
+The tests run in real time, and every wait is for a condition."""
 import importlib.machinery
 import importlib.util
 import json
@@ -15,14 +15,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import slurm_cluster  # noqa: E402
 
-sys.dont_write_bytecode = True  # a program without a suffix would leave an unused cache
+sys.dont_write_bytecode = True  # prevents a cache file for `lab`, which has no suffix
 LOADER = importlib.machinery.SourceFileLoader("lab", os.path.join(HERE, "lab"))
 lab = importlib.util.module_from_spec(importlib.util.spec_from_loader("lab", LOADER))
 LOADER.exec_module(lab)
 
 BUILD = os.environ.get("MLTCP_BUILD", os.path.join(lab.ROOT, "build"))
 DOWN = "the scheduler's service does not run"
-# The variables of their plan that tasks print.
+# Prints the environment variables of a task's plan.
 SHOW = 'env | grep -E "^MLTCP_(JOB|SLOT_|TIME_|PLAN_)" | sort'
 
 
@@ -54,7 +54,7 @@ class SlurmTest(unittest.TestCase):
                 os.remove(f"{self.lab.folder}/{name}")
         shutil.rmtree(f"{self.lab.folder}/service", ignore_errors=True)
 
-    # A job whose two tasks print their environment and wait for go().
+    # Submits a job whose two tasks print their plan's variables and then wait for go().
     def submit(self, *words, profile=True):
         folder = self.lab.folder
         script = (f"{SHOW} > {folder}/shown.$SLURM_JOB_ID.batch\n"
@@ -71,7 +71,7 @@ class SlurmTest(unittest.TestCase):
         open(f"{self.lab.folder}/go.{number}", "w", encoding="utf-8").close()
 
     def shown(self, number, rank):
-        """The plan in the environment of a running task."""
+        """Returns the plan's variables in the environment of a running task."""
         path = f"{self.lab.folder}/shown.{number}.{rank}"
         self.cluster.wait(lambda: os.path.exists(path), 30, f"task {rank} of job {number} does not start")
         with open(path, encoding="utf-8") as stream:
@@ -142,7 +142,7 @@ class SlurmTest(unittest.TestCase):
             self.assertEqual(int(shown["MLTCP_JOB"]), 0x80000000 + number)
         output = self.lab.read(f"shown.{number}.output")
         self.assertEqual(output.count(f"mltcp: this job runs without time slots: {DOWN}"), 1, output)
-        # A service whose heartbeat is old counts as none.
+        # A service with an old heartbeat counts as not running.
         with open(self.lab.heartbeat, "w", encoding="utf-8") as stream:
             stream.write(f"{int(time.time()) - 100} 15\n")
         self.assertIn("does not answer", self.submit()[1])
@@ -164,14 +164,15 @@ class SlurmTest(unittest.TestCase):
             self.assertEqual(int(slots[rank]["MLTCP_TIME_SHIFT_NS"]), plan["time_shift_ns"])
             self.assertNotIn("MLTCP_PLAN_REASON", slots[rank])
         self.assertEqual(plan["hosts"], ["n0", "n2"])
-        # The first job, which runs, gets its slots from its file.
+        # The first job is running already, and gets its slots from its plan file.
         followed = self.cluster.wait(lambda: self.plan_of(shown), 30, "the running job gets no slots")
         first_plan = self.mark(first)["plan"]
         self.assertEqual(followed["jobs"], [{"name": str(first_plan["number"]), "offset_ns": 0,
                                              "period_ns": first_plan["slot_period_ns"]}])
         self.assertEqual(followed["epoch_ns"], first_plan["slot_unix_ns"])
         self.assertNotEqual(first_plan["time_shift_ns"], plan["time_shift_ns"])
-        # When the other job has ended, it has no slots again; when it has ended itself, the file is gone.
+        # When the second job has ended, the first job loses its slots. When the first job has ended, its plan file is
+        # removed.
         self.go(second)
         self.cluster.wait(lambda: not self.plan_of(shown), 30, "the running job keeps slots that nobody else has")
         self.go(first)
@@ -179,7 +180,7 @@ class SlurmTest(unittest.TestCase):
         self.cluster.wait(lambda: not os.path.exists(shown["MLTCP_PLAN_FILE"]), 10, "the plan's file is not removed")
 
     def plan_of(self, shown):
-        """The content of the file, if it has slots."""
+        """Returns the content of the plan file if it has slots, and None if it has none."""
         with open(shown["MLTCP_PLAN_FILE"], encoding="utf-8") as stream:
             plan = json.load(stream)
         self.assertEqual(plan["schema"], "mltcp.plan/1")
@@ -188,14 +189,14 @@ class SlurmTest(unittest.TestCase):
     def test_the_service_is_killed_and_no_job_is_lost(self):
         self.lab.start_service()
         ends, stays = self.submit()[0], self.submit()[0]
-        waits = self.submit("--exclusive", "-N3")[0]  # starts when the others have ended
+        waits = self.submit("--exclusive", "-N3")[0]  # this job starts when the first two jobs have ended
         for number in (ends, stays):
             self.shown(number, 0)
         before = self.mark(stays)["plan"]
         self.cluster.end("service", signal.SIGKILL)
         self.go(ends)
         self.wait_for_state(ends, "COMPLETED")
-        held = self.submit()[0]  # the heartbeat is still recent: held for a service that has ended
+        held = self.submit()[0]  # the heartbeat is still recent, so the job is held although the service has ended
         self.assertEqual(self.cluster.job(held)["Priority"], "0")
         self.lab.start_service()
         self.assertIsNotNone(self.shown(held, 0))
@@ -247,7 +248,7 @@ class SlurmTest(unittest.TestCase):
         held, said = self.submit("--hold")
         self.assertIn("held by its user", said)
         later, _ = self.submit()
-        self.assertIn("MLTCP_JOB", self.shown(later, 0))  # the service has processed both
+        self.assertIn("MLTCP_JOB", self.shown(later, 0))  # this shows that the service has processed both jobs
         self.assertEqual(self.cluster.states()[held], "PENDING")
         self.assertNotIn("plan", self.mark(held))
         self.cluster.run(["scontrol", "release", str(held)])

@@ -1,5 +1,5 @@
-// Shards' datapaths on UDP sockets, over the loopback: packets that leave as one message and arrive as packets, and
-// packets that the kernel refuses.
+// Tests the datapath of a shard on UDP sockets, over the loopback: packets that are sent as one message and arrive as
+// separate packets, and packets that the kernel refuses.
 #include "mltcp/socket/socket_io.h"
 
 #include <gmock/gmock.h>
@@ -37,15 +37,16 @@ Address loopback(bool v6, std::uint16_t port) {
   return address;
 }
 
-/// One call of sendmmsg(): the number of messages, and the first one's segment length (0: it is one packet) and size.
+/// One call of sendmmsg(): the number of messages, and the segment length and size of the first message. The segment
+/// length is 0 if that message is a single packet.
 struct Sent {
   unsigned messages = 0;
   std::uint16_t segment = 0;
   std::size_t bytes = 0;
 };
-std::vector<Sent> calls_of_send;                                    // NOLINT: a function pointer has no context
-std::function<int(const Sent& call)> refusal;                       // NOLINT: errno, or 0 to accept
-std::function<int(mmsghdr* headers, unsigned count)> made_receive;  // NOLINT: instead of the kernel's
+std::vector<Sent> calls_of_send;                                    // NOLINT: global, as C callbacks have no context
+std::function<int(const Sent& call)> refusal;                       // NOLINT: returns the errno of a refused call, or 0
+std::function<int(mmsghdr* headers, unsigned count)> made_receive;  // NOLINT: replaces the kernel's recvmmsg()
 
 Sent look_at(const mmsghdr* headers, unsigned count) {
   Sent call{count, 0, 0};
@@ -58,7 +59,7 @@ Sent look_at(const mmsghdr* headers, unsigned count) {
 }
 
 int watched_send(int file, mmsghdr* headers, unsigned count, int flags) {
-  // Like the kernel: sends the messages before the refused one; its error is returned by the next call.
+  // Behaves like the kernel: sends the messages before the refused one. The next call returns the error.
   for (unsigned i = 0; i < count; ++i) {
     const Sent one = look_at(headers + i, count - i);
     const int error = refusal ? refusal(one) : 0;
@@ -130,7 +131,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     made.calls = {watched_send, replaced_receive};
     return made;
   }
-  /// Packets that `io` receives: `count`, or fewer after half a second.
+  /// Returns packets that `io` receives: `count` packets, or those that arrive within half a second.
   static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::kMaxBurst) {
     std::vector<Got> all;
     std::vector<RxPacket> out(room);
@@ -155,7 +156,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
       EXPECT_EQ(got[i].packet.priority, made[i].priority) << "packet " << i;
     }
   }
-  /// Sends `bytes` zeros from a plain socket of an unknown peer.
+  /// Sends `bytes` bytes of zeros from a plain socket, which the receiver does not know.
   [[nodiscard]] bool unknown_peer_sends(std::uint16_t number, std::size_t bytes, int time_to_live = 64) const {
     const int file = ::socket(GetParam() ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     setsockopt(file, GetParam() ? IPPROTO_IPV6 : IPPROTO_IP, GetParam() ? IPV6_UNICAST_HOPS : IP_TTL, &time_to_live,
@@ -179,7 +180,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     close(file);
     return sent == static_cast<ssize_t>(bytes);
   }
-  /// Packets of the given lengths to one destination.
+  /// Returns packets of the given lengths to one destination.
   [[nodiscard]] std::vector<Made> run_of(const Address& to, std::initializer_list<std::size_t> lengths) const {
     std::vector<Made> all;
     for (const std::size_t bytes : lengths) all.push_back(make(to, bytes, static_cast<unsigned>(all.size())));
@@ -214,12 +215,13 @@ TEST_P(SocketIoTest, send__begins_a_new_message_where_packets_differ) {
   SocketIo three(config(2));
   auto made = run_of(config(1).address, {500, 500, 600, 600, 100, 100, 1472 - 20U * GetParam(), 32, 0, 0, 33});
   made[1].ecn = Ecn::ect0;
-  made[3].priority = made[4].priority = 5;  // 500 | 500 | 600 | 600 100 | 100 | 1472 32 | 0 | 0 | 33
+  made[3].priority = made[4].priority = 5;  // messages: 500 | 500 | 600 | 600 100 | 100 | 1472 32 | 0 | 0 | 33
   EXPECT_EQ(send(one, made), made.size());
   EXPECT_EQ(one.counters().sent_messages, 9u);
   expect_equal(receive(two, made.size()), made);
 
-  // To two destinations in turn: the order of each is kept, and no packets are combined.
+  // Packets alternate between two destinations. Each destination gets its packets in order, and no packets are
+  // combined.
   auto turns = run_of(config(1).address, {700, 700, 700, 700});
   turns[1].to = turns[3].to = config(2).address;
   EXPECT_EQ(send(one, turns), 4u);
@@ -286,7 +288,7 @@ TEST_P(SocketIoTest, receive__hands_out_leftovers_in_order_and_leaves_bytes_alon
   const Nanos end = monotonic_now() + 500_ms;
   while (at < made.size() && monotonic_now() < end) {
     const std::size_t got = two.receive(out);
-    // Packets that arrive meanwhile must not change packets that were handed out.
+    // These packets arrive while the test still uses received packets, whose bytes must not change.
     send(one, {make(config(1).address, 64, 200)});
     for (std::size_t i = 0; i < got && at < made.size(); ++i, ++at) {
       ASSERT_EQ(std::vector(out[i].bytes.begin(), out[i].bytes.end()), made[at].bytes()) << "packet " << at;
@@ -338,7 +340,7 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   SocketIo one(config(0));
   SocketIo two(config(1));
   const std::size_t longest = one.limits().max_packet_bytes;
-  // The path carries 1200 bytes: a message with longer segments is refused, and so is each of its packets.
+  // The path carries 1200 bytes. The kernel refuses a message with longer segments and then each of its packets.
   refusal = [](const Sent& call) {
     return std::max<std::size_t>(call.segment, call.segment ? 0 : call.bytes) > 1200 ? EMSGSIZE : 0;
   };
@@ -369,7 +371,7 @@ TEST_P(SocketIoTest, narrow_path__is_forgotten_once_shorter_packets_have_passed)
     EXPECT_EQ(send(one, {made[1]}), 1u);
     ASSERT_TRUE(one.is_narrow(config(1).address)) << i;
   }
-  // If no size is learned, the long ones are refused again.
+  // If the sender learns no size, the kernel refuses long packets again.
   EXPECT_EQ(send(one, {made[0]}), 1u);
   for (std::uint32_t i = 2; i < SocketIo::kShorterPacketsToForget + SocketIo::kNarrowPathCalls; ++i)
     EXPECT_EQ(send(one, {made[1]}), 1u);
@@ -400,7 +402,7 @@ TEST_P(SocketIoTest, send__does_without_segments_on_a_socket_whose_kernel_refuse
   SocketIo one(config(0));
   SocketIo two(config(1));
   if (!one.segments()) GTEST_SKIP() << "this kernel has no UDP_SEGMENT";
-  const int on = 1;  // no UDP checksums, with which UDP_SEGMENT does not work
+  const int on = 1;  // disables UDP checksums, without which UDP_SEGMENT does not work
   ASSERT_EQ(setsockopt(one.begin_waiting()->file, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
   if (GetParam()) setsockopt(one.begin_waiting()->file, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on);
   if (GetParam()) setsockopt(two.begin_waiting()->file, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof on);
@@ -414,7 +416,7 @@ TEST_P(SocketIoTest, send__takes_a_prefix_when_it_is_full) {
   for (const int error : {EAGAIN, ENOBUFS, ENOMEM}) {
     SocketIo one(config(0));
     SocketIo two(config(1));
-    int left = 2;  // messages that are accepted
+    int left = 2;  // number of messages that the kernel still accepts
     refusal = [&](const Sent&) { return left-- > 0 ? 0 : error; };
     const auto made = run_of(config(1).address, {600, 200, 700, 300, 800, 800});
     const std::size_t taken = send(one, made);
@@ -438,7 +440,7 @@ TEST_P(SocketIoTest, send__goes_on_behind_what_is_refused) {
     EXPECT_EQ(send(one, made), 4u) << std::strerror(error);
     EXPECT_EQ(one.counters().refused, 1u) << std::strerror(error);
     EXPECT_FALSE(one.is_blocked());
-    expect_equal(receive(two, 3), {made[1], made[2], made[3]});  // 700 and 650 are one message
+    expect_equal(receive(two, 3), {made[1], made[2], made[3]});  // packets of 700 and 650 bytes are one message
     refusal = [&](const Sent&) { return error; };
     EXPECT_EQ(send(one, made), 4u) << "it ends, whatever is refused";
   }
@@ -449,11 +451,12 @@ TEST_P(SocketIoTest, send__goes_on_to_a_peer_that_is_closed) {
   SocketIo two(config(1));
   const auto nowhere = make(loopback(GetParam(), kFirstPort + 9), 100, 1);
   const auto here = make(config(1).address, 100, 2);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(send(one, {nowhere, here}), 2u);  // "port unreachable" (ICMP) is returned
+  // the kernel reports "port unreachable" (ICMP) to the socket
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(send(one, {nowhere, here}), 2u);
   EXPECT_EQ(receive(two, 20).size(), 20u);
   EXPECT_EQ(receive(one, 0).size(), 0u);
   EXPECT_EQ(one.begin_waiting()->needs_arming, false);
-  // A thread that sleeps on its file is not woken without end.
+  // The pending error must not wake a sleeping thread again and again.
   Clock clock;
   SystemTime time(clock);
   const int file = one.begin_waiting()->file;
@@ -474,7 +477,7 @@ TEST_P(SocketIoTest, receive__counts_what_had_no_room) {
   EXPECT_EQ(receive(two, 1).size(), 1u);
   EXPECT_EQ(two.counters().missed + got, 100u) << "the next packet tells (SO_RXQ_OVFL)";
   EXPECT_EQ(two.missed() + got, 100u) << "once";
-  // Again: the report is the sum of all.
+  // The counter is the sum of all reports.
   for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(send(one, {make(small.address, 1000, i)}), 1u);
   const std::size_t more = receive(two, 100).size();
   EXPECT_EQ(send(one, {make(small.address, 1000, 0)}), 1u);
@@ -538,7 +541,7 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
     EXPECT_EQ(bytes, packets > 0 ? told.bytes : 0);
   }
   EXPECT_EQ(io.counters().truncated, 3u);
-  // All buffers are returned.
+  // The next 200 receives succeed only if truncated messages return their buffers.
   for (int i = 0; i < 200; ++i) {
     made_receive = [](mmsghdr* headers, unsigned) {
       headers[0].msg_len = 10;
@@ -580,7 +583,7 @@ TEST_P(SocketIoTest, limits__follow_the_mtu) {
   EXPECT_EQ(SocketIo(config(0, 9000)).limits().max_packet_bytes, 9000 - headers);
   EXPECT_EQ(SocketIo(config(0, 65536)).limits().max_packet_bytes, GetParam() ? 65487u : 65507u);
   EXPECT_EQ(SocketIo(config(0)).limits().overhead_bytes, 14 + headers);
-  if (SocketIo(config(0)).segments()) {  // bursts consist of whole messages
+  if (SocketIo(config(0)).segments()) {  // each burst consists of whole messages
     EXPECT_EQ(SocketIo(config(0, 1500)).limits().batch, GetParam() ? 45u : 44u);
     EXPECT_EQ(SocketIo(config(0, 1500)).limits().burst, GetParam() ? 90u : 88u);
     EXPECT_EQ(SocketIo(config(0, 9000)).limits().batch, 7u);
@@ -624,7 +627,7 @@ TEST_P(SocketIoTest, data_path__allocates_nothing) {
   EXPECT_EQ(allocations, 0u);
 }
 
-// ---- Whole exchanges ----
+// ---- Exchanges of whole messages ----
 
 std::vector<std::byte> message(std::size_t number, std::size_t size) {
   std::vector<std::byte> bytes(size);
@@ -663,7 +666,7 @@ struct End : Pollable {
 
 class SocketExchange : public SocketIoTest {
  protected:
-  /// Sends `count` messages from one host's shards to the other's, with one thread for all.
+  /// Sends `count` messages from one host's shards to those of another host. One thread drives all shards.
   void exchange(std::size_t shards, std::size_t count, std::size_t bytes, Idle idle, std::uint32_t mtu) {
     Clock clock;
     SystemTime time(clock);

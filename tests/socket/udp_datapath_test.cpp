@@ -1,5 +1,5 @@
-// The kernel's UDP sockets as a host's datapath that is opened by name: its errors on opening, and its reports. In
-// network namespaces if interfaces are needed; these are removed with their process.
+// Tests the datapath on the kernel's UDP sockets, opened by name: its errors on opening, and its reports. Tests that
+// need interfaces run in network namespaces, which the kernel removes with their process.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ std::string error_of(const HostDatapathConfig& config, const HostPlace& at) {
   return message_of<InputError>([&] { check_host_datapath(config, at); });
 }
 
-/// Runs `part` in a network namespace of its own with a pair of interfaces: v0 has 10.9.0.1, fd09::1 and an MTU of
-/// 1400, and v1, its other end, is in the same namespace. Returns what went wrong, or "skip: ...".
+/// Runs `part` in a new network namespace with a pair of interfaces, v0 and v1. v0 has 10.9.0.1, fd09::1 and an MTU of
+/// 1400. Returns the result of `part`, or "skip: ..." if the namespace cannot be created.
 std::string in_namespace(const std::function<std::string()>& part) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return "no pipe";
@@ -155,7 +155,7 @@ TEST(UdpDatapath, mtu__is_that_of_the_interface_that_has_the_address) {
     const auto v6 = open_host_datapath({.device = "udp:fd09::1"});
     v6->take_place(place("fd09::1"));
     if (v6->io(0).limits().max_packet_bytes != 1352) return std::string("another length over IPv6");
-    const auto any = open_host_datapath({.device = "udp:v0"});  // without an address: that of the interface
+    const auto any = open_host_datapath({.device = "udp:v0"});  // the port uses the interface's address
     any->take_place(place("0.0.0.0", 1, kPort + 1));
     if (any->description().find("on v0, MTU 1400") == std::string::npos) return any->description();
     const auto all = open_host_datapath({.device = "udp:"});
@@ -172,7 +172,7 @@ TEST(UdpDatapath, link_that_goes__is_told_with_the_cure) {
     register_datapath();
     const auto datapath = open_host_datapath({.device = "udp:"});
     datapath->take_place(place("10.9.0.1"));
-    // The kernel reports carriers a moment later.
+    // The kernel reports a lost carrier a moment later.
     const auto changes_from = [&](const std::string& before) {
       for (int i = 0; i < 300 && datapath->why_link_is_down() == before; ++i) usleep(10'000);
       return datapath->why_link_is_down();
@@ -211,13 +211,13 @@ TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_
       if (i % SocketIo::kNarrowPathCalls < 2) said += datapath->why_silent(to) + "|";
     }
     said += datapath->why_link_is_down() + datapath->why_silent(Address::parse("10.9.0.2", 7));
-    // A link that is down is reported before a narrow path.
+    // The datapath reports a link that is down rather than a narrow path.
     if (std::system("ip link set v0 down") != 0) return std::string("ip fails");
     for (int i = 0; i < 300 && datapath->why_link_is_down().empty(); ++i) usleep(10'000);
     return fmt::format("{} unsent, {}{}", datapath->losses().unsent, said, datapath->why_silent(to));
   });
   if (is_skipped(verdict)) GTEST_SKIP() << verdict;
-  // The packets are still sent, because the kernel's information may come from anybody.
+  // The packets are still sent, because anybody can forge the kernel's information about the path MTU.
   std::string expected = "0 unsent, ";
   for (int i = 0; i < 6; ++i)
     expected +=
@@ -250,7 +250,7 @@ TEST(UdpDatapath, examine__tells_what_sockets_give_here) {
 
 TEST(UdpDatapath, examine__tells_of_the_buffers_that_a_port_gets) {
   register_datapath();
-  // The loopback's packets are so long that a port requests the largest permitted buffers.
+  // The MTU of the loopback is so large that a port requests the largest permitted buffers.
   const auto datapath = open_host_datapath({.device = "udp:lo"});
   datapath->take_place(place("127.0.0.1"));
   const std::string said = datapath->description();

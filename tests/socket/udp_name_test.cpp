@@ -1,4 +1,4 @@
-// Names of ports on UDP sockets.
+// Tests how the names of UDP ports are parsed.
 #include "mltcp/socket/udp_name.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Tests whether a machine had its CPUs for itself.
+// Tests the share of CPU time that a hypervisor took from this machine (steal time).
 #include "mltcp/lab/testbed/cpu_time.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(cpu_time, stolen_since__is_a_share_of_what_has_passed) {
   const CpuTime before = of("cpu 0 0 0 100 0 0 0 10");
   EXPECT_DOUBLE_EQ(of("cpu 50 0 0 125 0 0 0 35").stolen_since(before), 0.25);
   EXPECT_DOUBLE_EQ(before.stolen_since(before), 0);
-  // A hypervisor that moved the machine may set it back.
+  // The steal time may go backwards after a hypervisor has moved the machine to another host.
   EXPECT_DOUBLE_EQ(of("cpu 200 0 0 200 0 0 0 5").stolen_since(before), 0);
 }
 

@@ -121,7 +121,7 @@ TEST(testbed_layout, tree__has_the_switches_between_the_hosts) {
     hosts_per_leaf = 4
     host_rate = "1 Gbps"
     uplink_rate = "2 Gbps"
-  )" + ring);  // on the first two leaves
+  )" + ring);  // the jobs are on the first two leaves
   ASSERT_EQ(made.switches.size(), 3U);
   EXPECT_EQ(made.switches[0].name, "leaf 0");
   ASSERT_EQ(made.switches[1].ports.size(), 3U);

@@ -1,4 +1,4 @@
-// Tests the links of a testbed in the results of an experiment.
+// Tests how a testbed adds its links to the results of an experiment.
 #include "mltcp/lab/testbed/links.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A switch with a host without a rate and one at 8 kbps, and entries at 0 s, 1 s, 2 s and 3 s.
+/// Returns a switch with two ports. The link of the first one has no rate, the link of the second one has 8 kbps.
 TestbedLayout layout() {
   TestbedLayout made;
   made.hosts = {0, 1};
@@ -62,7 +62,7 @@ TEST(add_links, run__has_what_was_counted_from_the_entry_before_it_to_the_one_be
   EXPECT_EQ(link["dropped_packets"], 2);
   EXPECT_EQ(link["ecn_marked_packets"], 2);
   EXPECT_EQ(link["max_queue_bytes"], 500);
-  EXPECT_EQ(link["utilization"], 1.0);  // more than fits in 0.7 s, as the entries are 1 s apart
+  EXPECT_EQ(link["utilization"], 1.0);  // 1000 bytes take 1 s, the time between two entries; the run takes 0.7 s
 }
 
 TEST(add_links, series__have_the_links_that_carried_something_from_the_run_s_begin_on) {
@@ -72,7 +72,8 @@ TEST(add_links, series__have_the_links_that_carried_something_from_the_run_s_beg
   ASSERT_EQ(series.links.size(), 1U);
   EXPECT_EQ(series.links[0].name, "bottleneck");
   EXPECT_EQ(series.links[0].rate, Rate(8'000));
-  // Entries at 0.8 s and, after the end, at 1.3 s; totals begin with the entry before it.
+  // The entry at 2 s is 0.8 s after the start of the run. The entry at 3 s is after its end, and counts at 1.3 s.
+  // Totals start from the last entry before the run.
   EXPECT_EQ(series.link(1, 0).sent_bytes, 0U);
   EXPECT_EQ(series.link(2, 0).sent_bytes, 1000U);
   EXPECT_EQ(series.link(2, 0).queue_bytes, 400U);

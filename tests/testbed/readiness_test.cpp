@@ -18,10 +18,10 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A name with the number of this process, because tests may run in parallel.
+/// Returns a name with the number of this process, because tests may run in parallel.
 std::string own_name() { return "mltcp-test/ready-" + std::to_string(getpid()); }
 
-/// Sets NOTIFY_SOCKET for a program.
+/// Sets NOTIFY_SOCKET, as a service manager does, and removes it on destruction.
 class Variable {
  public:
   explicit Variable(const std::string& value) { setenv("NOTIFY_SOCKET", value.c_str(), 1); }

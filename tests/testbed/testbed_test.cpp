@@ -1,4 +1,5 @@
-// Tests the processes of a testbed, without privileges. tests/tools/testbed_test.cpp tests the rest with the command.
+// Tests how a testbed runs its processes, without privileges. tests/tools/testbed_test.cpp tests the other parts with
+// the command.
 #include "mltcp/lab/testbed/testbed.h"
 #include "../temporary_folder.h"
 
@@ -22,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using testing::HasSubstr;
 
-/// The next end within 20 s.
+/// Returns the next program that ends, or nullopt if none ends within 20 s.
 std::optional<Programs::End> next(Programs& programs) {
   std::optional<Programs::End> end;
   for (const auto until = steady_clock::now() + std::chrono::seconds(20); !end && steady_clock::now() < until;)
@@ -30,7 +31,7 @@ std::optional<Programs::End> next(Programs& programs) {
   return end;
 }
 
-/// Like the process of a sandbox, which ends of processes wake.
+/// Blocks SIGCHLD as a sandbox does, so that Programs::wait() wakes when a program ends.
 class ProgramsTest : public testing::Test {
  protected:
   ProgramsTest() {
@@ -80,7 +81,7 @@ TEST_F(ProgramsTest, stopped_for_a_moment_or_by_its_user__is_nothing) {
 TEST_F(ProgramsTest, secret__is_in_a_file_of_its_own_and_in_no_other_program) {
   const TemporaryFolder folder;
   Programs programs;
-  // Two lines of /proc say as much as the words of a command line and the environment.
+  // /proc/PID/cmdline and /proc/PID/environ show all words and environment variables that a program gets.
   programs.start({.name = "a",
                   .words = {"sh", "-c", "cat <&3; cat /proc/$$/cmdline /proc/$$/environ | tr -d '\\0' >&2"},
                   .log = folder / "a",

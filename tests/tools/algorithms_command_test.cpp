@@ -1,5 +1,5 @@
-// Tests algorithms in the command `mltcp`: their list, and one from a shared object (examples/my_algorithm) wherever a
-// name is allowed.
+// Tests how the command `mltcp` handles congestion controls: lists them, and accepts one from a shared object
+// (examples/my_algorithm) wherever it accepts a name.
 
 #include <filesystem>
 #include <fstream>
@@ -43,7 +43,7 @@ TEST_F(AlgorithmsCommand, list__has_all_or_those_that_are_named) {
 TEST_F(AlgorithmsCommand, shared_object__by_option_and_by_file) {
   const std::string by_option = results("e.toml --cc ./sub/mine.so:gaimd");
   EXPECT_THAT(by_option, AllOf(HasSubstr("\"cc\": \"gaimd\""), HasSubstr("sub/mine.so"), Not(HasSubstr("cc_param"))));
-  // Relative to the file that names it.
+  // A path in a file is relative to that file.
   put("sub/f.toml", experiment("cc = \"./mine.so:gaimd\"\ngaimd = { increase = 3, keep = 0.9 }"));
   const std::string by_file = results("sub/f.toml");
   EXPECT_THAT(by_file, HasAll("\"cc\": \"gaimd\"", "\"gaimd.increase\": \"3\"", "\"gaimd.keep\": \"0.9\""));
@@ -68,7 +68,8 @@ TEST_F(AlgorithmsCommand, shared_object__that_is_none__is_refused) {
               StartsWith("mltcp: --load: \"sub/mine.so\" has no congestion control"));
 }
 
-// All points know its parameters, and its code is part of the identity of kept runs.
+// The parameters of the shared object's algorithm apply to all points. The object's code is part of the identity of
+// stored runs.
 TEST_F(AlgorithmsCommand, sweep__varies_it_and_its_parameters) {
   put("h.toml", experiment("gaimd = { keep = 0.9 }"));
   put("sub/s.toml",

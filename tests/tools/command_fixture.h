@@ -1,4 +1,4 @@
-// An experiment and a trace in a folder of their own, as input of commands.
+// Test fixture with an experiment and a trace in a temporary folder, as input of commands.
 #pragma once
 
 #include "program_test.h"

@@ -1,4 +1,5 @@
-// Tests the command `mltcp` as users see it: exit status, output and errors, one line for each mistake.
+// Tests the command `mltcp` as users see it: its exit status, its output, and one line of error message for each
+// mistake.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
@@ -29,7 +30,8 @@ TEST_F(Command, none_or_unknown__named_with_the_list) {
 }
 
 TEST_F(Command, kernel__options_of_another_action_are_told) {
-  const std::string without = "MLTCP for kernel TCP is not available: ";  // in this build
+  // the answer if this build has no support for kernel TCP
+  const std::string without = "MLTCP for kernel TCP is not available: ";
   EXPECT_THAT(refusal("kernel lod"), HasSubstr("did you mean \"load\"?"));
   EXPECT_THAT(
       refusal("kernel status --cc reno"),
@@ -89,7 +91,7 @@ TEST_F(Command, values_that_are_missing__are_told_in_words) {
               StartsWith("mltcp: --output needs a file or folder to write to, e.g. --output out;"));
   EXPECT_THAT(refusal("testbed e.toml --json -- --policy fair"), HasSubstr("but is followed by --;"));
   EXPECT_THAT(run("run e.toml --json -").out, StartsWith("{")) << "- is a value";
-  // The help of every option with a value names the value.
+  // The help text of every option with a value names the value.
   std::size_t options = 0;
   for (const std::string command : {"run", "sweep", "schedule", "advise", "cluster", "inspect", "replay", "report",
                                     "switch", "gen", "testbed", "top", "doctor"}) {
@@ -99,7 +101,7 @@ TEST_F(Command, values_that_are_missing__are_told_in_words) {
       if (begin == std::string::npos || line.find("--help") != std::string::npos) continue;
       const std::string name = line.substr(begin, line.find(' ', begin) - begin);
       const std::string word = line.substr(begin + name.size(), 2);
-      if (word.size() < 2 || word[1] == ' ') continue;  // a flag
+      if (word.size() < 2 || word[1] == ' ') continue;  // the option has no value
       ++options;
       EXPECT_THAT(line, Not(AnyOf(HasSubstr(" TEXT"), HasSubstr(" UINT"), HasSubstr(" FLOAT")))) << command;
       EXPECT_THAT(refusal(command + " " + name),
@@ -184,7 +186,7 @@ TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_
 #if MLTCP_HAS_DPDK
   EXPECT_THAT(refusal("switch --file e.toml"), HasSubstr(experiment + "a switch file is expected; "));
 #endif
-  // Files with keys of two kinds, or with an error in the right kind, get the usual messages.
+  // Files that mix keys of two kinds, or have an error in a valid kind, get the usual messages.
   put("mixed.toml", content(folder_ / "e.toml") + "[arrivals]\njobs = 1\n");
   EXPECT_THAT(refusal("run mixed.toml"),
               HasSubstr("mixed.toml:9: arrivals: unknown key; the key belongs to a cluster file"));
@@ -228,7 +230,7 @@ TEST_F(Command, help_and_version__in_each_way_that_is_usual) {
   EXPECT_EQ(run("-V").out, version.out);
 }
 
-// `script` gives it a terminal.
+// script(1) runs the command on a pseudo-terminal.
 TEST_F(Command, colours__on_a_terminal_that_takes_them_alone) {
   if (run("--version >/dev/null; command -v script >/dev/null").status != 0) GTEST_SKIP() << "there is no script(1)";
   const auto typed = [&](const std::string& setting, const std::string& words) {
@@ -240,7 +242,7 @@ TEST_F(Command, colours__on_a_terminal_that_takes_them_alone) {
   EXPECT_THAT(typed("TERM=dumb NO_COLOR=", "bogus"), StartsWith("mltcp: \"bogus\""));
   EXPECT_THAT(typed("TERM=xterm NO_COLOR=1", "bogus"), StartsWith("mltcp: \"bogus\""));
   EXPECT_THAT(run("bogus").err, StartsWith("mltcp: \"bogus\""));
-  // Colours need no columns: the table is the same without them.
+  // Colours take no space: without the colour codes, the table equals the one without colours.
   std::string plain = run("run e.toml").out;
   plain = plain.substr(plain.find("policy"), plain.find("\n\n", plain.find("policy")) - plain.find("policy"));
   std::string painted = typed("TERM=xterm NO_COLOR=", "run e.toml");
@@ -277,7 +279,7 @@ TEST_F(Command, results__say_where_they_come_from) {
       EXPECT_THAT(first.out, HasSubstr(field)) << command;
     EXPECT_THAT(first.out, HasSubstr(sum)) << command;
     EXPECT_THAT(first.out, HasSubstr("communicate = \\\"100 kB\\\"")) << "the experiment itself, " << command;
-    // With a fixed date, results are the same each time.
+    // With a fixed date, two runs have identical results.
     const std::string fixed = "--version >/dev/null; export SOURCE_DATE_EPOCH=86400; " MLTCP_PROGRAM " " + command;
     const std::string once = run(fixed + " --json r.json >/dev/null && cat r.json").out;
     EXPECT_THAT(once, HasSubstr("1970-01-02T00:00:00Z")) << command;
@@ -287,7 +289,8 @@ TEST_F(Command, results__say_where_they_come_from) {
 }
 
 TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
-  // The file exists when the first policy is complete, and the second policy takes as long again.
+  // The command writes the file after the first policy. The second policy takes as long as the first, so it is
+  // interrupted.
   put("long.toml",
       "iterations = 700\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
       "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n"
@@ -388,7 +391,7 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_THAT(here.out,
               HasAll("\nReady here: datapath sim, datapath flow", ", endpoints and mltcp perf over udp:, mltcp "));
 
-  // A program without the module in its folder.
+  // The copied program has no modules in its folder.
   fs::permissions(folder_, fs::perms::all);
   fs::copy_file(MLTCP_PROGRAM, folder_ / "alone");
   const Outcome alone = run("--version; ./alone doctor");
@@ -401,7 +404,7 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_THAT(nobody.out, ContainsRegex("(ok     |missing)  +mltcp testbed     not root, "));
   EXPECT_THAT(nobody.out, HasSubstr("a host's port can be udp:, with an address of this machine"));
   if (!lacking) {
-    // As in a container that may create namespaces, but nothing in them.
+    // Simulates a container that may create namespaces but may not create interfaces in them.
     const Outcome bounded = run("--version; setpriv --bounding-set=-net_admin --inh-caps=-net_admin ./alone doctor");
     EXPECT_THAT(bounded.out,
                 HasAll("missing  mltcp testbed     namespaces work, but a pair of interfaces cannot be created: ",
@@ -409,7 +412,7 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   }
   const Outcome none =
       run("--version; unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && echo set && ./alone doctor'");
-  if (none.out.find("set\n") == std::string::npos) return;  // no user namespaces here
+  if (none.out.find("set\n") == std::string::npos) return;  // user namespaces are not available
   EXPECT_THAT(none.out, HasAll("root, but the kernel cannot create a network namespace (No space left on device)",
                                "  mltcp testbed: raise the limit: sysctl user.max_net_namespaces=1000\n"));
 }
@@ -538,7 +541,7 @@ TEST_F(Command, inspect__profile_says_what_it_asks_for) {
             "alone on 1 Gbps it takes 210.000 ms and sends for 42.9% of them\n"
             "  at    70.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to 300.000 Mbps\n"
             "  at   130.000 ms for    70.000 ms    7.750 MB, at 885.714 Mbps on average and up to 950.000 Mbps\n");
-  // The output of --toml is the same job.
+  // The job that --toml prints gives the same schedule as the profile itself.
   put("of_toml.toml", "[bottleneck]\nrate = \"1 Gbps\"\n" + run("inspect p.csv --toml").out);
   put("of_csv.toml", "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"p\"\nprofile = \"p.csv\"\n");
   const std::string as_toml = run("schedule of_toml.toml").out;

@@ -1,8 +1,5 @@
 """Tests that mltcp accepts every call in the code blocks of README and docs/: the subcommand and each option must
-exist. (tools/docs compares the output of transcripts.)
-
-    commands_in_pages_test.py MLTCP
-"""
+exist. tools/docs compares the output of transcripts. Usage: commands_in_pages_test.py MLTCP"""
 import re
 import shlex
 import subprocess
@@ -16,14 +13,14 @@ CALL = re.compile(r"(?:^|[|&;(]\s*|\bsudo (?:-E )?|\b[A-Z_]+=\S+ )(?:build/bin/)
 
 
 def calls(text):
-    """Line, subcommand and options of each call in the code blocks of a page."""
+    """Yields the line number, the subcommand and the options of each call in the code blocks of a page."""
     inside = transcript = False
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if line.lstrip().startswith("```"):
             language = line.strip("` ")
             inside = not inside and language in ("", "sh", "bash", "console")
-            # If commands follow "$ ", the other lines are output.
+            # If a block has lines that begin with "$ ", its other lines are output.
             rest = lines[number:]
             end = next((i for i, later in enumerate(rest) if later.lstrip().startswith("```")), len(rest))
             transcript = any(later.startswith("$ ") for later in rest[:end])
@@ -34,7 +31,7 @@ def calls(text):
         for found in CALL.finditer(shown):
             try:
                 words = shlex.split(found.group(2))
-            except ValueError:  # quotes that continue in the next line
+            except ValueError:  # a quoted word continues in the next line
                 words = found.group(2).split()
             yield number, found.group(1), [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
 
@@ -48,7 +45,7 @@ class CommandsInPages(unittest.TestCase):
         self.subcommands = re.findall(r"^  ([a-z]+) ", output_of("--help").partition("Subcommands:")[2], flags=re.MULTILINE)
 
     def options_of(self, subcommand, known={}):
-        """None: the subcommand does not exist."""
+        """Returns the set of options of a subcommand, or None if the subcommand does not exist."""
         if subcommand not in self.subcommands:
             return None
         if subcommand not in known:

@@ -1,4 +1,4 @@
-"""Tests tools/docs with a toy project whose program is a script. Run: docs_test.py TOOLS/DOCS"""
+"""Tests tools/docs with a toy project whose program is a script. Usage: docs_test.py TOOLS/DOCS"""
 
 import os
 import shutil
@@ -10,7 +10,8 @@ from pathlib import Path
 
 SCRIPT = Path(sys.argv.pop(1)).resolve()
 
-# Prints a summary of one policy, and writes results where asked; its mean is in the file "mean".
+# Prints a summary of two policies, and writes results to the file after --json. The second mean is read from the file
+# "mean".
 PROGRAM = r'''#!/bin/sh
 [ "$1" = fail ] && { echo "mltcp: no such thing" >&2; exit 1; }
 echo run >>"$(dirname "$0")/../count"
@@ -60,7 +61,7 @@ class Docs(unittest.TestCase):
         return len((self.folder / "build/count").read_text().split())
 
     def mean(self, value):
-        """Changes the program, so that kept results are no longer valid."""
+        """Changes the program and the mean that it prints, so that stored results are no longer valid."""
         (self.folder / "build/mean").write_text(value)
         program = self.folder / "build/bin/mltcp"
         program.write_text(PROGRAM + f"# {value}\n")
@@ -106,7 +107,8 @@ class Docs(unittest.TestCase):
     def test_lines_may_be_left_out_where_three_dots_stand(self):
         self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n...\n```\n")
         self.assertEqual(self.docs("--check")[0], 0)
-        self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n```\n")  # more lines follow, without an elision
+        # fails, because the output has further lines and the page has no "..." for them
+        self.page("```\n$ mltcp run x.toml\n...\nmltcp    104.00\n```\n")
         self.assertEqual(self.docs("--check")[0], 1)
 
     def test_write_keeps_what_is_left_out(self):
@@ -197,7 +199,7 @@ class Docs(unittest.TestCase):
             self.page(text)
             status, output = self.docs("--check")
             self.assertEqual(status, 0, output)
-        self.page("<!-- given -->\n1.25\n\n1.33\n")  # the next paragraph alone
+        self.page("<!-- given -->\n1.25\n\n1.33\n")  # the mark covers only the next paragraph, so 1.33 has no source
         self.assertEqual(self.docs("--check")[0], 1)
 
     def test_measured_gets_its_output_with_date_and_machine(self):

@@ -1,4 +1,5 @@
-// Tests that a signal ends a command in order if the command handles it, and otherwise within a second.
+// Tests how a signal ends a command. If the command handles the signal, it ends in order. If not, it ends within a
+// second.
 #include "end_on_signal.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kEndedInOrder = 7;
 
-/// Exit status, as from wait(2), of a process that gets the signal and then runs `work`.
+/// Returns the status, as from wait(2), of a process that gets the signal and then runs `work`.
 int status_of(int signal, const std::function<void()>& work) {
   const pid_t child = fork();
   if (child == 0) {
@@ -29,7 +30,7 @@ int status_of(int signal, const std::function<void()>& work) {
   return status;
 }
 
-/// Uses the processor, up to a bound that none of these reaches.
+/// Uses the processor until `over` returns true, for at most 30 s. No test reaches this limit.
 void busy_until(const std::function<bool()>& over) {
   const auto begun = std::chrono::steady_clock::now();
   while (!over() && std::chrono::steady_clock::now() - begun < std::chrono::seconds(30)) {

@@ -1,4 +1,5 @@
-// Tests `mltcp gen` as users run it: real processes in network namespaces, connected by veth or by an `mltcp switch`.
+// Tests `mltcp gen` as users run it, with real processes in network namespaces. The namespaces are connected by veth or
+// by an `mltcp switch`.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -31,7 +32,7 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// A network namespace kept by a process of its own, so that it always ends with this process.
+/// A network namespace that a child process keeps alive, so that it always ends with this process.
 class Namespace {
  public:
   Namespace() {
@@ -62,7 +63,7 @@ class Namespace {
   [[nodiscard]] std::string in(const std::string& command) const {
     return fmt::format("nsenter --net=/proc/{}/ns/net {}", keeper_, command);
   }
-  /// Creates a pair of interfaces, both up, one in each namespace.
+  /// Creates a pair of interfaces, one in each namespace, and sets both up.
   bool join(const std::string& own, const Namespace& other, const std::string& others,
             const std::string& settings = "") const {
     return shell(in(fmt::format("ip link add {} {} type veth peer name {} netns {}", own, settings, others,
@@ -75,7 +76,7 @@ class Namespace {
   bool ready_ = false;
 };
 
-/// A running command, and its output.
+/// A running command with its output in a file.
 class Process : public StartedProgram {
  public:
   Process(const std::string& command, const fs::path& said)
@@ -100,12 +101,13 @@ class Gen : public testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
   }
 
-  /// Two connected hosts.
+  /// Creates two connected hosts. Returns false if this machine does not support that.
   bool make_pair() {
     for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
     return hosts_[0]->ready() && hosts_[1]->ready() && hosts_[0]->join("eth0", *hosts_[1], "eth0");
   }
-  /// Three hosts around a switch in `middle`, whose ports have this rate. Null if this machine does not support it.
+  /// Creates three hosts around a switch in `middle` whose ports have rate `rate`. Returns nullptr if this machine does
+  /// not support that.
   std::unique_ptr<Process> make_star(const Namespace& middle, const std::string& rate) {
     std::string ports;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -165,7 +167,8 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
     if (xdp < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
     close(xdp);
   }
-  for (std::size_t i = 0; i < 2 && std::string(GetParam()) == "udp"; ++i) {  // its addresses belong to the kernel
+  // With udp ports, the kernel must have the host's address.
+  for (std::size_t i = 0; i < 2 && std::string(GetParam()) == "udp"; ++i) {
     ASSERT_TRUE(shell(hosts_[i]->in(fmt::format("ip addr add 10.79.0.{}/24 dev eth0", i + 1))));
   }
   const auto server = serve(kPair, "--json " + file("out.json").string());
@@ -198,7 +201,7 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
 INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp", "udp"),
                          [](const auto& one) { return std::string(one.param); });
 
-// On loopback, by any user.
+// Runs on the loopback, without privileges.
 TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
   const TemporaryFolder folder;
   const auto file = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
@@ -220,7 +223,7 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
   EXPECT_THAT(second.said(), Not(HasSubstr("no --port is given")));
   EXPECT_THAT(server.said(), HasSubstr("0 damaged"));
 
-  // With a key, and hosts that start before the coordinator.
+  // Uses a key, and starts a host before the coordinator.
   for (const char* const name : {"key", "other"}) {
     std::ofstream(file(name)) << "mltcp-key-1 " << std::string(63, '0') << name[0] % 10 << "\n";
     fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
@@ -312,7 +315,7 @@ TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
   for (const json& time : run["jobs"][1]["iteration_ns"]) EXPECT_GE(time, 16'000'000) << "100 kB at 50 Mbps take 16 ms";
 }
 
-/// So long that it is running whenever the test interferes.
+/// Returns an experiment so long that it is still running when the test interferes.
 std::string endless() {
   std::string text = kPair;
   return text.replace(text.find("iterations = 4"), 14, "iterations = 100000");
@@ -333,10 +336,10 @@ TEST_F(Gen, killed_host__ends_all_and_is_named) {
 
 class GenLink : public Gen, public testing::WithParamInterface<std::tuple<const char*, const char*, const char*>> {};
 
-// A link that comes back in time does not end the experiment, but is in the results.
+// If a link comes back in time, the experiment continues and its results report the outage.
 TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   MAKE_PAIR();
-  // The kernel reports it late.
+  // Waits until the links are up, which the kernel reports with a delay.
   for (const auto& one : hosts_)
     ASSERT_TRUE(
         shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q \"state UP\"; do sleep 0.05; done'")));
@@ -367,7 +370,7 @@ TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   EXPECT_LE((*outage)["start_ns"], run["duration_ns"]);
 }
 
-// Either end may be the first to report it.
+// Either host may be the first to report the link.
 TEST_P(GenLink, link_that_goes__is_told_with_its_port_and_the_cure) {
   const auto& [kind, command, why] = GetParam();
   MAKE_PAIR();
@@ -400,8 +403,8 @@ INSTANTIATE_TEST_SUITE_P(
                          std::string(std::get<1>(one.param)).ends_with("down") ? "down" : "gone");
     });
 
-// A kernel leaves the checksum to its interface, veth leaves it out, and the switch cannot know this: an end whose
-// connection never opens must report the reason.
+// The kernel leaves the checksum to its interface, veth does not compute it, and the switch cannot know this. The
+// switch must report wrong checksums, so that a user finds out why a connection does not open.
 TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -421,7 +424,7 @@ TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   EXPECT_NE(said.find("at least 2 frames" + frames, live + 1), std::string::npos) << said;
 }
 
-// Connections give up after 30 s; both ports have their links all the time.
+// Connections give up after 30 s. Both ports have a link all the time.
 TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -431,7 +434,7 @@ TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   const auto first = host(0);
   const auto second = host(1);
   ASSERT_TRUE(server->says("policy fair ...")) << server->said() << first->said() << second->said();
-  // More than the job sends alone.
+  // Waits until port p0 has received 10 MB, which is more than the job sends while it is measured alone.
   ASSERT_TRUE(
       shell(middle.in("timeout 60 sh -c 'until awk \"/p0:/ { exit !(\\$2 > 10000000) }\" /proc/net/dev; do sleep "
                       "0.05; done'")));
@@ -495,7 +498,7 @@ TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_
 
 TEST_F(Gen, host_that_does_not_come__is_named_with_the_cure) {
   MAKE_PAIR();
-  // On a slow machine, the host that does join needs longer than that.
+  // On a slow machine, the first host may not join within a short wait, so the test tries longer ones.
   for (const int wait : {3, 15, 60}) {
     const auto server = serve(kPair, fmt::format("--wait {}s", wait));
     const auto first = host(0);
@@ -577,7 +580,8 @@ TEST_F(Gen, hosts_without_a_network__are_named_with_the_cure) {
     EXPECT_EQ(server->finish(), 1);
     EXPECT_EQ(first->finish(), 1);
     EXPECT_EQ(second->finish(), 1);
-    if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;  // a slow machine
+    // The machine was too slow for this wait, so try a longer one.
+    if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;
     EXPECT_THAT(server->said(), HasAll("job \"a\": host 0 (10.79.0.1, af_packet:eth0): no connection to host 1",
                                        "no host answers for its address", "on the same network"));
     return;
@@ -590,7 +594,7 @@ TEST_F(Gen, ports_without_a_link__are_told_with_the_cure) {
   if (!nowhere.ready() || !hosts_[0]->join("eth0", nowhere, "x0") || !hosts_[1]->join("eth0", nowhere, "x1") ||
       !shell(nowhere.in("ip link set x0 down")) || !shell(nowhere.in("ip link set x1 down")))
     GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
-  // The kernel reports it late.
+  // Waits until the links are down, which the kernel reports with a delay.
   for (const auto& one : hosts_)
     ASSERT_TRUE(
         shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q NO-CARRIER; do sleep 0.05; done'")));
@@ -601,7 +605,8 @@ TEST_F(Gen, ports_without_a_link__are_told_with_the_cure) {
     EXPECT_EQ(server->finish(), 1);
     EXPECT_EQ(first->finish(), 1);
     EXPECT_EQ(second->finish(), 1);
-    if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;  // a slow machine
+    // The machine was too slow for this wait, so try a longer one.
+    if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;
     EXPECT_THAT(server->said(),
                 HasSubstr("no connection to host 1 (10.79.0.2:62400): its port af_packet:eth0 has no link: interface "
                           "eth0 has no carrier; check its cable, or bring the interface at its other end up"));
@@ -618,7 +623,7 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_before_the_host_joins) {
                                                MLTCP_PROGRAM, address(), file("nobody").string())));
   EXPECT_EQ(wrong->finish(), 1);
   EXPECT_THAT(wrong->said(), HasSubstr("no process listens on"));
-  // It does not matter whether there is a coordinator, and another may replace it.
+  // The host reports the same error without a coordinator. Afterwards, another process can join in its place.
   const auto alone =
       start("alone", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24", MLTCP_PROGRAM,
                                                "unix:" + file("none").string(), file("nobody").string())));
@@ -670,7 +675,7 @@ TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
   const std::unique_ptr<Process> bridge = make_star(middle, "100Mbps");
   if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
   ASSERT_TRUE(bridge->says("ready")) << bridge->said();
-  // If the machine delays the measurement, the jobs have no slots, with a warning; hardly three times in a row.
+  // If the machine delays the measurement, jobs get no slots but a warning. Three such runs in a row are unlikely.
   json run;
   for (int attempt = 0; attempt < 3; ++attempt) {
     const auto server = serve(R"(
@@ -701,12 +706,12 @@ TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
 TEST_F(Gen, mpi__starts_hosts_whose_numbers_are_ranks) {
   if (!shell("which mpirun")) GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
   if (!fs::exists(MLTCP_MPI_MODULE)) GTEST_SKIP() << "built without MPI (Debian: libopenmpi-dev)";
-  // MPI's processes find each other on the loopback interface, so all are in one namespace, each with a port of its
-  // own.
+  // MPI processes connect over the loopback interface, so all of them are in one namespace, each with its own port.
   const Namespace place;
   std::string ports;
   for (int i = 0; i < 3; ++i) {
-    // Far apart, as the exclusive or of process and interface must differ among processes here (dpdk/port.cpp).
+    // The interface indices are far apart, because the exclusive or of process number and index must differ between
+    // these processes (dpdk/port.cpp).
     if (!place.ready() ||
         !place.join(fmt::format("m{}", i), place, fmt::format("p{}", i), fmt::format("index {}", 4096 * (i + 1))))
       GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";

@@ -42,7 +42,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
   EXPECT_THAT(markdown, StartsWith("| case | bottleneck.buffer | policy | slow-down |"));
   EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 2 + 8);
   EXPECT_THAT(content(folder_ / "c.csv"), StartsWith("case,bottleneck.buffer,policy,jobs,seeds,slowdown,"));
-  // Again: all records exist, and the table is the same.
+  // The second call finds all records and prints the same table.
   const Outcome again = done("sweep s.toml --json - --threads 1");
   EXPECT_EQ(without_provenance(again.out), without_provenance(content(folder_ / "j.json")));
   EXPECT_THAT(again.err, HasSubstr("20 runs done, 20 of them before"));
@@ -51,7 +51,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
 TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
   done("sweep s.toml -o whole --json whole.json");
   for (const char* shard : {"1/3", "2/3", "3/3"}) {
-    // All in one folder, and each in a folder of its own.
+    // Runs all shards in one folder, and each shard in a separate folder.
     done(std::string("sweep s.toml -o together --shard ") + shard);
     const Outcome alone = run(std::string("sweep s.toml -o alone") + shard[0] + " --shard " + shard);
     EXPECT_THAT(alone.out, HasSubstr("runs done\nfor the table, run without --shard when all shards are done\n"));
@@ -70,7 +70,7 @@ TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
 }
 
 TEST_F(SweepCommand, sweep__interrupted_goes_on_where_it_was) {
-  // Long enough to be interrupted after some records are written.
+  // These runs take so long that the command is interrupted after it has written some records.
   done("sweep s.toml -o whole --vary iterations=150 --json whole.json");
   for (const char* signal : {"INT", "TERM"}) {
     const std::string command = "sweep s.toml -o half --vary iterations=150 --threads 1 --json half.json";
@@ -246,7 +246,7 @@ TEST_F(Command, switch__refuses_ports_that_can_not_be) {
 TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
   const Outcome ran =
       done("switch --port ring:a,rate=1Gbps,ecn=30kB --port ring:b --idle sleep --for 100ms --json c.json");
-  // Other load on the machine is not an error of the switch.
+  // A warning about other load on the machine is not an error of the switch.
   EXPECT_THAT(ran.err, AnyOf("", StartsWith("mltcp: warning: the machine delayed the switch")));
   EXPECT_THAT(ran.out, HasAll("\nready ring:a ring:b\n", "longest queue"));
   EXPECT_THAT(content(folder_ / "c.json"),

@@ -1,8 +1,7 @@
-"""Tests `mltcp inspect` and `mltcp advise` as users run them: for every format, text, JSON and the job agree; the
-chosen iteration; and the messages for files that are not traces.
+"""Tests `mltcp inspect` and `mltcp advise` as users run them. For every format, the text, the JSON and the job must
+agree. Also tests the chosen iteration, and the messages for files that are not traces.
 
-    inspect_test.py MLTCP
-"""
+Usage: inspect_test.py MLTCP"""
 import gzip
 import json
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = sys.argv.pop(1)
-PATIENCE = 120  # s, on a busy machine
+PATIENCE = 120  # time limit in s, long enough for a busy machine
 
 
 def mltcp(*words, status=0):
@@ -135,7 +134,7 @@ class Inspect(unittest.TestCase):
         self.assertIn("left out: 1 collective in which a rank sends 1.000 kB, of other passes", warnings[0])
         self.assertEqual(sent("--network", "all"), (16000, []))
         self.assertEqual(sent("--network", "weight-gradient", "--workers", "4")[0], 22500)
-        # As a key of an experiment file.
+        # The trace gives the same job as a value of the key `trace` in an experiment file.
         self.put("e.toml", 'iterations = 2\n[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ntrace = "model.txt"\n')
         self.put("job.toml", '[bottleneck]\nrate = "1 Gbps"\n' + mltcp("inspect", file, "--toml", "--name", "a").stdout)
         alone = [json.loads(mltcp("run", self.folder / name, "--datapath", "flow", "--iterations", "2", "--policy", "fair",
@@ -153,7 +152,7 @@ class Inspect(unittest.TestCase):
                 self.assertIn("which is not a known trace format; known are: Kineto, PyTorch Flight Recorder, ", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
                 self.assertEqual("capture (pcapng)" in said, words[0] == "inspect", said)
-        # The message names the kind of file, and the kinds that can be read.
+        # The message names the kind of the file, and the kinds that the command can read.
         for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "NCCL's topology of a host (XML)"),
                                  ("a.html", "<!DOCTYPE html><html></html>", "HTML"), ("numbers", "1 2\n3 4\n", "numbers in columns"),
                                  ("a.zip", "PK\3\4\24\0", "a zip archive"), ("a.png", "\211PNG\r\n\32\n", "a picture (PNG)")):
@@ -169,7 +168,7 @@ class Inspect(unittest.TestCase):
         settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
         self.assertIn("give it together with the workload", mltcp("inspect", settings, status=2).stderr)
         self.assertNotIn("together with", mltcp("inspect", self.put("pod.yml", "kind: Pod\n"), status=2).stderr)
-        # For a file that is probably a profile, the message names its error.
+        # If a file is probably a profile, the message names the error in the profile.
         self.assertIn("rate", mltcp("inspect", self.put("p.csv", "time_ms,speed\n0,1\n"), status=2).stderr)
 
     def test_advice_names_the_iteration_that_it_took(self):
@@ -213,12 +212,13 @@ class Inspect(unittest.TestCase):
                     self.assertIn(f"this is {seen[name]}, but ", said)
                     self.assertRegex(said, r"(to (read|run|use) it|give it to |name it with |write a TOML file).*\n$")
                     self.assertEqual(said.count("\n"), 1, said)
-        # Also as the file of a key.
+        # The message is the same if a key of an experiment file names the file.
         self.put("e.toml", '[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\nreplay = "profile.dat"\n')
         self.assertIn("this is a demand profile", mltcp("run", self.folder / "e.toml", status=2).stderr)
 
     def test_cures_can_be_typed(self):
-        # A profile is recognised by its content; for a compressed one, and for a capture, the message names the tool.
+        # The command recognises a profile by its content. For a compressed profile or capture, the message names the
+        # tool that unpacks it.
         self.assertIn("measured profile", mltcp("inspect", self.put("profile.dat", PROFILE)).stdout)
         mltcp("advise", self.folder / "profile.dat", "--level", "flow", "--iterations", "2")
         for name, text, kind in (("profile.csv.gz", PROFILE.encode(), "a demand profile"),
@@ -229,7 +229,7 @@ class Inspect(unittest.TestCase):
                 self.assertIn(f"this is {kind}, compressed; unpack it: gunzip -k {file}\n", mltcp(command, file, status=2).stderr)
         log = self.put("log.txt", TRACES["nccl.log"])
         self.assertIn("to read it, use mltcp inspect", mltcp("inspect", self.folder / "profile.dat", log, status=2).stderr)
-        # A file that LIBRA has in addition to a workload.
+        # A file that LIBRA needs in addition to a workload.
         self.put("c.yml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
         bare = self.put("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n")
         cure = re.search(r"LIBRA: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]

@@ -1,4 +1,4 @@
-// Tests `mltcp help --write`: manual pages and completions, as man, bash and zsh read them.
+// Tests the manual pages and completions that `mltcp help --write` writes, with man, bash and zsh.
 
 #include <cstdlib>
 #include <filesystem>
@@ -16,14 +16,14 @@ class Manual : public ProgramTest {
   [[nodiscard]] static bool has_program(const std::string& name) {
     return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-*)
   }
-  /// The output of `script`, run by `shell` in the folder.
+  /// Returns the output of `script`, which `shell` runs in the test's folder.
   [[nodiscard]] std::string output_of(const std::string& shell, const std::string& script) const {
     put("script", script);
     const std::string line = "cd '" + folder_.string() + "' && " + shell + " script > out 2>&1 </dev/null";
     EXPECT_EQ(std::system(line.c_str()), 0) << script << "\n" << content(folder_ / "out");  // NOLINT(cert-*)
     return content(folder_ / "out");
   }
-  /// The completions of bash for the last word of `words`, which must be quoted for it.
+  /// Returns bash's completions of the last word in `words`. The words must be quoted for bash.
   [[nodiscard]] std::string completed(const std::string& words) const {
     return output_of("bash", "set -u\n. share/bash-completion/completions/mltcp\nCOMP_WORDS=(" + words +
                                  ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_mltcp\necho \"${COMPREPLY[*]-}\"\n");

@@ -1,4 +1,4 @@
-"""Tests tools/mutate: its changes, and a whole run with a toy project. Run: mutate_test.py TOOLS/MUTATE"""
+"""Tests tools/mutate: its mutants, and a whole run with a toy project. Usage: mutate_test.py TOOLS/MUTATE"""
 
 import importlib.machinery
 import importlib.util
@@ -19,7 +19,7 @@ loader.exec_module(mutate)
 
 
 def results(text, operator=None):
-    """The text after each change by an operator, or by any operator."""
+    """Returns the text after each mutation by `operator`, or by any operator if it is None."""
     return sorted(mutate.applied(text, m) for m in mutate.Source("cc/x.cpp", text).mutants() if operator in (None, m.operator))
 
 
@@ -210,7 +210,7 @@ class Toy(unittest.TestCase):
         self.addCleanup(source.write_text, source.read_text())
         source.write_text(source.read_text() + "// another tree\n")
         process = subprocess.Popen(self.command("--count", "1000"), stderr=subprocess.PIPE, text=True)
-        first = process.stderr.readline()  # the first verdict
+        first = process.stderr.readline()  # readline() returns when the first verdict is known
         process.send_signal(signal.SIGINT)
         self.assertIn("interrupted", process.communicate(timeout=60)[1])
         self.assertEqual(process.returncode, 130)

@@ -1,8 +1,8 @@
-"""Tests observation of running programs: captures of every command, read by tshark with the project's dissector, `mltcp
-top` on a pseudo-terminal, and metrics over HTTP.
+"""Tests the observation of running programs: captures of every command, which tshark reads with the project's
+dissector, `mltcp top` on a pseudo-terminal, and metrics over HTTP.
 
-Run: observe_test.py PROGRAM, the built mltcp. Traffic stays on the loopback, and in namespaces of the test.
-"""
+Usage: observe_test.py PROGRAM, where PROGRAM is the built mltcp. All traffic stays on the loopback and in the test's
+namespaces."""
 
 import fcntl
 import json
@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
 DISSECTOR = ROOT / "tools/dissector/mltcp.lua"
-PATIENCE = 120  # s, for work that takes a second on an idle machine
+PATIENCE = 120  # time limit in s for work that takes a second on an idle machine
 MODULE = PROGRAM.parent.parent / "lib/mltcp/libmltcp_metrics.so"
 
 EXPERIMENT = """
@@ -55,12 +55,12 @@ def free_port():
 
 
 def skip(test, reason):
-    """Skips a test, and prints the reason where `tools/test` looks for it."""
+    """Skips a test, and prints the reason in the form that `tools/test` looks for."""
     print(f"observe_test.py {test.id()}: Skipped\n{reason}", flush=True)
     test.skipTest(reason)
 
 
-# Ethernet frames of 12 iterations of two jobs: transport/wire.h says what is where.
+# A script that sends Ethernet frames of 12 iterations of two jobs, in the format of transport/wire.h.
 CLAIMING_PACKETS = """
 import socket, struct, time
 
@@ -113,7 +113,7 @@ class Observed(unittest.TestCase):
         return done
 
     def start(self, *words, **more):
-        """A command in the background; it ends with the test."""
+        """Starts a command in the background. The command ends with the test."""
         out = open(self.folder / f"out-{time.monotonic_ns()}", "w+")
         process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, env=dict(self.environment, **more), stdout=out,
                                    stderr=subprocess.STDOUT, text=True)
@@ -144,7 +144,7 @@ class Observed(unittest.TestCase):
     def tshark(self, file, *words):
         if not shutil.which("tshark"):
             skip(self, "tshark is missing (Debian: tshark)")
-        other = {}  # Wireshark 4.4 runs no scripts as root
+        other = {}  # as root, tshark runs as another user, because Wireshark 4.4 runs no scripts as root
         if os.geteuid() == 0:
             other = {"user": 65534, "group": 65534, "extra_groups": []}
             shutil.copyfile(DISSECTOR, self.folder / DISSECTOR.name)
@@ -177,7 +177,7 @@ class Observed(unittest.TestCase):
         self.assertEqual({packet[2] for packet in packets}, {"a sender", "a receiver", "b sender", "b receiver"})
         self.assertEqual(self.tshark("run.pcapng", "-Y", "mltcp.malformed"), [])
         types = {one for packet in self.fields("run.pcapng", ["mltcp.frame.type"]) for one in packet[0].split(",")}
-        self.assertLessEqual({"1", "2", "5", "6"}, types)  # DATA, ACK, CONNECT, ACCEPT
+        self.assertLessEqual({"1", "2", "5", "6"}, types)  # frame types DATA, ACK, CONNECT and ACCEPT
 
     def test_run__jobs_iterations_and_marks_as_they_were(self):
         self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng", "--json", "run.json")
@@ -266,7 +266,8 @@ size = "100 kB"
     # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
 
     def start_gen(self, *words):
-        """A coordinator and a host for each end, on the loopback; `words` are the hosts' additional arguments."""
+        """Starts a coordinator and three hosts on the loopback. The first host gets `words` as additional arguments.
+        Returns the hosts."""
         self.start("gen", "long.toml", "--policy", "mltcp", "--serve", "unix:c")
         self.until((self.folder / "c").exists, "the coordinator listens")
         port = 20000 + os.getpid() % 20000
@@ -349,7 +350,8 @@ size = "100 kB"
         server.terminate()
         server.wait(PATIENCE)
         for file in self.folder.glob("*.pcapng"):
-            packets = self.fields(file.name, ["frame.protocols"], "-c", "2000")  # only the first of very many
+            # reads only the first packets, because there are very many
+            packets = self.fields(file.name, ["frame.protocols"], "-c", "2000")
             self.assertGreater(len(packets), 10, file)
             self.assertEqual({packet[0] for packet in packets}, {"raw:ip:udp:mltcp"})
         self.assertTrue((self.folder / f"client-{client.pid}.pcapng").exists())
@@ -408,7 +410,8 @@ wait $switch
         self.assertEqual([port["name"] for port in top["processes"][0]["ports"]], ["af_packet:p0", "af_packet:p1"])
 
     def test_switch__claims(self):
-        """Packets of two jobs, as their transports send them; one claims half of the bytes of its iterations."""
+        """Sends packets of two jobs as their transports send them. One job claims half of the bytes of its
+        iterations."""
         if os.geteuid() != 0:
             skip(self, "namespaces and ports need root")
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
@@ -466,7 +469,8 @@ wait $switch
     # ---- top on a terminal ------------------------------------------------------------------------------------------
 
     def start_top(self, *words):
-        """Starts it on a terminal of 80 columns and 24 lines. Returns (pid, file of the terminal, settings before)."""
+        """Starts mltcp top on a terminal of 80 columns and 24 lines. Returns the process number, the terminal's file
+        descriptor and the terminal's original settings."""
         child, terminal = pty.fork()
         if child == 0:
             try:
@@ -486,7 +490,7 @@ wait $switch
                 continue
             try:
                 seen += os.read(terminal, 65536)
-            except OSError:  # it has ended
+            except OSError:  # the program has ended
                 break
         self.assertIn(text, seen)
         return seen

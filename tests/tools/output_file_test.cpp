@@ -1,4 +1,5 @@
-// Tests output files: the target is replaced as a whole, kept on failure, and never replaced if it is not a file.
+// Tests how commands write output files. A command replaces the target as a whole, keeps it if writing fails, and never
+// replaces anything that is not a regular file.
 #include "output_file.h"
 #include "../temporary_folder.h"
 
@@ -34,7 +35,7 @@ mode_t mode_of(const fs::path& path) {
 
 class OutputFile : public ::testing::Test {
  protected:
-  // As in the commands: checked first, written later.
+  // Checks the path first and writes later, as the commands do.
   static void write_checked(const fs::path& path, const std::string& text) {
     check_writable(path.string(), "");
     write_file(path.string(), text);
@@ -139,7 +140,7 @@ TEST_F(OutputFile, check__refuses_what_is_bound_to_fail) {
   put(folder_ / "in", "read");
   fs::create_symlink("in", folder_ / "link");
   EXPECT_THAT(refusal(folder_ / "link", (folder_ / "in").string()), HasSubstr("is also the input file; "));
-  if (geteuid() == 0) return;  // may write everywhere
+  if (geteuid() == 0) return;  // root may write everywhere
   fs::permissions(folder_ / "in", fs::perms::owner_read);
   EXPECT_THAT(refusal(folder_ / "in"), HasSubstr("in: cannot be written (Permission denied); "));
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);

@@ -15,10 +15,10 @@ namespace {
 
 class PerfTest : public ProgramTest {
  protected:
-  /// A server in the background, whose socket is in the folder, and a client; `status` is the client's.
+  /// Runs a server in the background, whose socket is in the folder, and a client. Returns the client's outcome.
   [[nodiscard]] Outcome pair(const std::string& client, const std::string& server = "") const {
     const std::string kept = "perf --listen unix:s " + server + " > server.log 2>&1 & server=$!; ";
-    // A server with --once ends by itself, and has printed the reason.
+    // A server with --once ends by itself after it has printed its result.
     const bool ends = server.find("--once") != std::string::npos;
     return run(kept + MLTCP_PROGRAM + " perf unix:s " + client + "; status=$?; " +
                (ends ? "" : "kill -TERM $server 2> /dev/null; ") + "wait $server; exit $status");
@@ -101,7 +101,7 @@ TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgement
   const Outcome outcome = pair("--tests latency --min 64B --max 64B --for 100ms --json -", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   const auto json = nlohmann::json::parse(outcome.out);
-  // Two packets per round, with separate acknowledgements, without those of earlier batches.
+  // With separate acknowledgements, the client would send two packets per round, and further ones for earlier batches.
   EXPECT_LT(json["packets_sent"].get<std::uint64_t>() - json["retransmitted_packets"].get<std::uint64_t>(),
             2 * json["points"][0]["latency"]["rounds"].get<std::uint64_t>());
 }
@@ -124,7 +124,7 @@ TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
 }
 
 TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
-  // A batch of one message of 4 GB in each direction takes longer than 10 ms on any machine.
+  // A message of 200 MB takes longer than the limit of 40 ms.
   const Outcome outcome = pair("--tests out --min 1kB --max 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, HasAll("200 MB are left out", "--limit 40ms"));
@@ -188,14 +188,14 @@ TEST_F(PerfTest, nobody_there__is_told) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("unix:s"));
 
-  // A client with a port outside of the kernel still reaches the server through the kernel.
+  // A client whose port is outside of the kernel still reaches the server through the kernel.
   const std::string told = "check that this host reaches it through the kernel: HOST is an address of its kernel";
   EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms --port memif:/nowhere/s --ip 10.0.0.2/24").err, HasSubstr(told));
   EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms").err, AllOf(HasSubstr("reaches it\n"), Not(HasSubstr(told))));
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
-  // Another program has the server's UDP port, which is detected when a client connects.
+  // Another program has bound the server's UDP port. The server notices this when a client connects.
   const Outcome outcome =
       run("--version; python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
           "s.bind((\\\"127.0.0.1\\\", 27821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
@@ -257,7 +257,7 @@ TEST_F(PerfTest, a_port_with_an_address_of_its_own__has_to_be_given_it) {
 }
 
 TEST_F(PerfTest, a_server_whose_port_can_not_be_opened__ends_at_once) {
-  // An error that is only found when the port is opened, not in its name.
+  // The name of the port is valid, and the error is found only when the port is opened.
   const Outcome outcome = run("perf --listen unix:s --port memif:/nowhere/s --ip 10.0.0.1/24");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("port \"memif:/nowhere/s\": the folder of /nowhere/s does not exist"));
@@ -266,7 +266,7 @@ TEST_F(PerfTest, a_server_whose_port_can_not_be_opened__ends_at_once) {
 #endif
 
 TEST_F(PerfTest, unknown_peers__do_not_end_the_server) {
-  // Bytes that any program may send to the server's port, and then a client.
+  // Sends bytes that any program may send to the server's socket, and then runs a client.
   const Outcome outcome =
       run("perf --listen unix:s > server.log 2>&1 & server=$!; while ! [ -e s ]; do sleep 0.05; done; for words in "
           "'GET / HTTP/1.0' '{}' ''; do "
@@ -280,7 +280,8 @@ TEST_F(PerfTest, unknown_peers__do_not_end_the_server) {
 }
 
 TEST_F(PerfTest, a_client_that_opens_its_port__says_so_and_is_waited_for) {
-  // A server that prints what it receives first, and a client that sends what a slow one would.
+  // The script is a server that prints the first two messages that it receives, or a client that sends the messages of
+  // a slow client.
   const std::string unknown_peer =
       "import json, socket, struct, sys\n"
       "s = socket.socket(socket.AF_UNIX)\n"
@@ -313,7 +314,7 @@ TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
 }
 
 TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that_has_it) {
-  // Two connected network namespaces; the control connection is a socket in the folder.
+  // Runs client and server in two connected network namespaces. The control connection is a Unix socket in the folder.
   if (run("--version > /dev/null; unshare -rn unshare -n true").status != 0)
     GTEST_SKIP() << "no network namespaces here: unshare -rn fails";
   std::ofstream(folder_ / "cable.sh")

@@ -1,4 +1,4 @@
-// Runs the program `mltcp` in a folder of the test, as a user would.
+// Test fixture that runs the program `mltcp` in a temporary folder, as a user does.
 #pragma once
 
 #include <sys/wait.h>
@@ -22,9 +22,9 @@ class ProgramTest : public ::testing::Test {
  protected:
   void put(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
-  // Runs it in the folder, in a shell, with `arguments` as a user would type them.
+  // Runs the program in the folder through a shell, with `arguments` as a user types them.
   [[nodiscard]] Outcome run(const std::string& arguments) const {
-    // A program that a shell runs in the background would ignore SIGINT.
+    // Restores SIGINT, which a program ignores if a shell starts it in the background.
     const std::string line =
         "cd '" + folder_.string() + "' && { env --default-signal=INT " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
     std::string quoted = line;
@@ -38,14 +38,14 @@ class ProgramTest : public ::testing::Test {
     return outcome;
   }
 
-  // Expects success. Returns the output.
+  // Runs the program and expects success. Returns the outcome.
   Outcome done(const std::string& arguments) const {
     Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.err << outcome.out;
     return outcome;
   }
 
-  // Expects a refusal of bad input, in one line. Returns the line.
+  // Runs the program and expects that it rejects its input with one line of error message. Returns this line.
   [[nodiscard]] std::string refusal(const std::string& arguments) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
@@ -54,7 +54,7 @@ class ProgramTest : public ::testing::Test {
     return outcome.err;
   }
 
-  /// The text of a result file, without its provenance, which is last.
+  /// Returns the text of a results file up to its provenance, which is at the end.
   static std::string without_provenance(const std::string& text) {
     const std::size_t at = text.find("\"provenance\": {");
     EXPECT_NE(at, std::string::npos) << text.substr(0, 100);

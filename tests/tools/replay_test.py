@@ -1,8 +1,7 @@
-"""Tests `mltcp replay` as users run it: traces in virtual time, its output and refusals, and runs across hosts over the
-kernel's UDP sockets on the loopback.
+"""Tests `mltcp replay` as users run it: traces in virtual time, its output and error messages, and runs across hosts
+over the kernel's UDP sockets on the loopback.
 
-    replay_test.py MLTCP
-"""
+Usage: replay_test.py MLTCP"""
 import json
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = sys.argv.pop(1)
 TRACES = [str(ROOT / f"examples/traces/data-parallel.{rank}.json") for rank in range(2)]
-PATIENCE = 120  # s, on a busy machine
+PATIENCE = 120  # time limit in s, long enough for a busy machine
 
 
 def mltcp(*words, status=0):
@@ -23,7 +22,7 @@ def mltcp(*words, status=0):
 
 
 def first_lines(*words):
-    """Runs a command until it prints its headline, and ends it. Returns the output."""
+    """Runs a command until it has printed its headline, and then ends it. Returns the output."""
     with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         lines = ""
         for line in process.stdout:
@@ -74,10 +73,11 @@ class Replay(unittest.TestCase):
         plain = job_of()
         self.assertEqual(job_of("--bytes-scale", "2")["bytes_per_iteration"], 2 * plain["bytes_per_iteration"])
         self.assertEqual(job_of("--compute-scale", "2")["compute_ns"], 2 * plain["compute_ns"])
-        # Communication within an island does not cross the network.
+        # Both ranks are on one island, and communication within an island does not cross the network.
         done = mltcp("replay", *TRACES, "--datapath", "flow", "--islands", "2", status=2)
         self.assertIn("nothing is sent", done.stderr)
-        # Each of four ranks on two islands sends 2 (n-1)/n S/2 to its peer, n = 2.
+        # There are four ranks on two islands. Each rank sends 2 (n-1)/n S/2 bytes to its peer on the other island, with
+        # n = 2.
         four = []
         for rank in range(4):
             four.append(str(self.folder / f"four.{rank}.json"))
@@ -100,7 +100,7 @@ class Replay(unittest.TestCase):
         out = mltcp("replay", *TRACES).stdout
         self.assertNotIn("Simulating flows", out)
         self.assertIn(", on sim (virtual time", out)
-        # A run that asks for packets simulates them, however long this takes.
+        # Options that need packets select the packet simulation, however long it takes.
         for words in (("--datapath", "sim"), ("--policy", "priority"), ("--ecn", "60 kB"), ("--buffer", "2 MB"), ("--mtu", "9000"),
                       ("--verify",), ("--series", str(self.folder / "s.json"))):
             self.assertIn("on sim", first_lines("replay", *large, *words), words)
@@ -188,7 +188,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(job["bytes_per_iteration"], 2 * 26_000_000)
         self.assertEqual(job["checksum_errors"], 0)
         self.assertGreater(job["verified_messages"], 0)
-        # Never shorter than the computations, under any load.
+        # No load makes an iteration shorter than its computations.
         self.assertGreater(min(job["iteration_ns"]), 39_000_000)
         self.assertEqual(job["replay"]["steps"][0]["replayed_ns"], job["mean_ns"])
 

@@ -1,4 +1,5 @@
-// Tests `mltcp report` as users see it: pages, pictures and comparisons, and one line for each mistake.
+// Tests `mltcp report` as users see it: pages, pictures and comparisons, and one line of error message for each
+// mistake.
 
 #include <filesystem>
 #include <fstream>

@@ -1,10 +1,9 @@
 """Tests the layout of `mltcp report` pages in a browser: nothing is cut off at the width of a phone, laptop or monitor.
 
-Run: report_layout_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as there is no Chromium.
+Usage: report_layout_test.py PROGRAM, where PROGRAM is the built mltcp. The exit status is 77 if Chromium is missing.
 
-Each page is loaded in frames of the tested widths, because a headless window has a minimum width. A script measures
-overflow: of the page over its window, and of each table over its box.
-"""
+The browser loads each page in frames of the tested widths, because a headless window has a minimum width. A script
+measures by how much the page exceeds its window, and each table its box."""
 
 import json
 import re
@@ -22,7 +21,7 @@ if CHROMIUM is None:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
-PATIENCE = 240  # s, for one command, with sanitizers on a busy machine
+PATIENCE = 240  # time limit in s for one command, long enough for sanitizers on a busy machine
 WIDTHS = (390, 1400, 1600)
 
 PAIR = """
@@ -89,7 +88,7 @@ class Layout(unittest.TestCase):
             raise AssertionError(f"mltcp {' '.join(words)}: {done.stderr}")
 
     def measured(self, *results):
-        """The measurements at each width."""
+        """Returns the measurements of a report's page, one for each width."""
         self.mltcp("report", *results, "-o", "page.html")
         page = self.folder / "page.html"
         page.write_text(page.read_text().replace("</html>", MEASURE))
@@ -110,7 +109,7 @@ class Layout(unittest.TestCase):
                 self.assertLessEqual(seen["page"], width, "the page is wider than its window")
                 for box in seen["boxes"]:
                     self.assertLessEqual(box["table"], box["inside"], box)
-                    # Wider tables scroll, and show that they do.
+                    # Tables wider than their box can be scrolled, and a shadow shows this.
                     self.assertTrue(box["scrolls"] and box["shadows"].startswith("local, local, scroll"), box)
 
     def test_sweep__all_columns_are_in_view(self):

@@ -1,11 +1,10 @@
-"""Tests that the program's output matches docs/schema, field by field, and that the code of
+"""Tests that the program's output matches docs/schema, field by field, and that the code in
 docs/reference/results-file.md works.
 
-Run: schema_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as python3-jsonschema is missing.
+Usage: schema_test.py PROGRAM, where PROGRAM is the built mltcp. The exit status is 77 if python3-jsonschema is missing.
 
-Every file is compared with its schema in strict mode: a field that the schema does not describe is an error.
-Conversely, every field that a schema describes must occur in one of the files, or in NEVER_HERE with the reason.
-"""
+The test compares every file with its schema in strict mode: a field that the schema does not describe is an error.
+Conversely, every field that a schema describes must occur in one of the files, or in NEVER_HERE with the reason."""
 
 import copy
 import hashlib
@@ -32,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SCHEMAS = {s["$id"]: s for s in (json.loads(f.read_text()) for f in sorted((ROOT / "docs/schema").glob("*.json")))}
 PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
 POLICIES = ["fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"]
-PATIENCE = 240  # s, for one command, with sanitizers on a busy machine
+PATIENCE = 240  # time limit in s for one command, long enough for sanitizers on a busy machine
 
 DUMBBELL = """
 iterations = 4
@@ -54,23 +53,24 @@ host_rate = "1 Gbps"
 delay = "10 us"
 """
 FILES = {
-    # A job that stops for a while and drifts, because its slots are not moved.
+    # Job "a" stops for a while. It then drifts from its slots, because replan is off.
     "drift.toml": DUMBBELL.replace("= 4", "= 8") + "[schedule]\nreplan = false\n" + JOB.format("b", "12 ms", "1.25 MB")
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
-    # Parameters that are not at their defaults.
+    # One parameter is not at its default.
     "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
-    # A trace of PARAM, which the program reads but does not write.
+    # A PARAM trace, a format that the program reads but does not write.
     "rank0.trace": json.dumps([
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 1, "startTime_ns": 1000},
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 2, "startTime_ns": 9000},
     ]),
     "pair.toml": DUMBBELL + JOB.format("a", "11 ms", "1.25 MB") + JOB.format("b", "12 ms", "1.25 MB"),
-    # Slots that are valid for 40 ms, and jobs that run longer.
+    # The slots are valid for 40 ms, and the jobs run longer.
     "short.plan.json": json.dumps({
         "schema": "mltcp.plan/1", "serial": 3, "clock": "experiment", "epoch_ns": 0, "valid_until_ns": 40_000_000,
         "jobs": [{"name": "a", "period_ns": 24_000_000, "offset_ns": 11_000_000},
                  {"name": "b", "period_ns": 24_000_000, "offset_ns": 22_000_000}]}),
-    # A collective, a job with jitter and an algorithm of its own, and one to which no policy applies; pauses (PFC).
+    # The jobs are a collective, a job with jitter and its own congestion control, and a job to which no policy applies.
+    # The switches send pauses (PFC).
     "racks.toml": RACKS + """
 shared_buffer = "500 kB"
 pfc = { xoff = "30 kB" }
@@ -93,10 +93,10 @@ hosts = [2, 5]
 communicate = "200 kB"
 unaware = true
 """,
-    # Jobs that meet in a circle of racks.
+    # Each two of these jobs share a rack, so that they form a circle.
     "loop.toml": RACKS + "".join(JOB.format(name, "10 ms", "1 MB") + f"hosts = {hosts}\n"
                                  for name, hosts in (("a", [0, 3]), ("b", [4, 6]), ("c", [7, 1]))),
-    # Proposed cures if jobs do not fit: slack, stretch, or both.
+    # These jobs do not fit. The program proposes slack, stretch, or both.
     "slack.toml": DUMBBELL + JOB.format("a", "10 ms", "1.375 MB") + JOB.format("b", "10 ms", "1.375 MB"),
     "both.toml": DUMBBELL + "".join(JOB.format(name, compute, "1.25 MB")
                                     for name, compute in (("a", "10 ms"), ("b", "10 ms"), ("c", "11 ms")))
@@ -125,7 +125,7 @@ model = "VGG16"
 """,
 }
 
-# Fields that do not occur in any of the files here, by schema and place, with the reason.
+# Fields that occur in none of the test's files, by schema and path, with the reason.
 NEVER_HERE = {
     "mltcp.results/1": {
         "job.first_checksum_error": "nothing is damaged",
@@ -147,7 +147,7 @@ NEVER_HERE = {
 
 
 def mltcp(*words, status=0):
-    """Runs it in FOLDER and expects `status`; None: any status."""
+    """Runs the program in FOLDER and expects exit status `status`, or any exit status if `status` is None."""
     done = subprocess.run([str(PROGRAM), *words], cwd=FOLDER, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     if status is not None and done.returncode != status:
@@ -159,11 +159,12 @@ def schema_of(document):
     return SCHEMAS["urn:mltcp:schema:" + document["schema"].removeprefix("mltcp.")]
 
 
-# ---- Strictly --------------------------------------------------------------------------------------------------------
+# ---- Strict schemas ----
 
 
 def strict(schema):
-    """The same schema, but objects may only have fields that are described. Conditions do not change."""
+    """Returns the schema with the restriction that objects have only described fields. Conditions in the schema do not
+    change."""
     if not isinstance(schema, dict):
         return schema
     result = dict(schema)
@@ -185,21 +186,23 @@ STRICT = {name: strict(schema) for name, schema in SCHEMAS.items()}
 def checker_of(schemas, urn, made={}):
     if (id(schemas), urn) not in made:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of later versions, which have another class for it
+            warnings.simplefilter("ignore", DeprecationWarning)  # later versions deprecate this class
             resolver = jsonschema.RefResolver(urn, schemas[urn], store=schemas)
         made[id(schemas), urn] = jsonschema.Draft202012Validator(schemas[urn], resolver=resolver)
     return made[id(schemas), urn]
 
 
 def errors(document, schemas, urn=None):
-    """The errors, one line each: place and message. Uses the schema that the file names, or another one."""
+    """Returns the errors in a document, one line each, with path and message. `urn` overrides the schema that the
+    document names."""
     checker = checker_of(schemas, urn or schema_of(document)["$id"])
     return [f"{'.'.join(map(str, error.absolute_path)) or 'the file'}: {error.message[:200]}"
             for error in checker.iter_errors(document)]
 
 
 def described(schema):
-    """All places of a schema that describe a field: "loop.stalls"; "run.seed" where run is one of $defs."""
+    """Returns the paths of all fields that a schema describes, such as "loop.stalls", or "run.seed" for a field of run
+    in $defs."""
     places = set()
 
     def look(inner, place):
@@ -217,7 +220,8 @@ def described(schema):
 
 
 def note_fields(value, schema, name, place, seen):
-    """Adds to `seen` (schema, place) of each field of `value` that `schema`, or one that it refers to, describes."""
+    """Adds (schema, path) to `seen` for each field of `value` that is described by `schema` or by a schema to which it
+    refers."""
     if "$ref" in schema:
         urn, _, pointer = schema["$ref"].partition("#")
         name, schema, place = urn, SCHEMAS[urn], ""
@@ -241,11 +245,11 @@ def note_fields(value, schema, name, place, seen):
                 note_fields(value, choice, name, place, seen)
 
 
-# ---- What the program writes -----------------------------------------------------------------------------------------
+# ---- Files that the program writes ----
 
 
 def interrupt(file, *words):
-    """Ends a command as soon as it has written its file, after the first of many parts."""
+    """Runs a command and interrupts it when it has written its file, which it does after the first of many parts."""
     with subprocess.Popen([str(PROGRAM), *words, "--json", file], cwd=FOLDER, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -260,7 +264,7 @@ def interrupt(file, *words):
 
 
 def make_files():
-    """Name of each file -> its content."""
+    """Runs all commands. Returns the content of each file by its name."""
     for name, text in FILES.items():
         (FOLDER / name).write_text(text)
     for name in ("two-vgg19.toml", "faulty-link.toml", "leaf-spine-16.toml"):
@@ -288,7 +292,7 @@ def make_files():
             "cluster cluster.toml --level flow --json cluster.json",
             "cluster cluster.toml --seeds 2 --scheme locality+mltcp --json packets.json"):
         mltcp(*words.split())
-    # One point whose runs fail, and one without results so far.
+    # In the first sweep, all runs of the point fail. In the second sweep, the point has no results yet.
     mltcp(*"sweep pair.toml --vary bottleneck.faults={loss=1.0} -o failed --json failed.json".split(), status=1)
     mltcp(*"sweep pair.toml -o missing --no-run --json missing.json".split(), status=1)
     interrupt("interrupted.json", "run", "two-vgg19.toml", "--threads", "1", "--iterations", "100", "--policy",
@@ -299,7 +303,7 @@ def make_files():
     elif mltcp(*"switch --port ring:a --port ring:b,rate=1Gbps --idle sleep --memory 64 --for 60ms".split(),
                *"--every 10ms --claims --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
-    # Two processes on this machine, with lengths that are left out because they take too long.
+    # Runs client and server on this machine. Some message lengths are left out, because they take too long.
     mltcp("key", "perf.key")
     with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once", "--key", "perf.key",
                            "--authenticate"], cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
@@ -311,22 +315,24 @@ def make_files():
     files = {}
     for file in sorted(FOLDER.rglob("*.json")):
         files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())
-    # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut to one of each: it needs root, and time.
+    # This file is an excerpt of the output of `sudo tools/testbed examples/testbed-pair.toml`, which needs root and
+    # time.
     files["testbed-results.json"] = json.loads((ROOT / "tests/tools/data/testbed-results.json").read_text())
-    # Written in a guest (tests/guest/kernel_tcp_test.py), because it changes the kernel; also cut.
+    # This file is an excerpt from a virtual machine (tests/guest/kernel_tcp_test.py), because the command changes the
+    # kernel.
     files["kernel-status.json"] = json.loads((ROOT / "tests/tools/data/kernel-status.json").read_text())
     return files
 
 
 def short(value):
-    """A copy with at most three entries of each long list of numbers."""
+    """Returns a copy of `value` with only three entries of each list of more than 101 numbers."""
     if isinstance(value, list):
         return value[:3] if len(value) > 101 and not isinstance(value[0], (dict, list)) else [short(v) for v in value]
     return {key: short(v) for key, v in value.items()} if isinstance(value, dict) else value
 
 
 def objects_of(value, place=()):
-    """Each object of a document, and its place."""
+    """Yields each object of a document with its path."""
     if isinstance(value, dict):
         yield place, value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
@@ -334,12 +340,12 @@ def objects_of(value, place=()):
 
 
 def shape_of(place):
-    """The same place for all entries of a list, because one of them is enough."""
+    """Returns the path without the indices of lists, so that all entries of a list have the same path."""
     return tuple("[]" if isinstance(step, int) else step for step in place)
 
 
 def is_map(place):
-    """Whether any name is allowed there."""
+    """Returns whether an object at this path may have fields with any name."""
     return place[-1:] in (("port_statistics",), ("set",)) or place[-2:] == ("usage", "jobs")
 
 
@@ -393,7 +399,8 @@ class Written(unittest.TestCase):
 
     def test_all_commands_say_where_their_results_come_from(self):
         for name, document in WRITTEN.items():
-            # Records, a plan that no command wrote, and files that are not results.
+            # These files have no provenance: sweep records, a plan that no command wrote, and files that are not
+            # results.
             if "sweep" in document or name == "short.plan.json" or document["schema"] in (
                     "mltcp.algorithms/1", "mltcp.inspection/1"):
                 continue
@@ -433,7 +440,7 @@ class Written(unittest.TestCase):
 
 
 class Damaged(unittest.TestCase):
-    """Tests that errors are noticed; otherwise the tests above would prove nothing."""
+    """Tests that errors in files are found. Without this, the tests above would prove nothing."""
 
     def setUp(self):
         self.files = {name: short(document) for name, document in WRITTEN.items()
@@ -471,7 +478,7 @@ class Damaged(unittest.TestCase):
         self.assertGreater(tried, 200)
 
     def optional(self, name):
-        """The optional fields of a file: those that its schema does not require."""
+        """Returns the paths of all fields in a file that its schema does not require."""
         document = self.files[name]
         found = set()
 
@@ -564,7 +571,7 @@ class Damaged(unittest.TestCase):
                 tried += 1
                 more = self.changed(name, place, lambda at: at.update({"future_field": 1}))
                 self.refused(more, STRICT, (name, place))
-                # A plan's reader refuses them, too, except in the provenance, which it does not read.
+                # The reader of a plan rejects unknown fields as well, except in the provenance, which it does not read.
                 if document["schema"] == "mltcp.plan/1" and "provenance" not in place:
                     self.refused(more, SCHEMAS, (name, place))
                 else:
@@ -585,7 +592,7 @@ class Damaged(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    """`mltcp report` reads files that the schema allows, and refuses another version."""
+    """Tests that `mltcp report` reads the files that the schema allows, and rejects another version."""
 
     def report(self, document):
         (FOLDER / "given.json").write_text(json.dumps(document))
@@ -617,7 +624,7 @@ class Report(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """The code of docs/reference/results-file.md works as described."""
+    """Tests that the code in docs/reference/results-file.md works as described."""
 
     def setUp(self):
         self.text = (ROOT / "docs/reference/results-file.md").read_text(encoding="utf-8")

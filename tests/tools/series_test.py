@@ -1,8 +1,8 @@
-"""Tests `mltcp run --series` and its reports: a run is the same with and without, files agree with the results, rows
-are bounded, and pages stay small and can be used without a mouse.
+"""Tests `mltcp run --series` and its reports. A run gives the same results with and without a series, the series agree
+with the results, the number of rows is bounded, and pages stay small and can be used without a mouse.
 
-Run: series_test.py PROGRAM, the built mltcp. Without Chromium, tests that need a browser are skipped.
-"""
+Usage: series_test.py PROGRAM, where PROGRAM is the built mltcp. Tests that need a browser are skipped without
+Chromium."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-PATIENCE = 240  # s, for one command, with sanitizers on a busy machine
+PATIENCE = 240  # time limit in s for one command, long enough for sanitizers on a busy machine
 
 DUMBBELL = """
 name = "pair"
@@ -59,7 +59,7 @@ FILES = {
     "pair.toml": DUMBBELL + PAIR,
     "marks.toml": DUMBBELL.replace('"75 kB"', '"75 kB"\necn = { kmin = "30 kB", kmax = "30 kB", pmax = 1.0 }')
                   .replace("name", 'cc = "dctcp"\nname', 1) + PAIR,
-    # Hosts and a switch that nap, and so process packets late.
+    # Hosts and a switch that sleep between polls, and so process packets late.
     "naps.toml": DUMBBELL.replace("[bottleneck]", '[host_model]\nlook = "50 us"\nlate = { least = "20 us", mean = "70 us" }\nswitch = { look = "50 us", late = { least = "45 us", mean = "65 us" } }\n[bottleneck]', 1)
                  .replace('"priority", ', "") + PAIR,
     "faults.toml": DUMBBELL.replace('"75 kB"', '"75 kB"\nfaults = { loss = 0.001, reordering = 0.01 }') + PAIR,
@@ -73,7 +73,8 @@ FILES = {
                  .replace(', "schedule", "mltcp+schedule"', "")
                  + JOB.format("a", "400 us", "20 kB") + JOB.format("b", "400 us", "20 kB") + 'start = "50 us"\n',
 }
-# Measured by Chromium on a page: the number of charts drawn, and the effect of keys and wheel on their time axes.
+# A script that Chromium runs on a page. It measures the number of charts, and how keys and wheel change their time
+# axes.
 DRIVE = """<script>
 addEventListener("load", () => {
   const looked = document.getElementById("looked-into");
@@ -144,7 +145,8 @@ class Series(unittest.TestCase):
                      "flow-racks.toml"):
             with self.subTest(file=file):
                 self.mltcp("run", file, "--json", "without.json")
-                for interval in ((), ("--series-interval", "37us")):  # not a divisor of any slice of the run
+                # 37 us do not divide any interval of the run evenly
+                for interval in ((), ("--series-interval", "37us")):
                     self.mltcp("run", file, "--json", "with.json", "--series", "s.json", *interval)
                     texts = [(self.folder / name).read_text().split('"provenance"')[0]
                              for name in ("without.json", "with.json")]
@@ -161,10 +163,11 @@ class Series(unittest.TestCase):
                 link = of["links"][0]
                 self.assertEqual(link["dropped_packets"][-1], run["bottleneck"]["dropped_packets"])
                 self.assertEqual(link["marked_packets"][-1], run["bottleneck"]["ecn_marked_packets"])
-                if run["policy"] != "priority":  # there results have the fullest class, series the sum
+                # with priorities, the results have the maximum of one class and the series have the sum
+                if run["policy"] != "priority":
                     self.assertLessEqual(max(link["queue_most_bytes"]), run["bottleneck"]["max_queue_bytes"])
                 self.assertGreater(max(link["queue_most_bytes"]), 0)
-                # Up to the end of the last job; results count up to each job's own end.
+                # A series ends with the last job. The results count only up to the end of each job.
                 for job in run["jobs"]:
                     again = sum(c["retransmitted_packets"][-1] for c in of["connections"] if c["job"] == job["name"])
                     self.assertGreaterEqual(again, job["retransmitted_packets"])
@@ -184,8 +187,9 @@ class Series(unittest.TestCase):
             for ratio, gain in begun:
                 self.assertAlmostEqual(gain, 1.75 * ratio + 0.25)
             self.assertGreater(len({ratio for ratio, _ in begun}), 20)
-            self.assertGreater(max(connection["bytes_ratio"]), 0.95)  # as seen by samples
-            self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # b starts later
+            # only samples are in the series, so the maximum can be below 1
+            self.assertGreater(max(connection["bytes_ratio"]), 0.95)
+            self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # job b starts later
             self.assertGreaterEqual(max(connection["iteration"]), 5)
             self.assertEqual(connection["iteration"], sorted(connection["iteration"]))
             self.assertEqual(connection["sent_bytes"], sorted(connection["sent_bytes"]))
@@ -261,7 +265,7 @@ class Series(unittest.TestCase):
         self.assertIn("--series-interval", self.refusal("run", "pair.toml", "--series", "s.json", "--series-interval", "x"))
         self.assertIn("missing/s.json", self.refusal("run", "pair.toml", "--series", "missing/s.json"))
         self.assertIn("--series", self.refusal("run", "pair.toml", "--series", "s.json", "--json", "s.json"))
-        # A table is written as two files.
+        # A series in CSV consists of two files. One of them would have the same name as the file of the results.
         self.assertIn("--series", self.refusal("run", "pair.toml", "--series", "s.csv", "--json", "s.links.csv"))
 
     def test_report_of_a_run__is_no_other_output(self):
@@ -282,7 +286,8 @@ class Series(unittest.TestCase):
     def test_report__has_panels_of_the_series_and_loads_nothing(self):
         self.mltcp("report", "pair.json", "--series", "pair.series.json", "-o", "page.html")
         page = (self.folder / "page.html").read_text()
-        self.assertEqual((self.folder / "at-once.html").read_text(), page)  # by --report of the run itself
+        # at-once.html is the file that `mltcp run --report` has written
+        self.assertEqual((self.folder / "at-once.html").read_text(), page)
         for panel in ("queue", "cwnd", "gain", "ratio", "rtt"):
             self.assertIn(f'data-panel="{panel}"', page)
         self.assertIsNone(re.search(r'(src|href)="(?!data:)', page))
@@ -311,7 +316,7 @@ class Series(unittest.TestCase):
     def test_page__is_looked_into_by_keys_and_wheel(self):
         if CHROMIUM is None:
             reason = "there is no Chromium; install the package chromium"
-            print(f"series_test.py {self.id()}: Skipped\n{reason}", flush=True)  # where tools/test looks for it
+            print(f"series_test.py {self.id()}: Skipped\n{reason}", flush=True)  # tools/test looks for this form
             self.skipTest(reason)
         self.mltcp("report", "pair.json", "--series", "pair.series.json", "-o", "driven.html")
         self.check_driven(self.drive("driven.html"))

@@ -78,7 +78,8 @@ class Refusals(unittest.TestCase):
         self.assertEqual(len(site.sources), 2)
 
     def test_lists_keep_their_levels(self):
-        (self.root / "docs/a.md").write_text("## There\n- a\n  b\n  - c\n    ```\n    d\n      e\n    ```\n1. f\n   - g\n")
+        (self.root / "docs/a.md").write_text("## There\n- a\n  b\n  - c\n    ```\n    d\n      e\n    ```\n1. f\n"
+                                              "   - g\n")
         self.add_all(self.root / "out")
         self.assertEqual((self.root / "out/a.md").read_text(), "## There\n- a\n    b\n    - c\n        ```\n        d\n"
                          "          e\n        ```\n1. f\n    - g\n")

@@ -1,5 +1,5 @@
-// Tests `mltcp testbed` as users see it: its refusals, programs that run in it, and that it always cleans up. Tests
-// that need namespaces are skipped if this machine does not allow them.
+// Tests `mltcp testbed` as users see it: its error messages, the programs that run in it, and that it always cleans up.
+// Tests that need namespaces are skipped if this machine does not permit them.
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -30,19 +30,19 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// The target of a link of /proc, such as "net:[4026532177]"; empty if there is none.
+/// Returns the target of a link in /proc, such as "net:[4026532177]"; empty if the link does not exist.
 std::string link_of(const fs::path& path) {
   std::error_code none;
   return fs::read_symlink(path, none).string();
 }
 
-/// Calls back with the folder in /proc of each process.
+/// Calls `visit` with the folder in /proc of each process.
 void each_process(const std::function<void(const fs::path&)>& visit) {
   for (const auto& entry : fs::directory_iterator("/proc"))
     if (std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0])) != 0) visit(entry.path());
 }
 
-/// Namespaces in which processes are, or that they hold open.
+/// Returns all namespaces in which a process runs or that a process holds open.
 std::set<std::string> namespaces_in_use() {
   std::set<std::string> found;
   each_process([&](const fs::path& process) {
@@ -54,22 +54,22 @@ std::set<std::string> namespaces_in_use() {
   return found;
 }
 
-/// `mltcp testbed`, running.
+/// A running `mltcp testbed`.
 class Started : public StartedProgram {
  public:
-  /// `before`: the command that starts it, such as one that changes the user.
+  /// `before` is a command that starts the testbed, for example one that changes the user.
   Started(const Words& arguments, const fs::path& folder, const std::string& name, const Words& before = {})
       : StartedProgram(words(arguments, folder, before), folder, name) {}
 
   [[nodiscard]] bool is_up() { return says("the testbed is running", std::chrono::seconds(20)) && runs(); }
-  /// All namespaces created by it and by the processes that it started.
+  /// Returns all namespaces that the testbed and its processes have created.
   [[nodiscard]] std::set<std::string> namespaces() const {
     std::set<std::string> found;
     each_process([&](const fs::path& one) {
       const std::string parent = "PPid:\t" + std::to_string(process()) + "\n";
       if (content(one / "status").find(parent) == std::string::npos) return;
       const std::string own_pids = link_of(one / "ns/pid");
-      if (own_pids == link_of("/proc/self/ns/pid")) return;  // the guard
+      if (own_pids == link_of("/proc/self/ns/pid")) return;  // the guard process, which stays in this PID namespace
       found.insert(own_pids);
       for (const auto& file : fs::directory_iterator(one / "fd"))
         if (const std::string is = link_of(file.path()); is.rfind("net:", 0) == 0) found.insert(is);
@@ -117,7 +117,7 @@ communicate = "150 kB"
     for (const auto& entry : fs::directory_iterator("/sys/class/net")) names.insert(entry.path().filename().string());
     return names;
   }
-  /// The reason why a testbed is impossible here; empty if it is possible.
+  /// Returns the reason why this machine cannot run a testbed; empty if it can.
   static std::string obstacle() {
     if (geteuid() != 0) return "namespaces need root";
     const pid_t child = fork();
@@ -130,7 +130,7 @@ communicate = "150 kB"
   [[nodiscard]] Started start(const Words& arguments, const std::string& name = "run") const {
     return {arguments, folder_, name};
   }
-  /// Expects a refusal of bad input, in one line. Returns the line.
+  /// Runs the testbed and expects that it rejects its input with one line of error message. Returns this line.
   [[nodiscard]] std::string refusal(const Words& arguments) const {
     Started run = start(arguments);
     EXPECT_EQ(run.finish(), 2) << run.err();
@@ -175,7 +175,7 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
 }
 
 TEST_F(TestbedCommand, files_of_this_folder__are_nothing_to_those_of_the_testbed) {
-  // The coordinator's files in a folder of its own have such names.
+  // The coordinator's own files have these names, but in another folder.
   for (const char* const name : {"series.json", "results.json"}) {
     fs::copy_file(folder_ / "e.toml", folder_ / name);
     Started run = start({name, "--dry-run", "--device", "af_packet", "--json", "r.json", "--series", "s.json"});
@@ -222,7 +222,8 @@ TEST_F(TestbedCommand, command__runs_between_hosts_that_reach_each_other) {
   EXPECT_THAT(content(folder_ / "logs/switch-0.log"), HasSubstr("ready af_packet:h0 af_packet:h1 af_packet:h2"));
 }
 
-/// A small experiment with a process per host. Tests that all bytes arrive; times depend on the machine.
+/// Checks a small experiment with one process per host: all bytes must arrive. Times are not checked, because they
+/// depend on the machine.
 void run_experiment(const fs::path& folder, Started&& run, const std::string& device) {
   EXPECT_EQ(run.finish(), 0) << run.err() << run.out();
   EXPECT_THAT(run.out(), HasAll(" messages verified, 0 damaged", "host 2 (receives for"));
@@ -277,13 +278,13 @@ std::size_t packets_in(const fs::path& capture) {
     std::memcpy(&type, &bytes[at], sizeof type);
     std::memcpy(&length, &bytes[at + 4], sizeof length);
     if (length < 12) break;
-    if (type == 6) ++packets;  // an enhanced packet block
+    if (type == 6) ++packets;  // block type 6 is an enhanced packet block
     at += length;
   }
   return packets;
 }
 
-/// Series of connections and of the switch's outputs in each run, in one file; compared with the results.
+/// Compares the series of connections and of the switch's ports, which are in one file, with the results of each run.
 void check_series(const fs::path& folder) {
   const auto results = nlohmann::json::parse(content(folder / "r.json"));
   const auto series = nlohmann::json::parse(content(folder / "s.json"));
@@ -352,7 +353,7 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
   const int file = socket(AF_XDP, SOCK_RAW, 0);
   if (file < 0) GTEST_SKIP() << "this kernel has no AF_XDP";
   close(file);
-  // tcpdump does not see packets of AF_XDP.
+  // Captures packets with --pcap, because tcpdump does not see packets of AF_XDP.
   run_experiment(folder_, start({"e.toml", "--json", "r.json", "--series", "s.json", "--pcap", "p.pcapng,snap=128"}),
                  "af_xdp");
   check_series(folder_);
@@ -374,7 +375,7 @@ TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_c
   fs::permissions(folder_ / "job.key", fs::perms::owner_read | fs::perms::owner_write);
   run_experiment(folder_,
                  start({"e.toml", "--device", "udp", "--json", "r.json", "--key", "job.key", "--authenticate"}), "udp");
-  // As the hosts are configured.
+  // Checks the options that the hosts get.
   Started told = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
   EXPECT_EQ(told.finish(), 0) << told.err();
   EXPECT_THAT(told.out(), HasSubstr("--key fd:3 --authenticate"));
@@ -382,7 +383,7 @@ TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_c
 
 const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
 
-/// The reason why user "nobody" cannot create a testbed here; empty if it can.
+/// Returns the reason why user "nobody" cannot create a testbed on this machine; empty if it can.
 std::string obstacle_of_nobody() {
   if (geteuid() != 0) return "to be another user takes root";
   const std::string nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
@@ -425,7 +426,7 @@ TEST_F(TestbedCommand, ordinary_user__is_entered_by_his_own_from_elsewhere) {
   run.finish();
 }
 
-// In a user namespace of two users, which lets neither make another.
+// Runs in a user namespace with two users, where no user may create another user namespace.
 TEST_F(TestbedCommand, ordinary_user_without_user_namespaces__is_told_the_cure) {
   if (const std::string why = obstacle_of_nobody(); !why.empty()) GTEST_SKIP() << why;
   fs::permissions(folder_, fs::perms::all);
@@ -455,7 +456,7 @@ TEST_F(TestbedCommand, ordinary_user_without_user_namespaces__is_told_the_cure) 
                                                     "sudo\n"));
 }
 
-// As in docs/how-to/gen.md, except for the shell.
+// Runs the commands of docs/how-to/gen.md, without the interactive shell.
 TEST_F(TestbedCommand, gen_by_hand__runs_on_the_hosts_of_an_empty_testbed) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   std::string command = MLTCP_PROGRAM " gen e.toml --serve unix:socket --json r.json & ";
@@ -485,7 +486,7 @@ TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
               HasAll("last lines of the log of host 1:\n  host 1: 10.93.0.2/12", "host 1 was ended by signal 9"));
 }
 
-/// Sends a signal to a process of the testbed whose command line contains the word.
+/// Sends a signal to the only process of the testbed whose command line contains `word`.
 void signal_program(const Started& run, const std::string& word, int signal) {
   const auto parent_of = [](const fs::path& process) {
     std::ifstream status(process / "status");
@@ -572,7 +573,8 @@ TEST_F(TestbedCommand, command_that_fails__is_a_failure) {
   EXPECT_EQ(run.err(), "mltcp: the command ended with status 3\n");
 }
 
-/// Runs two at the same time and ends one with `signal`: nothing of it remains, and the other is not affected.
+/// Ends testbed `one` with a signal while `other` runs. Expects that nothing of `one` remains and that `other` is not
+/// affected.
 void expect_nothing_left(Started& one, Started& other, int signal) {
   ASSERT_TRUE(one.is_up()) << one.err();
   ASSERT_TRUE(other.is_up()) << other.err();

@@ -1,4 +1,4 @@
-// Tests the view of `mltcp top` as text: it stays within its bounds, shows rates between two samples, and sorts.
+// Tests the text view of `mltcp top`: it fits the terminal, shows rates between two samples, and sorts.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -42,7 +42,7 @@ TopProcess process(int jobs, int connections, int ports) {
   return process;
 }
 
-/// The same, a second earlier, before anything was sent.
+/// Adds a sample from one second earlier, when the ports had sent nothing and each job had sent 1 MB.
 TopProcess with_rates(TopProcess process) {
   process.before = process.now;
   process.before->up_seconds -= 1;
@@ -120,7 +120,8 @@ TEST(TopScreen, sort__by_rate_retransmits_and_name) {
   EXPECT_EQ(first(TopSort::name).first, "job-0");
   const std::string text =
       top_screen({process(0, 5, 0)}, {}, {.columns = 160, .rows = 0, .sort = TopSort::retransmits});
-  EXPECT_LT(text.find("10.0.0.2:62400"), text.find("10.0.0.0:62400"));  // 4 and 0 of them
+  // the first connection has 4 retransmissions, the second one has 0
+  EXPECT_LT(text.find("10.0.0.2:62400"), text.find("10.0.0.0:62400"));
 }
 
 TEST(TopScreen, colours__only_where_wanted) {

@@ -1,4 +1,4 @@
-// Addresses: text, the IPv4 mapping, and the hash.
+// Tests addresses: their text form, the mapping of IPv4 addresses, and the hash.
 #include "mltcp/transport/address.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// CRC-32C: published vectors, and the instruction against the table for every length and alignment.
+// Tests CRC-32C with published vectors, and compares the processor's instruction with the table for every length and
+// alignment.
 #include "mltcp/transport/crc32c.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,8 @@ TEST_P(Crc32c, detects__every_single_bit_of_a_packet) {
 
 TEST(Crc32cAgreement, portable__equals_hardware_for_every_length) {
   for (std::size_t length = 0; length <= 2000; ++length) {
-    const auto data = random_bytes(length, length + 1);  // its own allocation, so that a sanitizer sees its end
+    // a separate allocation, so that a sanitizer detects reads beyond its end
+    const auto data = random_bytes(length, length + 1);
     ASSERT_EQ(crc32c(0, data), crc32c_portable(0, data)) << "length " << length;
   }
 }

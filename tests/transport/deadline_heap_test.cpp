@@ -1,4 +1,4 @@
-// The indexed heap against std::multimap, with random settings and removals.
+// Compares the indexed heap of deadlines with a std::multimap, with random changes and removals.
 #include "mltcp/transport/deadline_heap.h"
 
 #include <gtest/gtest.h>

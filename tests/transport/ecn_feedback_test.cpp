@@ -1,4 +1,5 @@
-// The peer's ECN counts: which packets are marked, and when the counts show that the path rewrites the field.
+// Tests how a sender evaluates the peer's ECN counts: which packets are marked, and when the counts show that the path
+// rewrites the ECN field.
 #include "mltcp/transport/internal/ecn_feedback.h"
 
 #include <gtest/gtest.h>
@@ -16,14 +17,14 @@
 namespace mltcp::transport {
 namespace {
 
-/// Counts that are reported for packets of 1000 bytes, ten of which are always in flight.
+/// Reports ECN counts for packets of 1000 bytes to the feedback. Ten packets are always in flight.
 struct Counted {
   std::uint32_t take(const wire::EcnCounts& counts, std::uint32_t packets, bool checked = false) {
     next += packets;
     sample.acked_bytes += packets * 1000;
     return feedback.on_counts(counts, {packets, packets * 1000, next - 11, next}, checked, sample);
   }
-  /// Acknowledges `times` unmarked packets, one at a time.
+  /// Acknowledges `times` packets that arrived with ECN and without a mark, one at a time.
   void take_good(std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) {
       ++last.ect0_packets;
@@ -75,9 +76,10 @@ TEST(EcnFeedback, on_counts__wraps_with_32_bits) {
 }
 
 TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
-  const wire::EcnCounts wrong[] = {{.ect0_packets = 2},                           // one of three arrived without ECN
+  // one of three packets arrived without ECN
+  const wire::EcnCounts wrong[] = {{.ect0_packets = 2},
                                    {.ect0_packets = 3, .ect1_packets = 1},        // no sender uses ECT(1)
-                                   {.ect0_packets = ~std::uint32_t{0}},           // decreased
+                                   {.ect0_packets = ~std::uint32_t{0}},           // the ECT(0) count decreased
                                    {.ect0_packets = 3, .ce_packets = 3U << 30}};  // decreased
   for (const wire::EcnCounts& counts : wrong) {
     Counted counted;
@@ -89,7 +91,7 @@ TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
   }
 }
 
-// ---- trying again ---------------------------------------------------------------------------------------------------
+// ---- Retries of ECN ----
 
 TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   Counted counted;
@@ -100,7 +102,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_FALSE(counted.feedback.is_used());
   counted.take_good(1);
   EXPECT_TRUE(counted.feedback.is_used());
-  for (int i = 0; i < 9; ++i) counted.take(counted.last, 1);  // sent while ECN was off
+  for (int i = 0; i < 9; ++i) counted.take(counted.last, 1);  // these packets were sent while ECN was off
   counted.take_good(10);
   EXPECT_TRUE(counted.feedback.is_used());
   EXPECT_FALSE(counted.feedback.works()) << "of those that were sent capable, none has been there for a round trip";
@@ -110,7 +112,8 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_EQ(counted.take(counted.last, 1), 1U);
 }
 
-/// Number of packets acknowledged until ECN is tried again, on a path that clears the field.
+/// Returns the number of packets that are acknowledged until the sender tries ECN again, on a path that clears the
+/// field.
 std::uint32_t pause_of(Counted& counted) {
   std::uint32_t pause = 0;
   for (; !counted.feedback.is_used(); ++pause) counted.take(counted.last, 1);
@@ -137,7 +140,7 @@ TEST(EcnRetry, packets_of_before_that_come_late__are_no_failure) {
   while (!counted.feedback.is_used()) counted.take_good(1);
   for (int i = 0; i < 5; ++i) counted.take(counted.last, 1);
   counted.take_good(7);
-  counted.take(counted.last, 4);  // from here on, all packets in flight are ECN-capable
+  counted.take(counted.last, 4);  // after these, all packets in flight are ECN-capable
   counted.take_good(10);
   EXPECT_TRUE(counted.feedback.works());
   counted.take(counted.last, 1);
@@ -177,10 +180,10 @@ TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
   EXPECT_EQ(counted.feedback.average_round_trip(Nanos(8'000'000)), Nanos(8'000'000));
 }
 
-// ---- tests of the peer ----------------------------------------------------------------------------------------------
+// ---- Tests of the peer ----
 
-/// Sends `packets`, and acknowledges `together` at a time. If `received` of these are marked, `tests` of them by this
-/// end as a test, the peer reports `tells(received, tests)` marks.
+/// Sends packets and acknowledges `together` packets at a time. `received` of these arrive marked, and the sender
+/// itself has marked `tests` of them to test the peer. The peer reports `tells(received, tests)` marks.
 struct TestedPeer {
   using Tells = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
   void run(std::uint64_t packets, const Tells& tells, double marked_by_path = 0, std::uint32_t together = 1) {
@@ -235,14 +238,14 @@ struct TestedPeer {
   std::uint32_t true_marks = 0;
 };
 
-/// All packets with a number below `end` are acknowledged, except those for which `is_lost` is true.
+/// All packets with a number below `end` are acknowledged, except those for which `is_lost` returns true.
 struct Fates {
   [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
   [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
   [[nodiscard]] static std::uint64_t packets_sent() { return 1000; }
   [[nodiscard]] std::uint64_t lost_packets() const { return lost; }
   std::uint64_t end = 0;
-  std::uint64_t lost = 500;  ///< of 1000 packets
+  std::uint64_t lost = 500;  ///< number of lost packets among the 1000 sent ones
   std::function<bool(std::uint64_t)> is_lost;
 };
 
@@ -277,7 +280,7 @@ TEST(EcnTest, peer_that_hides_marks_again__is_found_out_by_the_first_test) {
     EXPECT_EQ(peer.tests, 2 + i);
     peer.retry();
   }
-  // Long enough that all failures are forgotten.
+  // Runs long enough for the sender to forget all failures.
   peer.run(EcnFeedback::kFirstPause * 32, [](std::uint32_t received, std::uint32_t) { return received; });
   const std::uint32_t before = peer.tests;
   peer.run(140'000, hides);
@@ -325,7 +328,7 @@ TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
   EXPECT_FALSE(peer.feedback.works());
 }
 
-// Each reports enough marks for a test of one packet.
+// Each of these peers reports enough marks to pass a test of one packet.
 TEST(EcnTest, peer_that_tells_some_of_those_that_come_together__is_found_out) {
   const TestedPeer::Tells liars[] = {[](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },
                                      [](std::uint32_t received, std::uint32_t) { return std::min(received, 16U); },

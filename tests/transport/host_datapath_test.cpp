@@ -1,4 +1,4 @@
-// Datapaths by name: which kind opens a name, and the errors if there is none.
+// Tests the selection of datapaths by name: which kind opens a name, and the errors if no kind does.
 #include "mltcp/transport/host_datapath.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Opens nothing; its error names the kind.
+/// Returns a kind of datapath that opens nothing. Its error names the kind.
 HostDatapathKind kind(std::string_view name) {
   HostDatapathKind one;
   one.name = name;

@@ -1,4 +1,5 @@
-// Tests of transport/job_claims.cpp: the sums of honest jobs and of jobs that lie, counted iterations, bounds.
+// Tests transport/job_claims.cpp: the sums of honest jobs and of jobs that state false progress, the count of
+// iterations, and bounds.
 #include "mltcp/transport/job_claims.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ using Packets = std::vector<wire::JobTag>;
 constexpr Bytes kPacketBytes = 1000;
 constexpr std::uint32_t kPacketsPerIteration = 500;
 
-/// Iterations of 500 packets each, which state `stated` of their bytes; `in_flight` packets are in flight.
+/// Returns the packets of `count` iterations with 500 packets each. The job states `stated` times the real size of its
+/// iterations. `in_flight` packets are always in flight.
 Packets iterations(std::uint32_t first, std::uint32_t count, double stated = 1.0, std::uint32_t in_flight = 0,
                    std::uint32_t job = 7) {
   Packets packets;
@@ -63,7 +65,8 @@ TEST(JobClaims, verdict__passes_an_honest_job_whose_iterations_are_in_flight) {
     const double share = in_flight / static_cast<double>(kPacketsPerIteration);
     EXPECT_NEAR(claim.mean_progress(), (1 - share) * (1 - share) / 2, 0.003) << in_flight;
     EXPECT_EQ(claim.bytes_at_end, 0U);
-    // Packets sent before any of the iteration has arrived claim no progress.
+    // If 499 packets are in flight, no packet of the iteration has arrived before the last ones are sent, so they state
+    // no progress.
     EXPECT_EQ(claim.verdict(), in_flight < 499 ? ClaimVerdict::consistent : ClaimVerdict::unstated) << in_flight;
   }
 }
@@ -74,10 +77,10 @@ TEST(JobClaims, verdict__finds_who_states_half_of_what_it_sends) {
   EXPECT_NEAR(half.mean_progress(), 0.75, 0.003);
   EXPECT_EQ(half.verdict(), ClaimVerdict::understated);
   EXPECT_TRUE(half.is_overstated());
-  // The limit is four fifths.
+  // The limit is 4/5 of the real size.
   EXPECT_EQ(only(claims_of(iterations(1, 20, 0.79))).verdict(), ClaimVerdict::understated);
   EXPECT_EQ(only(claims_of(iterations(1, 20, 0.81))).verdict(), ClaimVerdict::consistent);
-  // A learned size may be 1/32 short.
+  // A learned size may be too small by 1/32.
   EXPECT_EQ(only(claims_of(iterations(1, 20, 31.0 / 32))).verdict(), ClaimVerdict::consistent);
 }
 
@@ -106,7 +109,7 @@ TEST(JobClaims, verdict__says_nothing_of_a_job_without_sizes) {
 TEST(JobClaims, verdict__does_not_come_too_early) {
   EXPECT_EQ(only(claims_of(iterations(1, 7, 0.5))).verdict(), ClaimVerdict::too_few);
   EXPECT_EQ(only(claims_of(iterations(1, 8, 0.5))).verdict(), ClaimVerdict::understated);
-  // An observer that starts late in an iteration computes a mean above 1/2 for a while.
+  // An observer that starts in the middle of an iteration computes a mean progress above 1/2 for a while.
   for (std::uint32_t missed = 0; missed < kPacketsPerIteration; missed += 50) {
     const Packets packets = iterations(1, 8);
     JobClaims claims;
@@ -131,7 +134,7 @@ TEST(JobClaims, add__counts_iterations_over_the_wrap) {
 }
 
 TEST(JobClaims, add__takes_packets_in_any_order) {
-  // Up to 600 packets overtake each packet: more than an iteration.
+  // Each packet is delayed by up to 600 packets, which is more than an iteration.
   Packets packets = iterations(65'526, 20, 0.5, 20);
   const JobClaim before = only(claims_of(packets));
   Random random(1);
@@ -146,7 +149,8 @@ TEST(JobClaims, add__takes_packets_in_any_order) {
 }
 
 TEST(JobClaims, add__counts_retransmissions_where_they_are_sent) {
-  // One packet of 20 is sent again 30 packets later, with the progress at that time.
+  // After every twentieth packet, the job retransmits an older packet, which states the progress at the time of the
+  // retransmission.
   Packets packets;
   for (const wire::JobTag& tag : iterations(1, 20)) {
     packets.push_back(tag);
@@ -161,7 +165,7 @@ TEST(JobClaims, add__counts_workers_that_are_iterations_apart_once) {
   const Packets packets = iterations(1, 40);
   JobClaims claims;
   for (std::size_t i = 0; i < packets.size(); ++i)
-    for (const std::uint32_t behind : {0U, 1U, 2U, 16U}) {  // lag of each worker, in iterations
+    for (const std::uint32_t behind : {0U, 1U, 2U, 16U}) {  // the lag of each worker, in iterations
       const std::size_t lag = std::size_t{behind} * kPacketsPerIteration;
       if (i >= lag) claims.add(packets[i - lag], kPacketBytes);
     }
@@ -170,14 +174,14 @@ TEST(JobClaims, add__counts_workers_that_are_iterations_apart_once) {
 }
 
 TEST(JobClaims, add__follows_workers_that_count_for_themselves) {
-  // Four workers with unrelated iteration numbers, one packet of each in turn: every worker's iterations count.
+  // Four workers have unrelated iteration numbers and send packets in turn. The iterations of each worker count.
   JobClaims claims;
   std::vector<Packets> workers;
   for (const std::uint32_t first : {3U, 1'000U, 33'000U, 65'500U}) workers.push_back(iterations(first, 40));
   for (std::size_t i = 0; i < workers[0].size(); ++i)
     for (const Packets& worker : workers) claims.add(worker[i], kPacketBytes);
   EXPECT_EQ(only(claims).iterations, 160U);
-  // A job that is restarted counts from 1 again.
+  // After a restart, a job counts its iterations from 1 again.
   JobClaims restarted = claims_of(iterations(1, 100));
   for (const wire::JobTag& tag : iterations(1, 50)) restarted.add(tag, kPacketBytes);
   EXPECT_EQ(only(restarted).iterations, 150U);
@@ -248,7 +252,7 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
   }
   EXPECT_EQ(counted, sum);
   EXPECT_EQ(packets, 50'000U);
-  // A job that has a place keeps it, and a job with the number kOtherJobs is counted among the others.
+  // A job with an entry in the table keeps it. A job whose number is kOtherJobs is counted among the other jobs.
   claims.add({all[1].job, 1, 0}, 1'000'000'000);
   EXPECT_EQ(claims.report()[0].bytes + claims.report()[1].bytes, all[0].bytes + all[1].bytes + 1'000'000'000);
   claims.add({JobClaims::kOtherJobs, 1, 0}, 1);
@@ -261,7 +265,7 @@ TEST(JobClaims, add__finds_a_liar_that_comes_after_forged_jobs_and_among_them) {
   for (const wire::JobTag& tag : early) claims.add(tag, kPacketBytes);
   std::uint32_t forged = 2'000'000;
   for (std::size_t i = 0; i < 10 * JobClaims::kMaxJobs; ++i) claims.add({forged++, 1, 65'535}, 1400);
-  // Two forged packets follow each packet of the liar, and 2000 each of its iterations.
+  // Two forged packets follow each packet of the lying job, and 2000 follow each of its iterations.
   std::size_t sent = 0;
   for (const wire::JobTag& tag : iterations(1, 20, 0.5, 0, 7)) {
     claims.add(tag, kPacketBytes);
@@ -284,10 +288,10 @@ TEST(JobClaims, add__gives_the_place_of_the_least) {
   for (std::uint32_t job = 0; job < JobClaims::kMaxJobs; ++job) claims.add({job, 1, 0}, 100 + job);
   JobClaims same = claims;
   for (JobClaims* const each : {&claims, &same}) {
-    each->add({0, 1, 0}, 50);      // 0 has 150 bytes now, and job 1 has the fewest
-    each->add({9'999, 1, 0}, 10);  // replaces 1: 101 + 10 bytes
-    each->add({9'998, 1, 0}, 10);  // replaces 2: 102 + 10 bytes
-    each->add({1, 1, 0}, 5);       // is new again
+    each->add({0, 1, 0}, 50);      // job 0 has 150 bytes now, so job 1 has the fewest
+    each->add({9'999, 1, 0}, 10);  // replaces job 1 and has 101 + 10 bytes
+    each->add({9'998, 1, 0}, 10);  // replaces job 2 and has 102 + 10 bytes
+    each->add({1, 1, 0}, 5);       // job 1 gets a new entry
   }
   const auto bytes_of = [&](std::uint32_t job) {
     for (const JobClaim& claim : claims.report())

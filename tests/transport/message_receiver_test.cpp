@@ -1,4 +1,4 @@
-// Messages that are received: reassembly, refused data, credit and its reports to the peer, early ends.
+// Tests the receiver of messages: reassembly, refused data, credit and its reports to the peer, and early ends.
 #include "mltcp/transport/internal/message_receiver.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ wire::DataFrame piece(std::uint32_t message, std::uint32_t offset, std::uint32_t
 }
 
 struct Receiver : MessageReceiver {
-  std::vector<std::uint64_t> completed;  ///< tags
+  std::vector<std::uint64_t> completed;  ///< tags of completed messages
   std::uint64_t hole_bytes = 0;
   Bytes max_hole_bytes = Bytes{1} << 20;
   std::uint64_t own_hole_bytes = 0;
@@ -159,7 +159,7 @@ TEST_F(MessageReceiverTest, on_question__assumes_that_the_peer_does_not_know_whe
   receiver.on_question(1_s);
   receiver.on_question(1_s + MessageReceiver::kPatience - Nanos(1));
   EXPECT_TRUE(receiver.credit_known());
-  receiver.take(piece(0, 0, 1, true));  // which counts as an answer to the questions
+  receiver.take(piece(0, 0, 1, true));  // data counts as an answer to the peer's questions
   receiver.on_question(1_s + MessageReceiver::kPatience);
   EXPECT_TRUE(receiver.credit_known());
   receiver.on_question(1_s + MessageReceiver::kPatience * 2);
@@ -186,7 +186,7 @@ TEST_F(MessageReceiverTest, close_up__what_ended_untouched_was_never_posted) {
   EXPECT_EQ(receiver.completed, (std::vector<std::uint64_t>{0, 1, 3}));
 }
 
-/// Takes every second byte from offset 1 on, so that each leaves a hole.
+/// Receives every second byte from offset 1 on, so that each of these bytes leaves a hole before it.
 Taken take_with_holes(Receiver& receiver, std::uint32_t message, std::uint32_t from, std::uint32_t count) {
   Taken taken = Taken::news;
   for (std::uint32_t i = 0; i < count && taken == Taken::news; ++i)
@@ -195,9 +195,9 @@ Taken take_with_holes(Receiver& receiver, std::uint32_t message, std::uint32_t f
 }
 
 TEST_F(MessageReceiverTest, holes__of_all_messages_together_are_bounded) {
-  receiver.max_hole_bytes = 2000;  // half of it for one connection
+  receiver.max_hole_bytes = 2000;  // one connection may use half of this
   receiver.post_all(100);
-  // Each message has room for a few holes of its own, which are not counted.
+  // Each message has a few holes that do not count towards the limit.
   for (std::uint32_t message = 0; message < 100; ++message)
     ASSERT_EQ(take_with_holes(receiver, message, 0, MessageReceiver::kOwnHoles), Taken::news) << message;
   EXPECT_EQ(receiver.hole_bytes, 0U);
@@ -207,7 +207,7 @@ TEST_F(MessageReceiverTest, holes__of_all_messages_together_are_bounded) {
   EXPECT_LE(receiver.hole_bytes, 1000U);
   EXPECT_EQ(receiver.hole_bytes, 7U * 128) << "for eight more, seven have found room";
   EXPECT_EQ(refused, 93U);
-  // Data that fills holes is always taken.
+  // The receiver always accepts data that fills holes.
   EXPECT_EQ(receiver.take(piece(99, 0, 1, false)), Taken::news);
   EXPECT_EQ(receiver.take(piece(99, 2, 1, false)), Taken::news);
   EXPECT_EQ(take_with_holes(receiver, 99, 100, 1), Taken::news) << "where two are filled, there is room again";

@@ -1,4 +1,4 @@
-// Messages that are sent: pieces, credit, loss and retransmission, completion, early ends.
+// Tests the sender of messages: pieces, credit, loss and retransmission, completion, and early ends.
 #include "mltcp/transport/internal/message_sender.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Sender : MessageSender {
   void post_all(std::uint64_t count, Bytes length) {
     for (std::uint64_t i = 0; i < count; ++i) post(nullptr, length, end(), 0);
   }
-  /// Sends all data that may be sent, in pieces of at most `room`.
+  /// Sends all data for which there is credit, in pieces of at most `room` bytes. Returns the pieces.
   std::vector<Chunk> send_all(std::size_t room) {
     std::vector<Chunk> sent;
     while (has_credited()) sent.push_back(take_new(room));
@@ -159,7 +159,7 @@ TEST_F(MessageSenderTest, on_whole__not_of_what_has_not_been_sent) {
   sender.begin_credit(5);
   sender.post_all(5, 10);
   sender.take_new(10);
-  sender.on_whole(4);  // from somebody else: only one message has been sent
+  sender.on_whole(4);  // a forged report, because only one message has been sent
   sender.pop_front();
   EXPECT_FALSE(sender.front_whole());
 }

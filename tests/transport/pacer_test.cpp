@@ -1,4 +1,4 @@
-// The pacer: exact long-run rate, bounded bursts, and changes of rate.
+// Tests the pacer: its exact long-run rate, its bounded bursts, and changes of the rate.
 #include "mltcp/transport/internal/pacer.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr Nanos kNone;  // no quantum
+constexpr Nanos kNone;  // sets no quantum, so that each packet is paced on its own
 
 TEST(Pacer, unlimited__never_waits) {
   Pacer pacer;
@@ -26,7 +26,7 @@ TEST(Pacer, rate__spaces_packets_by_their_time_on_the_wire) {
   Nanos now = 1_s;
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(pacer.ready_at(now), now);
-    pacer.on_sent(now, 1250);  // 10 us
+    pacer.on_sent(now, 1250);  // 1250 bytes take 10 us
     now += 10_us;
     ASSERT_EQ(pacer.ready_at(now - 10_us), now);
   }
@@ -59,7 +59,7 @@ TEST(Pacer, late_wake_ups__cost_no_rate) {
 
 TEST(Pacer, late__is_made_up_for_and_no_more) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000'000), 0, kNone);  // a packet of 1250 bytes in 10 us, no burst
+  pacer.set(Rate(1'000'000'000), 0, kNone);  // 1250 bytes take 10 us, and no burst is allowed
   const auto count = [&](Nanos now, Nanos late) {
     int sent = 0;
     for (; pacer.ready_at(now) <= now; ++sent) pacer.on_sent(now, 1250, late);
@@ -116,7 +116,7 @@ TEST(Pacer, set__to_unlimited_and_back) {
 }
 
 TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
-  // One packet at 1 kbps takes ten seconds. After a change to 1 Gbps, the sender does not wait for its end.
+  // One packet takes ten seconds at 1 kbps. After a change to 1 Gbps, the sender does not wait until they have passed.
   Pacer pacer;
   pacer.set(Rate(1'000), 0, kNone);
   pacer.on_sent(1_s, 1250);
@@ -126,7 +126,7 @@ TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
 }
 
 TEST(Pacer, quantum__gathers_packets_at_high_rates_without_losing_rate) {
-  // 1250 bytes take 100 ns at 100 Gbps: with a quantum of 10 us about a hundred packets leave per wake-up.
+  // 1250 bytes take 100 ns at 100 Gbps. So with a quantum of 10 us, about a hundred packets leave at each wake-up.
   Pacer pacer;
   const Rate rate(100'000'000'000);
   pacer.set(rate, 500'000, 10_us);

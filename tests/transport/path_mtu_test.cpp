@@ -16,13 +16,14 @@ PathMtu agreed_on(std::uint32_t bytes) {
   return mtu;
 }
 
-/// Sends each probe at once over a path that carries `bytes`. Returns the number of probes until none is due.
+/// Sends each probe at once over a path that carries packets of up to `bytes`. Returns the number of probes sent until
+/// none is due.
 int probe(PathMtu& mtu, std::uint32_t bytes, Nanos now = {}) {
   int sent = 0;
   while (mtu.next_probe() != 0 && sent < 1'000) {
     std::uint32_t lost = 0;
     const std::uint8_t round = mtu.round();
-    // Probes that are sent together arrive together; only then the losses are known.
+    // The probes of a round are sent together. A loss is detected only after a shorter probe has arrived.
     for (; mtu.next_probe() != 0; ++sent) {
       const std::uint32_t size = mtu.next_probe();
       mtu.on_probe_sent();
@@ -65,7 +66,7 @@ TEST_F(PathMtuTest, suspicion__is_over_with_one_probe_of_that_size) {
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
 
-/// Sends all probes that are due; returns the number of their round.
+/// Sends all probes that are due. Returns the number of their round.
 std::uint8_t send_round(PathMtu& mtu) {
   while (mtu.next_probe() != 0) mtu.on_probe_sent();
   return mtu.round();
@@ -100,7 +101,7 @@ TEST_F(PathMtuTest, outage__is_no_black_hole_however_long) {
     mtu.suspect();
     send_round(mtu);
   }
-  // The path works again, and the shorter probe of the last round overtakes the longer one.
+  // The path works again. The shorter probe of the last round arrives before the longer one.
   const std::uint8_t last = mtu.round();
   EXPECT_EQ(mtu.on_probe_acked(PathMtu::kBase, {}), Verdict::nothing);
   for (int i = 1; i <= 255; ++i)
@@ -185,7 +186,7 @@ TEST_F(PathMtuTest, path_that_stays_as_it_is__is_asked_again_ever_less_often_dow
       ASSERT_TRUE(mtu.waits_to_raise());
     }
     mtu.look(now + PathMtu::kRaiseAfter);
-    probe(mtu, 1472, now);  // the path carries 1472 bytes again: next time begins anew
+    probe(mtu, 1472, now);  // the path carries 1472 bytes again, so the next search starts from there
     ASSERT_EQ(mtu.size(), 1472u);
   }
 }

@@ -1,4 +1,4 @@
-// The phase gate: which iteration waits for which slot, what counts as drift, when a plan is dropped.
+// Tests the phase gate: which slot an iteration waits for, what counts as drift, and when the gate drops a plan.
 #include "mltcp/transport/phase_gate.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 using namespace literals;
 using Correction = PhasePlan::Correction;
 
-// Slots at 10 ms + k * 100 ms; a delay of up to 5% is on time.
+// Returns a plan with slots at 10 ms + k * 100 ms. A delay of up to 5% of the period is on time.
 PhasePlan plan_of(Correction correction = Correction::at_once) {
   PhasePlan plan;
   plan.slot = 10_ms;
@@ -23,7 +23,7 @@ PhasePlan plan_of(Correction correction = Correction::at_once) {
   return plan;
 }
 
-// Runs one iteration whose first bytes are ready at `ready`; returns when they leave.
+// Runs one iteration whose first bytes are ready at `ready`. Returns the time at which they leave.
 Nanos leaves(PhaseGate& gate, Nanos ready) {
   gate.begin_iteration();
   EXPECT_TRUE(gate.pending());
@@ -65,7 +65,7 @@ TEST(PhaseGate, early__waits_for_its_slot) {
   EXPECT_EQ(gate.stats().waited, 10_ms + 1_ms + 1_ns);
 }
 
-// However short the iterations are, each takes the next slot, without drift.
+// An early iteration takes the next slot and is not a drift, however short the iterations are.
 TEST(PhaseGate, early__also_by_more_than_half_a_period_and_soon_after_the_last_slot) {
   for (const Correction correction : {Correction::at_once, Correction::gradual}) {
     PhaseGate gate = gate_of(plan_of(correction));
@@ -112,7 +112,7 @@ TEST(PhaseGate, drift_gradual__waits_a_step_per_iteration_until_it_is_on_a_slot)
   EXPECT_EQ(leaves(gate, 510_ms), 510_ms);
   EXPECT_EQ(gate.stats().corrections, 1U);
   EXPECT_EQ(gate.stats().waited, 30_ms);
-  // The last step may be shorter, and an iteration that is only near a slot is not on it.
+  // The last step may be shorter than the others. An iteration that is only near a slot is not on the slot.
   EXPECT_EQ(leaves(gate, 695_ms), 705_ms);
   EXPECT_EQ(leaves(gate, 805_ms), 810_ms);
 }
@@ -128,7 +128,7 @@ TEST(PhaseGate, drift_gradual__is_over_when_slack_brings_it_back_within_the_tole
   EXPECT_EQ(gate.stats().corrections, 1U);
 }
 
-// The steps and the slack cancel out: the job would never reach a slot.
+// The job's slack undoes each step of the correction, so the job never reaches a slot.
 TEST(PhaseGate, drift_gradual__that_never_arrives_is_a_misfit) {
   PhaseGate gate = gate_of(plan_of(Correction::gradual));
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -139,7 +139,7 @@ TEST(PhaseGate, drift_gradual__that_never_arrives_is_a_misfit) {
   EXPECT_EQ(iterations, 21) << "two whole periods in steps of a tenth, and one";
 }
 
-// Moved slots are not a new plan: the job's next slot and its earlier drifts stay known.
+// A plan with moved slots is not a new plan: the gate still knows the job's next slot and its earlier drifts.
 TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -148,7 +148,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   gate.set(plan, 50_ms);
   EXPECT_EQ(leaves(gate, 60_ms), 135_ms) << "early by far, and not on the slot that was at 35 ms";
   EXPECT_EQ(gate.stats().corrections, 0U);
-  // Three drifts still count as three drifts.
+  // Three drifts count as three, although the slots moved between them.
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(leaves(gate, 265_ms + Nanos(200'000'000) * i), 335_ms + Nanos(200'000'000) * i);
     plan.slot += 100_ms;
@@ -157,7 +157,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   EXPECT_EQ(gate.stats().corrections, 2U);
   EXPECT_EQ(leaves(gate, 665_ms), 665_ms);
   EXPECT_EQ(gate.stats().state, PlanState::misfit);
-  // Another period makes it another plan.
+  // A plan with another period is a new plan.
   PhaseGate other = gate_of(plan_of());
   EXPECT_EQ(leaves(other, 10_ms), 10_ms);
   PhasePlan longer = plan_of();
@@ -167,7 +167,7 @@ TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
   EXPECT_EQ(leaves(other, 60_ms), 60_ms) << "of which any slot will do";
 }
 
-// What a scheduler can read while a correction is pending.
+// A scheduler can read `adrift_since` while a correction is pending.
 TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_ask_for) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -179,7 +179,7 @@ TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_a
   EXPECT_EQ(gate.opens_at(230_ms), 310_ms);
   EXPECT_EQ(gate.opens_at(240_ms), 310_ms);
   EXPECT_EQ(gate.stats().adrift_since, 230_ms);
-  // With slots that suit the job, the iteration starts, and the drift is not counted.
+  // If the slots move so that they suit the job, the iteration starts and the drift is not counted.
   PhasePlan moved = plan_of();
   moved.slot = 41_ms;
   gate.set(moved, 240_ms);
@@ -189,14 +189,15 @@ TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_a
   EXPECT_EQ(gate.opens_at(241_ms), 241_ms);
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
   EXPECT_EQ(gate.stats().corrections, 0U);
-  // A skipped iteration is no longer adrift, and one that is late by less than the tolerance never is.
+  // An iteration that is skipped is no longer adrift. An iteration that is late by less than the tolerance is never
+  // adrift.
   gate.begin_iteration();
   EXPECT_EQ(gate.opens_at(380_ms), 441_ms);
   gate.begin_iteration();
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
   EXPECT_EQ(gate.opens_at(444_ms), 444_ms);
   EXPECT_TRUE(gate.stats().adrift_since.is_never());
-  // Gradual corrections need no scheduler.
+  // A gradual correction sets no `adrift_since`, because it needs no scheduler.
   PhaseGate gradual = gate_of(plan_of(Correction::gradual));
   EXPECT_EQ(leaves(gradual, 10_ms), 10_ms);
   gradual.begin_iteration();
@@ -240,7 +241,7 @@ TEST(PhaseGate, misfit__of_a_job_that_has_become_longer) {
   EXPECT_EQ(gate.stats().plans_dropped, 1U);
   EXPECT_EQ(gate.stats().corrections, 3U);
   EXPECT_EQ(leaves(gate, 630_ms), 630_ms);
-  // With iterations that are 3% too long, every second one drifts.
+  // Iterations are 3% too long, so every second one drifts.
   PhaseGate slow = gate_of(plan_of());
   Nanos ready = 10_ms;
   int iterations = 0;
@@ -302,7 +303,7 @@ TEST(PhaseGate, set__looks_at_a_held_iteration_again) {
   EXPECT_EQ(gate.opens_at(5_ms), 7_ms);
   EXPECT_EQ(gate.opens_at(7_ms), 7_ms);
   EXPECT_EQ(gate.stats().waited, 7_ms);
-  // An iteration that has begun to send continues; one that still computes is held.
+  // A new plan does not hold an iteration that has begun to send. It holds one that still computes.
   gate.begin_iteration();
   plan.slot = 30_ms;
   gate.set(plan, 50_ms);
@@ -319,7 +320,7 @@ TEST(PhaseGate, begin_iteration__twice_holds_the_newest_only) {
   EXPECT_TRUE(gate.holds(gate.round()));
 }
 
-// An iteration that is skipped while it is held takes no slot, and no correction is counted for it.
+// An iteration that is skipped while the gate holds it uses no slot and counts no correction.
 TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   PhaseGate gate = gate_of(plan_of());
   gate.begin_iteration();
@@ -328,7 +329,7 @@ TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   EXPECT_EQ(gate.stats().on_slot, 1U);
   EXPECT_EQ(gate.stats().skipped, 1U);
   EXPECT_EQ(gate.stats().waited, 5_ms);
-  // A drift that is skipped repeatedly is counted once, when one of the iterations starts.
+  // If several iterations with the same drift are skipped, the drift counts once, when the next iteration starts.
   for (int i = 0; i < 5; ++i) {
     gate.begin_iteration();
     EXPECT_EQ(gate.opens_at(150_ms + Nanos(i)), 210_ms);
@@ -339,13 +340,13 @@ TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   EXPECT_EQ(gate.stats().on_slot, 2U);
   EXPECT_EQ(gate.stats().skipped, 6U);
   EXPECT_EQ(gate.stats().waited, 5_ms + 50_ms);
-  // An iteration that is skipped before its first bytes are ready, or after it has started, changes nothing.
+  // A skip changes nothing if the first bytes are not ready yet or the iteration has already started.
   gate.begin_iteration();
   EXPECT_EQ(leaves(gate, 309_ms), 310_ms);
   EXPECT_EQ(gate.stats().skipped, 6U);
 }
 
-// However often the plan changes while an iteration is held, the iteration counts at most once.
+// A held iteration counts at most once, however often the plan changes meanwhile.
 TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
@@ -377,7 +378,8 @@ TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
   EXPECT_EQ(gate.stats().waited, waited + 5_ms);
 }
 
-// Two shards of one job: one iteration is just within the tolerance, the other a nanosecond beyond it.
+// One job has two shards. The iteration of one shard is just within the tolerance, and the iteration of the second
+// shard is late by 1 ns more.
 TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   PhaseGate first = gate_of(plan_of());
   PhaseGate second = gate_of(plan_of());
@@ -385,7 +387,7 @@ TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   EXPECT_EQ(leaves(first, 115_ms), 115_ms);
   EXPECT_EQ(leaves(second, 115000001_ns), 210_ms);
   for (int i = 0; i < 20; ++i) {
-    // The iteration ends when both have sent: 99 ms after the later one.
+    // The iteration ends 99 ms after the later shard has sent.
     const Nanos ready = 309_ms + Nanos(100'000'000) * i;
     EXPECT_EQ(leaves(first, ready), ready + 1_ms);
     EXPECT_EQ(leaves(second, ready + 1_ns), ready + 1_ms);

@@ -1,4 +1,4 @@
-// Loops over datapaths, in virtual time: when they poll, how they wait, and what wakes them.
+// Tests loops over datapaths in virtual time: when they poll, how they wait, and what wakes them.
 #include "mltcp/transport/poll_loop.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace literals;
 
-/// Reading the clock takes 100 ns; sleeps are exact.
+/// A clock in virtual time. Each reading takes 100 ns, and sleeps are exact.
 class TestTime final : public TimeSource {
  public:
   void begin_loop() override { ++loops; }
@@ -125,7 +125,7 @@ TEST_F(PollLoopTest, run__sleeps_by_the_file_to_what_is_due_next) {
 }
 
 TEST_F(PollLoopTest, run__does_not_sleep_over_the_datapaths_own_deadline) {
-  io.due = 4_ms;  // for example, an ARP request that has to be repeated
+  io.due = 4_ms;  // for example, the time at which an ARP request must be repeated
   program.on_poll = [&](Nanos now) {
     if (now >= 4_ms) io.due = Nanos::never();
   };
@@ -165,7 +165,7 @@ TEST_F(PollLoopTest, run__naps_where_a_datapath_can_not_tell_of_packets) {
 
 TEST_F(PollLoopTest, run__waits_only_if_it_polls_all_who_may_hand_packets_over) {
   TestIo other;
-  other.wakeup = PacketIo::Wakeup{};  // no file: the file of `io` reports for both
+  other.wakeup = PacketIo::Wakeup{};  // `other` has no file, because the file of `io` reports for both
   io.fed_by = other.fed_by = {&io, &other};
   EXPECT_FALSE(loop.run(2_ms));
   EXPECT_TRUE(time.waits.empty()) << "the other's thread would hand packets over and wake nobody";
@@ -181,7 +181,7 @@ TEST_F(PollLoopTest, run__looks_once_more_between_arming_and_sleeping) {
   std::size_t armed_polls = 0;
   program.on_poll = [&](Nanos) { armed_polls += io.armed ? 1U : 0U; };
   io.on_arm = [&] {
-    if (time.time < 1_ms) ++io.packets;  // one that arrived just before, without an interrupt
+    if (time.time < 1_ms) ++io.packets;  // a packet that arrived just before arming, without an interrupt
   };
   EXPECT_FALSE(loop.run(1_ms));
   EXPECT_GT(armed_polls, 0u);
@@ -213,7 +213,7 @@ TEST_F(PollLoopTest, run__is_woken_by_each_where_packets_are_few) {
 }
 
 TEST_F(PollLoopTest, run__naps_where_packets_are_many) {
-  const Peer peer(time, io, program, 1, 12_us);  // 1500 bytes at 1 Gbps
+  const Peer peer(time, io, program, 1, 12_us);  // the time of 1500 bytes at 1 Gbps
   EXPECT_FALSE(loop.run(4_ms));
   EXPECT_GT(time.naps.size(), 60u);
   EXPECT_LT(time.waits.size(), 10u);
@@ -308,7 +308,7 @@ TEST_F(PollLoopTest, run__does_not_sleep_over_what_was_left_just_before_it_armed
   bool left = false;
   waker.on_arm = [&] { left = time.time < 1_ms; };
   program.on_poll = [&](Nanos now) {
-    program.due = left ? now : Nanos::never();  // it has work
+    program.due = left ? now : Nanos::never();  // the program has work to do
     left = false;
   };
   EXPECT_FALSE(loop.run(1_ms));

@@ -1,4 +1,5 @@
-// The range set against a std::set of every position, with random operations, and its guarantees about its shape.
+// Compares the range set with a std::set of every position, with random operations. Also checks the guarantees about
+// the ranges.
 #include "mltcp/transport/internal/range_set.h"
 
 #include <gtest/gtest.h>
@@ -162,7 +163,8 @@ TEST(RangeSet, random_operations__equal_a_set_of_positions) {
           ASSERT_EQ(grows, set.size() > ranges_before);
         }
       }
-      // Shape: sorted, disjoint, not touching, not empty; and the same positions.
+      // The ranges must be sorted, disjoint, not adjacent and not empty, and must contain the same positions as the
+      // model.
       std::size_t count = 0;
       for (std::size_t i = 0; i < set.size(); ++i) {
         ASSERT_LT(set[i].begin, set[i].end);

@@ -1,4 +1,5 @@
-// Received packets: places, acknowledgements that are due, their content, and numbers that are rejected.
+// Tests the record of received packets: how it classifies packet numbers, when acknowledgements are due, what they
+// contain, and which numbers it rejects.
 #include "mltcp/transport/internal/received_packets.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +14,11 @@ namespace {
 using namespace mltcp::literals;
 using Place = ReceivedPackets::Place;
 
-constexpr std::uint32_t kEverything = 1'000'000;  // a span with which the sender still keeps all packets
+// span of packet numbers that the sender keeps, larger than in any test
+constexpr std::uint32_t kEverything = 1'000'000;
 constexpr Nanos kStart{1'000'000};
 
-/// The ranges of an acknowledgement, in falling order.
+/// Returns the ranges of an acknowledgement, highest first.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges(const ReceivedPackets& packets) {
   wire::AckFrame frame;
   packets.fill(frame, kStart);
@@ -27,7 +29,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges(const ReceivedPacket
 }
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-/// Receives packets that ask for an acknowledgement, as a connection would.
+/// Receives packets and requests acknowledgements, as a connection does.
 struct Receiver {
   ConnectionConfig config;
   ReceivedPackets packets;
@@ -111,7 +113,7 @@ TEST(ReceivedPackets, ack_due__three_packets_behind_a_gap_whatever_the_sender_as
 TEST(ReceivedPackets, fill__says_delay_hops_and_ecn_counts) {
   ReceivedPackets packets;
   packets.add(3, kEverything, 4, kStart);
-  packets.add(1, kEverything, 7, kStart + 10_us);  // not the highest: neither its time nor its hops count
+  packets.add(1, kEverything, 7, kStart + 10_us);  // not the highest number, so its time and hops do not count
   EXPECT_FALSE(packets.count_ecn(Ecn::ect0, 100));
   EXPECT_TRUE(packets.count_ecn(Ecn::ce, 200)) << "marks begin";
   EXPECT_FALSE(packets.count_ecn(Ecn::ce, 300));

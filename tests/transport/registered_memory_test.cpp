@@ -1,4 +1,4 @@
-// Memory that is registered with devices.
+// Tests memory that is registered with devices.
 #include "mltcp/transport/registered_memory.h"
 
 #include <gmock/gmock.h>

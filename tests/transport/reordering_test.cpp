@@ -1,4 +1,4 @@
-// What is learned from packets that arrive late, and when it is forgotten.
+// Tests what the sender learns from packets that arrive late, and when it forgets this.
 #include "mltcp/transport/internal/reordering.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,8 @@ TEST(Reordering, on_round__forgets_after_a_period_without) {
 
 TEST(Reordering, periods__begin_with_what_was_seen_first) {
   Reordering reordering(false);
-  const std::uint64_t late = (std::uint64_t{1} << 32) - 10;  // counted modulo 2^32
+  // close to 2^32, because round trips are counted modulo 2^32
+  const std::uint64_t late = (std::uint64_t{1} << 32) - 10;
   reordering.on_late(10, 80_us, late, kRoundTrip);
   reordering.on_round(late + Reordering::kPeriod - 1, kRoundTrip);
   reordering.on_late(20, 160_us, late + Reordering::kPeriod - 1, kRoundTrip);

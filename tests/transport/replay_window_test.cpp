@@ -1,4 +1,5 @@
-// The window of packet numbers that a sealed connection has received: against a set of all numbers, and at its edge.
+// Tests the window of packet numbers that a sealed connection has received. Compares it with a set of all numbers, and
+// tests its lower edge.
 #include "mltcp/transport/internal/replay_window.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ TEST(ReplayWindow, numbers_below_it__count_as_known) {
   EXPECT_FALSE(window.contains(top - ReplayWindow::kNumbers));
   EXPECT_TRUE(window.contains(top - ReplayWindow::kNumbers - 64));
   EXPECT_TRUE(window.contains(0));
-  window.add(0);  // changes nothing
+  window.add(0);  // has no effect, because the number is below the window
   EXPECT_FALSE(window.contains(top - 1));
   EXPECT_FALSE(window.contains(top + 1));
 }

@@ -1,4 +1,4 @@
-// The round-trip estimator against the formulas of RFC 9002 sections 5 and 6.
+// Tests the round-trip estimator against the formulas in sections 5 and 6 of RFC 9002.
 #include "mltcp/transport/internal/rtt.h"
 
 #include <gtest/gtest.h>
@@ -43,9 +43,9 @@ TEST(RttEstimator, second_sample__weighs_an_eighth_and_a_quarter) {
 TEST(RttEstimator, delay__is_taken_off_unless_that_goes_below_the_minimum) {
   RttEstimator rtt(1_ms);
   rtt.add(100_us, 0_ns);
-  rtt.add(180_us, 80_us);  // exactly down to the minimum
+  rtt.add(180_us, 80_us);  // the delay reduces the sample exactly to the minimum
   EXPECT_EQ(rtt.smoothed(), 100_us);
-  rtt.add(180_us, 81_us);  // a false delay: ignored
+  rtt.add(180_us, 81_us);  // the delay is false and is ignored, because the sample would fall below the minimum
   EXPECT_EQ(rtt.smoothed(), Nanos((7 * 100'000 + 180'000) / 8));
   EXPECT_EQ(rtt.latest(), 180_us);
   EXPECT_EQ(rtt.minimum(), 100_us);

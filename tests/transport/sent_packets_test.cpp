@@ -1,5 +1,5 @@
-// Sent packets: acknowledgements, round trips, the delivery rate, losses and spurious losses, probes, and packet
-// numbers that are skipped.
+// Tests the record of sent packets: acknowledgements, round trips, the delivery rate, losses and spurious losses,
+// probes, and skipped packet numbers.
 #include "mltcp/transport/internal/sent_packets.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace mltcp::literals;
 constexpr Nanos kRoundTrip{100'000};
 constexpr std::uint32_t kSize = 1000;
 
-/// With a round trip of 100 us a packet is late after 1 ms and a probe due after 1.1 ms.
+/// Returns a configuration for a round trip of 100 us. A packet is late after 1 ms, and a probe is due after 1.1 ms.
 ConnectionConfig round_timers() {
   ConnectionConfig config;
   config.timer_granularity = 1_ms;
@@ -27,7 +27,7 @@ ConnectionConfig round_timers() {
   return config;
 }
 
-/// Packet n carries a chunk of message n.
+/// In these tests, packet n carries a chunk of message n.
 struct Sent : SentPackets {
   explicit Sent(bool skips = false) : SentPackets(kRoundTrip, Nanos(0), skips, false) {}
 
@@ -37,7 +37,7 @@ struct Sent : SentPackets {
       on_sent(kSize, 1, now);
     }
   }
-  /// Acknowledges `ranges`, in falling order.
+  /// Acknowledges `ranges`, which are given in falling order.
   bool ack(std::initializer_list<wire::PacketRange> ranges, Nanos delay = {}) {
     batch = {};
     acked.clear();
@@ -50,7 +50,7 @@ struct Sent : SentPackets {
     if (batch.has_acks) on_progress(now);
     return honest;
   }
-  /// `congestion`: whether the congestion controller takes losses for congestion.
+  /// Detects losses. `congestion` is true if the congestion controller considers losses a sign of congestion.
   Verdict detect(bool congestion = true) {
     lost.clear();
     const Losses losses = detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
@@ -66,8 +66,8 @@ struct Sent : SentPackets {
   Nanos now{1'000'000'000};
   AckBatch batch;
   std::vector<RangeSet::Range> news;
-  std::vector<std::uint64_t> acked;  ///< messages acknowledged by the latest ack()
-  std::vector<std::uint64_t> lost;   ///< messages lost by the latest detect()
+  std::vector<std::uint64_t> acked;  ///< messages that the latest ack() acknowledged
+  std::vector<std::uint64_t> lost;   ///< messages that the latest detect() declared lost
 };
 using Messages = std::vector<std::uint64_t>;
 
@@ -229,7 +229,7 @@ TEST_F(SentPacketsTest, undo_losses__when_all_were_none) {
   EXPECT_FALSE(sent.undo_losses()) << "once";
   EXPECT_EQ(sent.spurious_losses(), 3U);
   EXPECT_TRUE(sent.responds_to(0));
-  // Reordering by that many packets is not taken for loss again.
+  // Reordering by as many packets no longer counts as loss.
   sent.send(6);
   sent.now += kRoundTrip;
   sent.ack({{11, 11}});
@@ -242,7 +242,7 @@ TEST_F(SentPacketsTest, undo_losses__not_after_another_response) {
   sent.now += kRoundTrip;
   sent.ack({{3, 3}});
   EXPECT_TRUE(sent.detect().congestion);
-  sent.begin_recovery();  // for example, in response to marks
+  sent.begin_recovery();  // for example, as a response to congestion marks
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses());
 }
@@ -357,8 +357,8 @@ TEST_F(SentPacketsTest, judge__begins_no_recovery_for_losses_that_are_no_congest
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9));
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses()) << "there is no response to be undone";
-  // The next losses are congestion, in the same round trip. That the first packet has arrived proves nothing about
-  // them.
+  // The next losses in the same round trip are congestion. The late arrival of packet 0 proves nothing about these
+  // losses.
   sent.ack({{11, 11}});
   EXPECT_TRUE(sent.detect(true).congestion);
   EXPECT_EQ(sent.lost, (Messages{1, 2, 4, 5, 6, 7})) << "four behind, as the first was three";
@@ -371,7 +371,7 @@ TEST_F(SentPacketsTest, reduction_allows__one_packet_at_once_and_then_in_proport
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "nothing is lost";
   sent.ack({{1, 3}});
   ASSERT_TRUE(sent.detect().congestion);
-  // 17 packets were in flight when the loss was found, and half of them is the new window.
+  // When the loss was detected, 17 packets were in flight. The new window is half of them.
   const double window = 8.5 * kSize;
   EXPECT_TRUE(sent.reduction_allows(kSize, window)) << "what was lost";
   sent.send();
@@ -410,7 +410,7 @@ TEST_F(SentPacketsTest, make_room__gives_the_oldest_up) {
   EXPECT_EQ(sent.in_flight_packets(), most - 1);
 }
 
-/// Skips packet numbers now and then.
+/// A sender that skips packet numbers at random intervals.
 struct Skipping : Sent {
   explicit Skipping(bool are_own = true) : Sent(true) {
     if (are_own) trust_numbers();
@@ -418,7 +418,7 @@ struct Skipping : Sent {
   bool is_lie(const wire::AckFrame& frame) {
     return SentPackets::is_lie(frame, acks_ahead, [](const Chunk&) {});
   }
-  /// Sends until a number has been skipped; returns that number.
+  /// Sends until a number has been skipped. Returns that number.
   std::uint64_t send_until_skip() {
     for (;;) {
       const std::uint64_t number = next_number();
@@ -507,7 +507,8 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   int acks = 0;
   while (acks < 10'000 && !often.is_lie(ack_of({{900, 900}, {0, 2}}))) ++acks;
   EXPECT_EQ(acks, Skipping::kMaxAcksAhead) << "who goes on has no round trip measured";
-  // Acknowledgements of the first skipped number, with and without its record; the second is skipped soon after.
+  // The peer acknowledges the first skipped number, with and without the sender's record of it. The sender then skips a
+  // second number soon.
   for (const bool has_record : {true, false}) {
     Skipping sent(false);
     sent.config.max_packets_in_flight = 1U << 20;
@@ -516,7 +517,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
       EXPECT_TRUE(sent.ack({{0, first - 1}}));
       sent.forget_finished(sent.config, sent.now);
     }
-    for (int i = 0; i < 3; ++i) {  // acknowledgements are repeated
+    for (int i = 0; i < 3; ++i) {  // the acknowledgement arrives several times
       EXPECT_FALSE(sent.is_lie(ack_of({{first, first}}))) << has_record;
       EXPECT_TRUE(sent.ack({{0, last_of(sent)}})) << has_record;
     }
@@ -526,7 +527,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   }
 }
 
-// If so much is in flight that a later number is skipped, too, before the first one is acknowledged.
+// So many packets are in flight that the sender skips further numbers before the first skipped number is acknowledged.
 TEST(SentPackets, is_lie__about_a_number_whose_record_went_with_all_before_it) {
   std::uint64_t first = 0;
   std::uint64_t third = 0;

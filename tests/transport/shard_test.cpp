@@ -1,5 +1,5 @@
-// The shard: settings that are refused, connection ids and slots, posting limits, packets of no connection, and a full
-// datapath.
+// Tests the shard: rejected settings, connection ids and slots, posting limits, packets without a connection, and a
+// full datapath.
 #include "mltcp/transport/shard.h"
 
 #include <gmock/gmock.h>
@@ -222,7 +222,7 @@ std::vector<ConnectionId> open(Shard& shard, std::size_t count) {
 }
 
 TEST(Shard, ids__without_a_seed_are_not_those_of_another_shard) {
-  // The ids after a restart differ from those before it, so that no packet of the earlier life counts.
+  // After a restart, a shard uses other ids than before, so that it ignores packets for its earlier connections.
   TestNetwork network;
   TestHost& host = network.add();
   std::set<ConnectionId> ids;
@@ -233,7 +233,7 @@ TEST(Shard, ids__without_a_seed_are_not_those_of_another_shard) {
       EXPECT_TRUE(ids.insert(id).second);
     }
   }
-  // All bits but the three of the slot are random.
+  // Three bits of an id are the slot number, and all other bits are random.
   ConnectionId ever_set = 0;
   ConnectionId ever_clear = 0;
   for (const ConnectionId id : ids) {
@@ -256,13 +256,13 @@ TEST(Shard, ids__of_a_seed_are_the_same_again_and_known_ahead) {
     EXPECT_EQ(ids, Shard::first_connections(config));
   }
   EXPECT_THROW(Shard::first_connections({.max_connections = 3}), InputError);
-  // Networks spread flows by these ids, so they must not change.
+  // Networks spread flows by these ids, so a seed must always give the same ids.
   EXPECT_EQ(Shard::first_connections({.max_connections = 3, .seed = 1}),
             (std::vector<ConnectionId>{0x93000000, 0x85400001, 0xB4000002}));
 }
 
 TEST(Shard, ids__used_again_are_drawn_anew) {
-  // One slot: the next id is any other one, not a neighbour.
+  // The shard has one slot. Each next id in it is random, not the previous id plus one.
   TestNetwork network;
   for (const bool seeded : {false, true}) {
     ShardConfig config{.max_connections = 1};
@@ -336,7 +336,7 @@ TEST_F(ShardConnected, posting__checks_its_arguments) {
   EXPECT_EQ(pair.c().send(c, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
   EXPECT_EQ(pair.c().send_virtual(c, 1, 0), PostResult::invalid) << "this datapath has no virtual payloads";
   EXPECT_EQ(pair.s().receive(s, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
-  // The bytes are never read: the length alone decides.
+  // send() does not read the bytes, because the length is already invalid.
   EXPECT_EQ(pair.c().send(c, {&byte, wire::kMaxMessageBytes + 1}, 0), PostResult::too_long);
 }
 
@@ -378,7 +378,7 @@ TEST_F(ShardConnected, counters__of_packets_that_belong_to_nobody) {
   arrive(forge(header_for(0, 0), [](wire::Writer& w) { w.ping(); }), client);
   EXPECT_EQ(pair.s().stats().malformed_packets, before.malformed_packets + 1) << "no connection, and no CONNECT";
   EXPECT_EQ(pair.s().stats().packets_received, before.packets_received + 7);
-  // None of it has touched the connection.
+  // None of these packets has affected the connection.
   EXPECT_TRUE(pair.s().exists(s));
   EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
   EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
@@ -394,7 +394,7 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
   pair.run_for(1_ms);
   pair.client().room = 0;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  // The datapath takes up to three packets at a time, sometimes none.
+  // The datapath accepts at most three packets per call, and sometimes none.
   Random random(1);
   for (int i = 0; i < 2000 && pair.server().count(Kind::received) == 0; ++i) {
     pair.client().room = random.below(4);
@@ -419,7 +419,7 @@ TEST_F(ShardConnected, full_datapath__is_not_asked_for_ever) {
   pair.client().send_calls = 0;
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
-  pair.run_for(1_s);  // so that timers expire meanwhile
+  pair.run_for(1_s);  // one second is long enough for timers to expire
   EXPECT_LT(pair.client().send_calls, 100u);
   pair.client().room = ~std::size_t{0};
   EXPECT_TRUE(pair.transfer(1, 1));
@@ -451,7 +451,8 @@ TEST(Shard, jobs__as_many_as_configured) {
 }
 
 TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
-  // The same exchange on connections, one of which has ended, with prefetch and without: packet for packet the same.
+  // Runs the same exchange with and without prefetch, on connections of which one has ended. All packets must be the
+  // same.
   std::vector<std::vector<std::size_t>> sizes;
   for (const bool prefetch : {true, false}) {
     Pair pair({}, {}, TestNetwork::kDefaultDelay, {}, {.prefetch = prefetch});
@@ -472,7 +473,7 @@ TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
     pair.log.clear();
     for (const ConnectionId id : ids)
       EXPECT_EQ(pair.c().send(id, {&byte, 1}, 0) == PostResult::ok, pair.c().exists(id)) << (id == ended);
-    // Packets for connections that do not exist, in one burst with the others.
+    // Sends packets for connections that do not exist, in one burst with valid packets.
     for (const ConnectionId id : {ended, ~ConnectionId{0}, ConnectionId{0}})
       pair.inject(pair.server(), pair.client().address, forge(header_for(id), [](wire::Writer& w) { w.ping(); }));
     pair.run_for(100_ms);

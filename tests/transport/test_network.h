@@ -1,5 +1,5 @@
-// A network of a few shards in virtual time, for tests: the test decides about each packet, sees the wire, and can make
-// a host's datapath full. Packets take a fixed time; nothing is random.
+// A network of a few shards in virtual time, for tests. The test decides the fate of each packet, sees the packets on
+// the wire, and can limit what a host's datapath accepts. Packets take a fixed time, and nothing is random.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,16 +37,16 @@ using Statuses = std::vector<Status>;
 using Kind = Completion::Kind;
 using wire::FrameType;
 
-/// Data in a packet of 1472 bytes that carries part of one message and nothing else.
+/// Number of data bytes in a packet of 1472 bytes that carries a part of one message and nothing else.
 constexpr std::size_t kFullPayload = 1472 - wire::kHeaderBytes - wire::kDataFrameBytes;
 static_assert(kFullPayload == 1424, "the documents say so");
 
-/// The content of a packet.
+/// A parsed packet and its way through the network.
 struct Parsed {
   std::size_t from = 0;
   std::size_t to = 0;
   Nanos at;
-  std::size_t size = 0;  ///< of the UDP payload
+  std::size_t size = 0;  ///< length of the UDP payload in bytes
   Ecn ecn = Ecn::not_ect;
   wire::Header header;
   std::vector<wire::Frame> frames;
@@ -62,7 +62,7 @@ struct Parsed {
   }
 };
 
-/// What the network does with a packet.
+/// What the network does with a packet: drops it, duplicates it, delays it, or changes its ECN field.
 struct Fate {
   bool drop = false;
   int copies = 1;
@@ -72,7 +72,7 @@ struct Fate {
 
 class TestNetwork;
 
-/// A payload that the network reads in place; it must not be changed meanwhile.
+/// A payload that the network reads in place. Checks at its destruction that the payload has not changed meanwhile.
 class KeptPayload {
  public:
   KeptPayload(std::span<const std::byte> payload, PayloadHold& hold)
@@ -93,7 +93,7 @@ class KeptPayload {
   std::uint32_t checksum_;
 };
 
-/// One host: the datapath of its shard.
+/// A host of the test network, which is the datapath of one shard.
 class TestHost final : public PacketIo {
   friend class TestNetwork;
 
@@ -107,7 +107,7 @@ class TestHost final : public PacketIo {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   std::size_t receive(std::span<RxPacket> out) override {
     ++receive_calls;
-    lent_.clear();  // free the buffers that were handed out, so that a sanitizer detects late reads
+    lent_.clear();  // frees the buffers of the previous call, so that a sanitizer detects late reads
     std::size_t count = 0;
     for (; count < out.size() && !arrived.empty(); ++count) {
       lent_.push_back(std::move(arrived.front()));
@@ -120,20 +120,20 @@ class TestHost final : public PacketIo {
   }
   std::size_t send(std::span<const TxPacket> packets) override;
 
-  /// All completions so far, in order.
+  /// All completions that the test has taken, in order.
   std::vector<Completion> completions;
-  /// Called with each completion as it is taken.
+  /// If set, called with each completion when the test takes it.
   std::function<void(const Completion&)> on_completion;
-  /// Does not take completions from the shard.
+  /// Leaves completions in the shard if true.
   bool keep_completions = false;
-  /// How many more packets the datapath takes.
+  /// Number of packets that the datapath still accepts.
   std::size_t room = ~std::size_t{0};
   std::size_t send_calls = 0;
   std::size_t receive_calls = 0;
   Address address;
   std::unique_ptr<Shard> shard;
-  Nanos deadline;  ///< poll at this time
-  Nanos clock;     ///< by how much its clock is ahead of the network's
+  Nanos deadline;  ///< time of the next poll
+  Nanos clock;     ///< difference of this host's clock from the network's; positive if it is ahead
   bool dead = false;
 
   struct Arrived {
@@ -141,7 +141,7 @@ class TestHost final : public PacketIo {
     ByteVector bytes;
     std::uint32_t virtual_bytes = 0;
     Ecn ecn = Ecn::not_ect;
-    std::shared_ptr<const KeptPayload> kept = nullptr;  ///< follows `bytes`
+    std::shared_ptr<const KeptPayload> kept = nullptr;  ///< payload that follows `bytes`
   };
   std::deque<Arrived> arrived;
 
@@ -156,7 +156,8 @@ class TestHost final : public PacketIo {
     for (const Completion& completion : of(kind)) result.push_back(completion.status);
     return result;
   }
-  /// Does not search `completions`, because it is called after each poll.
+  /// Returns the number of completions of one kind. Does not search `completions`, because tests call it after each
+  /// poll.
   [[nodiscard]] std::size_t count(Completion::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   void take(const Completion& completion) {
     completions.push_back(completion);
@@ -173,7 +174,7 @@ class TestHost final : public PacketIo {
   TestNetwork& network_;
   Limits limits_;
   std::vector<Arrived> lent_;
-  std::array<std::size_t, 5> counts_{};  // of completions, by kind
+  std::array<std::size_t, 5> counts_{};  // number of completions, by kind
 };
 
 class TestNetwork {
@@ -182,7 +183,7 @@ class TestNetwork {
 
   explicit TestNetwork(Nanos delay = kDefaultDelay) : delay_(delay) {}
 
-  /// Adds a host; the seed is 1 unless `config` has one.
+  /// Adds a host. Its seed is 1 if `config` has none.
   TestHost& add(ShardConfig config = {}, const PacketIo::Limits& limits = {}) {
     config.seed = config.seed.value_or(1);
     hosts_.push_back(std::make_unique<TestHost>(*this, hosts_.size(), limits));
@@ -192,30 +193,32 @@ class TestNetwork {
   TestHost& host(std::size_t number) { return *hosts_[number]; }
 
   [[nodiscard]] Nanos now() const { return now_; }
-  /// Decides about each packet that is sent.
+  /// If set, called with each sent packet to decide its fate.
   std::function<void(const Parsed&, Fate&)> fate;
-  /// Drops the first `count` packets from now on that have a frame of that type, or are from that host.
+  /// Drops the next `count` packets that contain a frame of that type or, with lose_first_of(), that come from that
+  /// host.
   void lose_first(int count, FrameType type) {
     fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.has(type) && count-- > 0; };
   }
   void lose_first_of(std::size_t host, int count) {
     fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.from == host && count-- > 0; };
   }
-  /// Called with each packet that is sent, unparsed, and the number of the sending host.
+  /// If set, called with the number of the sending host and the raw bytes of each sent packet.
   std::function<void(std::size_t, const ByteVector&)> raw;
-  /// Whether sent packets are kept in `log`.
+  /// Records sent packets in `log` if true.
   bool logging = true;
   std::vector<Parsed> log;
-  /// Payloads that were sent by reference, until the test removes them. Null: each is kept until its packet is gone.
+  /// If set, stores payloads sent by reference until the test removes them. If null, a payload is stored only as long
+  /// as its packet.
   std::unique_ptr<std::deque<std::shared_ptr<const KeptPayload>>> keep;
-  /// 0: unlimited; else the packets of each direction are queued for it.
+  /// Rate of each direction between two hosts, for which packets queue; 0 if unlimited.
   Rate rate;
 
   [[nodiscard]] std::size_t count(const std::function<bool(const Parsed&)>& matches) const {
     return static_cast<std::size_t>(std::count_if(log.begin(), log.end(), matches));
   }
 
-  /// Polls `host` at this time, after its program did something.
+  /// Polls `host` at the current time, for example after its program has done something.
   void wake(TestHost& host) { host.deadline = now_; }
   void wake_all() {
     for (const auto& host : hosts_) host->deadline = now_;
@@ -225,9 +228,9 @@ class TestNetwork {
     run([] { return false; }, end);
   }
   void run_for(Nanos duration) { run_until(now_ + duration); }
-  /// The machine is busy: nobody is polled for `duration`, and packets that arrive are read afterwards.
+  /// Simulates a busy machine: no host is polled for `duration`, and packets that arrive are read afterwards.
   void stand_still(Nanos duration) { now_ += duration; }
-  /// Runs until `stop`, which is called after each poll; false if it is not true by `end`.
+  /// Runs until `stop` returns true; calls it after each poll. Returns false if it has not returned true by `end`.
   bool run(const std::function<bool()>& stop, Nanos end) {
     wake_all();
     int polls_at_once = 0;
@@ -273,10 +276,10 @@ class TestNetwork {
     if (!host.arrived.empty()) host.deadline = now_;
   }
 
-  /// The tag that a connection of `host` has sent to its peer; 0: none yet.
+  /// Returns the tag that a connection of `host` has sent to its peer; 0 if it has sent none yet.
   [[nodiscard]] std::uint64_t tag_of(const TestHost& host, ConnectionId id) const;
-  /// Lets a packet that no shard sent arrive at `to` now. If it is for a connection and has no tag, it gets the right
-  /// one, as if it were from the peer or an attacker on the path.
+  /// Delivers a packet that no shard has sent to `to`, at the current time. If the packet is for a connection and has
+  /// no tag, it gets the right tag, as if the peer or an attacker on the path had sent it.
   void inject(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
               Ecn ecn = Ecn::not_ect) {
     put_tag(to, bytes, virtual_bytes);
@@ -293,7 +296,7 @@ class TestNetwork {
     Parsed parsed;
     parsed.size = bytes.size() + tail.size() + virtual_bytes;
     wire::Reader reader;
-    if (wire::is_sealed(bytes)) {  // only the two ends can read it
+    if (wire::is_sealed(bytes)) {  // only the two endpoints can read a sealed packet
       EXPECT_EQ(wire::Reader::sealed_header(bytes, parsed.header), wire::ParseError::none);
       return parsed;
     }
@@ -302,7 +305,7 @@ class TestNetwork {
       return parsed;
     }
     for (wire::Frame frame; reader.next(frame);) parsed.frames.push_back(frame);
-    for (wire::Frame& frame : parsed.frames) frame.data.bytes = {};  // the packet is freed before `parsed`
+    for (wire::Frame& frame : parsed.frames) frame.data.bytes = {};  // the packet's bytes are freed before `parsed`
     EXPECT_EQ(reader.error(), wire::ParseError::none) << "a shard sent a malformed packet";
     return parsed;
   }
@@ -384,7 +387,7 @@ class TestNetwork {
   std::vector<std::unique_ptr<TestHost>> hosts_;
   std::map<std::pair<Nanos, std::uint64_t>, std::pair<std::size_t, TestHost::Arrived>> flying_;
   std::map<std::pair<std::size_t, std::size_t>, Nanos> free_at_;
-  std::map<std::pair<std::size_t, ConnectionId>, std::uint64_t> tags_;  ///< by host and its connection
+  std::map<std::pair<std::size_t, ConnectionId>, std::uint64_t> tags_;  ///< tags by host and connection id
   std::uint64_t launched_ = 0;
 };
 
@@ -405,7 +408,7 @@ inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
   return count;
 }
 
-/// Two hosts: one that connects and one that listens.
+/// Two hosts: a client that connects and a server that listens.
 class Pair : public TestNetwork {
  public:
   explicit Pair(ConnectionConfig client_config = {}, const ConnectionConfig& server_config = {},
@@ -421,7 +424,7 @@ class Pair : public TestNetwork {
   Shard& c() { return *client_->shard; }
   Shard& s() { return *server_->shard; }
 
-  /// Opens a connection and returns its ids at client and server.
+  /// Opens a connection. Returns its ids at the client and at the server.
   std::pair<ConnectionId, ConnectionId> connect() {
     const std::size_t before = server_->count(Completion::Kind::accepted);
     const std::size_t connected = client_->count(Completion::Kind::connected);
@@ -433,11 +436,12 @@ class Pair : public TestNetwork {
         },
         now() + 10_s);
     EXPECT_TRUE(done) << "no connection";
-    run_for(10_ms);  // packets that are still under way
+    run_for(10_ms);  // lets packets in flight arrive
     if (!done) return {id, 0};
     return {id, server_->of(Completion::Kind::accepted).back().connection};
   }
-  /// Runs until the client has `sent` and the server `received` messages more than now.
+  /// Runs until the client has completed `sent` further sends and the server `received` further receives. Returns false
+  /// if that takes longer than `within`.
   bool transfer(std::size_t sent, std::size_t received, Nanos within = 60_s) {
     const std::size_t sent_before = client_->count(Completion::Kind::sent);
     const std::size_t received_before = server_->count(Completion::Kind::received);
@@ -448,11 +452,11 @@ class Pair : public TestNetwork {
         },
         now() + within);
   }
-  /// Each end has had one connection, which has ended with `status`.
+  /// Expects that each host has had one connection, which has ended with `status`.
   void expect_both_closed(Status status) {
     for (const TestHost* host : {client_, server_}) EXPECT_EQ(host->statuses(Kind::closed), Statuses{status});
   }
-  /// As soon as the server has a connection it sends `message` on it.
+  /// Makes the server send `message` on each connection that it accepts.
   void serve(std::span<const std::byte> message) {
     server_->on_completion = [this, message](const Completion& completion) {
       if (completion.kind != Kind::accepted) return;
@@ -462,7 +466,7 @@ class Pair : public TestNetwork {
   [[nodiscard]] bool client_receives(Nanos within) {
     return run([&] { return client_->count(Kind::received) == 1; }, now() + within);
   }
-  /// Sends `message` from client to server; returns whether it arrived unchanged.
+  /// Sends `message` from client to server. Returns whether it arrived unchanged.
   bool delivers(ConnectionId from, ConnectionId to, const ByteVector& message = ByteVector(1, std::byte{0x42}),
                 Nanos within = 60_s) {
     ByteVector buffer(message.size());
@@ -477,14 +481,14 @@ class Pair : public TestNetwork {
   TestHost* server_ = nullptr;
 };
 
-/// A test with a connected pair; the ids are `c` at the client and `s` at the server.
+/// A test with a connected pair. The connection's id is `c` at the client and `s` at the server.
 class ConnectedTest : public ::testing::Test {
  protected:
   ConnectedTest() { std::tie(c, s) = pair.connect(); }
   Pair pair;
   ConnectionId c = 0;
   ConnectionId s = 0;
-  std::byte byte{};  ///< the message of a test for which its value does not matter
+  std::byte byte{};  ///< the message of tests in which the content does not matter
 };
 
 template <typename Set>
@@ -506,7 +510,7 @@ inline wire::Header header_for(ConnectionId connection, std::uint64_t packet_num
   return header;
 }
 
-/// A packet with any content, as an arbitrary peer could send it.
+/// Returns a packet with any header and frames, as a hostile peer can send it.
 inline ByteVector forge(const wire::Header& header, const std::function<void(wire::Writer&)>& write) {
   ByteVector buffer(2000);
   wire::Writer writer(buffer);

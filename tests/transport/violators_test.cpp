@@ -1,4 +1,5 @@
-// Addresses that have lied: how long they are held off, which addresses with them, and when they are forgotten.
+// Tests the list of addresses that have sent false information: how long they are rejected, which other addresses are
+// rejected with them, and when they are forgotten.
 #include "mltcp/transport/internal/violators.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The wire format: each frame is written and read again, every truncation and every flipped bit is refused, malformed
-// frames, and 32-bit numbers widened to 64.
+// Tests the wire format. Each frame is written and read again, every truncation and every flipped bit is rejected, and
+// so are malformed frames. Also tests how 32-bit numbers are widened to 64 bits.
 #include "mltcp/transport/wire.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr Header kSampleHeader{.flags = has_job | ack_now,
                                .job = {.job = 0xA0B0C0D0, .iteration = 0x1122, .progress = 0x3344},
                                .tag = 0xFEDCBA9876543210};
 
-/// A packet in memory of its exact size, so that a sanitizer detects reads beyond its end.
+/// Returns a packet in memory of its exact size, so that a sanitizer detects reads beyond its end.
 ByteVector packet_of(const std::function<void(Writer&)>& write, const ByteVector& payload = {},
                      const Header& header = kSampleHeader) {
   ByteVector buffer(2000);
@@ -42,7 +42,7 @@ ByteVector packet_of_raw(const ByteVector& frames) {
   return packet_of([&](Writer& writer) { writer.copy(frames.data(), frames.size()); });
 }
 
-/// The first error of a packet, and how many frames came before it.
+/// Returns the first error in a packet, and the number of frames before it.
 std::pair<ParseError, int> parse(std::span<const std::byte> packet, std::uint32_t virtual_bytes = 0) {
   Reader reader;
   Header header;
@@ -54,7 +54,7 @@ std::pair<ParseError, int> parse(std::span<const std::byte> packet, std::uint32_
   return {reader.error(), frames};
 }
 
-/// The only frame of a packet.
+/// Returns the only frame of a packet.
 Frame frame_of(std::span<const std::byte> packet, std::uint32_t virtual_bytes = 0) {
   Reader reader;
   Header header;
@@ -82,7 +82,7 @@ AckFrame sample_ack(std::uint32_t ranges) {
   return ack;
 }
 
-/// One packet of each kind, and one with everything.
+/// Returns one packet of each kind, and one that contains frames of several kinds.
 std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   std::vector<std::pair<std::string, ByteVector>> packets;
   const auto payload = random_bytes(300, 1);
@@ -379,7 +379,7 @@ TEST(Wire, version__the_highest_in_common_and_no_other) {
   EXPECT_FALSE(is_right_choice({.version = kMinVersion - 1, .highest = kMinVersion - 1}));
 }
 
-/// A CONNECT as version 2 would write it.
+/// Returns a CONNECT packet as version 2 of the protocol writes it.
 ByteVector version_2_connect() {
   auto packet = bytes_of({0xA1, 0, 52, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                           0,    0, 0,  0, 0, 0, 5, 2, 0xC0, 0x05, 9, 8, 7, 6, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8});
@@ -487,7 +487,7 @@ TEST(Wire, virtual_payload__ends_the_packet) {
     ByteVector buffer(100);
     Writer writer(buffer);
     writer.data({.last = false, .message = 1, .offset = 2, .length = 1000});
-    // A payload without bytes, as the transport hands it to finish().
+    // The payload has a length but no bytes, which is how the transport passes a virtual payload to finish().
     const auto head = writer.finish(header, {static_cast<const std::byte*>(nullptr), 1000});
     const Frame frame = frame_of(head, 1000);
     EXPECT_EQ(frame.data.length, 1000u);
@@ -501,7 +501,7 @@ TEST(Wire, virtual_payload__ends_the_packet) {
 TEST(Wire, virtual_payload__belongs_to_a_data_frame) {
   EXPECT_EQ(parse(packet_of([](Writer& w) { w.ping(); }), 10).first, ParseError::malformed);
   EXPECT_EQ(parse(packet_of([](Writer&) {}), 10).first, ParseError::malformed);
-  // Half of the bytes are present, half are virtual.
+  // Half of the payload's bytes are present and half are virtual.
   const auto mixed = packet_of([](Writer& w) { w.data({.last = true, .message = 1, .offset = 0, .length = 20}); },
                                random_bytes(10, 1));
   EXPECT_EQ(parse(mixed, 10).first, ParseError::malformed);
@@ -518,7 +518,7 @@ TEST(Wire, random_bytes__never_read_beyond_the_end) {
     auto packet = packet_of_raw(frames);
     if (random.chance(0.5) && !frames.empty()) packet[kHeaderBytes] = static_cast<std::byte>(1 + random.below(10));
     packet[1] &= ~std::byte{(sealed | epoch)};
-    // A new checksum, so that the frames are parsed.
+    // Recomputes the checksum, so that the reader parses the changed frames.
     std::memset(packet.data() + 4, 0, 4);
     const std::uint32_t checksum = crc32c(0, packet);
     std::memcpy(packet.data() + 4, &checksum, 4);

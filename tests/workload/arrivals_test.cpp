@@ -22,8 +22,8 @@ std::vector<TypeChoices> mix_of_two() {
   return {a, b};
 }
 
-// For n exponential gaps, mean and standard deviation equal the gap, to within 1/sqrt(n); and the counts of equal
-// windows have a variance equal to their mean.
+// Gaps are exponential, so their mean and their standard deviation equal the given gap, to within 1/sqrt(n). The
+// numbers of arrivals in equal windows have a variance equal to their mean.
 TEST(Arrivals, draw_arrivals__is_a_poisson_process) {
   constexpr std::uint32_t count = 40'000;
   const auto arrivals = draw_arrivals(mix_of_two(), count, 0, 100_us, 7);
@@ -41,12 +41,12 @@ TEST(Arrivals, draw_arrivals__is_a_poisson_process) {
   const double mean = sum / count;
   EXPECT_NEAR(mean, 1, 0.02);
   EXPECT_NEAR(squares / count - mean * mean, 1, 0.05);
-  std::vector<double> windows(2000);  // of 20 on average
+  std::vector<double> windows(2000);  // each window has 20 arrivals on average
   for (const Arrival& arrival : arrivals) {
     const auto window = static_cast<std::size_t>(arrival.at.count / (2_ms).count);
     if (window < windows.size()) ++windows[window];
   }
-  windows.resize(1900);  // the last ones may be past the end
+  windows.resize(1900);  // the last windows may be after the last arrival
   double total = 0;
   for (const double n : windows) total += n;
   const double per_window = total / static_cast<double>(windows.size());
@@ -90,7 +90,7 @@ TEST(Arrivals, draw_arrivals__follows_from_the_seed) {
   const auto mix = mix_of_two();
   EXPECT_EQ(draw_arrivals(mix, 50, 0, 1_ms, 1), draw_arrivals(mix, 50, 0, 1_ms, 1));
   EXPECT_NE(draw_arrivals(mix, 50, 0, 1_ms, 1), draw_arrivals(mix, 50, 0, 1_ms, 2));
-  // Another rate, and another number at the start, bring the same jobs.
+  // The same seed gives the same jobs with another rate and another number of jobs at the start.
   auto slow = draw_arrivals(mix, 50, 10, 2_ms, 1);
   const auto fast = draw_arrivals(mix, 50, 0, 1_ms, 1);
   for (std::size_t i = 0; i < slow.size(); ++i) {
@@ -125,7 +125,7 @@ TEST(Arrivals, parse_arrivals__takes_what_spreadsheets_write) {
   EXPECT_EQ(file.jobs, std::vector<std::string>{"VGG16"});
 }
 
-// Searching all names for each line would take minutes.
+// A search through all names for each line would take minutes.
 TEST(Arrivals, parse_arrivals__many_names_cost_little) {
   constexpr std::size_t lines = 300'000;
   std::string text = "arrival,job,workers,iterations\n";

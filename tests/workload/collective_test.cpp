@@ -1,4 +1,4 @@
-// Tests the bytes that a worker sends for a collective.
+// Tests the number of bytes that a worker sends in a collective.
 #include "mltcp/lab/workload/collective.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(Collective, bytes_sent__alone_or_empty_sends_nothing) {
   }
 }
 
-// The products need more than 64 bits.
+// The intermediate products exceed 64 bits.
 TEST(Collective, bytes_sent__large_sizes_do_not_wrap) {
   constexpr Bytes size = 4'000'000'000'000'000'000;
   EXPECT_EQ(bytes_sent(Collective::all_reduce, size, 1'000'000), 7'999'992'000'000'000'000U);

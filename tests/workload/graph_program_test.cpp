@@ -1,4 +1,4 @@
-// Tests programs of recorded graphs: they run in a random order that respects their dependences.
+// Tests programs made from recorded graphs: they run in random orders that respect the dependencies.
 #include "mltcp/lab/workload/graph_program.h"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ std::string refusal(const ExecutionGraph& graph, const GraphOptions& options = {
   return refusal_of([&] { graph_programs(graph, options); });
 }
 
-/// Runs them in several orders, and expects nodes to end after those that they wait for.
+/// Runs the programs in several random orders. Expects each node to end after the nodes that it waits for.
 void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
   std::size_t done = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    // By program and node: its end; that of a collective is the last message that it receives.
+    // The time at which each node ends, by program and node. A collective ends with the last message that it receives.
     std::map<ProgramRunner::At, std::size_t> place;
     for (const auto& [rank, i] : ProgramRunner(programs.ranks).run(seed)) {
       const std::uint32_t node = programs.node_of[rank][i];
@@ -39,7 +39,8 @@ void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
         const auto own = place.find({program, i});
         for (std::uint32_t k = 0; own != place.end() && k < of_rank.nodes[i].waits; ++k) {
           const auto wait = place.find({program, of_rank.waits[of_rank.nodes[i].first_wait + k]});
-          // A receive ends when its message arrives: it may begin early, but nodes that wait for it may not.
+          // A receive may begin before the nodes that it waits for have ended, because it ends when its message
+          // arrives.
           if (wait == place.end() || of_rank.nodes[i].kind == GraphNode::Kind::receive) continue;
           EXPECT_LT(wait->second, own->second);
         }
@@ -48,7 +49,7 @@ void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
   }
 }
 
-/// Forward and backward passes of ranks that reduce gradients in buckets, as in data-parallel training.
+/// Returns a graph of data-parallel training: forward and backward passes, with gradients reduced in buckets.
 ExecutionGraph training(std::uint32_t ranks, Bytes bucket, std::uint32_t buckets = 3) {
   SmallGraph builder(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -105,7 +106,7 @@ TEST(GraphProgram, collectives__all_run_to_their_end) {
 }
 
 TEST(GraphProgram, all_to_all_of_fewer_bytes_than_ranks__has_few_dependencies) {
-  // Blocks without bytes are not sent, and nodes that wait for them wait for their dependences instead.
+  // Blocks of 0 bytes are not sent. Nodes that wait for such a block wait for the block's own dependencies instead.
   for (const std::uint32_t ranks : {64U, 100U}) {
     SmallGraph graph(ranks);
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -118,7 +119,7 @@ TEST(GraphProgram, all_to_all_of_fewer_bytes_than_ranks__has_few_dependencies) {
       EXPECT_LE(program.waits.size(), 8 * program.operations.size());
       sent += program.load().sent;
     }
-    // Each rank's own block is not sent.
+    // A rank does not send its own block.
     EXPECT_EQ(sent, ranks * 35 * (30 + 3) - 35 * (30 + 3));
   }
 }
@@ -136,10 +137,10 @@ TEST(GraphProgram, islands__leave_their_share_to_the_network) {
   const ExecutionGraph graph = training(8, 8'000, 1);
   GraphOptions options;
   options.islands = 4;
-  options.island_rate = Rate(8'000'000'000);  // a byte in a nanosecond
+  options.island_rate = Rate(8'000'000'000);  // the rate is one byte per nanosecond
   const GraphPrograms programs = graph_programs(graph, options);
   for (const RankProgram& program : programs.ranks) {
-    EXPECT_EQ(program.load().sent, 2'000U);  // an all-reduce of a quarter between two
+    EXPECT_EQ(program.load().sent, 2'000U);  // the bytes of an all-reduce of a quarter between two ranks
     Nanos delayed;
     for (const Operation& operation : program.operations)
       if (operation.kind == Kind::delay) delayed += operation.compute;
@@ -155,12 +156,12 @@ TEST(GraphProgram, islands__are_of_recorded_ranks) {
   const ExecutionGraph graph = training(32, 8'000, 1);
   GraphOptions options;
   options.islands = 8;
-  options.ranks = {0, 8, 16, 24};  // one of each island
+  options.ranks = {0, 8, 16, 24};  // one rank of each island
   for (const RankProgram& program : graph_programs(graph, options).ranks)
     EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
-  options.ranks = {0, 1, 8, 9};  // two of each
+  options.ranks = {0, 1, 8, 9};  // two ranks of each of two islands
   for (const RankProgram& program : graph_programs(graph, options).ranks) EXPECT_EQ(program.load().sent, 4'000U);
-  ExecutionGraph few = training(4, 8'000, 1);  // a reader found only these of its ranks
+  ExecutionGraph few = training(4, 8'000, 1);  // a graph in which the reader has found only four ranks
   few.recorded_ranks = {0, 8, 16, 24};
   options.ranks.clear();
   for (const RankProgram& program : graph_programs(few, options).ranks) EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
@@ -314,7 +315,8 @@ TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
   builder.step(0, 0_ms, 22_ms);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     const auto first = builder.compute(rank, 10_ms, {}, 1_ms);
-    builder.compute(rank, 6_ms, {}, 8_ms);  // on another stream: 3 ms of it are its own
+    // this computation is on another stream, and 3 ms of it do not overlap the first computation
+    builder.compute(rank, 6_ms, {}, 8_ms);
     builder.collective(rank, Collective::all_reduce, 100, {first}, 0, 13_ms, 4_ms);
   }
   const GraphPrograms programs = graph_programs(builder.graph());
@@ -332,7 +334,8 @@ TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
   for (const Operation& operation : at_once.ranks[0].operations) EXPECT_NE(operation.kind, Kind::delay);
 }
 
-/// Ranks that compute for 10 ms from 1 ms on and reduce for 4 ms, in a step of 16 ms, with clocks that are ahead.
+/// Returns a graph with one step of 16 ms. Each rank computes for 10 ms from 1 ms on, and then reduces for 4 ms. The
+/// clock of rank i is ahead by `ahead[i]`.
 ExecutionGraph by_clocks(const std::vector<Nanos>& ahead) {
   SmallGraph builder(static_cast<std::uint32_t>(ahead.size()));
   const auto [least, most] = std::minmax_element(ahead.begin(), ahead.end());
@@ -387,7 +390,7 @@ TEST(GraphProgram, steps__are_chosen_and_follow_each_other) {
   options.steps = {1, 2};
   const GraphPrograms programs = graph_programs(builder.graph(), options);
   EXPECT_EQ(programs.ranks[0].load().compute, 50_ms);
-  // The second step's computation waits for what ended the first.
+  // The computation of the second step waits for the end of the first step.
   const RankProgram& program = programs.ranks[0];
   std::vector<std::uint32_t> computations;
   for (std::uint32_t i = 0; i < program.operations.size(); ++i)
@@ -410,8 +413,9 @@ TEST(GraphProgram, nodes_without_dependencies__begin_together_behind_the_step_be
   const GraphPrograms programs = graph_programs(builder.graph());
   for (const RankProgram& program : programs.ranks) {
     EXPECT_LT(program.operations.size(), 3U * many + 100);
-    EXPECT_LT(program.waits.size(), 5U * many + 100);  // not their product
-    // The second step's computations wait for the whole of the first.
+    // the number of waits is linear in the number of nodes, not quadratic
+    EXPECT_LT(program.waits.size(), 5U * many + 100);
+    // The computations of the second step wait for the whole first step.
     std::vector<std::uint32_t> computations;
     for (std::uint32_t i = 0; i < program.operations.size(); ++i)
       if (program.operations[i].kind == Kind::compute) computations.push_back(i);
@@ -429,7 +433,7 @@ TEST(GraphProgram, sums_that_overflow__are_refused) {
     ages.collective(rank, Collective::all_reduce, 100);
   }
   EXPECT_THAT(refusal(ages.graph()), HasSubstr("test.et: its times are more than 36 years in all; give"));
-  SmallGraph late(2);  // all begin years after the step, without a reason
+  SmallGraph late(2);  // all nodes begin years after the step, without a dependency that explains this
   late.step(0, 0_ms, 1_ms);
   for (std::uint32_t i = 0; i < 50; ++i)
     for (std::uint32_t rank = 0; rank < 2; ++rank) {

@@ -1,4 +1,4 @@
-// Graphs of recorded traces as text, to compare whole ranks at once.
+// Text forms of recorded graphs, to compare all nodes of a rank at once.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace mltcp::workload {
 
-/// The indices of the nodes that a node waits for, ascending.
+/// Returns the indices of the nodes that a node waits for, in ascending order.
 inline std::vector<std::uint32_t> waits_of(const RankGraph& rank, std::size_t node) {
   const auto first = rank.waits.begin() + rank.nodes.at(node).first_wait;
   std::vector<std::uint32_t> waits(first, first + rank.nodes[node].waits);
@@ -21,7 +21,8 @@ inline std::vector<std::uint32_t> waits_of(const RankGraph& rank, std::size_t no
   return waits;
 }
 
-/// Each node, without its begin: "all-reduce 8 B of 1 3 for 2 ms step 1 after 0 4"; "of ..." if not for all ranks.
+/// Returns each node of a rank as text, without its start time, such as "all-reduce 8 B of 1 3 for 2 ms step 1 after 0
+/// 4". "of ..." is left out if the group contains all ranks.
 inline std::vector<std::string> nodes_of(const ExecutionGraph& graph, std::size_t of_rank) {
   const RankGraph& rank = graph.ranks.at(of_rank);
   std::vector<std::string> all;
@@ -47,7 +48,7 @@ inline std::vector<std::string> nodes_of(const ExecutionGraph& graph, std::size_
   return all;
 }
 
-/// The sizes of the graph's communications.
+/// Returns the sizes of a rank's communications.
 inline std::vector<Bytes> bytes_of(const RankGraph& rank) {
   std::vector<Bytes> bytes;
   for (const GraphNode& node : rank.nodes)

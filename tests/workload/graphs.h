@@ -1,4 +1,4 @@
-// Small recorded graphs, built node by node.
+// Helper that builds small recorded graphs for tests.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace mltcp::workload {
 
-/// Builds a graph node by node; times that are not given are unknown.
+/// Builds a graph node by node. Times that the test does not give are unknown.
 class SmallGraph {
  public:
   using Waits = std::vector<std::uint32_t>;
@@ -27,7 +27,7 @@ class SmallGraph {
     graph_.lanes = {"stream"};
   }
 
-  /// Nodes added from now on belong to this step.
+  /// Adds or changes a step. Nodes added from now on belong to this step.
   SmallGraph& step(std::uint32_t number, Nanos start = Nanos::never(), Nanos length = {}) {
     step_ = number;
     while (graph_.steps.size() <= number) graph_.steps.push_back({"", Nanos::never(), Nanos()});

@@ -1,5 +1,5 @@
-// Tests the ideal iteration, and the text of a job. tests/experiment/files/experiment_jobs_test.cpp tests that the text
-// reads back as the same job.
+// Tests the ideal iteration and the text form of a job. tests/experiment/files/experiment_jobs_test.cpp tests that
+// reading the text gives the same job.
 #include "mltcp/lab/workload/inspection.h"
 
 #include "../matchers.h"
@@ -18,10 +18,11 @@ TEST(Inspection, ideal_iteration__blocking) {
 }
 
 TEST(Inspection, ideal_iteration__overlap) {
-  // Hidden behind the computation that follows.
+  // The communication overlaps the next computation, which takes longer.
   EXPECT_EQ(ideal_iteration({computes(Nanos(1000)), sends(125, true), computes(Nanos(3000))}, kGbps).length,
             Nanos(4000));
-  // Longer than it, and the second waits for the first.
+  // The first communication takes longer than the computation that it overlaps. The second communication waits for the
+  // first one.
   EXPECT_EQ(
       ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125, true), computes(Nanos(100))}, kGbps).length,
       Nanos(3000));
@@ -44,13 +45,14 @@ TEST(Inspection, ideal_transfers__follow_the_same_walk) {
   const Rate half(500'000'000);
   EXPECT_THAT(ideal_transfers({computes(Nanos(3000)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(3000), Nanos(4000), kGbps}));
-  // The second waits for the first and begins at its end, at a rate of its own; the third follows the computation.
+  // The second transfer begins when the first one ends, and has another rate. The third transfer follows the
+  // computation.
   EXPECT_THAT(
       ideal_transfers(
           {sends(250, true), computes(Nanos(500)), sends(125, true, half), computes(Nanos(9500)), sends(125)}, kGbps),
       ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}, Transfer{Nanos(2000), Nanos(4000), half},
                   Transfer{Nanos(10'000), Nanos(11'000), kGbps}));
-  // Adjacent ones are one interval.
+  // Adjacent transfers with the same rate form one interval.
   EXPECT_THAT(ideal_transfers({sends(125, true), computes(Nanos(500)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}));
   Job job;

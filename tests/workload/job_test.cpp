@@ -1,4 +1,4 @@
-// Tests sums over the phases of a job.
+// Tests the sums over all phases of a job.
 #include "mltcp/lab/workload/job.h"
 
 #include <gtest/gtest.h>

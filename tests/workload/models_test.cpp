@@ -1,4 +1,4 @@
-// Tests published models as jobs.
+// Tests the jobs that are made from published models.
 #include "mltcp/lab/workload/models.h"
 
 #include <cmath>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr Rate kLink(50'000'000'000);
 
-// ---- Parameters, counted independently from the architectures in the papers ----
+// ---- Numbers of parameters, computed independently from the architectures in the papers ----
 
-double vgg(const std::vector<int>& convolutions) {  // channels of each 3x3 convolution
+double vgg(const std::vector<int>& convolutions) {  // number of channels of each 3x3 convolution
   double sum = 0;
   int before = 3;
   for (const int channels : convolutions) {
@@ -28,7 +28,7 @@ double vgg(const std::vector<int>& convolutions) {  // channels of each 3x3 conv
   return sum + (512.0 * 7 * 7 + 1) * 4096 + (4096.0 + 1) * 4096 + (4096.0 + 1) * 1000;
 }
 
-double resnet(const std::vector<int>& blocks, int widening) {  // bottlenecks, with batch normalisation
+double resnet(const std::vector<int>& blocks, int widening) {  // bottleneck blocks with batch normalisation
   const auto convolution = [](int size, int in, int out) { return 1.0 * size * size * in * out + 2.0 * out; };
   double sum = convolution(7, 3, 64);
   int in = 64;
@@ -73,7 +73,7 @@ TEST(Models, models__thirteen_with_their_sources) {
   EXPECT_EQ(models().size(), 13U);
   for (const Model& model : models()) {
     EXPECT_GT(model.parameters, 0U) << model.name;
-    EXPECT_NE(model.source.find("20"), std::string_view::npos) << model.name;  // a year
+    EXPECT_NE(model.source.find("20"), std::string_view::npos) << model.name;  // the source contains a year
     EXPECT_EQ(&find_model(model.name), &model);
   }
 }
@@ -93,7 +93,7 @@ TEST(Models, make_job__of_data_parallelism_sends_a_ring_all_reduce_of_fp32) {
   }
 }
 
-// 3 * 30.6 GFLOP * 128 / (156 TFLOPS * 0.4), by hand.
+// The expected time is 3 * 30.6 GFLOP * 128 / (156 TFLOPS * 0.4).
 TEST(Models, make_job__computes_as_long_as_the_formula_says) {
   EXPECT_NEAR(make_job(find_model("VGG16")).compute_per_iteration().millis(), 188.3, 0.1);
   ModelOptions options;
@@ -120,21 +120,21 @@ TEST(Models, make_job__iterations_are_of_the_order_that_papers_measure) {
 TEST(Models, make_job__pipeline_of_stages_and_replicas) {
   const Model& gpt3 = find_model("gpt-3");
   ModelOptions options;
-  options.workers = 8;  // 4 stages, 2 replicas
+  options.workers = 8;  // 4 pipeline stages with 2 replicas each
   const Job job = make_job(gpt3, options);
   ASSERT_EQ(job.phases.size(), 5U);
   EXPECT_EQ(job.phases[1].bytes, Bytes{2048} * 2048 * 4 * 4);
   EXPECT_EQ(job.phases[3].bytes, job.phases[1].bytes);
   EXPECT_EQ(job.phases[4].bytes, gpt3.parameters / 4 * 4);
   EXPECT_NEAR(job.phases[2].compute.seconds(), 2 * job.phases[0].compute.seconds(), 1e-6);
-  // With 4 stages and 4 micro-batches, the bubble is 3/4.
+  // With 4 stages and 4 micro-batches, the pipeline bubble adds 3/4 of the computation time.
   const double operations = 3 * gpt3.forward_operations * 4 / 4;
   EXPECT_NEAR(job.compute_per_iteration().seconds(), operations / (156e12 * 0.4) * 1.75, 1e-6);
 
-  options.workers = 2;  // one stage: data parallel
+  options.workers = 2;  // one stage, so only data parallelism remains
   EXPECT_EQ(make_job(gpt3, options).phases.size(), 3U);
   EXPECT_EQ(make_job(gpt3, options).bytes_per_iteration(), gpt3.parameters * 4);
-  options.workers = 3;  // 3 stages, one replica: nothing to reduce
+  options.workers = 3;  // 3 stages with one replica each, so there are no gradients to reduce
   EXPECT_EQ(make_job(gpt3, options).phases.size(), 4U);
 }
 

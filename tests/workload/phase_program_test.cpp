@@ -1,4 +1,4 @@
-// Tests programs of ranks made from phases.
+// Tests rank programs made from the phases of a job.
 #include "mltcp/lab/workload/phase_program.h"
 
 #include <algorithm>
@@ -75,8 +75,8 @@ TEST(phase_program, three_workers_or_more__are_a_ring_whose_phases_end_in_a_barr
   EXPECT_EQ(program.load().received, 100U);
 }
 
-// Each message that a rank sends is expected by its peer, in the same order; a rank continues only after all have
-// reached the barrier.
+// The peer of a rank expects each of the rank's messages in the order in which the rank sends them. A rank leaves a
+// barrier only after all ranks have reached it.
 TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
   for (std::uint32_t ranks = 3; ranks <= 17; ++ranks) {
     Job job;
@@ -93,7 +93,8 @@ TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
     for (std::uint32_t from = 0; from < ranks; ++from)
       for (std::uint32_t to = 0; to < ranks; ++to)
         ASSERT_EQ(between(from, to, Kind::send), between(from, to, Kind::receive)) << ranks;
-    // The ranks from which a rank has received, directly or indirectly, round by round, in this phase's barrier.
+    // For each rank, the ranks from which it has received directly or indirectly in this phase's barrier, after each
+    // round.
     const std::uint64_t first_tag = (std::uint64_t{1} << 32U) + 2 * 32;
     std::vector<std::vector<bool>> heard(ranks, std::vector<bool>(ranks));
     for (std::uint32_t rank = 0; rank < ranks; ++rank) heard[rank][rank] = true;

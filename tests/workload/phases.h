@@ -1,4 +1,4 @@
-// Phases of jobs: short functions to create them, and a text form to compare all of them at once.
+// Short functions that create the phases of jobs, and a text form to compare all phases at once.
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ inline Phase sends(Bytes bytes, bool overlap = false, Rate rate = {}) {
   return phase;
 }
 
-/// "compute 20 ms", and "send 1000 B at 500 Mbps beside": the next phase begins at once.
+/// Returns the phases as texts, such as "compute 20 ms" or "send 1000 B at 500 Mbps beside". "beside" marks an
+/// overlapping phase: the next phase begins at the same time.
 inline std::vector<std::string> phases_of(const std::vector<Phase>& phases) {
   std::vector<std::string> all;
   for (const Phase& phase : phases) {

@@ -1,4 +1,4 @@
-// Tests demand profiles: the values read, one clear error for each bad input, and the resulting phases.
+// Tests demand profiles: the values read, one clear error message for each invalid input, and the resulting phases.
 #include "mltcp/lab/workload/profile.h"
 
 #include <string>
@@ -74,12 +74,12 @@ TEST(Profile, to_phases__alone_give_the_profile_back) {
   EXPECT_THAT(ideal_transfers(phases, kGbps),
               ElementsAre(Transfer{0_ms, 10_ms, Rate(200'000'000)}, Transfer{70_ms, 90_ms, Rate(300'000'000)},
                           Transfer{130_ms, 140_ms, Rate(500'000'000)}, Transfer{140_ms, 200_ms, Rate(950'000'000)}));
-  // A slower link makes them longer.
+  // On a slower link, the transfers and the iteration take longer.
   EXPECT_EQ(ideal_iteration(phases, Rate(475'000'000)).length, Nanos(210'000'000 + 60'000'000 + 526'316));
 }
 
 TEST(Profile, to_phases__lose_no_bits) {
-  // 10 bits in each step: 1 B and a remainder, which is sent later.
+  // Each step has 10 bits: one byte is sent at once, and the 2 remaining bits are added to a later step.
   std::string text = "time_us,rate_bps\n";
   for (int i = 0; i <= 400; ++i) text += std::to_string(10 * i) + (i % 2 == 0 ? ",1e6\n" : ",1000001\n");
   Job job;

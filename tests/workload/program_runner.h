@@ -1,5 +1,6 @@
-// Runs the programs of all ranks as drivers do, in a random order from a seed. Messages between two ranks are sent in
-// the sender's order and received in the receiver's order; an operation begins after those that it waits for.
+// Runs the programs of all ranks as drivers do, in a random order that depends on a seed. Messages between two ranks
+// are sent in the sender's order and received in the receiver's order. An operation begins after the operations that it
+// waits for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace mltcp::workload {
 
 class ProgramRunner {
  public:
-  using At = std::pair<std::uint32_t, std::uint32_t>;  ///< rank and operation
+  using At = std::pair<std::uint32_t, std::uint32_t>;  ///< rank and index of an operation
   using Buffer = std::vector<std::uint64_t>;
 
   explicit ProgramRunner(const std::vector<RankProgram>& programs) : programs_(programs) {
@@ -34,7 +35,7 @@ class ProgramRunner {
   ProgramRunner(const ProgramRunner&) = delete;
   ProgramRunner& operator=(const ProgramRunner&) = delete;
 
-  /// Runs all operations, and returns them in the order in which they ended. Sending ends when the message is received.
+  /// Runs all operations. Returns them in the order in which they ended. A send ends when its message is received.
   std::vector<At> run(std::uint64_t seed) {
     Random random = Random::stream(seed, 1);
     for (bool moved = true; moved && !left_.empty();) {
@@ -54,7 +55,7 @@ class ProgramRunner {
   }
 
  protected:
-  /// The content of a message, and how the receiver uses it.
+  /// sent() returns the content of a message, and received() processes it at the receiver.
   virtual Buffer sent(std::uint32_t /*rank*/, const Operation& /*operation*/) { return {}; }
   virtual void received(std::uint32_t /*rank*/, const Operation& /*operation*/, const Buffer& /*bytes*/) {}
 
@@ -65,14 +66,14 @@ class ProgramRunner {
     Buffer bytes;
   };
 
-  /// Whether the operation begins now.
+  /// Tries to begin an operation. Returns whether it could begin.
   bool step(const At& at) {
     const auto& [rank, number] = at;
     const RankProgram& program = programs_[rank];
     const Operation& operation = program.operations[number];
     for (std::uint32_t i = 0; i < operation.waits; ++i) {
       const std::uint32_t before = program.waits[operation.first_wait + i];
-      EXPECT_LT(before, number);  // so there are no cycles in a rank
+      EXPECT_LT(before, number);  // dependencies refer to earlier operations, so a rank has no cycles
       if (!done_.contains({rank, before})) return false;
     }
     if (operation.communicates()) {
@@ -105,9 +106,9 @@ class ProgramRunner {
   const std::vector<RankProgram>& programs_;
   std::vector<At> left_;  ///< operations that have not begun
   std::set<At> done_;
-  std::vector<At> order_;  ///< in which operations ended
+  std::vector<At> order_;  ///< operations in the order in which they ended
   std::map<std::tuple<std::uint32_t, Operation::Kind, std::uint32_t>, std::deque<std::uint32_t>> lines_;
-  std::map<At, std::deque<Message>> wires_;  ///< messages in flight between two ranks
+  std::map<At, std::deque<Message>> wires_;  ///< messages in flight, by sender and receiver
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> names_;
 };
 

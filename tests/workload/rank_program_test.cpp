@@ -1,4 +1,4 @@
-// Tests programs of ranks with a small interpreter that tracks the ranks whose data each byte contains.
+// Tests rank programs with a small interpreter. It tracks, for each byte, the ranks whose data the byte contains.
 #include "mltcp/lab/workload/rank_program.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace mltcp::workload::rank_program_test {
 namespace {
 
 using Kind = Pattern::Kind;
-using Buffer = ProgramRunner::Buffer;  // contributions to each byte: in sums, a bit for each rank
+using Buffer = ProgramRunner::Buffer;  // for each byte, one bit for each rank that has contributed to it
 
 Pattern pattern(Kind kind, std::uint32_t ranks, Bytes size, Algorithm algorithm = Algorithm::ring) {
   Pattern result;
@@ -31,7 +31,7 @@ std::vector<RankProgram> programs(const Pattern& pattern) {
   return all;
 }
 
-/// Tracks the contributions to each rank's bytes.
+/// Runs programs and tracks which ranks have contributed to each byte of every rank's buffer.
 class Interpreter : public ProgramRunner {
  public:
   Interpreter(const std::vector<RankProgram>& all, std::vector<Buffer> from, std::vector<Buffer> to, bool in_place)
@@ -66,7 +66,8 @@ std::pair<Bytes, Bytes> block(Bytes size, std::uint32_t n, std::uint32_t i) {
   return {size * i / n, size * (i + 1) / n};
 }
 
-/// The final buffer of every rank; initially each has its own bit in all bytes, or only in its block.
+/// Runs the pattern and returns the final buffer of every rank. Initially, each rank's own bit is set in all bytes of
+/// its buffer, or only in its own block if `blocks_only`.
 std::vector<Buffer> reduced(const Pattern& pattern, std::uint64_t seed, bool blocks_only = false) {
   std::vector<Buffer> buffers;
   for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) {
@@ -175,7 +176,7 @@ TEST(RankProgram, point_to_point__goes_around) {
 }
 
 TEST(RankProgram, load__is_what_the_formulas_say) {
-  constexpr Bytes size = 12'252'240;  // the least common multiple of 1 to 17
+  constexpr Bytes size = 12'252'240;  // the least common multiple of the numbers 1 to 17
   for (std::uint32_t n = 2; n <= 17; ++n) {
     const auto all_send = [&](const Pattern& of, Collective collective) {
       for (const RankProgram& program : programs(of)) {
@@ -193,8 +194,8 @@ TEST(RankProgram, load__is_what_the_formulas_say) {
       all_send(pattern(Kind::all_reduce, n, size, Algorithm::halving_doubling), Collective::all_reduce);
       all_send(pattern(Kind::reduce_scatter, n, size, Algorithm::halving_doubling), Collective::reduce_scatter);
     }
-    // Each edge of each tree carries half of the bytes up and down. A rank sends a half to its parent and, where it
-    // isn't a leaf, to two children.
+    // Each edge of both trees carries half of the bytes up and down. A rank sends one half to its parent and one half
+    // to each of its children, if it has any.
     Bytes sum = 0;
     for (const RankProgram& program : programs(pattern(Kind::all_reduce, n, size, Algorithm::tree))) {
       sum += program.load().sent;
@@ -204,7 +205,7 @@ TEST(RankProgram, load__is_what_the_formulas_say) {
   }
 }
 
-// ---- Training -------------------------------------------------------------------------------------------------------
+// ---- Training ----
 
 Pattern training(std::uint32_t data, std::uint32_t tensor, std::uint32_t pipeline, std::uint32_t micro_batches) {
   Pattern of = pattern(Kind::training, data * tensor * pipeline, 12'252'240);
@@ -220,7 +221,7 @@ std::vector<Buffer> empty_buffers(const Pattern& of) {
   return std::vector<Buffer>(of.ranks, Buffer(std::max({of.size, of.training.activations, of.training.experts})));
 }
 
-// The factors of nccl-tests: the bytes that a rank sends, as a multiple of the size.
+// The bus factors of nccl-tests are the bytes that a rank sends, as a multiple of the size.
 TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
   for (std::uint32_t n = 2; n <= 9; ++n) {
     for (const auto& [kind, collective] :
@@ -239,7 +240,7 @@ TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
   }
 }
 
-// Any group of ranks, any depth of the pipeline, more and fewer micro-batches than stages.
+// Tries different group sizes and pipeline depths, with more and fewer micro-batches than pipeline stages.
 TEST(RankProgram, training__runs_to_its_end) {
   for (const std::uint32_t data : {1U, 2U, 3U})
     for (const std::uint32_t tensor : {1U, 2U})
@@ -255,7 +256,8 @@ TEST(RankProgram, training__runs_to_its_end) {
             of.training.overlap = overlap;
             if (data > 1) of.training.experts = 30;
             const std::vector<RankProgram> all = programs(of);
-            // Contributions are not tracked, because nothing is reset between collectives: buffers stay 0.
+            // All buffers stay 0 and contributions are not tracked, because buffers are not reset between the
+            // collectives.
             Interpreter interpreter(all, empty_buffers(of), {}, true);
             SCOPED_TRACE(testing::Message() << data << " " << tensor << " " << pipeline);
             interpreter.run(data + tensor);
@@ -267,7 +269,8 @@ TEST(RankProgram, training__sends_what_its_parts_send) {
   Pattern of = training(3, 2, 4, 5);
   of.training.layers = 2;
   const Bytes gradients = *bytes_sent(Collective::all_reduce, of.size, 3);
-  const Bytes tensor = 5 * 2 * 4 * *bytes_sent(Collective::all_reduce, 1200, 2);  // two forward, two backward, a layer
+  // two all-reduces forward and two backward in each layer
+  const Bytes tensor = 5 * 2 * 4 * *bytes_sent(Collective::all_reduce, 1200, 2);
   for (const RankProgram& program : programs(of)) {
     const std::uint32_t stage = program.rank / 6;
     const Bytes neighbours = stage == 0 || stage == 3 ? 1 : 2;
@@ -275,18 +278,20 @@ TEST(RankProgram, training__sends_what_its_parts_send) {
   }
 }
 
-// Megatron's example: rank 3 of 2 tensor, 3 data, 2 pipeline ranks is the second tensor rank of the second replica.
+// Numbers from Megatron's example: with 2 tensor, 3 data and 2 pipeline ranks, rank 3 is the second tensor rank of the
+// second replica.
 TEST(RankProgram, training__numbers_ranks_as_megatron_does) {
   std::map<std::uint32_t, Bytes> sent;
   for (const Operation& operation : rank_program(training(3, 2, 2, 1), 3).operations)
     if (operation.kind == Operation::Kind::send) sent[operation.peer] += operation.bytes;
   ASSERT_EQ(sent.size(), 3U);
-  EXPECT_EQ(sent[2], 4 * 1200U);                                           // the other tensor rank
-  EXPECT_EQ(sent[5], *bytes_sent(Collective::all_reduce, 12'252'240, 3));  // the next data-parallel rank
-  EXPECT_EQ(sent[9], 1200U);                                               // the next stage
+  EXPECT_EQ(sent[2], 4 * 1200U);                                           // bytes to the other tensor rank
+  EXPECT_EQ(sent[5], *bytes_sent(Collective::all_reduce, 12'252'240, 3));  // bytes to the next data-parallel rank
+  EXPECT_EQ(sent[9], 1200U);                                               // bytes to the next pipeline stage
 }
 
-// Narayanan et al. 2021, figure 4: the first of four stages begins with four forward passes, the last one alternates.
+// Order of figure 4 in Narayanan et al. 2021: the first of four stages begins with four forward passes, and the last
+// stage alternates between forward and backward passes.
 TEST(RankProgram, training__computes_in_the_order_of_1f1b) {
   const auto order = [](std::uint32_t stage) {
     std::string text;
@@ -299,7 +304,7 @@ TEST(RankProgram, training__computes_in_the_order_of_1f1b) {
   EXPECT_EQ(order(3), "fbfbfbfbfbfbfbfb");
 }
 
-// Without overlap, all-reduces wait for the whole backward pass; with it, all but the last don't.
+// Without overlap, all all-reduces wait for the whole backward pass. With overlap, only the last one does.
 TEST(RankProgram, training__reduces_buckets_while_it_computes) {
   for (const bool overlap : {false, true}) {
     Pattern of = training(2, 1, 1, 1);
@@ -328,7 +333,7 @@ TEST(RankProgram, training__accumulates_gradients) {
   EXPECT_EQ(sends, 2);
 }
 
-// ---- Bounds ---------------------------------------------------------------------------------------------------------
+// ---- Bounds ----
 
 std::string refusal(const Pattern& of) {
   return refusal_of([&] { rank_program(of, 0); });

@@ -1,4 +1,4 @@
-// Tests steps and ranks as users write them.
+// Tests how steps and ranks are parsed from a user's options.
 #include "mltcp/lab/workload/replay_choice.h"
 
 #include "../matchers.h"

@@ -1,5 +1,5 @@
-// Finds traces published by others, which are not part of the project. The environment variable MLTCP_TRACES names
-// their folder; without it, tests that need one are skipped.
+// Finds published traces, which are not part of this project, in the folder that the environment variable MLTCP_TRACES
+// names. Without the variable, tests that need such a trace are skipped.
 #pragma once
 
 #include <cstdlib>

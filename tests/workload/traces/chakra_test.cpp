@@ -1,4 +1,4 @@
-// Tests Chakra traces: differences between producers, damaged files, and published samples.
+// Tests Chakra traces: differences between their producers, damaged files, and published samples.
 
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,8 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-/// Writes the wire format without a library, so that reading does not depend on how one library writes.
+/// These functions write the protobuf wire format without a library, so that the tests do not depend on the way in
+/// which one library writes it.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);
@@ -72,7 +73,7 @@ TEST(Chakra, types__of_communication_and_of_its_attributes_are_those_of_any_prod
         parse(metadata + framed(number(kId, 1) + bytes(kName, "c") + number(kType, 7) + attributes));
     return nodes_of(graph, 0).at(0);
   };
-  for (const std::uint32_t field : {7U, 9U, 11U, 13U, 27U}) {  // int32, int64, uint32, uint64, bool
+  for (const std::uint32_t field : {7U, 9U, 11U, 13U, 27U}) {  // the types int32, int64, uint32, uint64 and bool
     EXPECT_EQ(of(attribute("comm_type", field, 0) + attribute("comm_size", 9, 8)), "all-reduce 8 B");
     EXPECT_EQ(of(attribute("comm_size", field, 1)), "all-reduce 1 B") << "a type of 0 may be left out";
   }
@@ -89,7 +90,7 @@ TEST(Chakra, times__that_can_not_be_are_refused_or_left_out) {
   const auto micros = static_cast<std::uint64_t>(kLongestTrace.count) / 1000;
   EXPECT_THAT(refusal(metadata + compute(1, micros + 1)), HasSubstr("longer than any"));
   EXPECT_THAT(refusal(metadata + compute(1, micros) + compute(2, 1)), HasSubstr("last more than 115 days in all"));
-  const std::uint64_t now = 1'700'000'000'000'000;  // in microseconds
+  const std::uint64_t now = 1'700'000'000'000'000;  // microseconds since 1970
   const ExecutionGraph graph =
       parse(metadata + compute(1, 5, number(kStart, now)) + compute(2, 5, number(kStart, now + 9)));
   EXPECT_EQ(graph.ranks[0].nodes[1].start, Nanos(9000));
@@ -174,7 +175,7 @@ TEST(Chakra, times__that_are_too_large_in_nanoseconds_are_not_known) {
   EXPECT_TRUE(graph.ranks[0].nodes[0].start.is_never());
 }
 
-// Multiples of the bucket counts of a hash table, which would turn it into a list.
+// The ids are multiples of a hash table's numbers of buckets, so that a hash table would degrade to a list.
 TEST(Chakra, ids__may_be_any) {
   std::string text = metadata;
   constexpr std::uint64_t step = 85'229ULL * 172'933;
@@ -224,11 +225,11 @@ TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
   EXPECT_THAT(graph.warnings, Contains(untold("4 communications")));
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 5 us", "all-reduce 1000 B after 0", "compute 3 us after 1",
                                               "compute 3 us after 2", "compute 3 us after 3", "compute 3 us after 4"));
-  // A barrier is recognised by its kind.
+  // A barrier is recognised by its kind and needs no size.
   const ExecutionGraph barrier = parse(metadata + collective(1, 0, 8) + node(2, 7, attribute("comm_type", 9, 9)));
   EXPECT_EQ(barrier.ranks[0].nodes[1].kind, Kind::collective);
   EXPECT_THAT(barrier.warnings, Not(Contains(HasSubstr("left out"))));
-  // The host's part of a kernel's work is not counted separately, unless there are no kernels.
+  // The host's operation that launched a kernel is not counted as a communication, unless the trace has no kernels.
   const std::string host = node(2, 7, attribute("is_cpu_op", 27, 1));
   EXPECT_THAT(parse(metadata + collective(1, 0, 8) + host).warnings, Not(Contains(HasSubstr("left out"))));
   EXPECT_THAT(parse(metadata + compute(1, 5) + host).warnings, Contains(untold("1 communication")));
@@ -284,7 +285,7 @@ TEST(Chakra, samples__of_others_are_read) {
   ASSERT_EQ(four.ranks.size(), 4u);
   for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_THAT(nodes_of(four, rank), ElementsAre("all-reduce 1048576 B"));
   EXPECT_THAT(four.warnings, IsEmpty());
-  // Two of the eight ranks of a ring.
+  // The traces cover two of the eight ranks of a ring.
   ranks = {file("astrasim_custom_ring_allreduce_8npus_1MB.0.et"),
            file("astrasim_custom_ring_allreduce_8npus_1MB.1.et")};
   const ExecutionGraph ring = read_traces(ranks);

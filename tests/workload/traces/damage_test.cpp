@@ -1,5 +1,5 @@
-// Tests traces with bytes changed, removed and inserted at random: each gives a graph that check() accepts, or one
-// line. The target `traces` of tests/fuzz does the same endlessly.
+// Tests traces in which random bytes are changed, removed or inserted. Each trace must give a graph that check()
+// accepts, or an error message of one line. The target `traces` in tests/fuzz does the same without end.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -93,7 +93,8 @@ std::vector<Seed> seeds() {
 
 TEST(Damage, changed_traces__become_a_graph_or_one_line) {
   Random random(21);
-  std::map<std::string, std::pair<std::size_t, std::size_t>> counts;  // read and refused
+  // number of traces that were read and that were rejected, by seed text
+  std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
   for (const Seed& seed : seeds()) EXPECT_NO_THROW(parse_trace_graph(seed.text, seed.name)) << seed.text;
   for (int round = 0; round < 3000; ++round)
     for (const Seed& seed : seeds()) {

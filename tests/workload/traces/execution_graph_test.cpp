@@ -1,4 +1,4 @@
-// Tests which graphs check() accepts and refuses.
+// Tests which graphs check() accepts and which it rejects.
 #include "mltcp/lab/workload/execution_graph.h"
 
 #include <string>
@@ -10,7 +10,8 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-/// Two ranks, each with a computation, an all-reduce after it, and a message from rank 0 to rank 1.
+/// Returns a graph of two ranks. Each rank has a computation and then an all-reduce. Rank 0 also sends a message to
+/// rank 1.
 ExecutionGraph pair() {
   ExecutionGraph graph;
   graph.format = "test";
@@ -98,7 +99,7 @@ TEST(ExecutionGraph, check__wants_both_ends_of_a_message) {
 }
 
 TEST(ExecutionGraph, check__names_two_nodes_that_wait_for_each_other) {
-  // Each rank sends only when it has received.
+  // Each rank sends only after it has received, so that the ranks wait for each other.
   ExecutionGraph graph = pair();
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     auto& nodes = graph.ranks[rank].nodes;

@@ -1,4 +1,4 @@
-// Tests dumps of PyTorch's Flight Recorder, as JSON and as pickles, of which only plain data is read.
+// Tests dumps of PyTorch's Flight Recorder, in JSON and as pickles. The reader accepts only plain data in a pickle.
 
 #include <fmt/format.h>
 
@@ -50,14 +50,14 @@ void pickle(const json& value, std::string& to) {
     to += "N";
   }
 }
-/// As PyTorch writes it.
+/// Returns a value as a pickle in PyTorch's format.
 std::string pickled(const json& value) {
   std::string text = "\x80\x02";
   pickle(value, text);
   return text + ".";
 }
 
-/// A dump of a rank, of calls on a clock that begins at kClock.
+/// Builds the dump of one rank. The clock of its calls begins at kClock.
 class Dump {
  public:
   explicit Dump(json groups = {{"0", "[0, 1, 2, 3]"}, {"1", "[1, 3]"}}) {
@@ -66,7 +66,8 @@ class Dump {
     dump_["version"] = "2.10";
     dump_["entries"] = json::array();
   }
-  /// Sizes of one tensor, 0: it has none; `after` the one before.
+  /// Adds a call, `after` the previous one. `in` and `out` are the numbers of elements of its input and output tensors;
+  /// 0 if there is no tensor.
   json& add(const std::string& name, std::int64_t in, std::int64_t out, Nanos after = Nanos(0),
             const std::string& group = "0") {
     now_ += after.count;
@@ -107,7 +108,7 @@ TEST(FlightRecorder, sizes__are_those_of_each_kind_in_json_and_in_a_pickle) {
   Dump dump;
   dump.add("nccl:all_reduce", 10, 10);
   dump.add("nccl:_all_gather_base", 10, 40);
-  dump.add("nccl:all_gather", 10, 0);  // the dump does not contain the output size; 4 ranks
+  dump.add("nccl:all_gather", 10, 0);  // the dump has no output size, so it follows from the 4 ranks
   dump.add("nccl:_reduce_scatter_base", 40, 10);
   dump.add("nccl:all_to_all", 40, 44);
   dump.add("nccl:broadcast", 7, 7);
@@ -140,7 +141,7 @@ TEST(FlightRecorder, ranks__are_joined_by_the_numbers_of_their_collectives) {
       dump.add("nccl:all_reduce", 100 + i, 100 + i);
       dump.add("nccl:_reduce_scatter_base", 10, 5, 0_ns, "1");
     }
-    // The ring of one of them begins later.
+    // The ring buffer of rank 2 has lost its first four entries.
     if (rank == 2) dump.entries().erase(dump.entries().begin(), dump.entries().begin() + 4);
     folder.write(fmt::format("comm_lib_trace_rank_{}", rank), rank == 0 ? dump.pickle() : dump.text());
   }
@@ -161,7 +162,7 @@ TEST(FlightRecorder, messages__are_between_ranks_of_the_job_and_launched_togethe
   dump.add("nccl:coalesced", 0, 0, 0_ns, "pp")["is_p2p"] = true;
   dump.entries().back()["p2p_seq_id"] = 1;
   dump.add("nccl:send 1->0", 9, 0, 0_ns, "pp");
-  // The rank is that of the sends, if the name does not contain it.
+  // The file name does not contain the rank, so the ranks of the sends determine it.
   const ExecutionGraph graph = graph_of(dump.text(), "dump");
   ASSERT_EQ(graph.ranks.size(), 8u);
   EXPECT_THAT(nodes_of(graph, 2), ElementsAre("send 400 B to 6", "receive 200 B from 6"));
@@ -197,7 +198,8 @@ TEST(FlightRecorder, parts__of_what_was_coalesced_end_when_it_does) {
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("send 40 B to 2", "receive 40 B from 0 for 5 ms",
                                               "compute 1 ms after 0 1", "all-reduce 40 B for 1 ms after 2"));
   EXPECT_EQ(graph.ranks[1].nodes[2].start, 5_ms);
-  // A hanging operation is one; parts without a successor count separately, in the order of the file.
+  // A coalesced batch that has not ended counts as one operation. Parts without a coalesced entry after them would
+  // count separately.
   dump.add("nccl:all_reduce", 10, 10)["state"] = "scheduled";
   dump.add("nccl:all_reduce", 10, 10, 0_ns, "1")["state"] = "started";
   batch("started", 0_ns, "0");
@@ -209,7 +211,7 @@ TEST(FlightRecorder, parts__of_what_was_coalesced_end_when_it_does) {
 TEST(FlightRecorder, durations__leave_computation_between) {
   Dump dump;
   dump.add("nccl:all_reduce", 10, 10)["duration_ms"] = 4.0;
-  // Created while the one before runs: it begins when that has ended.
+  // This operation was created while the previous one ran, so it begins when the previous one has ended.
   dump.add("nccl:all_reduce", 11, 11, 1_ms)["duration_ms"] = 2.0;
   dump.add("nccl:all_reduce", 12, 12, 19_ms)["duration_ms"] = 1.0;
   const ExecutionGraph graph = graph_of(dump.pickle());
@@ -237,7 +239,8 @@ TEST(FlightRecorder, an_iteration__is_found_by_repetition) {
     for (int bucket = 0; bucket < 3; ++bucket) dump.add("nccl:all_reduce", 1000 + bucket, 1000 + bucket, 10_ms);
   const GraphSummary summary = summarise(graph_of(dump.pickle()), {.rank = 1});
   EXPECT_EQ(summary.steps.at(summary.typical).length, 30_ms);
-  EXPECT_EQ(summary.steps.at(summary.typical).sent, 6000u + 6006u + 6012u);  // 2 (n-1)/n S
+  // Each bucket contributes 2 (n-1)/n times its size.
+  EXPECT_EQ(summary.steps.at(summary.typical).sent, 6000u + 6006u + 6012u);
 }
 
 TEST(FlightRecorder, what_it_lacks__is_told_with_a_count) {
@@ -301,7 +304,7 @@ TEST(Pickle, instructions_that_import_or_call__are_refused) {
   EXPECT_THAT(refusal(head + "X" + little(2, 4) + "osX" + little(6, 4) + "system\x93."), HasSubstr("instruction 0x93"));
   for (const char* operation : {"R", "b", "i", "o", "\x81", "\x92", "P", "Q", "\x82"})
     EXPECT_THAT(refusal(head + operation + ")."), HasSubstr("imports or calls something"));
-  // With the call at any place, also if nothing shows that a recorder wrote the file.
+  // The call may be at any position, even if nothing else shows that Flight Recorder has written the file.
   const std::string calls = "imports or calls something";
   EXPECT_THAT(refusal("\x80\x02}X" + little(1, 4) + "acos\nsystem\n(X" + little(2, 4) + "lstRs."), HasSubstr(calls));
   EXPECT_THAT(refusal("\x80\x02"
@@ -320,13 +323,14 @@ TEST(Pickle, instructions_that_import_or_call__are_refused) {
   EXPECT_THAT(refusal(head + "."), HasSubstr("it is not a dict"));
 }
 
-/// {"pg_config": ..., "entries": [...]} of that program.
+/// Returns a pickle of {"pg_config": {}, "entries": ...}. `entries` are the pickle instructions that create the
+/// entries.
 std::string bomb(const std::string& entries) {
   return "\x80\x02}X" + little(9, 4) + "pg_config}sX" + little(7, 4) + "entries" + entries + "s.";
 }
 
 TEST(Pickle, bombs__of_shared_values_do_not_unfold) {
-  // A list of ten of a list of ten ...
+  // A list of ten references to a list of ten references, and so on.
   std::string list = "](" + std::string(10, 'N') + "eq\x01";
   for (char i = 1; i < 12; ++i) {
     list += "0](";
@@ -338,7 +342,7 @@ TEST(Pickle, bombs__of_shared_values_do_not_unfold) {
   // A list that contains itself.
   EXPECT_THAT(refusal(bomb("](}X" + little(1, 4) + "a]q\x01h\x01" + "ase")),
               AnyOf(HasSubstr("unfolds to more"), HasSubstr("nested more than")));
-  // One entry a thousand times.
+  // A list that contains the same entry a thousand times.
   std::string many = "](}q\x01X" + little(14, 4) + "profiling_nameX" + little(12, 4) + "nccl:barriers";
   for (int i = 0; i < 1000; ++i) many += "h\x01";
   EXPECT_THAT(refusal(bomb(many + "e")), HasSubstr("element 2 is given twice"));

@@ -1,4 +1,4 @@
-// Tests steps, overlap, phases and the period of graphs, and the confidence in it.
+// Tests the steps, overlap, phases and period of recorded graphs, and the confidence in the period.
 #include "mltcp/lab/workload/graph_phases.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Kind = GraphNode::Kind;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-/// The graph of two ranks that do the same.
+/// Builds a graph of two ranks with identical nodes.
 class Maker {
  public:
   Maker() {
@@ -60,7 +60,7 @@ class Maker {
     node.length = Nanos(ms * kMs);
     return add(node, waits);
   }
-  /// A message to the other rank, and one from it.
+  /// Adds a message to the other rank and a message from it.
   void exchange(Bytes bytes) {
     for (const Kind kind : {Kind::send, Kind::receive}) {
       GraphNode node;
@@ -70,7 +70,7 @@ class Maker {
       add(node, {});
     }
   }
-  /// The other rank does nothing.
+  /// Returns a graph in which the second rank has no nodes.
   ExecutionGraph graph_of_one() {
     if (graph_.steps.empty()) step("");
     return graph_;
@@ -86,14 +86,14 @@ class Maker {
   ExecutionGraph graph_;
 };
 
-/// 1 MB takes 8 ms.
+/// Returns options for a link of 1 Gbps, on which 1 MB takes 8 ms.
 PhaseOptions at_a_gigabit() {
   PhaseOptions options;
   options.link = Rate(1'000'000'000);
   return options;
 }
 
-/// Milliseconds of computations, kB of communications; below 0: overlapping ones.
+/// Returns the phases as numbers: computations in ms and communications in kB. Overlapping communications are negative.
 std::vector<std::int64_t> sketch_of(const GraphSummary& summary) {
   std::vector<std::int64_t> phases;
   for (const Phase& phase : summary.phases)
@@ -105,7 +105,8 @@ std::vector<std::int64_t> sketch_of(const GraphSummary& summary) {
 }
 
 TEST(GraphPhases, phases__of_what_was_laid_out_hold_no_waiting_for_the_link) {
-  // 10 ms, a reduction of 100 ms that overlaps 2 ms, and one that waits for both: only the second one delays anything.
+  // A computation of 10 ms is followed by a reduction of 100 ms, which overlaps a computation of 2 ms. A second
+  // reduction waits for both. Only the second reduction delays a computation.
   Maker maker;
   const std::uint32_t first = maker.compute(10);
   maker.reduce(12'500'000, {first});
@@ -128,7 +129,8 @@ TEST(GraphPhases, times__without_lengths_of_communications_are_laid_out) {
 }
 
 TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
-  // 1 ms overlaps the reduction's beginning, and 100 ms wait for its end.
+  // The first computation overlaps the start of the reduction. The computation of 100 ms waits for the end of the
+  // reduction.
   for (const std::int64_t beside : {1, 20, 99}) {
     Maker maker;
     const std::uint32_t first = maker.compute(10);
@@ -142,7 +144,7 @@ TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
     EXPECT_EQ(ideal.length, Nanos(210 * kMs)) << beside;
     EXPECT_EQ(ideal.sending, Nanos(100 * kMs)) << beside;
   }
-  // A computation that overlaps it until its end, or longer, waits for nothing.
+  // A computation that overlaps the reduction until the end of the reduction or longer waits for nothing.
   Maker maker;
   const std::uint32_t first = maker.compute(10);
   maker.reduce(12'500'000, {first});
@@ -256,7 +258,7 @@ TEST(GraphPhases, marked_steps__are_as_sure_as_they_are_alike) {
   const GraphSummary unsure = summarise(uneven.graph());
   ASSERT_EQ(unsure.steps.size(), 3u);
   EXPECT_EQ(unsure.steps[unsure.typical].length, Nanos(10 * kMs));
-  // Mean 50/3 ms, standard deviation 11.547 ms.
+  // The mean length is 50/3 ms, and the standard deviation is 11.547 ms.
   EXPECT_THAT(unsure.confidence, DoubleNear(1 / (1 + 11.547 / (50.0 / 3)), 1e-3));
   Maker one;
   one.step("only").compute(10);
@@ -295,8 +297,8 @@ TEST(GraphPhases, period__is_not_seen_in_what_is_all_the_same_or_never_repeats) 
 }
 
 TEST(GraphPhases, period__is_looked_for_in_bounded_time) {
-  // Formerly slow: iterations that differ only in their last tenth, compared to the end for every period; and ones
-  // without computations, which were traversed for every iteration.
+  // These traces could take very long: in the first one, iterations differ only in their last tenth, so that each
+  // comparison is long. In the second one, iterations have no computations, so that each iteration is traversed again.
   Maker nearly;
   for (int i = 0; i < 100'000; ++i) nearly.reduce(i < 89'000 ? 1 : static_cast<Bytes>(i));
   const GraphSummary given_up = summarise(nearly.graph_of_one());

@@ -1,4 +1,4 @@
-// Tests flows of HPCC's simulator, and of ns-3 simulators derived from it.
+// Tests flow files of HPCC's simulator, and of simulators based on ns-3 that derive from it.
 
 #include <string>
 #include <vector>
@@ -23,7 +23,8 @@ TEST(HpccFlows, flows__are_messages_at_their_starts) {
       "3\n0 1 3 100 2000 2.000000000\n4 1 3 100 500 2.0005\r\n0 4 3 101 700 2.00000025\n", "flow.txt");
   EXPECT_EQ(graph.format, "HPCC flows");
   ASSERT_EQ(graph.ranks.size(), 5u);
-  // Times count from the first flow, also from one that the rank receives.
+  // Times are relative to the first flow in the trace. A rank computes between the starts of its flows, whether it
+  // sends or receives them.
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("send 2000 B to 1", "compute 250 ns", "send 700 B to 4 tag 1 after 1",
                                               "compute 499.75 us after 1"));
   EXPECT_THAT(nodes_of(graph, 4), ElementsAre("compute 250 ns", "receive 700 B from 0 tag 1 after 0",
@@ -40,7 +41,7 @@ TEST(HpccFlows, starts__are_those_of_the_trace_on_all_ranks) {
       "2->0 start 2000000000 size 500000\n",
       "t.cm");
   const std::vector<Nanos> lengths{2_ms, 2_ms, 2_ms + 40_us};
-  const std::vector<Nanos> communicates{80_us, 160_us, 40_us};  // at 100 Gbps
+  const std::vector<Nanos> communicates{80_us, 160_us, 40_us};  // the transmission times at 100 Gbps
   for (const ExecutionGraph* one : {&graph, &matrix})
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       const GraphSummary summary = summarise(*one, {.rank = rank});
@@ -54,7 +55,7 @@ TEST(HpccFlows, malformed__is_refused_with_its_line) {
   EXPECT_THAT(refusal("2\n0 1 3 100 2000 2.0\n"), HasSubstr("2 flows are announced and 1 follow"));
   EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0\n1 0 3 100 9 2.0\n"), HasSubstr("1 flows are announced and 2 follow"));
   EXPECT_THAT(refusal("1\n0 0 3 100 2000 2.0\n"), AllOf(StartsWith("flow.txt:2: "), HasSubstr("to itself")));
-  // The older form: a number of packets, a start and an end.
+  // An older format has columns for the number of packets, the start and the end.
   EXPECT_THAT(refusal("1\n0 1 3 2000 2.0 9.5\n"), HasSubstr("\"2.0\" of the bytes is not a whole number"));
   EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0 9.5\n"), HasSubstr("more columns than 6"));
   EXPECT_THAT(refusal("1\n0 1 3 100 0 2.0\n"), HasSubstr("from 1 to"));

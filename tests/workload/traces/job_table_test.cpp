@@ -1,4 +1,4 @@
-// Tests tables of jobs that ran on clusters: the values read, and the jobs left out and reported.
+// Tests tables of jobs that ran on clusters: the values read, and the jobs that are left out and reported.
 #include "mltcp/lab/workload/traces/job_table.h"
 
 #include "../../message_of.h"
@@ -12,7 +12,7 @@ constexpr Nanos kJune(1'590'969'600 * kSecond);  // 2020-06-01
 const std::string head =
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n";
 
-/// A table of June 2020, with times on the first day.
+/// Returns a row of a Helios table. Times without a date are on the first of June 2020.
 std::string helios_row(const std::string& gpus, const std::string& submit, const std::string& start,
                        const std::string& end, const std::string& state = "COMPLETED", const std::string& vc = "vcA") {
   const auto time = [](const std::string& text) { return text.size() == 8 ? "2020-06-01 " + text : text; };

@@ -1,4 +1,5 @@
-// Tests joining parts of a job: ranks that are missing, twice, alike or not, and contradictions between them.
+// Tests how the parts of a job are joined: missing and duplicate ranks, ranks that are alike or not, and contradictions
+// between ranks.
 
 #include <functional>
 #include <memory>
@@ -39,7 +40,7 @@ GraphNode message(GraphBuilder& builder, Kind kind, Bytes bytes, std::uint32_t p
   return node;
 }
 
-/// One rank: a computation, and an all-reduce of `bytes` with the group.
+/// Returns the graph of one rank, with a computation and then an all-reduce of `bytes` in `group`.
 PartialGraph reducing(std::uint32_t rank, const std::vector<std::uint32_t>& group, Bytes bytes,
                       PartialGraph::Group what = {}) {
   GraphBuilder builder("test", "rank" + std::to_string(rank));
@@ -50,7 +51,7 @@ PartialGraph reducing(std::uint32_t rank, const std::vector<std::uint32_t>& grou
   return builder.take();
 }
 
-/// One rank, with operations that begin at these times.
+/// Returns the graph of one rank with operations that begin at the given times.
 PartialGraph timed(std::uint32_t rank, const std::vector<std::int64_t>& starts) {
   GraphBuilder builder("test", "rank" + std::to_string(rank));
   const std::uint32_t at = builder.rank(rank);
@@ -108,7 +109,7 @@ TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
   EXPECT_EQ(refusal_of([&] { fill("a", half); }), "no error");
   EXPECT_EQ(refusal_of([&] { fill("b", half); }),
             "b: this trace and those before it need more than 1 MiB; give traces of fewer steps, or of fewer ranks");
-  // Texts, steps and dependences count, too.
+  // Texts, steps and dependencies also count towards the memory limit.
   const auto alone = [](const std::function<void(GraphBuilder&, std::uint32_t)>& add) {
     return refusal_of([&] {
       GraphBuilder builder("test", "c", std::make_shared<TraceBudget>(std::size_t{1} << 16));
@@ -203,7 +204,8 @@ TEST(Join, missing_ranks__are_like_the_one_that_is_there) {
 }
 
 TEST(Join, missing_ranks__have_the_groups_of_their_own_digits) {
-  // Two tensor ranks next to each other, two data-parallel ones, two stages; rank 5 = 1 + 2*0 + 4*1 has a trace.
+  // There are two adjacent tensor ranks, two data-parallel ranks and two pipeline stages. Only rank 5 = 1 + 2*0 + 4*1
+  // has a trace.
   GraphBuilder builder("test", "rank5");
   const std::uint32_t at = builder.rank(5);
   builder.add(at, collective(builder, Collective::all_reduce, 10, builder.group({4, 5})));
@@ -229,8 +231,8 @@ TEST(Join, missing_ranks__of_a_ring_of_messages_are_like_the_one_that_is_there) 
   EXPECT_THAT(nodes_of(graph, 3), ElementsAre("send 64 B to 0 tag 9", "receive 64 B from 2 tag 9"));
 }
 
-// It receives from the stage before and sends the same amount to the next one, and vice versa backwards: in a ring of
-// such ranks, all would receive first.
+// The rank receives from the previous stage and sends the same number of bytes to the next stage, and the reverse in
+// the backward pass. If all ranks were like it, they would form a ring in which all receive first.
 TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
   GraphBuilder builder("test", "rank1");
   const std::uint32_t at = builder.rank(1);
@@ -254,7 +256,7 @@ TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
 }
 
 TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
-  // Few nodes, but their dependences would be copied for every rank.
+  // There are few nodes, but their dependencies would be copied for every rank.
   GraphBuilder builder("test", "rank0");
   const std::uint32_t at = builder.rank(0);
   const std::vector<std::uint32_t> waits(2000, 0);
@@ -265,7 +267,7 @@ TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
   EXPECT_EQ(refusal(list(part)),
             "rank0: it is one rank of 60000, of 2 nodes that wait for 2000 others each: too much in all; give a trace "
             "of fewer steps, or say that ranks are not alike");
-  // Half of a million ranks are a group, and each group would be searched for each rank.
+  // A group contains half of a million ranks. A search in it for each rank would take too long.
   std::vector<std::uint32_t> even;
   for (std::uint32_t rank = 0; rank < 1'000'000; rank += 2) even.push_back(rank);
   part = reducing(0, even, 8);
@@ -274,7 +276,7 @@ TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
 }
 
 TEST(Join, missing_ranks__that_are_not_alike_are_left_out_and_counted) {
-  // The first stage of a pipeline of three.
+  // The first two stages of a pipeline with three stages have traces.
   GraphBuilder first("test", "rank0");
   std::uint32_t at = first.rank(0);
   first.add(at, message(first, Kind::send, 64, 1));
@@ -430,7 +432,7 @@ TEST(GraphBuilder, sort__puts_nodes_behind_what_they_wait_for) {
   EXPECT_EQ(graph.ranks[0].nodes[3].waits, 2u);
 }
 
-// Two nodes wait for each other, one of them first for many others, which are searched only once.
+// Two nodes wait for each other. One of them also waits for many other nodes, which the search must visit only once.
 TEST(GraphBuilder, sort__finds_a_circle_among_many_waits) {
   GraphBuilder builder("test", "f");
   const std::uint32_t at = builder.rank(0);

@@ -1,4 +1,4 @@
-// Tests graphs of PyTorch profiler traces: they take as long as the trace, and have its dependences.
+// Tests the graphs of PyTorch profiler traces: they take as long as the trace and have its dependencies.
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ namespace {
 using namespace mltcp::literals;
 using Kind = GraphNode::Kind;
 
-/// Ends of a rank's nodes if every communication takes as long as recorded: computations one at a time, in order.
+/// Returns the times at which a rank's nodes end, if every communication takes its recorded time and computations run
+/// in order, one at a time.
 std::vector<Nanos> ends_of(const RankGraph& rank) {
   std::vector<Nanos> ends;
   Nanos computed;
@@ -31,7 +32,7 @@ std::vector<Nanos> ends_of(const RankGraph& rank) {
   return ends;
 }
 
-/// When each step ends then.
+/// Returns the end of each step of a rank, from the times of ends_of().
 std::vector<Nanos> step_ends(const ExecutionGraph& graph, std::size_t rank) {
   std::vector<Nanos> ends(graph.steps.size());
   const std::vector<Nanos> all = ends_of(graph.ranks[rank]);
@@ -75,14 +76,15 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { parse_trace_graph(text, "t.json"); }, "t.json");
 }
 
-// A kernel launched during a communication, which begins after its end, waited for it.
+// A kernel that was launched during a communication and begins after its end has waited for it.
 TEST(KinetoGraph, waiting__is_no_computation) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1000, 5, 1), kernel("gemm", 1010, 190, 1, 7),
                 host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000), host("cudaLaunchKernel", 1210, 5, 3),
                 kernel("adam", 1502, 98, 3, 7)});
   ASSERT_EQ(graph.ranks.size(), 2u);
-  // Up to the communication; the time for the host to launch and a kernel to begin; from its end to that of the step.
+  // The computations are: 200 us before the communication, 20 us in which the host launches and a kernel begins, and
+  // 500 us from the end of the communication to the end of the step.
   EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 200 us", "all-reduce 4000 B for 300 us after 0",
                                               "compute 20 us after 0", "compute 500 us after 1 2"));
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us));
@@ -100,7 +102,7 @@ TEST(KinetoGraph, waiting__of_the_host_counts) {
                                               "compute 20 us after 0", "compute 500 us after 1 2"));
 }
 
-// The GPU idles because the host is slow: it begins again after the communication only by chance.
+// The GPU idles because the host is slow. Only by chance does the next kernel begin after the communication.
 TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000),
@@ -108,7 +110,7 @@ TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   EXPECT_EQ(nodes_of(graph, 0).at(2), "compute 800 us after 0");
 }
 
-// The second was launched during the first: it waits only for computations before its launch.
+// The second communication was launched during the first one. It waits only for computations launched before it.
 TEST(KinetoGraph, communication__queued_behind_another_is_ready_before) {
   const ExecutionGraph graph = graph_of(
       {step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 300, 2, 1000),
@@ -133,8 +135,8 @@ TEST(KinetoGraph, steps__wait_for_what_the_one_before_has_communicated) {
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us, 2000_us));
 }
 
-/// Five steps of the host, 16 ms each, in which it launches two computations of 5 ms and an all-reduce of 10 ms. The
-/// GPU begins them `behind` ms later and needs 20 ms.
+/// Returns the events of five steps. In each step of 16 ms, the host launches two computations of 5 ms and an
+/// all-reduce of 10 ms. The GPU begins `behind` ms later and needs 20 ms per step.
 std::vector<std::string> steps_behind(int behind) {
   std::vector<std::string> events;
   for (int i = 0; i * 5 < behind; ++i) events.push_back(kernel("gemm", i * 5000, 4990, 1 + i, 7));
@@ -172,7 +174,7 @@ TEST(KinetoGraph, steps__have_what_was_launched_in_them_however_late_the_gpu_is)
   }
 }
 
-// The GPU has run none of the last steps, or little of them.
+// When the recording ends, the GPU has run nothing or little of the last steps.
 TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
   std::vector<std::string> events;
   for (const std::string& event : steps_behind(30)) {
@@ -188,7 +190,8 @@ TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
               Contains("t.json: 2 steps that the GPU had not begun when the recording ended: left out"));
 }
 
-// The last all-reduce of a step begins when the first kernel of the next runs, and is still the step's.
+// The last all-reduce of a step begins when the first kernel of the next step already runs. It still belongs to its own
+// step.
 TEST(KinetoGraph, steps__that_overlap_on_the_gpu_keep_their_communications) {
   std::vector<std::string> events;
   for (int i = 0; i < 4; ++i) {
@@ -206,7 +209,8 @@ TEST(KinetoGraph, steps__that_overlap_on_the_gpu_keep_their_communications) {
   for (std::uint32_t i = 1; i < 4; ++i) EXPECT_NEAR(summary.steps[i].length.millis(), 1, 0.01);
 }
 
-// NCCL launches with a call that some profilers do not record: its number is between those of its neighbours.
+// NCCL launches kernels with a call that some profilers do not record. The kernel's correlation number is between those
+// of the recorded launches before and after it.
 TEST(KinetoGraph, launches__that_were_not_recorded_lie_between_others) {
   const ExecutionGraph graph = graph_of({step(1, 1000, 990), step(2, 2000, 990), host("cudaLaunchKernel", 1100, 5, 11),
                                          kernel("gemm", 1110, 1500, 11, 7), reduce(2600, 90, 12, 1000),
@@ -219,7 +223,8 @@ TEST(KinetoGraph, launches__that_were_not_recorded_lie_between_others) {
 }
 
 TEST(KinetoGraph, clocks__of_host_and_gpu_that_differ_are_set) {
-  for (const std::int64_t behind : {-5000LL, 4'000'000'000LL}) {  // us: more than an hour is no delay, either
+  // in microseconds; a difference of more than an hour cannot be a delay
+  for (const std::int64_t behind : {-5000LL, 4'000'000'000LL}) {
     SCOPED_TRACE(behind);
     std::vector<std::string> events;
     for (int i = 0; i < 3; ++i) {
@@ -249,7 +254,7 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
         R"("Process Group Name":"0","Process Group Ranks":"[0, 1]","{}":1}}}})",
         at, what, peer);
   };
-  // In PyTorch's form, and in that before 2.0.
+  // Tests the format of PyTorch and its format before version 2.0.
   for (const bool marked : {true, false}) {
     std::vector<std::string> events;
     for (int i = 0; i < 2; ++i) {
@@ -268,7 +273,7 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
     options.as_recorded = true;
     const ExecutionGraph graph = parse_trace_graph(trace_of(events), "t.json", options);
     EXPECT_THAT(graph.warnings, IsEmpty());
-    // A message does not wait for the other one of its group; the next group waits for both.
+    // A message does not wait for the other message of its group. The next group waits for both.
     EXPECT_THAT(nodes_of(graph, 0),
                 ElementsAre("compute 200 us", "send 2000000 B to 1 for 300 us after 0",
                             "receive 2000000 B from 1 for 300 us after 0", "compute 800 us after 0",
@@ -322,7 +327,7 @@ TEST(KinetoGraph, wait_calls__are_matched_in_the_order_of_launches) {
     for (const std::string& event : launch(at, correlation)) events.push_back(event);
   events.push_back(reduce(1110, 90, 2, 1000));
   events.push_back(reduce(1310, 90, 3, 2000));
-  // Work.wait() of the first, then of the second, long after they have ended.
+  // Work.wait() is called for the first communication and then for the second one, long after both have ended.
   for (const auto& [at, correlation] : {std::pair{1500, 4}, {1700, 5}}) {
     events.push_back(host("cudaStreamWaitEvent", at, 1, 0));
     events.push_back(host("cudaLaunchKernel", at + 10, 5, correlation));
@@ -403,8 +408,8 @@ TEST(KinetoGraph, warnings__say_what_was_left_out_or_guessed) {
   EXPECT_THAT(unmarked.warnings, Contains(HasSubstr("there is no \"ProfilerStep#\"")));
 }
 
-// Three steps on two GPUs, which the host cannot keep busy: five buckets of gradients, four of them during the backward
-// pass, and the buffers of batch normalisation at the beginning.
+// The trace has three steps on two GPUs, which the host cannot keep busy. Each step reduces five buckets of gradients,
+// four of them during the backward pass. It sends the buffers of batch normalisation at its start.
 TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   const auto file = trace_folder() / "kineto" / "hta_nccl_data_resnet50_2xA100.json.gz";
   SKIP_WITHOUT(file);
@@ -418,7 +423,7 @@ TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   for (std::uint32_t number = 0; number < 3; ++number) {
     std::vector<Bytes> reduced;
     std::vector<Bytes> sent;
-    std::size_t hidden = 0;  // buckets for which no computation waited
+    std::size_t hidden = 0;  // number of buckets for which no computation waited
     for (const GraphNode& node : rank.nodes) {
       if (node.kind != Kind::collective || node.step != number) continue;
       (node.collective == Collective::all_reduce ? reduced : sent).push_back(node.bytes);
@@ -432,14 +437,14 @@ TEST(KinetoGraph, resnet50__is_what_it_should_be) {
     EXPECT_EQ(hidden, 5u) << "computation goes on when each begins";
   }
   EXPECT_EQ(to_job(summarise(graph), "job").bytes_per_iteration(), 102'441'032u);
-  // If communication takes as long as recorded, so does all of it.
+  // If every communication takes its recorded time, each step takes its recorded time.
   const auto ends = step_ends(graph, 0);
   for (std::size_t i = 0; i < 3; ++i) {
     const Nanos recorded = graph.steps[i].start + graph.steps[i].length - graph.steps[0].start;
     EXPECT_NEAR(ends[i].millis(), recorded.millis(), 0.1);
   }
-  // At the end of the backward pass, the copies from the buckets wait for them: at least for the last one, which
-  // follows all others.
+  // At the end of the backward pass, gradients are copied from the buckets. These copies wait for the reductions, at
+  // least for the last one, which follows all others.
   for (std::uint32_t number = 0; number < 3; ++number) {
     std::uint32_t last = 0;
     for (std::uint32_t i = 0; i < rank.nodes.size(); ++i)

@@ -1,4 +1,4 @@
-// Tests PyTorch profiler traces: sizes at every possible place, steps, and data that is left out or refused.
+// Tests PyTorch profiler traces: sizes at every possible place, steps, and data that is left out or rejected.
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <string>
@@ -26,9 +26,9 @@ std::string trace_of(const std::vector<std::string>& events, const std::string& 
 
 const std::string step = event("user_annotation", "ProfilerStep#7", "1000", "1000");
 
-/// The communications in one rank's graph.
+/// A communication in the graph of one rank.
 struct Communication {
-  Nanos start;  ///< relative to its step
+  Nanos start;  ///< time since the start of its step
   Nanos length;
   Collective collective = Collective::none;
   Bytes size = 0;
@@ -117,15 +117,15 @@ TEST(Kineto, sizes__stand_around_the_launch_of_an_older_trace) {
             5),
       event("cuda_runtime", "cudaLaunchKernel", "1020", "5", R"({"correlation": 77})", 5),
       event("kernel", "ncclKernel_SendRecv_RING_SIMPLE(x)", "1050", "30", R"({"correlation": 77})", 84),
-      // Another thread's annotation at the same time is not this one's.
+      // An annotation of another thread at the same time belongs to another operation.
       event("user_annotation", "nccl:all_reduce", "1010", "20", R"({"Input Dims": [[9999]], "Input type": ["float"]})",
             6),
-      // A list of tensors.
+      // The inputs are a list of tensors.
       event("user_annotation", "nccl:all_reduce", "1100", "20",
             R"({"Input Dims": [[100], [50]], "Input type": ["c10::Half", "double"]})", 5),
       event("cuda_runtime", "cudaLaunchKernel", "1110", "5", R"({"correlation": 78})", 5),
       event("kernel", "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "1150", "30", R"({"correlation": 78})", 84),
-      // An operation with sizes, around an annotation without.
+      // An operation with sizes encloses an annotation without sizes.
       event("cpu_op", "record_param_comms", "1200", "50",
             R"({"Collective name": "reduce_scatter", "In msg nelems": 4, "dtype": "Int", "Group size": 2})", 5),
       event("user_annotation", "nccl:_reduce_scatter_base", "1205", "40", "{}", 5),
@@ -218,7 +218,7 @@ TEST(Kineto, steps__have_the_communications_that_they_launched) {
                                           "taken instead"));
 }
 
-/// An all-reduce of 4000 bytes among 2, as arguments.
+/// The arguments of an all-reduce of 4000 bytes between 2 ranks.
 const std::string reduced =
     R"("Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float")";
 
@@ -231,7 +231,7 @@ TEST(Kineto, names__of_kernels_are_those_of_any_library) {
     ASSERT_EQ(trace.steps[0].communications.size(), 1u) << name;
     EXPECT_EQ(trace.steps[0].communications[0].sent, 4000u) << name;
   }
-  // Without arguments, communications recognised by name are counted.
+  // Without arguments, a communication is recognised by its name and counted, but left out.
   const Steps trace = parse({step, event("kernel", "mscclKernel_Sum(x)", "1100", "50"),
                              event("kernel", "hcom_allReduce__1", "1200", "50"),
                              event("kernel", "triton_poi_fused_all_reduce_0", "1300", "50"),
@@ -256,13 +256,13 @@ TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
     EXPECT_EQ(reduce.collective, Collective::broadcast);
     EXPECT_EQ(reduce.sent, 400u);
   }
-  // All ranks send to one, or it to all.
+  // In a gather, all ranks send to one rank. In a scatter, one rank sends to all.
   EXPECT_EQ(of("gather", R"("In msg nelems": 100, "Out msg nelems": 400)").sent, 1200u);
   EXPECT_EQ(of("scatter", R"("In msg nelems": 400, "Out msg nelems": 100)").sent, 1200u);
 }
 
 TEST(Kineto, host__tells_what_no_kernel_does) {
-  // Gloo, on CPUs: the operation on one thread, what carries it out on another.
+  // With Gloo on CPUs, one thread records the operation, and another thread performs it.
   const Steps trace = parse({
       step,
       event("cpu_op", "record_param_comms", "1100", "30", "{" + reduced + "}"),
@@ -298,7 +298,7 @@ TEST(Kineto, host__warns_of_what_has_no_kernel) {
       event("kernel", "ncclDevKernel_AllReduce(x)", "1200", "50", "{\"correlation\": 1, " + reduced + "}"),
       event("cpu_op", "record_param_comms", "1300", "30", "{" + reduced + "}"),
       event("cpu_op", "record_param_comms", "1400", "30", "{" + reduced + "}"),
-      // Launched when the operation has ended.
+      // This kernel was launched after its operation had ended.
       event("cuda_runtime", "cudaLaunchKernel", "1440", "5", R"({"correlation": 2})"),
       event("kernel", "ncclDevKernel_AllReduce(x)", "1500", "50", "{\"correlation\": 2, " + reduced + "}"),
   });
@@ -306,7 +306,7 @@ TEST(Kineto, host__warns_of_what_has_no_kernel) {
   EXPECT_THAT(trace.warnings, ElementsAre("t.json: 1 communication of the host without a kernel: left out"));
 }
 
-// An all-gather of different sizes is one broadcast per rank; both forms give the same result.
+// An all-gather of different sizes consists of one broadcast per rank. Both ways to record it give the same result.
 TEST(Kineto, kernels__of_one_operation_communicate_it_once) {
   const Steps trace = parse({
       step,
@@ -335,7 +335,7 @@ TEST(Kineto, groups__are_launched_by_the_kernel_behind_them) {
       event("cuda_runtime", "cudaLaunchKernel", "1130", "5", R"({"correlation": 2})"),
       event("kernel", "ncclDevKernel_Generic(x)", "1200", "50", R"({"correlation": 1})"),
       event("kernel", "ncclDevKernel_Generic(x)", "1260", "50", R"({"correlation": 2})"),
-      // The trace does not describe a graph's kernels, and earlier records do not belong to them.
+      // The trace does not describe the kernels of a CUDA graph, and operations recorded earlier do not belong to them.
       operation("1300", reduced),
       event("cuda_runtime", "cudaGraphLaunch", "1320", "5", R"({"correlation": 3})"),
       event("kernel", "ncclDevKernel_AllReduce(x)", "1400", "50", R"({"correlation": 3})"),
@@ -368,7 +368,7 @@ TEST(Kineto, numbers__that_are_none_are_skipped_wherever_they_stand) {
       "kernel", "ncclDevKernel_AllReduce(x)", "1100", "50",
       R"({"a":inf, "b": -inf,"c": nan, "d": -nan, "e": [nan ,inf], "f": Infinity, "g": NaN, "h": null, "i": -1, )" +
           reduced + "}");
-  // Across pieces of the file, too.
+  // The numbers are also skipped where two pieces of the file meet.
   constexpr std::size_t piece = 65'536;
   for (std::size_t cut = 0; cut < 24; ++cut) {
     std::string text = trace_of({step, ""});
@@ -405,7 +405,7 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
               HasSubstr("3 events at time 0 without a duration left out"));
   EXPECT_THAT(with({event("user_annotation", "ProfilerStep#3", "1700000000003000", "0")}),
               HasSubstr("1 step that took no time left out"));
-  // On another clock, or garbage.
+  // The times are from another clock or invalid.
   for (const std::string at : {"0", "4458676524670.5", "1699996399999999", "1700003700000000", "2999999999999999"})
     EXPECT_THAT(with({event("kernel", "gemm", at, "10"), event("user_annotation", "ProfilerStep#0", at, "10")}),
                 HasSubstr("2 events left out, hours from the others"))
@@ -414,12 +414,12 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
     EXPECT_THAT(with({event("kernel", "gemm", "1700000000000500", length),
                       event("user_annotation", "ProfilerStep#3", "1700000000003000", length)}),
                 HasSubstr("2 events left out, hours from the others or longer than all of them"));
-  // Without its call, a kernel was launched after the one before.
+  // If the call that launched a kernel is left out, the kernel counts as launched after the previous kernel.
   EXPECT_THAT(with({event("cuda_runtime", "cudaLaunchKernel", "5", "5", R"({"correlation": 2})"),
                     event("cuda_runtime", "cudaLaunchKernel", "1700000000000020", "5", R"({"correlation": 3})"),
                     event("kernel", "gemm", "1700000000000500", "9", R"({"correlation": 2})")}),
               HasSubstr("1 event left out, hours"));
-  // A kernel of a minute is not an error, nor are hours with events in all of them.
+  // A kernel may take up to a minute. A trace may take hours if each hour has events.
   EXPECT_THAT(parse({step, event("kernel", "ncclDevKernel_AllReduce(x)", "1100", "59000000", "{" + reduced + "}")})
                   .steps[0]
                   .communications.size(),
@@ -429,7 +429,7 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
 
 TEST(Kineto, steps__are_as_long_as_the_gpu_needs) {
   std::vector<std::string> events{event("kernel", "gemm", "900", "3050", R"({"correlation": 1})")};
-  for (int i = 0; i < 3; ++i) {  // the GPU is 3 ms behind, and takes 2 ms for what the host launches in 1
+  for (int i = 0; i < 3; ++i) {  // the GPU is 3 ms behind, and needs 2 ms for the work that the host launches in 1 ms
     const auto at = [&](int us) { return std::to_string(1000 + i * 1000 + us); };
     const std::string number = R"({"correlation": )" + std::to_string(i + 2);
     events.push_back(event("user_annotation", "ProfilerStep#" + std::to_string(i), at(0), "990"));

@@ -1,4 +1,4 @@
-// Tests layer-by-layer traces: the values read, data accepted with a warning, and refusals.
+// Tests layer-by-layer traces: the values read, data that is accepted with a warning, and rejected data.
 #include "mltcp/lab/workload/traces/layer_trace.h"
 
 #include <string>
@@ -15,7 +15,7 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { parse_trace(text, "t.txt"); });
 }
 
-// The layer with one of its columns replaced, in line 1.
+// Returns a layer with one column replaced, in line 1.
 std::string layer_with(std::size_t column, const std::string& value) {
   std::vector<std::string> columns{"conv1",    "-1", "5", "NONE",      "0",    "6",
                                    "ALLTOALL", "10", "7", "ALLREDUCE", "1000", "3"};
@@ -99,7 +99,7 @@ TEST(LayerTrace, parse__dlrm_header_in_both_forms) {
   EXPECT_EQ(parse_trace("HYBRID_DLRM 1\n2\n" + kLayer + kLayer, "t").last_bottom_layer, 1U);
   const Trace trace = parse_trace("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1\n2\n" + kLayer + kLayer, "t");
   EXPECT_EQ(trace.last_bottom_layer, 1U);
-  EXPECT_EQ(trace.layers[0].pass(Pass::input_gradient).group, Group::data);  // embeddings: on all workers
+  EXPECT_EQ(trace.layers[0].pass(Pass::input_gradient).group, Group::data);  // embeddings are on all workers
   EXPECT_EQ(trace.layers[1].pass(Pass::input_gradient).group, Group::model);
 }
 
@@ -236,7 +236,8 @@ TEST(LayerTrace, parse__refuses_headers) {
 }
 
 TEST(LayerTrace, parse__bounds_what_is_recomputed) {
-  // Every layer recomputes all those from the first one on: 1414 layers are 998,991 of them, 1500 are 1,124,250.
+  // Every layer recomputes all layers from the first one on. Of 1414 layers, this recomputes 998,991 in total. Of 1500
+  // layers, it recomputes 1,124,250.
   const auto recomputing = [](int layers) {
     std::string header = "HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 1 0 checkpoint_initiates: ";
     std::string list;

@@ -1,4 +1,5 @@
-// Tests that memory for a trace is counted while it is read, and that a reader's own memory is returned.
+// Tests that the memory for a trace is counted while the trace is read, and that a reader's temporary memory is
+// returned.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,7 +19,7 @@ constexpr std::size_t kKiB = 1024;
 
 struct Bounded {
   std::string said;
-  std::size_t kept;  ///< memory in use afterwards; all of it if it was not enough
+  std::size_t kept;  ///< bytes still in use after reading; all the given memory if reading failed
 };
 Bounded read_within(const TraceFormat& format, const std::string& text, std::size_t memory) {
   const auto budget = std::make_shared<TraceBudget>(memory);
@@ -34,7 +35,8 @@ Bounded read_within(const TraceFormat& format, const std::string& text, std::siz
   return {"no error", memory - left};
 }
 
-/// `during`: bytes needed, with less reading fails; `after`: maximum in use afterwards.
+/// Expects that reading fails with `during` bytes of memory, and that at most `after` bytes remain in use after
+/// successful reading.
 void expect_bounded(const TraceFormat& format, const std::string& text, std::size_t during, std::size_t after) {
   EXPECT_THAT(read_within(format, text, during).said, HasSubstr("this trace and those before it need more"));
   const Bounded done = read_within(format, text, 16 * during);
@@ -50,7 +52,7 @@ TEST(TraceMemory, communicators__of_a_log_count) {
       "n:1:8 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0 recvbuff 0 count 4 datatype 7 op 0 root 0 comm "
       "0x0000000000000000 [nranks=2] stream 0x5\n";
   expect_bounded(kNcclLogFormat, text, 300 * kKiB, 4 * kKiB);
-  // Owners and streams, too.
+  // Owners and streams also count.
   std::string owners;
   for (int i = 0; i < 1000; ++i)
     owners += fmt::format("n:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 commId 0x7\n", i);
@@ -105,7 +107,7 @@ TEST(TraceMemory, nodes__of_pytorch_are_given_back) {
         R"({}{{"id": {}, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {{"values": )"
         R"([[[9, 9, 0, 50, 2, "cuda:1"]], {}, ["0", "default_pg"], 1, "allreduce"]}}, "outputs": {{"values": []}}}})",
         i == 0 ? "" : ",\n", i + 2, i);
-  // Nodes and their dependences remain in use.
+  // Nodes and their dependencies remain in use.
   expect_bounded(kPytorchEt, text + "]}", nodes * 200, nodes * (sizeof(GraphNode) + 8) + 8 * kKiB);
 }
 

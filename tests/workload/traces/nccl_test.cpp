@@ -1,4 +1,4 @@
-// Tests NCCL's logs and the files of its Inspector, as graphs.
+// Tests the graphs of NCCL's logs and of the files of its Inspector.
 #include <fmt/format.h>
 
 #include <string>
@@ -74,7 +74,7 @@ TEST(NcclLog, prefixes__of_launchers_and_ranks_of_newer_versions) {
   const ExecutionGraph graph = read(text);
   ASSERT_EQ(graph.ranks.size(), 2u);
   EXPECT_EQ(graph.ranks[0].nodes.size(), 1u);
-  // Without ranks they are numbered.
+  // If the log names no ranks, they are numbered.
   const ExecutionGraph numbered =
       read(call(7, 1, "AllReduce", 1, 10, 7, 0, "0xa", 2) + call(8, 0, "AllReduce", 1, 10, 7, 0, "0xb", 2));
   EXPECT_EQ(numbered.ranks.size(), 2u);
@@ -107,7 +107,7 @@ TEST(NcclLog, calls__are_paired_by_their_counts_where_a_line_is_missing) {
   EXPECT_THAT(bytes_of(graph.ranks[1]), ElementsAre(4000, 12000, 16000));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 collective that other ranks of the group do not run")));
   EXPECT_THAT(graph.warnings, Not(Contains(HasSubstr("different bytes"))));
-  // Calls of a group have the same number; their order gives their place in it.
+  // Calls of one group have the same number. Their order determines their position in the group.
   text = both;
   for (int rank = 0; rank < 2; ++rank)
     for (const int order : {0, 1, 1, 1, 2})
@@ -185,7 +185,8 @@ TEST(NcclLog, communicators__of_one_rank_only_are_said_to_be) {
               HasSubstr("all communicators have one rank"));
 }
 
-/// In NCCL's forms: 2.21 with commId, 2.23 with neither, 2.25 with splitCount, 2.28 with childCount.
+/// Returns a line in the format of NCCL 2.21 (with commId), 2.23 (without commId and without a count), 2.25 (with
+/// splitCount) or 2.28 (with childCount).
 std::string split(int pid, const std::string& comm, int rank, int ranks, int color, const std::string& count,
                   const std::string& id, const std::string& parent = "0xa") {
   return fmt::format(
@@ -208,7 +209,7 @@ TEST(NcclLog, splits__tell_the_ranks_of_what_they_make) {
     EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("it has no times")));
     return all;
   };
-  // Each once by its rank's last bit, and once by its first.
+  // The ranks are split once by the last bit of their number and once by the first bit.
   for (const std::string count : {"", "splitCount ", "childCount "})
     EXPECT_THAT(groups([&](int rank) {
                   const auto number = [&](int n) { return count.empty() ? count : fmt::format("{}{} ", count, n); };

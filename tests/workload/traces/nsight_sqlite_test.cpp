@@ -1,4 +1,4 @@
-// Tests SQLite exports of Nsight Systems: the data read, and that nothing else of a database is used.
+// Tests SQLite exports of Nsight Systems: the data read, and that the reader uses nothing else of a database.
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace mltcp::literals;
 using Kind = GraphNode::Kind;
 
-constexpr std::int64_t kThread = 5LL << 24 | 7;  // process 5
+constexpr std::int64_t kThread = 5LL << 24 | 7;  // thread 7 of process 5
 const std::string kSchema = R"(
   CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT);
   CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, textId INTEGER, globalTid INTEGER,
@@ -49,7 +49,7 @@ std::string serialized(const std::string& sql) {
   return text;
 }
 
-/// Events of a process, in microseconds.
+/// Builds an export with the events of one process. Times are in microseconds.
 class Export {
  public:
   explicit Export(std::int64_t thread = kThread, int device = 0) : thread_(thread), device_(device) {}
@@ -91,7 +91,8 @@ std::string refusal(const std::string& bytes) {
   return refusal_of([&] { parse_trace_graph(bytes, "r.sqlite"); }, "r.sqlite: ");
 }
 
-/// Steps of 10 ms: 4 ms of computation, an all-reduce of 2 ms, 1 ms of it overlapping, an all-gather in a group of two.
+/// Returns an export with steps of 10 ms. Each step has 4 ms of computation, an all-reduce of 2 ms that overlaps it for
+/// 1 ms, an all-gather of 1 ms in a group of two, and 3 ms of computation.
 Export training(int rank = 2) {
   Export one;
   one.init(77, 4, rank);
@@ -101,7 +102,7 @@ Export training(int rank = 2) {
     one.range(fmt::format("iteration {}", step), at, at + 10'000);
     one.range("Optimizer.step", at + 8000, at + 9000);
     one.kernel(1, at + 10, at + 100, at + 4000);
-    // In a group, which launches when it ends.
+    // The call is in a group, which launches its kernels when it ends.
     one.range("ncclGroupStart", at + 20, at + 21);
     one.call("ncclAllReduce", at + 25, 77, 4096);
     one.range("ncclGroupEnd", at + 30, at + 40);
@@ -248,7 +249,7 @@ TEST(NsightSqlite, whatever_is_no_plain_table__is_refused) {
                                  kernels + "'")),
               HasSubstr("no such module"))
       << "one that claims a page";
-  // A trigger does nothing.
+  // A trigger in the database is not executed.
   Export one = training();
   EXPECT_EQ(graph_of(serialized(kSchema + one.sql() +
                                 "CREATE TRIGGER t AFTER INSERT ON StringIds BEGIN DELETE FROM NVTX_EVENTS; END;"))
@@ -257,7 +258,7 @@ TEST(NsightSqlite, whatever_is_no_plain_table__is_refused) {
 }
 
 TEST(NsightSqlite, a_tree_in_a_circle__costs_no_more_than_its_size_is_worth) {
-  // Interior pages whose children are all the same page, recursively.
+  // In every interior page, all children are changed to the page itself.
   std::string sql = kSchema;
   for (int i = 0; i < 3000; ++i)
     sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', NULL, 7, 0, NULL, NULL);", i, i,
@@ -265,7 +266,7 @@ TEST(NsightSqlite, a_tree_in_a_circle__costs_no_more_than_its_size_is_worth) {
   std::string bytes = serialized(sql + "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 1, 0, 1, 1);");
   constexpr std::size_t page = 4096;
   for (std::size_t at = page; at < bytes.size(); at += page) {
-    if (bytes[at] != 5) continue;  // an interior page of a table
+    if (bytes[at] != 5) continue;  // type 5 is an interior page of a table
     const auto cells = static_cast<std::size_t>(static_cast<unsigned char>(bytes[at + 3]) << 8U |
                                                 static_cast<unsigned char>(bytes[at + 4]));
     for (std::size_t cell = 0; cell < cells; ++cell) {
@@ -283,7 +284,7 @@ TEST(NsightSqlite, a_tree_in_a_circle__costs_no_more_than_its_size_is_worth) {
 }
 
 TEST(NsightSqlite, definitions__are_not_parsed_as_often_as_pages_lead_to_them) {
-  // The root of the schema becomes an interior page, all of whose children are one leaf.
+  // The root page of the schema becomes an interior page whose children are all the same leaf.
   constexpr std::size_t page = 65'536;
   constexpr std::size_t children = 10'000;
   std::string columns = "a";
@@ -296,7 +297,7 @@ TEST(NsightSqlite, definitions__are_not_parsed_as_often_as_pages_lead_to_them) {
   ASSERT_EQ(bytes.size(), 3 * page);
   constexpr std::size_t head = 100;
   bytes += bytes.substr(0, page);
-  bytes.replace(3 * page, 100, bytes.substr(head, 100));  // where the tree of other pages begins
+  bytes.replace(3 * page, 100, bytes.substr(head, 100));  // in pages other than the first, the tree begins at byte 0
   const auto put = [&](std::size_t at, std::size_t value, int size) {
     while (--size >= 0) bytes[at++] = static_cast<char>(value >> (8 * size));
   };
@@ -320,7 +321,7 @@ TEST(NsightSqlite, texts__that_rows_share_are_not_read_for_each) {
     sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', NULL, 7, 0, NULL, NULL);", i, i,
                        i == 0 ? std::string(200'000, 'x') : std::string(1000, 'y'));
   std::string bytes = serialized(sql + "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 1, 0, 1, 1);");
-  // Many rows claim the long text: each one's pages are those of the first.
+  // Many rows refer to the overflow pages of the long text in the first row.
   EXPECT_THAT(refusal(bytes), HasSubstr("no error"));
   const std::size_t first = bytes.find(std::string(20, 'x'));
   const std::size_t overflow = bytes.find_first_not_of('x', first);
@@ -338,10 +339,10 @@ TEST(NsightSqlite, texts__that_rows_share_are_not_read_for_each) {
 }
 
 TEST(NsightSqlite, pages_that_lead_to_short_values__are_not_gone_through_for_each) {
-  // Rows of 60 bytes claim to have the pages of one long text before their start.
+  // Rows of 60 bytes claim to begin with one long text, and refer to its overflow pages.
   constexpr int rows = 20'000;
   constexpr std::size_t page = 512;
-  constexpr std::size_t local = 39;  // bytes of a long row in its page, of which the rest fills whole ones
+  constexpr std::size_t local = 39;  // bytes of a long row in its own page; the rest fills whole overflow pages
   constexpr std::size_t length = 4'000'000;
   std::string sql =
       "PRAGMA page_size = 512; CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER);"
@@ -356,7 +357,8 @@ TEST(NsightSqlite, pages_that_lead_to_short_values__are_not_gone_through_for_eac
     while ((value >>= 7U) != 0) text.insert(text.begin(), static_cast<char>((value & 0x7fU) | 0x80U));
     return text;
   };
-  // A head of 6 bytes: its length, the type of the text in 4, that of a number of one byte.
+  // The record header has 6 bytes: 1 for its length, 4 for the type of the text, and 1 for the type of a number of one
+  // byte.
   constexpr std::size_t head = 6;
   constexpr std::size_t payload = local + (page - 4) * ((length - 10'000) / (page - 4));
   const std::string types = std::string(1, '\6') + varint(13 + 2 * (payload - head - 1)) + '\1';
@@ -364,7 +366,7 @@ TEST(NsightSqlite, pages_that_lead_to_short_values__are_not_gone_through_for_eac
   int forged = 0;
   for (std::size_t at = bytes.find(std::string(50, 'y')); at != std::string::npos;
        at = bytes.find(std::string(50, 'y'), at + 1)) {
-    std::size_t row = at - 3;  // behind its number, of one byte to three
+    std::size_t row = at - 3;  // position after the row number, which has one to three bytes
     while (bytes[row - 2] < 0) --row;
     const std::string number = bytes.substr(row - 1, at - 3 - row + 1);
     const std::string cell = varint(payload) + number + types + std::string(local - head, 'z') + next;

@@ -1,4 +1,4 @@
-// Tests execution traces of PyTorch, of both schemas, and communication traces of PARAM.
+// Tests PyTorch's execution traces in both schemas, and PARAM's communication traces.
 
 #include <string>
 #include <vector>
@@ -130,7 +130,7 @@ TEST(Param, entries__have_sizes_groups_waits_steps_and_times) {
 }
 
 TEST(Param, communications__overlap_until_they_are_waited_for) {
-  // Every 32 ms, 4 MB are reduced during 30 ms of computation; 2 ms of computation wait for them.
+  // Every 32 ms, 4 MB are reduced during 30 ms of computation. Another 2 ms of computation wait for the reduction.
   std::string text;
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::string end = R"(, "markers": ["iteration )" + std::to_string(i) + R"("]})";

@@ -1,5 +1,5 @@
-// Tests text traces: htsim's connection matrices, AICB's CSV, the 12 columns of ASTRA-sim 1.0 with LIBRA's files; and
-// all files of the folder of traces, each of which is read, or refused with a reason.
+// Tests text traces: htsim's connection matrices, AICB's CSV, and the 12 columns of ASTRA-sim 1.0 with LIBRA's files.
+// Also tests that each file in the folder of published traces is read or rejected with a reason.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -53,7 +53,8 @@ TEST(Htsim, triggers__start_what_waits_for_them) {
   ASSERT_EQ(graph.ranks.size(), 3u);
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("receive 10 B from 0", "send 20 B to 2 tag 1 after 0",
                                               "send 1 B to 2 tag 4294967296 after 1"));
-  // The barrier's flow is on another node than those that it waits for: each sends it a byte.
+  // The flow that the barrier triggers is on another node than the flows that it waits for. So each of these nodes
+  // sends one byte to it.
   EXPECT_EQ(sent(graph), 102u);
   EXPECT_THAT(nodes_of(graph, 2), Contains("send 40 B to 0 tag 3 after 2 3"));
 }
@@ -218,7 +219,7 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   EXPECT_THAT(guessed.warnings,
               AllOf(Contains(HasSubstr("the size of tensor-parallel groups")), Contains(HasSubstr("assuming 2"))));
   EXPECT_EQ(parse_trace_graph(bare, "t.txt", {.ranks = 8}).ranks.size(), 8u);
-  // LIBRA's communicator in a file next to it.
+  // LIBRA describes the communicator in a file in the same folder.
   const TemporaryFolder folder;
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;
@@ -245,7 +246,7 @@ TEST(AstraText, jobs__of_millions_of_nodes_are_cut_down_to_the_ranks_that_reduce
   const ExecutionGraph graph = parse_trace_graph(text, "w.txt");
   EXPECT_EQ(graph.ranks.size(), 1024u);
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("of 2048 ranks, the 1024 that reduce gradients together are kept")));
-  // All computation remains, between the remaining collectives.
+  // All computation time remains, between the remaining collectives.
   Nanos computed;
   for (const GraphNode& node : graph.ranks[0].nodes) computed += node.length;
   EXPECT_EQ(computed, Nanos(600 * (5 + 6 + 7)));

@@ -1,4 +1,4 @@
-// Tests inputs: plain, compressed, in archives and folders; and damaged ones.
+// Tests inputs of traces: plain and compressed files, archives, folders, and damaged files.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -64,7 +64,7 @@ std::string refusal(const std::string& bytes) {
   return refusal_of([&] { read(bytes); });
 }
 
-/// Text that hardly compresses, so that its parts are far apart.
+/// Returns a text that hardly compresses, so that its parts are far apart in a compressed file.
 std::string long_text() {
   std::string text;
   std::uint32_t state = 1;
@@ -120,7 +120,7 @@ TEST(TraceInput, damage__is_one_line_that_names_the_input) {
   const std::string tar = packed({{"a", text}}, archive_write_add_filter_none, true);
   EXPECT_THAT(refusal(tar.substr(0, 100'000)), HasSubstr("t:a: its compressed content is damaged or cut off"));
   std::string changed = gzip(text);
-  changed[10] |= 6;  // a kind of block that there is not
+  changed[10] |= 6;  // sets a block type that does not exist
   EXPECT_THAT(refusal(changed), HasSubstr("damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("t: it holds nothing"));
   EXPECT_THAT(refusal(std::string(1000, '\0')), HasSubstr("t: it is an archive without files, or nothing but zeros"));
@@ -151,7 +151,7 @@ std::string sparse_tar(std::uint64_t size) {
   result.resize(used);
   return result;
 }
-/// The error of a reader that reads to the end, and the number of bytes read.
+/// Returns the error of a reader that reads to the end, and the number of bytes read.
 std::pair<std::string, std::uint64_t> refusal_after(const std::string& bytes, bool reads = true) {
   std::uint64_t all = 0;
   std::vector<char> part(std::size_t{1} << 20);
@@ -179,7 +179,7 @@ TEST(TraceInput, bombs__are_unpacked_only_as_far_as_their_size_is_worth) {
   EXPECT_THAT(refusal_after(bomb), Pair(more, few));
   EXPECT_THAT(refusal_after(bomb, false), Pair(more, 0)) << "what nobody reads";
   EXPECT_THAT(refusal_after(sparse_tar(std::uint64_t{1} << 30)), Pair(more, few)) << "holes";
-  // Members that are too large together, but not alone.
+  // Each member is small enough, but both together are too large.
   const std::string half = times(150);
   EXPECT_THAT(refusal_after(packed({{"a", half}}, archive_write_add_filter_gzip, true)), Pair("no error", 150 * mebi));
   EXPECT_THAT(refusal_after(packed({{"a", half}, {"b", half}}, archive_write_add_filter_gzip, true)), Pair(more, few));

@@ -1,5 +1,5 @@
-// Tests 12-column texts as phases: their order under each training loop, which collectives cross the network, scales,
-// sums.
+// Tests the phases made from 12-column texts: their order in each training loop, which collectives cross the network,
+// scale factors and sums.
 #include "mltcp/lab/workload/traces/training_loop.h"
 
 #include <optional>
@@ -15,7 +15,8 @@
 namespace mltcp::workload::training_loop_test {
 namespace {
 
-// "c5 s100 o30 c7": computes 5 ns, sends 100 bytes, sends 30 overlapping, computes 7 ns.
+// Returns phases as text. "c5 s100 o30 c7" means: computes 5 ns, sends 100 bytes, sends 30 bytes overlapping, computes
+// 7 ns.
 std::string summary(const std::vector<Phase>& phases) {
   std::string text;
   for (const Phase& phase : phases) {
@@ -28,8 +29,9 @@ std::string summary(const std::vector<Phase>& phases) {
   return text;
 }
 
-// Three layers whose numbers identify the source of a phase: compute times are powers of two, sizes of layer i are
-// 100 (forward), 10 (input gradient), 1 (weight gradient) times i + 1. All-to-all among 2 sends half, so sizes double.
+// Returns three layers in which each number identifies the source of a phase. Compute times are powers of two. Layer i
+// sends i + 1 times 100 bytes (forward), 10 bytes (input gradient) or 1 byte (weight gradient). An all-to-all between 2
+// workers sends half of its size, so the sizes in the text are doubled.
 std::string three_layers(const std::string& header) {
   return header +
          "a -1 1   ALLTOALL 200 2   ALLTOALL 20 4   ALLTOALL 2 0\n"
@@ -37,7 +39,7 @@ std::string three_layers(const std::string& header) {
          "c -1 64  ALLTOALL 600 128 ALLTOALL 60 256 ALLTOALL 6 0\n";
 }
 
-/// The view of a trace that experiments and the service use.
+/// Returns the view of a trace that experiments and the service use.
 TraceView seen(std::optional<Network> network = Network::all) {
   TraceView view;
   view.network = network;
@@ -61,7 +63,7 @@ TEST(TrainingLoop, phases__transformer) {
 }
 
 TEST(TrainingLoop, phases__data_reduces_weights_only_and_needs_no_first_input_gradient) {
-  EXPECT_EQ(loop("DATA\n3\n"), "c329 o3 c160 o2 c20 s1");  // 329 = 1+8+64+256, 160 = 128+32, 20 = 16+4
+  EXPECT_EQ(loop("DATA\n3\n"), "c329 o3 c160 o2 c20 s1");  // 329 is 1 + 8 + 64 + 256, 160 is 128 + 32, and 20 is 16 + 4
 }
 
 TEST(TrainingLoop, phases__model_reduces_no_weights) {
@@ -83,7 +85,8 @@ TEST(TrainingLoop, phases__customized_goes_by_layer) {
 }
 
 TEST(TrainingLoop, phases__dlrm) {
-  // Forward all-to-all of layer 0; weight before input gradient; the gradients' all-to-all after the last top layer.
+  // The forward all-to-all is in layer 0. Weight gradients come before input gradients. The all-to-all of gradients
+  // follows the last top layer.
   EXPECT_EQ(loop("HYBRID_DLRM 1\n3\n"), "c1 s100 c328 o3 c128 o10 c32 o2 c20 s1");
   EXPECT_EQ(loop("HYBRID_DLRM_ENHANCED 1\n3\n"), loop("HYBRID_DLRM 1\n3\n"));
   EXPECT_EQ(loop("HYBRID_DLRM 1\n3\n", Network::inter_server), loop("HYBRID_DLRM 1\n3\n"));
@@ -97,7 +100,8 @@ TEST(TrainingLoop, phases__inference_is_forward_only) {
 TEST(TrainingLoop, phases__micro_is_one_collective) { EXPECT_EQ(loop("MICRO\n3\n"), "s1"); }
 
 TEST(TrainingLoop, phases__recomputes_from_the_nearest_checkpoint) {
-  // Before the backward pass of c: forward of b, from checkpoint 1. Before that of b: nothing, it is a checkpoint.
+  // Before the backward pass of c, b is recomputed from checkpoint 1. Before the backward pass of b, nothing is
+  // recomputed, because b is a checkpoint.
   EXPECT_EQ(loop("HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 2 0 1 checkpoint_initiates: 2 2 1\n3\n"),
             "c1 s100 c8 s200 c64 s300 c8 s200 c128 s30 c256 o3 c16 s20 c32 o2 c2 s10 c4 s1");
   EXPECT_EQ(loop("HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 1 0 checkpoint_initiates: 1 2\n3\n"),
@@ -125,7 +129,7 @@ TEST(TrainingLoop, phases__experts_cross_between_servers) {
   EXPECT_EQ(summary(phases_of(text)), "c1 s100 c2 s20 c4 s1");
 }
 
-// On another link than the one for which they were laid out, they need not wait for each other.
+// On another link, collectives may take less time, so they do not have to wait for each other as in the trace.
 TEST(TrainingLoop, phases__begin_when_they_are_ready_though_the_link_is_busy) {
   const std::string text =
       "a -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1000000 0\n"
@@ -140,14 +144,14 @@ TEST(TrainingLoop, phases__neighbours_stay_apart) {
             "c11 s8 s7");
 }
 
-// The delay between the end of a collective and the use of its result.
+// The update time is the delay between the end of a collective and the use of its result.
 TEST(TrainingLoop, phases__update_time) {
-  // After a blocking collective it is waited for; after the one that ends the iteration it delays the next one;
-  // after one in between, something else is computed meanwhile.
+  // After a blocking collective, the job waits for the update time. After the collective that ends the iteration, the
+  // update time delays the next iteration. After any other collective, the job computes something else meanwhile.
   EXPECT_EQ(summary(phases_of("a -1 1 ALLREDUCE 5 2 NONE 0 4 ALLREDUCE 7 1000\n"
                               "b -1 8 NONE 0 16 NONE 0 32 ALLREDUCE 9 500\n")),
             "c1001 s5 c1056 o9 c6 s7");
-  // A collective that does not cross the network leaves no delay.
+  // A collective that does not cross the network has no update time.
   EXPECT_EQ(summary(phases_of("a -1 1 ALLREDUCE 5 2 ALLREDUCE 6 4 NONE 0 1000\n", seen(Network::weight_gradient))),
             "c7");
 }
@@ -159,10 +163,11 @@ TEST(TrainingLoop, phases__scales) {
   view.bytes_scale = 0.5;
   EXPECT_EQ(summary(phases_of(text, view)), "c40 s501");
   view.bytes_scale = 1e-6;
-  EXPECT_EQ(summary(phases_of(text, view)), "c40 s1");  // something is sent as long as there is something to send
+  // a collective that sends any bytes sends at least one byte after scaling
+  EXPECT_EQ(summary(phases_of(text, view)), "c40 s1");
 }
 
-// A thousand steps of 1 ns, scaled to a tenth, are 100 ns, not 0.
+// A thousand steps of 1 ns, scaled by 0.1, are 100 ns and not 0.
 TEST(TrainingLoop, phases__scales_sums_and_not_steps) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "a -1 1 NONE 0 0 NONE 0 0 NONE 0 0\n";
@@ -174,7 +179,7 @@ TEST(TrainingLoop, phases__scales_sums_and_not_steps) {
 TEST(TrainingLoop, bytes__follow_groups_of_the_header_or_of_the_option) {
   const std::string header =
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 all_gpus: 9216\n4\n";
-  // (n-1)/n of 9216 bytes: among 2, 384, 16 and 24 workers.
+  // The all-to-alls send (n-1)/n of 9216 bytes, between 2, 384, 16 and 24 workers.
   const std::string layers =
       "a -1 1 ALLTOALL_TP 9216 1 NONE 0 1 NONE 0 0\nb -1 1 ALLTOALL_DP 9216 1 NONE 0 1 NONE 0 0\n"
       "c -1 1 ALLTOALL_EP 9216 1 NONE 0 1 NONE 0 0\nd -1 1 ALLTOALL_DP_EP 9216 1 NONE 0 1 NONE 0 0\n";
@@ -210,7 +215,7 @@ TEST(TrainingLoop, network__names_read_back) {
   EXPECT_EQ(network_from("everything"), std::nullopt);
 }
 
-// Sums over published traces, computed by hand from their columns.
+// The expected values are computed by hand from the columns of published traces.
 TEST(TrainingLoop, published__send_what_their_columns_say) {
   const auto resnet = trace_folder() / "libra" / "ResNet_50.txt";
   const auto gpt = trace_folder() / "aicb" / "G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1_A100.txt";
@@ -219,11 +224,13 @@ TEST(TrainingLoop, published__send_what_their_columns_say) {
     return to_job(summary_of(read_traces(std::span(&path, 1), options_of(view)), view), "job");
   };
   TraceView view = seen(std::nullopt);
-  EXPECT_EQ(job_of(gpt, view).bytes_per_iteration(), 3'248'619'520U);  // half of the reduce-scatter
-  // 40 attention and 40 MLP layers with 3 computations of 752 and 750 us, and what the first layers add.
+  EXPECT_EQ(job_of(gpt, view).bytes_per_iteration(), 3'248'619'520U);  // this includes half of the reduce-scatter
+  // There are 40 attention layers and 40 MLP layers, with 3 computations of 752 and 750 us each. The first layers add
+  // 27.956 ms.
   EXPECT_NEAR(job_of(gpt, seen()).compute_per_iteration().millis(), 3 * 40 * 1.502 + 27.956, 0.2);
   view.workers = 8;
-  EXPECT_EQ(job_of(resnet, view).bytes_per_iteration(), 89'260'192U);  // 2 * 7/8 * 51005824
+  // this is 2 * 7/8 of the 51005824 bytes in the trace
+  EXPECT_EQ(job_of(resnet, view).bytes_per_iteration(), 89'260'192U);
 }
 
 }  // namespace
