@@ -394,7 +394,8 @@ std::size_t piece_from(const Json& json, std::size_t connection, std::size_t fir
 
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series) {
   constexpr std::size_t rest = std::size_t{64} << 10U;
-  constexpr std::size_t piece = kSeriesPiece * 14 * 32;  // 14 columns with at most 25 characters per value
+  // A piece has 14 columns. A value and its comma have at most 25 characters; 32 leave room for more.
+  constexpr std::size_t piece = kSeriesPiece * 14 * 32;
   // An iteration's values in the 4 lists of a result, each with 19 digits, a sign and a comma.
   constexpr std::size_t iteration = 4 * 21;
   // A rank's entry in a progress message, including the reason why the rank is not connected.
