@@ -73,9 +73,9 @@ FileFormat markup(std::string_view text) {
 
 /// Returns the first four lines that are neither empty nor comments.
 std::vector<std::string_view> first_lines(std::string_view text) {
-  constexpr std::size_t most = 4;
+  constexpr std::size_t max = 4;
   std::vector<std::string_view> lines;
-  while (!text.empty() && lines.size() < most) {
+  while (!text.empty() && lines.size() < max) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     if (const std::string_view shown = trimmed(line); !shown.empty() && shown.front() != '#') lines.push_back(line);

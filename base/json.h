@@ -24,15 +24,14 @@ struct JsonLimits {
 /// `json` is valid. A parser stops at the first error, so it never reads more than is counted here.
 std::string beyond_limits(std::string_view json, const JsonLimits& limits);
 
-/// Returns `value` if it is an integer from `least` to `most`; empty for anything else, such as 1e300, 2.0, 2^64, -1
+/// Returns `value` if it is an integer from `min` to `max`; empty for anything else, such as 1e300, 2.0, 2^64, -1
 /// for an unsigned type, "1" or null. `Json` is nlohmann::json, whose get() would convert most of these, some by
 /// undefined behaviour.
 template <std::integral T, typename Json>
-requires(!std::same_as<T, bool>) std::optional<T> whole_number(const Json& value,
-                                                               T least = std::numeric_limits<T>::min(),
-                                                               T most = std::numeric_limits<T>::max()) {
+requires(!std::same_as<T, bool>) std::optional<T> whole_number(const Json& value, T min = std::numeric_limits<T>::min(),
+                                                               T max = std::numeric_limits<T>::max()) {
   const auto within = [&](auto number) -> std::optional<T> {
-    if (std::cmp_less(number, least) || std::cmp_greater(number, most)) return std::nullopt;
+    if (std::cmp_less(number, min) || std::cmp_greater(number, max)) return std::nullopt;
     return static_cast<T>(number);
   };
   if (value.is_number_unsigned()) return within(value.template get<std::uint64_t>());

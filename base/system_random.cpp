@@ -33,9 +33,9 @@ std::uint32_t process_copies() noexcept { return copies.load(std::memory_order_r
 void note_process_copy() noexcept { copies.fetch_add(1, std::memory_order_relaxed); }
 
 void draw_system_random(std::span<std::byte> out) {
-  constexpr std::size_t most = 256;  // maximum of one getentropy() call, which never returns less than requested
-  for (; !out.empty(); out = out.subspan(std::min(out.size(), most)))
-    if (getentropy(out.data(), std::min(out.size(), most)) != 0)
+  constexpr std::size_t max = 256;  // maximum of one getentropy() call, which never returns less than requested
+  for (; !out.empty(); out = out.subspan(std::min(out.size(), max)))
+    if (getentropy(out.data(), std::min(out.size(), max)) != 0)
       throw RunError(fmt::format(
           "the system gives no random numbers: {}; use Linux 3.17 or later, and no sandbox that forbids getrandom(2)",
           std::strerror(errno)));

@@ -45,12 +45,12 @@ std::optional<Number> number_from(std::string_view text) {
   return value;
 }
 
-/// Returns all of `text` as a number; empty if it is not a number from `least` to `most`.
+/// Returns all of `text` as a number; empty if it is not a number from `min` to `max`.
 template <typename Number>
-std::optional<Number> number_from(std::string_view text, std::type_identity_t<Number> least,
-                                  std::type_identity_t<Number> most) {
+std::optional<Number> number_from(std::string_view text, std::type_identity_t<Number> min,
+                                  std::type_identity_t<Number> max) {
   const auto value = number_from<Number>(text);
-  return value && *value >= least && *value <= most ? value : std::nullopt;
+  return value && *value >= min && *value <= max ? value : std::nullopt;
 }
 
 /// Returns the word that `words` lists for `value`; "?" if there is none.

@@ -40,11 +40,11 @@ void SystemTime::pause() {
 
 void SystemTime::sleep(Nanos duration) { Clock::sleep(duration); }
 
-WaitEnd SystemTime::wait(std::span<const int> files, Nanos most) {
+WaitEnd SystemTime::wait(std::span<const int> files, Nanos max) {
   thread_local std::vector<pollfd> waited;  // not allocated anew for each wait
   waited.clear();
   for (const int file : files) waited.push_back({file, POLLIN, 0});
-  const timespec limit{0, static_cast<long>(most.count)};
+  const timespec limit{0, static_cast<long>(max.count)};
   if (ppoll(waited.data(), waited.size(), &limit, nullptr) <= 0) return WaitEnd::timed_out;
   for (const pollfd& file : waited) {
     if ((file.revents & ~POLLIN) == 0) continue;

@@ -41,9 +41,9 @@ class TimeSource {
   virtual void pause() = 0;
   /// Sleeps for `duration`, which must be above 0 and less than a second. The sleep may end late.
   virtual void sleep(Nanos duration) = 0;
-  /// Sleeps until one of `files` (sockets, eventfds and the like) is readable, but not longer than `most`, which must
+  /// Sleeps until one of `files` (sockets, eventfds and the like) is readable, but not longer than `max`, which must
   /// be above 0 and less than a second.
-  virtual WaitEnd wait(std::span<const int> files, Nanos most) = 0;
+  virtual WaitEnd wait(std::span<const int> files, Nanos max) = 0;
 };
 
 /// The time of the system. May be used from any thread.
@@ -56,7 +56,7 @@ class SystemTime final : public TimeSource {
   Nanos now() override { return clock_.now(); }
   void pause() override;
   void sleep(Nanos duration) override;
-  WaitEnd wait(std::span<const int> files, Nanos most) override;
+  WaitEnd wait(std::span<const int> files, Nanos max) override;
 
  private:
   const Clock& clock_;

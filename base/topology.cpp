@@ -247,7 +247,7 @@ void Topology::next(Node at, Host to, std::vector<Link>& choices) const {
 
 double Topology::oversubscription() const {
   if (racks_ < 2) return 1;
-  double most = 0;
+  double max = 0;
   for (Node at = hosts_; at < nodes(); ++at) {
     double from_hosts = 0;
     double on = 0;
@@ -255,9 +255,9 @@ double Topology::oversubscription() const {
       if (is_host(links_[link].from)) from_hosts += static_cast<double>(links_[link].capacity.bits_per_second);
     for (const Link link : out(at))
       if (!is_host(links_[link].to)) on += static_cast<double>(links_[link].capacity.bits_per_second);
-    if (on > 0) most = std::max(most, from_hosts / on);
+    if (on > 0) max = std::max(max, from_hosts / on);
   }
-  return most;
+  return max;
 }
 
 std::string Topology::link_name(Link link) const {

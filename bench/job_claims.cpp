@@ -60,7 +60,7 @@ int main(int argc, char** argv) try {
       "| the job | iterations | at the end: switch | mean progress: switch | at the end: receivers | mean progress: "
       "receivers | verdict |\n|---|---:|---:|---:|---:|---:|---|\n");
   print(honest_scenes());
-  print(lying_scenes());
+  print(overstating_scenes());
   print(other_scenes());
   return 0;
 } catch (const std::exception& error) {

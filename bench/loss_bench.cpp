@@ -167,19 +167,19 @@ void incast_table(const Options& options) {
         Nanos last;
         std::uint64_t again = 0;
         std::uint64_t sent = 0;
-        Bytes least = ~Bytes{0};
+        Bytes min = ~Bytes{0};
         Bytes all = 0;
         for (std::size_t i = 0; i < count; ++i) {
           last = std::max(last, duel.finished(i).is_never() ? now : duel.finished(i));
           again += duel.stats(i).retransmitted_packets;
           sent += duel.stats(i).packets_sent;
           const Bytes half = duel.delivered(i, Nanos(0), Nanos(500'000'000));
-          least = std::min(least, half);
+          min = std::min(min, half);
           all += half;
         }
         cells.push_back(fmt::format("{:.1f} {:.2f} {:.2f}", 100 / kPayloadShare / last.seconds(),
                                     100.0 * static_cast<double>(again) / static_cast<double>(sent),
-                                    static_cast<double>(least * count) / static_cast<double>(all)));
+                                    static_cast<double>(min * count) / static_cast<double>(all)));
       }
       print_row(cc, cells);
     }

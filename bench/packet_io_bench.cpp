@@ -107,14 +107,14 @@ class MemoryQueuePair final : public rdma::QueuePair {
       self.posted_[self.posted_end_++ % kDepth] = {request->wr_id, *request->sg_list};
     return 0;
   }
-  [[gnu::noinline]] static int poll(ibv_cq* cq, int most, ibv_wc* out) {
+  [[gnu::noinline]] static int poll(ibv_cq* cq, int max, ibv_wc* out) {
     auto& self = *static_cast<MemoryQueuePair*>(cq->cq_context);
     const bool of_sends = cq == &self.sent_;
     const auto& from = of_sends ? self.sends_ : self.receives_;
     std::uint64_t& begin = of_sends ? self.sends_begin_ : self.receives_begin_;
     const std::uint64_t end = of_sends ? self.sends_end_ : self.receives_end_;
     int count = 0;
-    while (count < most && begin != end) out[count++] = from[begin++ % kDepth];
+    while (count < max && begin != end) out[count++] = from[begin++ % kDepth];
     return count;
   }
 

@@ -165,23 +165,23 @@ void five_degrees(benchmark::State& state) {
     exact.push_back(solve(problems.back()));
   }
   double loses = 0;
-  double most = 0;
+  double max = 0;
   double mistakes = 0;
   for ([[maybe_unused]] auto _ : state) {
-    loses = most = mistakes = 0;
+    loses = max = mistakes = 0;
     for (std::size_t i = 0; i < problems.size(); ++i) {
       FiveDegrees grid(problems[i], exact[i].slots);
       const double claimed = grid.search();
       const double score = evaluate(problems[i], exact[i].slots, grid.shifts()).score;
       loses += exact[i].score - score;
-      most = std::max(most, exact[i].score - score);
+      max = std::max(max, exact[i].score - score);
       mistakes += std::abs(claimed - score);
     }
   }
   state.counters["each"] = benchmark::Counter(
       static_cast<double>(kSeeds), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
   state.counters["loses"] = loses / kSeeds;
-  state.counters["loses_most"] = most;
+  state.counters["loses_most"] = max;
   state.counters["mistakes"] = mistakes / kSeeds;
 }
 BENCHMARK(five_degrees)->ArgName("jobs")->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond);

@@ -131,9 +131,9 @@ double Aggressiveness::vertex() const {
 
 double Aggressiveness::least() const {
   const Aggressiveness& f = *this;
-  double least = std::min({f(0), f(1), f(vertex())});
-  for (std::size_t i = 0; i < count_; ++i) least = std::min(least, points_[i].gain);
-  return least;
+  double min = std::min({f(0), f(1), f(vertex())});
+  for (std::size_t i = 0; i < count_; ++i) min = std::min(min, points_[i].gain);
+  return min;
 }
 
 }  // namespace mltcp::cc

@@ -99,8 +99,8 @@ struct CongestionEvent {
 /// Crowcroft and Oechslin, CCR 28(3), 1998). A gain below 1 removes more than `share`, but the result is at most three
 /// quarters unless `share` is larger.
 inline double reduction(double share, double decrease_gain) {
-  constexpr double most = 0.75;
-  return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, most));
+  constexpr double max = 0.75;
+  return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, max));
 }
 
 /// Reports packets newly declared lost. This report precedes all other events of the batch of acknowledgements that

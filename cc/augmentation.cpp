@@ -34,7 +34,7 @@ Augmentation Augmentation::mltcp(const Aggressiveness& function) {
   a.iteration_aware_ = true;
   a.function_ = function;
   a.min_ = function.least();
-  a.inverse_least_ = 1 / function.least();
+  a.inverse_min_ = 1 / function.least();
   return a;
 }
 

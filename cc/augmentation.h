@@ -111,8 +111,8 @@ class Augmentation {
   [[nodiscard]] double gain() const { return iteration_aware_ && tracker.known() ? of_progress() : constant_; }
   /// Returns the gain divided by its minimum over an iteration, which is 1 or more. For algorithms with
   /// Capabilities::timed_increase. A constant gain is not divided.
-  [[nodiscard]] double gain_over_least() const {
-    return iteration_aware_ && tracker.known() ? of_progress() * inverse_least_ : constant_;
+  [[nodiscard]] double gain_over_min() const {
+    return iteration_aware_ && tracker.known() ? of_progress() * inverse_min_ : constant_;
   }
   /// Bytes per iteration if they are known and the gain depends on iterations; 0 otherwise.
   [[nodiscard]] Bytes known_iteration_bytes() const {
@@ -132,8 +132,8 @@ class Augmentation {
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
-  double min_ = 1.0;            ///< minimum of function_
-  double inverse_least_ = 1.0;  ///< 1 / min_
+  double min_ = 1.0;          ///< minimum of function_
+  double inverse_min_ = 1.0;  ///< 1 / min_
   Aggressiveness function_;
 };
 

@@ -16,7 +16,7 @@ constexpr float kMaxRttThreshold = 0.016F;
 constexpr float kMinRttDivisor = 8;
 constexpr std::uint8_t kNeededRttSamples = 8;
 constexpr double kConservativeGrowthDivisor = 4;
-constexpr std::uint8_t kMostConservativeRounds = 5;
+constexpr std::uint8_t kMaxConservativeRounds = 5;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void Cubic::watch_round_trips(const AckSample& ack, double cwnd) {
     last_round_rtt_ = this_round_rtt_;
     this_round_rtt_ = kUnknown;
     rtt_samples_ = 0;
-    if (conservative && ++conservative_rounds_ == kMostConservativeRounds) {
+    if (conservative && ++conservative_rounds_ == kMaxConservativeRounds) {
       epoch_.ssthresh = epoch_.cwnd_prior = cwnd;
       baseline_rtt_ = kUnknown;
       return;
@@ -128,8 +128,8 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
   // Section 4.6, with the window in place of the bytes in flight, because the window grows only while it is fully used.
   epoch_.cwnd_prior = cwnd;
   epoch_.ssthresh = std::max(cwnd * left, minimum_window());
-  const double least = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();
-  out.cwnd_bytes = std::max(cwnd * left, least);
+  const double min = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();
+  out.cwnd_bytes = std::max(cwnd * left, min);
   epoch_.begun = epoch_.flat = false;
 }
 

@@ -129,8 +129,8 @@ int Dcqcn::notifications_of(const AckSample& ack) const {
       std::max(static_cast<double>(ack.acked_bytes), ack.ce_packets * window_floor_ / kFirstWindowPackets);
   const double took = bytes * 8e9 / current_rate_;
   const double intervals = took / static_cast<double>(notification_interval_.count);
-  const auto most = static_cast<double>(ack.ce_packets / kAckedAtOnce);
-  return static_cast<int>(std::max(std::min(intervals, most), 1.0));
+  const auto max = static_cast<double>(ack.ce_packets / kAckedAtOnce);
+  return static_cast<int>(std::max(std::min(intervals, max), 1.0));
 }
 
 void Dcqcn::notify(Nanos now, double decrease_gain, int times) {

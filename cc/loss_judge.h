@@ -50,92 +50,93 @@ class LossJudge {
   static constexpr std::uint32_t kMaxDoublings = 8;  ///< maximum number of times that kProbation is doubled
   static constexpr std::uint32_t kTrial = 4;  ///< duration of the trial: number of round trips per packet of window_
 
-  /// Call for each batch of acknowledgements. `packets` is the number of acknowledged packets, `told` whether they
+  /// Call for each batch of acknowledgements. `packets` is the number of acknowledged packets, `signalled` whether they
   /// signal a queue, and `round` the count of round trips. `full` is as in is_congestion().
-  void on_acked(std::uint32_t packets, bool told, std::uint64_t round, Nanos smoothed_rtt, bool full) {
-    if (told) {
-      told_rtt_ = static_cast<std::uint32_t>(
+  void on_acked(std::uint32_t packets, bool signalled, std::uint64_t round, Nanos smoothed_rtt, bool full) {
+    if (signalled) {
+      rtt_at_signal_ = static_cast<std::uint32_t>(
           std::min<std::int64_t>(smoothed_rtt.count, std::numeric_limits<std::uint32_t>::max()));
-      tells_ = true;
+      signals_ = true;
       doublings_ = 0;
-      rounds_ = kMost;
+      rounds_ = kMaxCount;
     }
-    acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, kMost));
-    told_ = told_ || told;
+    acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, kMaxCount));
+    signalled_ = signalled_ || signalled;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
     const auto rounds = static_cast<std::uint8_t>(round - round_);  // fewer than 256 at a time
     if (rounds == 0 || (all < kMinPackets && window_ > 0)) return;
-    const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, kMost);
+    const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, kMaxCount);
     if (all < kMinPackets) {  // the first round trip
       window_ = static_cast<std::uint16_t>(window);
       return;
     }
     average_ += kWeight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
-    if (tells_) {
+    if (signals_) {
       // A round trip with fewer packets than when the trust ended does not count for the trial.
       if (window * 8 >= std::uint32_t{window_} * 7)
-        rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, kMost));
+        rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, kMaxCount));
       if (!is_on_trial() || window > window_) window_ = static_cast<std::uint16_t>(window);
     } else if (lost_ > 0 && !full && kFewer * window < window_ && --rounds_ == 0) {
-      tells_ = true;
+      signals_ = true;
       average_ = 0;  // the average covers the time without trust
     }
     round_ = static_cast<std::uint8_t>(round);
-    packets_before_ = static_cast<std::uint16_t>(std::min(all, kMost));
+    packets_before_ = static_cast<std::uint16_t>(std::min(all, kMaxCount));
     acked_ = lost_ = 0;
-    told_before_ = told_;
-    told_ = false;
+    signalled_before_ = signalled_;
+    signalled_ = false;
   }
-  /// Returns whether `packets` more lost packets are a sign of congestion. `told` is whether acknowledgements of the
-  /// same batch signal a queue; on_acked() for this batch follows. `full` is whether the round-trip time shows a queue,
-  /// see shows_queue().
-  [[nodiscard]] bool is_congestion(std::uint32_t packets, bool told, bool full) {
-    lost_ = static_cast<std::uint16_t>(std::min(lost_ + packets, kMost));
-    told = told || told_ || told_before_;
+  /// Returns whether `packets` more lost packets are a sign of congestion. `signalled` is whether acknowledgements of
+  /// the same batch signal a queue; on_acked() for this batch follows. `full` is whether the round-trip time shows a
+  /// queue, see shows_queue().
+  [[nodiscard]] bool is_congestion(std::uint32_t packets, bool signalled, bool full) {
+    lost_ = static_cast<std::uint16_t>(std::min(lost_ + packets, kMaxCount));
+    signalled = signalled || signalled_ || signalled_before_;
     // All losses may be detected at the beginning of a round trip, when few packets have been acknowledged.
     const std::uint32_t all = std::max<std::uint32_t>(std::uint32_t{acked_} + lost_, packets_before_);
     const bool sudden = lost_ >= kSuddenLosses && lost_ * kSuddenDivisor > all;
     const bool heavy = sudden || average_ > kHeavyShare;
-    if (!told && (heavy || full)) distrust();
-    if (!heavy) return !tells_;
+    if (!signalled && (heavy || full)) distrust();
+    if (!heavy) return !signals_;
     average_ = 0;  // the algorithm responds now, so these losses count no more
     acked_ = lost_ = 0;
     return true;
   }
   /// Returns whether the round-trip time is so long that the path should have signalled a queue.
   [[nodiscard]] bool shows_queue(Nanos smoothed_rtt, Nanos min_rtt) const {
-    return smoothed_rtt > (told_rtt_ > 0 ? Nanos(told_rtt_) : min_rtt) * 2;
+    return smoothed_rtt > (rtt_at_signal_ > 0 ? Nanos(rtt_at_signal_) : min_rtt) * 2;
   }
 
  private:
-  static constexpr std::uint32_t kMost = 65'535;
+  static constexpr std::uint32_t kMaxCount = 65'535;
 
   /// Returns whether the trust is on trial (see the head of this file).
-  [[nodiscard]] bool is_on_trial() const { return rounds_ < std::min(kTrial * window_, kMost); }
+  [[nodiscard]] bool is_on_trial() const { return rounds_ < std::min(kTrial * window_, kMaxCount); }
   void distrust() {
-    if (tells_ && !is_on_trial())
+    if (signals_ && !is_on_trial())
       doublings_ = 0;
-    else if (tells_ && doublings_ < kMaxDoublings)
+    else if (signals_ && doublings_ < kMaxDoublings)
       ++doublings_;
     // In the first round trip only the packets counted so far are known.
-    if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, kMost));
-    tells_ = false;
+    if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, kMaxCount));
+    signals_ = false;
     rounds_ = static_cast<std::uint16_t>(kProbation << doublings_);
   }
 
-  float average_ = 0;           ///< moving average of the share of lost packets, up to the previous round trip
-  std::uint32_t told_rtt_ = 0;  ///< smoothed RTT in nanoseconds at the path's last signal; 0 if there was no signal yet
-  std::uint16_t acked_ = 0;     ///< packets acknowledged in this round trip
+  float average_ = 0;  ///< moving average of the share of lost packets, up to the previous round trip
+  std::uint32_t rtt_at_signal_ =
+      0;                     ///< smoothed RTT in nanoseconds at the path's last signal; 0 if there was no signal yet
+  std::uint16_t acked_ = 0;  ///< packets acknowledged in this round trip
   std::uint16_t lost_ = 0;
   std::uint16_t packets_before_ = 0;  ///< packets in the previous round trip, including lost ones
   std::uint16_t window_ = 0;          ///< packets in a round trip; not updated without trust
   /// With trust: round trips since the trial began; without trust: round trips with a loss still needed.
-  std::uint16_t rounds_ = kMost;
+  std::uint16_t rounds_ = kMaxCount;
   std::uint8_t round_ = 0;          ///< lowest 8 bits of the count of round trips
   std::uint8_t doublings_ : 4 = 0;  ///< number of times that kProbation is doubled now
-  bool told_ : 1 = false;           ///< whether the path signalled in this round trip
-  bool told_before_ : 1 = false;
-  bool tells_ : 1 = true;
+  bool signalled_ : 1 = false;      ///< whether the path signalled in this round trip
+  bool signalled_before_ : 1 = false;
+  bool signals_ : 1 = true;
 };
 
 static_assert(sizeof(LossJudge) == 20, "fits into what the largest algorithm leaves of a controller's state");

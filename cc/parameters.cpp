@@ -30,18 +30,18 @@ double number_of(const ParameterValue& value) {
 
 bool is_time(const Parameter& parameter) { return std::holds_alternative<Nanos>(parameter.by_default); }
 
-double most_of(const Parameter& parameter) {
-  return is_time(parameter) ? std::min(parameter.range.most, kLongestTime) : parameter.range.most;
+double max_of(const Parameter& parameter) {
+  return is_time(parameter) ? std::min(parameter.range.max, kLongestTime) : parameter.range.max;
 }
 
 bool in_range(const Parameter& parameter, const ParameterValue& value) {
   if (std::holds_alternative<bool>(value)) return true;
   const ParameterRange& range = parameter.range;
   const double x = number_of(value);
-  const double most = most_of(parameter);
+  const double max = max_of(parameter);
   if (!std::isfinite(x)) return false;
   if (x == 0 && !range.zero.empty()) return true;
-  return (range.without_min ? x > range.least : x >= range.least) && (range.without_max ? x < most : x <= most);
+  return (range.without_min ? x > range.min : x >= range.min) && (range.without_max ? x < max : x <= max);
 }
 
 /// Returns a bound of a range as text, in the unit of the parameter.
@@ -88,18 +88,18 @@ std::string range_text(const Parameter& parameter) {
   const ParameterRange& range = parameter.range;
   if (std::holds_alternative<bool>(parameter.by_default)) return {};
   // The maximum of 1000 s, which applies to all times, is not mentioned.
-  const bool least = std::isfinite(range.least);
-  const bool most = std::isfinite(range.most);
+  const bool has_min = std::isfinite(range.min);
+  const bool has_max = std::isfinite(range.max);
   std::string text;
-  if (least && most && !range.without_min)
-    text = fmt::format("from {} to {}{}", bound_text(parameter, range.least), range.without_max ? "below " : "",
-                       bound_text(parameter, range.most));
-  else if (least)
-    text = fmt::format("{} {}{}", range.without_min ? "above" : "of", bound_text(parameter, range.least),
+  if (has_min && has_max && !range.without_min)
+    text = fmt::format("from {} to {}{}", bound_text(parameter, range.min), range.without_max ? "below " : "",
+                       bound_text(parameter, range.max));
+  else if (has_min)
+    text = fmt::format("{} {}{}", range.without_min ? "above" : "of", bound_text(parameter, range.min),
                        range.without_min ? "" : " or more");
-  if (most && (range.without_min || !least))
-    text += fmt::format("{}{} {}", least ? " and " : "", range.without_max ? "below" : "at most",
-                        bound_text(parameter, range.most));
+  if (has_max && (range.without_min || !has_min))
+    text += fmt::format("{}{} {}", has_min ? " and " : "", range.without_max ? "below" : "at most",
+                        bound_text(parameter, range.max));
   if (!range.zero.empty()) text += fmt::format("{}0 for {}", text.empty() ? "" : ", or ", range.zero);
   return text;
 }
@@ -132,7 +132,7 @@ Parameters::Objection Parameters::objection(const AlgorithmTable& algorithm) con
   for (const Parameter& parameter : algorithm.parameters) {
     if (in_range(parameter, parameter.get(block->bytes.data()))) continue;
     std::string wanted = range_text(parameter);
-    if (is_time(parameter) && !std::isfinite(parameter.range.most))
+    if (is_time(parameter) && !std::isfinite(parameter.range.max))
       wanted += fmt::format(", and at most {}", to_text(Nanos(static_cast<std::int64_t>(kLongestTime))));
     return refused(parameter, wanted.empty() ? "that is finite" : wanted, {});
   }

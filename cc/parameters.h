@@ -48,15 +48,15 @@ std::string value_text(const ParameterValue& value);
 /// The valid values of a parameter, in nanoseconds, bits per second or bytes for the types with units. above() and
 /// at_least() make ranges. Infinities and NaN are never valid, and a time is at most 1000 s.
 struct ParameterRange {
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
   bool without_min = false;
   bool without_max = false;
   std::string_view zero{};  ///< meaning of the value 0; if not empty, 0 is valid even outside the range
 
   [[nodiscard]] constexpr ParameterRange at_most(double bound) const {
     ParameterRange range = *this;
-    range.most = bound;
+    range.max = bound;
     return range;
   }
   [[nodiscard]] constexpr ParameterRange below(double bound) const {
@@ -73,7 +73,7 @@ struct ParameterRange {
 
 constexpr ParameterRange at_least(double bound) {
   ParameterRange range;
-  range.least = bound;
+  range.min = bound;
   return range;
 }
 constexpr ParameterRange at_least(Nanos bound) { return at_least(static_cast<double>(bound.count)); }

@@ -121,9 +121,9 @@ void Swift::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
 
 void Swift::write(Output& out) {
   const double cwnd = std::clamp(std::min(fabric_.packets, endpoint_.packets), min_window_, max_window_);
-  const double most = std::min(kWindowsApart * cwnd, max_window_);
-  fabric_.packets = std::clamp(fabric_.packets, cwnd, most);
-  endpoint_.packets = std::clamp(endpoint_.packets, cwnd, most);
+  const double max = std::min(kWindowsApart * cwnd, max_window_);
+  fabric_.packets = std::clamp(fabric_.packets, cwnd, max);
+  endpoint_.packets = std::clamp(endpoint_.packets, cwnd, max);
   // Rounds up by integer conversion, which is faster than std::ceil().
   auto whole = static_cast<double>(static_cast<std::int64_t>(cwnd));
   if (whole < cwnd) ++whole;

@@ -49,12 +49,12 @@ inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::
   return got;
 }
 
-/// Receives a burst of up to `most` packets from receive queue `queue` of port `port`. Returns their number.
-inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t most) {
+/// Receives a burst of up to `max` packets from receive queue `queue` of port `port`. Returns their number.
+inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t max) {
   std::uint16_t count = 0;
   {
     const Unwatched driver;
-    count = rte_eth_rx_burst(port, queue, packets, most);
+    count = rte_eth_rx_burst(port, queue, packets, max);
   }
   for (std::uint16_t i = 0; i < count; ++i) {
     const Unwatched field;
@@ -66,9 +66,9 @@ inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_
   return count;
 }
 
-/// Receives a burst of up to `most` packets from ring port `port`, whose receive queue is `ring`. Returns their number.
-inline std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t most) {
-  const std::uint16_t count = receive_burst(port, std::uint16_t{0}, packets, most);
+/// Receives a burst of up to `max` packets from ring port `port`, whose receive queue is `ring`. Returns their number.
+inline std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t max) {
+  const std::uint16_t count = receive_burst(port, std::uint16_t{0}, packets, max);
   take_over(ring.get());
   return count;
 }

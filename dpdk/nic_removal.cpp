@@ -17,8 +17,8 @@ void on_event(const char* /*device*/, rte_dev_event_type event, void* asked) {
 
 }  // namespace
 
-NicRemoval::NicRemoval(std::string device, bool is_told)
-    : device_(std::move(device)), path_(is_told ? "" : "/sys/bus/pci/devices/" + device_) {
+NicRemoval::NicRemoval(std::string device, bool uses_vfio)
+    : device_(std::move(device)), path_(uses_vfio ? "" : "/sys/bus/pci/devices/" + device_) {
   rte_dev_event_callback_register(device_.c_str(), on_event, &asked_);
 }
 

@@ -10,8 +10,8 @@ namespace mltcp::dpdk {
 
 class NicRemoval {
  public:
-  /// `device` is the PCI address of a NIC that DPDK uses. `is_told` is true if the NIC's driver is VFIO.
-  NicRemoval(std::string device, bool is_told);
+  /// `device` is the PCI address of a NIC that DPDK uses. `uses_vfio` is true if the NIC's driver is VFIO.
+  NicRemoval(std::string device, bool uses_vfio);
   ~NicRemoval();
   NicRemoval(const NicRemoval&) = delete;
   NicRemoval& operator=(const NicRemoval&) = delete;

@@ -69,7 +69,7 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   plan.descriptors = std::bit_ceil(config.descriptors);
   plan.buffers = 2 * plan.descriptors + config.spare_buffers;
   kind.adapt(plan);
-  if (plan.room == 0) plan.room = config.buffer_bytes != 0 ? config.buffer_bytes : plan.frame() + kSlack;
+  if (plan.data_bytes == 0) plan.data_bytes = config.buffer_bytes != 0 ? config.buffer_bytes : plan.frame() + kSlack;
   return plan;
 }
 
@@ -207,10 +207,10 @@ struct Port::Impl {
           fmt::format("port {}: the device does not answer ({}); plug it in again", quoted(), rte_strerror(-error)));
     }
     driver = info.driver_name == nullptr ? "unknown" : info.driver_name;
-    const std::uint16_t most = std::min(info.max_rx_queues, info.max_tx_queues);
-    if (config.queues > most) {
-      throw InputError(fmt::format("port {}: {}, but {} has {}; give fewer", quoted(), plural(config.queues, "queue"),
-                                   driver, most));
+    const std::uint16_t max = std::min(info.max_rx_queues, info.max_tx_queues);
+    if (config.queues > max) {
+      throw InputError(
+          fmt::format("port {}: {}, but {} has {}; give fewer", quoted(), plural(config.queues, "queue"), driver, max));
     }
     const bool ours = !kind->may_be_hardware();
     const std::uint32_t longest =

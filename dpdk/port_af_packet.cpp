@@ -26,7 +26,7 @@ class AfPacketKind final : public KernelPortKind {
   void adapt(PortPlan& plan) override {
     KernelPortKind::adapt(plan);
     slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kLengthSlack + kSlotReceive, kShortestSlot));
-    plan.room = slot_bytes_ - kSlotSend;
+    plan.data_bytes = slot_bytes_ - kSlotSend;
     plan.buffers = config().spare_buffers + 512;  // frames are copied from and to slots, so slots hold no buffers
   }
 

@@ -118,14 +118,14 @@ class AfXdpKind final : public KernelPortKind {
 
   void adapt(PortPlan& plan) override {
     if (plan.frame() > kXdpFrame) {
-      const std::uint32_t most = plan.mtu - (plan.frame() - kXdpFrame);
+      const std::uint32_t max = plan.mtu - (plan.frame() - kXdpFrame);
       if (config().mtu != 0) {
         throw InputError(
             fmt::format("port {}: an MTU of {}, but AF_XDP carries {} at most (a frame must fit in one page); use "
                         "that, or af_packet:{}",
-                        quoted(), plan.mtu, most, name().target));
+                        quoted(), plan.mtu, max, name().target));
       }
-      plan.mtu = most;
+      plan.mtu = max;
     }
     KernelPortKind::adapt(plan);
     plan.buffers = kXdpFill + plan.descriptors + config().spare_buffers;

@@ -36,7 +36,8 @@ class PciKind final : public DriverKind {
     constexpr std::uint32_t kStep = 1024;
     constexpr std::uint32_t kUsual = 2048;
     constexpr std::uint32_t kBeyond = 64;  // so that frames longer than allowed can be detected and rejected
-    if (config().buffer_bytes == 0) plan.room = std::max((plan.frame() + kBeyond + kStep - 1) / kStep * kStep, kUsual);
+    if (config().buffer_bytes == 0)
+      plan.data_bytes = std::max((plan.frame() + kBeyond + kStep - 1) / kStep * kStep, kUsual);
   }
 
   std::optional<std::uint16_t> find() override {

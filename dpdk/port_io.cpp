@@ -203,15 +203,15 @@ class QueueIo final : public PortIo {
     blocked_ = false;
     if (backlog_count_ != 0) [[unlikely]]
       flush_backlog();
-    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
+    const auto max = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
     std::size_t count = 0;
     // Bursts without packets for this shard are skipped, because returning 0 means that nothing more is pending.
     int bursts = 0;
     do {
       give_back();
-      held_count_ = take_handed_over(most);
+      held_count_ = take_handed_over(max);
       const std::size_t handed = held_count_;
-      held_count_ += receive_burst(port_, queue_, held_.data() + handed, static_cast<std::uint16_t>(most - handed));
+      held_count_ += receive_burst(port_, queue_, held_.data() + handed, static_cast<std::uint16_t>(max - handed));
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
     } while (count == 0 && held_count_ != 0 && ++bursts < kMaxIdleBursts);
     counters_.received_packets += count;
@@ -302,13 +302,13 @@ class QueueIo final : public PortIo {
     for (std::size_t i = 0; i < held_from_others_; ++i) rte_pktmbuf_free(std::exchange(held_[i], nullptr));
   }
 
-  std::size_t take_handed_over(std::uint16_t most) {
+  std::size_t take_handed_over(std::uint16_t max) {
     if (handover_ == nullptr) return 0;
     std::array<void*, kBurst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     unsigned count = 0;
     {
       const Unwatched ring;
-      if (rte_ring_empty(handover_) == 0) count = rte_ring_sc_dequeue_burst(handover_, packets.data(), most, nullptr);
+      if (rte_ring_empty(handover_) == 0) count = rte_ring_sc_dequeue_burst(handover_, packets.data(), max, nullptr);
     }
     if (count == 0) return 0;
     take_over(handover_);
@@ -337,7 +337,7 @@ class QueueIo final : public PortIo {
     } else if (reject == encap::Reject::not_ip || reject == encap::Reject::not_udp) {
       if (resolver_.receive(frame_of(held_[i]), now)) {
         ++counters_.neighbour_frames;
-        if (!handed_over && handover_ != nullptr && is_news(frame_of(held_[i]), vlan_)) tell_all(held_[i]);
+        if (!handed_over && handover_ != nullptr && is_news(frame_of(held_[i]), vlan_)) hand_to_all(held_[i]);
         return false;
       }
     }
@@ -381,7 +381,7 @@ class QueueIo final : public PortIo {
   }
 
   void hand_to(std::size_t shard, rte_mbuf* packet);
-  void tell_all(rte_mbuf* news);
+  void hand_to_all(rte_mbuf* news);
 
   // Sending.
 
@@ -494,7 +494,7 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
   }
 }
 
-void QueueIo::tell_all(rte_mbuf* news) {
+void QueueIo::hand_to_all(rte_mbuf* news) {
   // All shards share one buffer. Other hosts control the rate of such frames, so a copy for each shard could exhaust
   // the pool.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
@@ -539,11 +539,11 @@ struct PortHost::Impl {
           fmt::format("{} shards on {} queues; give {} to {}", shards, port.queues(), port.queues(), kMaxShards));
     }
     // A host sends each frame from one buffer, except for payloads by reference.
-    const std::uint32_t room = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;
-    if (room < port.frame_bytes()) {
+    const std::uint32_t data_bytes = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;
+    if (data_bytes < port.frame_bytes()) {
       throw InputError(
           fmt::format("port {}: buffers of {} bytes can't hold a host's frames of {}; leave their length out",
-                      in_quotes(port.name()), room, port.frame_bytes()));
+                      in_quotes(port.name()), data_bytes, port.frame_bytes()));
     }
     if (config.address.port == 0 || config.address.port + shards - 1 > 65535) {
       throw InputError(fmt::format("UDP port {} for the first of {} shards; give 1 to {}", config.address.port, shards,

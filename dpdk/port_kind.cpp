@@ -34,11 +34,11 @@ std::string PortKind::identity() const { return fmt::format("{}:{}", to_text(nam
 std::string PortKind::quoted() const { return in_quotes(config_.device); }
 
 std::unique_ptr<PacketPool> PortKind::make_pool(const std::string& pool, const PortPlan& plan, int node) const {
-  return std::make_unique<PacketPool>(pool, plan.buffers, plan.room, node);
+  return std::make_unique<PacketPool>(pool, plan.buffers, plan.data_bytes, node);
 }
 
 std::uint64_t PortKind::pool_bytes(const PortPlan& plan) const {
-  return PacketPool::memory_bytes(plan.buffers, plan.room);
+  return PacketPool::memory_bytes(plan.buffers, plan.data_bytes);
 }
 
 int PortKind::plug(const PortPlan& plan) { return rte_vdev_init(device().c_str(), arguments(plan).c_str()); }

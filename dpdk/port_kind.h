@@ -26,7 +26,7 @@ namespace mltcp::dpdk {
 /// Values derived from a configuration before the port exists.
 struct PortPlan {
   std::uint32_t mtu = 0;
-  std::uint32_t room = 0;         ///< bytes available for a frame in one buffer
+  std::uint32_t data_bytes = 0;   ///< bytes available for a frame in one buffer
   std::uint32_t buffers = 0;      ///< number of buffers per queue pair
   std::uint32_t descriptors = 0;  ///< descriptors per queue, a power of two
 

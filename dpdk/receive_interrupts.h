@@ -36,16 +36,16 @@ class ReceiveInterrupts {
   /// Returns whether all file descriptors are sockets, which signal every packet without being armed.
   [[nodiscard]] bool are_sockets() const { return switched_.empty(); }
 
-  /// Sleeps until a packet arrives, for at most `most` (above 0, less than a second), and counts the sleep in `loop`.
+  /// Sleeps until a packet arrives, for at most `max` (above 0, less than a second), and counts the sleep in `loop`.
   /// DPDK interrupts do not signal packets that arrive before the interrupts are enabled. So `is_idle` is called after
   /// all are enabled, must check for packets again, and prevents the sleep if it returns false. Returns whether a file
   /// descriptor has ended the sleep.
   template <typename IsIdle>
-  bool wait(LoopTime& loop, Nanos most, IsIdle is_idle) {
+  bool wait(LoopTime& loop, Nanos max, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;
     for (const QueueInterrupt& queue : switched_) queue.arm();
     if (switched_.empty() || is_idle()) {
-      loop.count_sleep(most, [&] { end = time_.wait(files_, most); });
+      loop.count_sleep(max, [&] { end = time_.wait(files_, max); });
       if (end == WaitEnd::failed) armed_ = false;
     }
     for (const QueueInterrupt& queue : switched_) queue.disarm();

@@ -47,12 +47,12 @@ RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mt
 RingIo::~RingIo() { release(); }
 
 std::size_t RingIo::receive(std::span<RxPacket> out) {
-  const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
+  const auto max = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
   std::size_t count = 0;
   // Bursts with only invalid frames are skipped, because returning 0 means that nothing more is pending.
   do {
     release();
-    held_count_ = receive_burst(host_port.id(), receive_ring_, held_.data(), most);
+    held_count_ = receive_burst(host_port.id(), receive_ring_, held_.data(), max);
     for (std::size_t i = 0; i < held_count_; ++i) {
       const encap::Reject reject = check(held_[i], out[count]);
       if (reject != encap::Reject::none) [[unlikely]] {
@@ -69,9 +69,9 @@ std::size_t RingIo::receive(std::span<RxPacket> out) {
 std::size_t RingIo::send(std::span<const TxPacket> packets) {
   std::size_t count = std::min<std::size_t>(packets.size(), kBurst);
   // Only this thread adds to this ring, so the free space cannot shrink before send_burst() below.
-  const std::size_t room = rte_ring_free_count(transmit_ring_.get());
-  if (room < count) [[unlikely]] {
-    count = room;
+  const std::size_t free = rte_ring_free_count(transmit_ring_.get());
+  if (free < count) [[unlikely]] {
+    count = free;
     ++counters_.ring_full;
     blocked_ = true;
   }

@@ -32,7 +32,7 @@ int socket_id() {
   return socket < 0 ? 0 : socket;
 }
 
-std::uint16_t room(std::uint32_t frame_bytes) {
+std::uint16_t data_bytes(std::uint32_t frame_bytes) {
   return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + (frame_bytes + 63) / 64 * 64);
 }
 
@@ -48,7 +48,7 @@ PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32
   const int where = socket < 0 ? socket_id() : socket;
   int error = 0;
   run_on_service([&] {
-    pool_ = rte_pktmbuf_pool_create(name.c_str(), count, cache, 0, room(frame_bytes), where);
+    pool_ = rte_pktmbuf_pool_create(name.c_str(), count, cache, 0, data_bytes(frame_bytes), where);
     error = rte_errno;
   });
   if (pool_ == nullptr) {
@@ -108,7 +108,7 @@ std::uint32_t PacketPool::in_use() const { return rte_mempool_in_use_count(pool_
 std::uint64_t PacketPool::memory_bytes(std::uint32_t count, std::uint32_t frame_bytes) {
   // The 192 bytes cover an element's header, trailer, slot in the pool's ring, and padding that spreads elements over
   // memory channels.
-  return std::uint64_t{count} * (sizeof(rte_mbuf) + room(frame_bytes) + 192) + (std::uint64_t{1} << 20);
+  return std::uint64_t{count} * (sizeof(rte_mbuf) + data_bytes(frame_bytes) + 192) + (std::uint64_t{1} << 20);
 }
 
 std::uint64_t PacketPool::memory_bytes(std::uint32_t count, Pages /*pages*/) {

@@ -44,8 +44,8 @@ Code EndpointAddress::parse(std::span<const std::byte> blob, EndpointAddress& ou
     if (why != nullptr) *why = std::move(text);
     return code;
   };
-  constexpr std::size_t told = 5;
-  if (blob.size() < told)
+  constexpr std::size_t kFixedBytes = 5;
+  if (blob.size() < kFixedBytes)
     return refuse(
         Code::bad_address,
         fmt::format("the address has only {} bytes; pass all bytes that the peer's address() returned", blob.size()));

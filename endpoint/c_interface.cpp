@@ -74,9 +74,9 @@ mltcp_endpoint_options default_options() noexcept {
   return options;
 }
 
-void check_range(std::string_view key, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
+void check_range(std::string_view key, std::int64_t value, std::int64_t min, std::int64_t max) {
+  if (value < min || value > max)
+    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, min, max));
 }
 
 /// Returns the endpoint's address, which is the option `address`, or else the address in the device's name.
@@ -160,9 +160,9 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
 
 void on_event(void* context, const Completion& completion) noexcept {
   const auto* const handle = static_cast<const mltcp_endpoint*>(context);
-  mltcp_completion told = to_c(completion);
-  told.context = handle->event_context;
-  handle->event_callback(handle->event_context, &told);
+  mltcp_completion reported = to_c(completion);
+  reported.context = handle->event_context;
+  handle->event_callback(handle->event_context, &reported);
 }
 
 mltcp_code open_endpoint(const mltcp_endpoint_options& options, mltcp_endpoint** result) {
@@ -189,9 +189,9 @@ mltcp_code open_endpoint(const mltcp_endpoint_options& options, mltcp_endpoint**
 }
 
 mltcp_code write_blob(std::span<const std::byte> from, void* blob, std::size_t* size) noexcept {
-  const std::size_t room = *size;
+  const std::size_t capacity = *size;
   *size = 0;
-  if (room < from.size()) return fail(Code::too_long, "there is too little room for the address; give 64 bytes");
+  if (capacity < from.size()) return fail(Code::too_long, "there is too little room for the address; give 64 bytes");
   std::memcpy(blob, from.data(), from.size());
   *size = from.size();
   return MLTCP_OK;
@@ -233,13 +233,13 @@ mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given,
 }
 
 /// Returns the error of a failed post. If the connection has ended, the error text contains the cause.
-mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connection, Code code) {
+mltcp_code keep_post_error(const mltcp_endpoint& handle, mltcp_connection connection, Code code) {
   Code end = Code::ok;
   Cause cause = Cause::none;
   if (code != Code::ok && connection != 0 && handle.endpoint->how_ended(connection, end, cause) == Code::ok &&
       end == code)
     return fail(code, to_text(code, cause));
-  return told(handle, code);
+  return keep_error(handle, code);
 }
 
 /// Calls `body` with the endpoint, the options and the operation handle to set. `connection` is the connection of the
@@ -257,7 +257,7 @@ mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp
     // A callback may use the handle before `body` returns, so `body` sets the program's variable directly.
     const Code code = body(endpoint, options, operation != nullptr ? *operation : posted);
     if (code != Code::ok && options.callback != nullptr) CallbackPool::give_back(options.context);
-    return told_of_post(*handle, connection, code);
+    return keep_post_error(*handle, connection, code);
   });
 }
 
@@ -279,7 +279,7 @@ mltcp_code take_end(mltcp_endpoint* handle, mltcp_completion* end, Take take) no
       mltcp_completion own = to_c(completion);
       write_struct(end, end->struct_size, own);
     }
-    return told(*handle, code);
+    return keep_error(*handle, code);
   });
 }
 
@@ -292,18 +292,18 @@ mltcp_completion* entry(mltcp_completion* ends, std::size_t index, std::uint32_t
 
 /// Calls `first(out, count)` for the first completions, and then polls for more.
 template <typename First>
-mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t room, std::size_t* count,
+mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t capacity, std::size_t* count,
                  First first) noexcept {
   if (count == nullptr) return refuse_null("count");
   *count = 0;
   if (queue == nullptr) return refuse_null("the queue");
   if (!queue->alive.load(std::memory_order_acquire))
     return fail(Code::destroyed, "the queue was destroyed; create another");
-  if (room == 0) return fail(Code::invalid, "there is room for no completion; give room for one or more");
+  if (capacity == 0) return fail(Code::invalid, "there is room for no completion; give room for one or more");
   if (const mltcp_code code = check_out(ends, "the first completion"); code != MLTCP_OK) return code;
   const std::uint32_t size = ends->struct_size;
   std::array<Completion, kAtOnce> some;
-  const auto next = [&] { return std::span(some).first(std::min(room - *count, kAtOnce)); };
+  const auto next = [&] { return std::span(some).first(std::min(capacity - *count, kAtOnce)); };
   std::size_t got = 0;
   const Code code = first(next(), got);
   if (code != Code::ok) return fail(code);
@@ -312,7 +312,7 @@ mltcp_code drain(mltcp_queue* queue, mltcp_completion* ends, std::size_t room, s
       mltcp_completion own = to_c(some[i]);
       write_struct(entry(ends, (*count)++, size), size, own);
     }
-    got = *count < room ? queue->queue->poll(next()) : 0;
+    got = *count < capacity ? queue->queue->poll(next()) : 0;
   }
   return MLTCP_OK;
 }
@@ -373,7 +373,7 @@ mltcp_code mltcp_endpoint_open(const mltcp_endpoint_options* options, mltcp_endp
 }
 
 mltcp_code mltcp_endpoint_close(mltcp_endpoint* endpoint) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.close()); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.close()); });
 }
 
 mltcp_code mltcp_endpoint_destroy(mltcp_endpoint* endpoint) {
@@ -394,11 +394,11 @@ mltcp_code mltcp_endpoint_address(mltcp_endpoint* endpoint, void* blob, size_t* 
   return with(endpoint, [&](Endpoint& one) -> mltcp_code { return write_blob(one.address().bytes(), blob, size); });
 }
 
-mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t room) {
+mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t capacity) {
   if (blob == nullptr || hex == nullptr) return refuse_null(blob == nullptr ? "blob" : "hex");
-  if (room > 0) *hex = '\0';
+  if (capacity > 0) *hex = '\0';
   if (size > MLTCP_ADDRESS_BYTES) return fail(Code::bad_address, "an address has 64 bytes at most; pass one address");
-  if (room < 2 * size + 1) return fail(Code::too_long, "there is too little room for the address; give 129 bytes");
+  if (capacity < 2 * size + 1) return fail(Code::too_long, "there is too little room for the address; give 129 bytes");
   const auto* const bytes = static_cast<const unsigned char*>(blob);
   for (std::size_t i = 0; i < size; ++i) {
     hex[2 * i] = kHex[bytes[i] >> 4];
@@ -411,12 +411,12 @@ mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t
 mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size) {
   if (hex == nullptr) return refuse_null("hex");
   if (blob == nullptr || size == nullptr) return refuse_null(blob == nullptr ? "blob" : "size");
-  const std::size_t room = *size;
+  const std::size_t capacity = *size;
   *size = 0;
   const std::size_t length = std::strlen(hex);
   if (length % 2 != 0 || length > std::size_t{2} * MLTCP_ADDRESS_BYTES)
     return fail(Code::bad_address, "the text is not a hexadecimal address; copy all of it, and nothing else");
-  if (room < length / 2) return fail(Code::too_long, "there is too little room for the address; give 64 bytes");
+  if (capacity < length / 2) return fail(Code::too_long, "there is too little room for the address; give 64 bytes");
   const auto digit = [](char c) {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -436,22 +436,22 @@ mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size) {
   return MLTCP_OK;
 }
 
-mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t room) {
+mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t capacity) {
   if (blob == nullptr) return refuse_null("blob");
   return guarded([&]() -> mltcp_code {
     EndpointAddress address;
     std::string why;
     const Code code = EndpointAddress::parse(bytes_of(blob, size), address, &why);
     if (code != Code::ok) return fail(code, why);
-    return write_text(to_text(address), text, room);
+    return write_text(to_text(address), text, capacity);
   });
 }
 
-mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t room) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return write_text(one.description(), text, room); });
+mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t capacity) {
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return write_text(one.description(), text, capacity); });
 }
-mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t room) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return write_text(one.failure(), text, room); });
+mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t capacity) {
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return write_text(one.failure(), text, capacity); });
 }
 mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns) {
   if (now_ns == nullptr) return refuse_null("now_ns");
@@ -481,7 +481,7 @@ mltcp_code mltcp_endpoint_file(mltcp_endpoint* endpoint, int* file) {
   });
 }
 mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.arm()); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.arm()); });
 }
 
 // ---- Connections ----------------------------------------------------------------------------------------------------
@@ -530,10 +530,10 @@ mltcp_code mltcp_accept(mltcp_endpoint* endpoint, mltcp_connection* connection, 
 }
 
 mltcp_code mltcp_close(mltcp_endpoint* endpoint, mltcp_connection connection) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.close(connection)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.close(connection)); });
 }
 mltcp_code mltcp_abort(mltcp_endpoint* endpoint, mltcp_connection connection) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.abort(connection)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.abort(connection)); });
 }
 mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, void* blob, size_t* size) {
   if (blob == nullptr || size == nullptr) return refuse_null(blob == nullptr ? "blob" : "size");
@@ -542,7 +542,7 @@ mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, voi
     const Code code = one.peer(connection, peer);
     if (code == Code::ok) return write_blob(peer.bytes(), blob, size);
     *size = 0;
-    return told(*endpoint, code);
+    return keep_error(*endpoint, code);
   });
 }
 
@@ -595,7 +595,7 @@ mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_message message
 // ---- Operations -----------------------------------------------------------------------------------------------------
 
 mltcp_code mltcp_cancel(mltcp_endpoint* endpoint, mltcp_operation operation) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.cancel(operation)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.cancel(operation)); });
 }
 mltcp_code mltcp_wait(mltcp_endpoint* endpoint, mltcp_operation operation, mltcp_completion* end, int64_t limit_ns) {
   if (const mltcp_code code = check_limit(limit_ns); code != MLTCP_OK) return code;
@@ -606,14 +606,14 @@ mltcp_code mltcp_test(mltcp_endpoint* endpoint, mltcp_operation operation, mltcp
   return take_end(endpoint, end, [&](Endpoint& one, Completion& out) { return one.test(operation, out); });
 }
 mltcp_code mltcp_forget(mltcp_endpoint* endpoint, mltcp_operation operation) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.forget(operation)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.forget(operation)); });
 }
-mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t room) {
+mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t capacity) {
   if (completion == nullptr) return refuse_null("the completion");
   mltcp_completion own;
   std::memset(&own, 0, sizeof own);
   if (const mltcp_code code = read_struct(completion, own, "mltcp_completion"); code != MLTCP_OK) return code;
-  return guarded([&]() -> mltcp_code { return write_text(to_text(from_c(own)), text, room); });
+  return guarded([&]() -> mltcp_code { return write_text(to_text(from_c(own)), text, capacity); });
 }
 
 // ---- Queues ---------------------------------------------------------------------------------------------------------
@@ -649,16 +649,17 @@ mltcp_code mltcp_queue_destroy(mltcp_queue* queue) {
   queue->own.reset();
   return MLTCP_OK;
 }
-mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count) {
-  return drain(queue, ends, room, count, [&](std::span<Completion> out, std::size_t& got) {
+mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count) {
+  return drain(queue, ends, capacity, count, [&](std::span<Completion> out, std::size_t& got) {
     got = queue->queue->poll(out);
     return Code::ok;
   });
 }
-mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count, int64_t limit_ns) {
+mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count,
+                            int64_t limit_ns) {
   if (count != nullptr) *count = 0;
   if (const mltcp_code code = check_limit(limit_ns); code != MLTCP_OK) return code;
-  return drain(queue, ends, room, count, [&](std::span<Completion> out, std::size_t& got) {
+  return drain(queue, ends, capacity, count, [&](std::span<Completion> out, std::size_t& got) {
     return queue->queue->wait(out, got, Nanos(limit_ns));
   });
 }

@@ -40,7 +40,7 @@ mltcp_code report(mltcp_endpoint* endpoint, Report* out, Ask ask, Fill fill) noe
   if (const mltcp_code code = check_out(out, "the report"); code != MLTCP_OK) return code;
   return with(endpoint, [&](Endpoint& one) -> mltcp_code {
     Own from;
-    if (const Code code = ask(one, from); code != Code::ok) return told(*endpoint, code);
+    if (const Code code = ask(one, from); code != Code::ok) return keep_error(*endpoint, code);
     Report own;
     std::memset(&own, 0, sizeof own);
     fill(from, own);
@@ -146,20 +146,23 @@ mltcp_code mltcp_job_create(mltcp_endpoint* endpoint, const mltcp_job_options* o
   mltcp_job_options own;
   mltcp_job_options_init(&own);
   if (const mltcp_code code = read_struct(options, own, "mltcp_job_options"); code != MLTCP_OK) return code;
-  return with(endpoint,
-              [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.create_job(job_options(own), *job)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code {
+    return keep_error(*endpoint, one.create_job(job_options(own), *job));
+  });
 }
 mltcp_code mltcp_job_remove(mltcp_endpoint* endpoint, mltcp_job job) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.remove_job(job)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.remove_job(job)); });
 }
 mltcp_code mltcp_job_attach(mltcp_endpoint* endpoint, mltcp_job job, mltcp_connection connection) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.attach(connection, job)); });
+  return with(endpoint,
+              [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.attach(connection, job)); });
 }
 mltcp_code mltcp_job_begin_iteration(mltcp_endpoint* endpoint, mltcp_job job, uint64_t bytes) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.begin_iteration(job, bytes)); });
+  return with(endpoint,
+              [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.begin_iteration(job, bytes)); });
 }
 mltcp_code mltcp_job_end_iteration(mltcp_endpoint* endpoint, mltcp_job job) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.end_iteration(job)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.end_iteration(job)); });
 }
 
 mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job, const mltcp_job_plan* plan, int32_t* state) {
@@ -183,7 +186,7 @@ mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job, const mlt
     mltcp::PlanState became = mltcp::PlanState::none;
     const Code code = one.set_plan(job, given, became);
     if (state != nullptr) *state = static_cast<std::int32_t>(became);
-    return told(*endpoint, code);
+    return keep_error(*endpoint, code);
   });
 }
 mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan) {
@@ -202,11 +205,12 @@ mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan*
   });
 }
 mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job job) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.clear_plan(job)); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.clear_plan(job)); });
 }
 mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t max_rate_bps) {
-  return with(endpoint,
-              [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.set_job_rate(job, Rate(max_rate_bps))); });
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code {
+    return keep_error(*endpoint, one.set_job_rate(job, Rate(max_rate_bps)));
+  });
 }
 
 // ---- Reports --------------------------------------------------------------------------------------------------------
@@ -235,9 +239,10 @@ mltcp_code mltcp_memory_register(mltcp_endpoint* endpoint, void* memory, size_t 
     const Code code = one.register_memory({static_cast<std::byte*>(memory), size}, *handle);
     if (code == Code::invalid)
       if (const std::string why = one.failure(); !why.empty()) return fail(code, why);
-    return told(*endpoint, code);
+    return keep_error(*endpoint, code);
   });
 }
 mltcp_code mltcp_memory_unregister(mltcp_endpoint* endpoint, mltcp_memory handle) {
-  return with(endpoint, [&](Endpoint& one) -> mltcp_code { return told(*endpoint, one.unregister_memory(handle)); });
+  return with(endpoint,
+              [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.unregister_memory(handle)); });
 }

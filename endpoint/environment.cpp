@@ -23,14 +23,14 @@ std::string_view variable(ReadVariable read, const char* name) {
   return value == nullptr ? std::string_view() : trimmed(value);
 }
 
-std::uint64_t number_variable(ReadVariable read, const char* name, std::uint64_t otherwise, std::uint64_t least,
-                              std::uint64_t most) {
+std::uint64_t number_variable(ReadVariable read, const char* name, std::uint64_t otherwise, std::uint64_t min,
+                              std::uint64_t max) {
   const std::string_view text = variable(read, name);
   if (text.empty()) return otherwise;
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    throw InputError(fmt::format("{} is {}; give a number from {} to {}", name, in_quotes(text), least, most));
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max)
+    throw InputError(fmt::format("{} is {}; give a number from {} to {}", name, in_quotes(text), min, max));
   return value;
 }
 

@@ -27,8 +27,8 @@ const char* trusted_variable(const char* name);
 std::string_view variable(ReadVariable read, const char* name);
 /// Returns the variable's number, or `otherwise` if it is not set. Throws InputError that names the variable and the
 /// range.
-std::uint64_t number_variable(ReadVariable read, const char* name, std::uint64_t otherwise, std::uint64_t least,
-                              std::uint64_t most);
+std::uint64_t number_variable(ReadVariable read, const char* name, std::uint64_t otherwise, std::uint64_t min,
+                              std::uint64_t max);
 /// Returns true for "1", and false for "0" or if the variable is not set. Throws InputError for any other value.
 bool flag_variable(ReadVariable read, const char* name);
 

@@ -280,17 +280,17 @@ MLTCP_API mltcp_code mltcp_endpoint_destroy(mltcp_endpoint* endpoint);
  * peers, which pass them to mltcp_connect(). The address does not change. `size` is the size of the buffer before the
  * call, and the number of bytes written after it. Returns MLTCP_TOO_LONG if the buffer is too small. */
 MLTCP_API mltcp_code mltcp_endpoint_address(mltcp_endpoint* endpoint, void* blob, size_t* size);
-/* Converts an address to text for command lines and environments, and back. The size of the buffer is `room` for the
- * text and, before the call, `size` for the address. MLTCP_TOO_LONG if the buffer is too small. */
-MLTCP_API mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t room);
+/* Converts an address to text for command lines and environments, and back. The size of the buffer is `capacity` for
+ * the text and, before the call, `size` for the address. MLTCP_TOO_LONG if the buffer is too small. */
+MLTCP_API mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t capacity);
 MLTCP_API mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size);
 /* Writes a description of an address for people: "10.0.0.1:62400 (2 shards, endpoint 5f3c9a01)". Returns
  * MLTCP_BAD_ADDRESS or MLTCP_WRONG_VERSION if the address is not usable. */
-MLTCP_API mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t room);
-/* Writes a description of the datapath for people. All texts are cut if `room` is too small. */
-MLTCP_API mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t room);
+MLTCP_API mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t capacity);
+/* Writes a description of the datapath for people. All texts are cut if `capacity` is too small. */
+MLTCP_API mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t capacity);
 /* Writes the reason of the last MLTCP_FAILED, or "" if there was none. */
-MLTCP_API mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t room);
+MLTCP_API mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t capacity);
 /* Reads the endpoint's clock, in nanoseconds. */
 MLTCP_API mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns);
 
@@ -377,7 +377,7 @@ MLTCP_API mltcp_code mltcp_test(mltcp_endpoint* endpoint, mltcp_operation operat
 /* Tells the library that the program will not wait for this operation. */
 MLTCP_API mltcp_code mltcp_forget(mltcp_endpoint* endpoint, mltcp_operation operation);
 /* Writes one line with cause and cure, such as "send of 10 bytes, tag 0x7, to 10.0.0.2:62400: ...". */
-MLTCP_API mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t room);
+MLTCP_API mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t capacity);
 
 /* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
@@ -389,12 +389,12 @@ MLTCP_API mltcp_code mltcp_endpoint_events(mltcp_endpoint* endpoint, mltcp_queue
 /* Destroys a queue, before or after its endpoint is destroyed. Call it when no operation that names the queue is under
  * way. Ignores NULL. */
 MLTCP_API mltcp_code mltcp_queue_destroy(mltcp_queue* queue);
-/* Moves up to `room` completions to `ends`, the oldest first, and sets `count` to their number. Set struct_size of the
- * first element before the call. Returns MLTCP_OK even if the queue is empty. Does not drive the endpoint. */
-MLTCP_API mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count);
+/* Moves up to `capacity` completions to `ends`, the oldest first, and sets `count` to their number. Set struct_size of
+ * the first element before the call. Returns MLTCP_OK even if the queue is empty. Does not drive the endpoint. */
+MLTCP_API mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count);
 /* Moves completions like mltcp_queue_poll(), but waits for the first. Returns MLTCP_TIMED_OUT if there is none within
  * the limit. */
-MLTCP_API mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t room, size_t* count,
+MLTCP_API mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count,
                                       int64_t limit_ns);
 /* Returns a descriptor to wait on with poll(2) or epoll(7). After mltcp_queue_arm() it becomes readable with the first
  * completion. */

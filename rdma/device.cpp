@@ -119,8 +119,8 @@ std::string no_raw(std::string_view what, int error) {
 /// Returns the GIDs of all ports. `places` is the size of a port's table; 0 if it is not known.
 std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
   // The kernel receives the buffer's size as a 16-bit number. It fills only as many entries as are in use.
-  constexpr std::size_t most = 65535 / sizeof(ibv_gid_entry);
-  std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(places, 256), most));
+  constexpr std::size_t max = 65535 / sizeof(ibv_gid_entry);
+  std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(places, 256), max));
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
   entries.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return entries;
@@ -320,9 +320,9 @@ class RealQueuePair final : public QueuePair {
   }
   bool reset() const { return set_state(IBV_QPS_RESET, IBV_QP_STATE) == 0; }
   /// Returns whether the device can create at least a minimal queue pair. Called after a larger one was refused.
-  static bool has_any(ibv_pd* domain, ibv_qp_init_attr least) {
-    least.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
-    return Queue(ibv_create_qp(domain, &least)) != nullptr;
+  static bool has_any(ibv_pd* domain, ibv_qp_init_attr min) {
+    min.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    return Queue(ibv_create_qp(domain, &min)) != nullptr;
   }
 
   // Members are in the order of creation, because destruction needs the reverse order.

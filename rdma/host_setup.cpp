@@ -42,9 +42,9 @@ void check_place(const HostDatapathConfig& config, const HostPlace& place) {
 }
 
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
-  const std::uint32_t most = std::min(facts.max_requests, facts.max_completions);
-  if (most < kMinDepth) refuse(config, fmt::format("its queues hold {} requests; the minimum is {}", most, kMinDepth));
-  return std::clamp(config.queue_packets, kMinDepth, most);
+  const std::uint32_t max = std::min(facts.max_requests, facts.max_completions);
+  if (max < kMinDepth) refuse(config, fmt::format("its queues hold {} requests; the minimum is {}", max, kMinDepth));
+  return std::clamp(config.queue_packets, kMinDepth, max);
 }
 
 void keep_on_named_cpu(const HostDatapathConfig& config) {

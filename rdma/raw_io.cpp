@@ -117,7 +117,7 @@ std::uint32_t RawIo::write_waiting(const TxPacket& packet, const RawRoute&, std:
 }
 
 bool RawIo::send_now(const TxPacket& packet, RawRoute& route) {
-  if (!work_.has_room()) return false;
+  if (!work_.has_space()) return false;
   const std::uint32_t buffer = work_.take_buffer();
   const std::optional<std::uint32_t> key = work_.key_of(packet);
   PayloadHold* const hold = key ? packet.hold : nullptr;

@@ -48,8 +48,8 @@ void RawService::run() {
   Nanos looked_at = monotonic_now();
   while (!stops_.load(std::memory_order_acquire)) {
     const bool is_full = std::any_of(shards_.begin(), shards_.end(), [](const auto& s) { return !s->unsent.empty(); });
-    const Nanos most = is_full ? Nanos(1'000'000) : pending_.empty() ? kSecond : kPendingLook;
-    poll(files.data(), files.size(), static_cast<int>(most.count / 1'000'000));
+    const Nanos max = is_full ? Nanos(1'000'000) : pending_.empty() ? kSecond : kPendingLook;
+    poll(files.data(), files.size(), static_cast<int>(max.count / 1'000'000));
     if ((files[0].revents & POLLIN) != 0) wake_.reset();
     const bool has_news = files[2].revents != 0;
     if (has_news) routes_->take_events();
@@ -123,10 +123,10 @@ void RawService::look_up(Place place, bool may_ask, Nanos now) {
       if (!std::exchange(route.is_pending, true)) pending_.push_back(place);
       return;
     }
-    tell(place, {});
+    announce(place, {});
     return;
   }
-  tell(place, way);
+  announce(place, way);
 }
 
 void RawService::look_up_pending(Nanos now) {
@@ -139,10 +139,10 @@ void RawService::look_up_pending(Nanos now) {
   }
 }
 
-void RawService::tell(Place place, const KernelRoutes::Way& way) {
+void RawService::announce(Place place, const KernelRoutes::Way& way) {
   Route& route = shards_[place.shard]->routes[place.route];
-  if (route.is_told && way == route.way) return;
-  route.is_told = true;
+  if (route.is_announced && way == route.way) return;
+  route.is_announced = true;
   route.way = way;
   if (!std::exchange(route.is_unsent, true)) shards_[place.shard]->unsent.push_back(place.route);
 }
@@ -152,7 +152,7 @@ void RawService::send_news(Shard& shard) {
   bool has_news = false;
   for (; !shard.unsent.empty(); shard.unsent.pop_front()) {
     Route& route = shard.routes[shard.unsent.front()];
-    if (route.is_told && !shard.mailbox.news.push({shard.unsent.front(), route.generation, route.way})) break;
+    if (route.is_announced && !shard.mailbox.news.push({shard.unsent.front(), route.generation, route.way})) break;
     route.is_unsent = false;
     has_news = true;
   }

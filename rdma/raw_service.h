@@ -69,7 +69,7 @@ class RawService {
  private:
   struct Route {
     bool is_used = false;
-    bool is_told = false;  ///< whether the shard knows `way`, or news of it is queued
+    bool is_announced = false;  ///< whether the shard knows `way`, or news of it is queued
     bool is_unsent = false;
     bool is_pending = false;
     std::uint32_t generation = 0;
@@ -91,7 +91,7 @@ class RawService {
   void take_requests(std::uint16_t number, Nanos now);
   void look_up(Place place, bool may_ask, Nanos now);
   void look_up_pending(Nanos now);
-  void tell(Place place, const KernelRoutes::Way& way);
+  void announce(Place place, const KernelRoutes::Way& way);
   void send_news(Shard& shard);
   bool has_question(Nanos now);
 

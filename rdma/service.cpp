@@ -81,9 +81,9 @@ void Service::run() {
   while (!stops_.load(std::memory_order_acquire)) {
     const Nanos before = monotonic_now();
     const bool is_full = std::any_of(shards_.begin(), shards_.end(), [](const auto& s) { return !s->unsent.empty(); });
-    const Nanos most = is_full ? Nanos(1'000'000) : std::min(kLook, std::max(resolution_.deadline() - before, Nanos()));
+    const Nanos max = is_full ? Nanos(1'000'000) : std::min(kLook, std::max(resolution_.deadline() - before, Nanos()));
     // Round up, so that the thread does not wake many times shortly before a deadline.
-    poll(files.data(), files.size(), static_cast<int>((most.count + 999'999) / 1'000'000));
+    poll(files.data(), files.size(), static_cast<int>((max.count + 999'999) / 1'000'000));
     if ((files[0].revents & POLLIN) != 0) wake_.reset();
     const Nanos now = monotonic_now();
     if (files[1].revents != 0 || now - looked_at >= kLook) {
@@ -115,7 +115,7 @@ void Service::step(Nanos now) {
     // others.
     send_datagrams(now);
   }
-  for (const Address& lost : resolution_.take_unreachable()) tell_lost(lost);
+  for (const Address& lost : resolution_.take_unreachable()) announce_lost(lost);
   for (const auto& shard : shards_) send_news(*shard);
 }
 
@@ -125,7 +125,7 @@ void Service::take_datagrams(std::uint16_t number, Nanos now) {
     const auto got = shards_[number]->socket->receive(bytes);
     if (!got) break;
     if (resolution_.receive(number, got->from, std::span(bytes).first(std::min(got->bytes, bytes.size())), now))
-      tell_all_of(got->from, now);
+      announce_all_of(got->from, now);
   }
 }
 
@@ -139,8 +139,8 @@ void Service::send_news(Shard& shard) {
   bool has_news = false;
   for (; !shard.unsent.empty(); shard.unsent.pop_front()) {
     Route& route = shard.routes[shard.unsent.front()];
-    if (route.is_used && route.told != Resolution::State::asked &&
-        !shard.mailbox->news.push({shard.unsent.front(), route.generation, route.told, route.queue, route.handle}))
+    if (route.is_used && route.announced != Resolution::State::asked &&
+        !shard.mailbox->news.push({shard.unsent.front(), route.generation, route.announced, route.queue, route.handle}))
       break;
     route.is_unsent = false;
     has_news = true;
@@ -166,7 +166,7 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
         route.service_level = request->service_level;
         route.generation = request->generation;
         route.destination = request->destination;
-        route.told = Resolution::State::asked;
+        route.announced = Resolution::State::asked;
         route.queue = {};
         places_[asked(route.destination)].push_back(place);
         look_up(place, now);
@@ -194,7 +194,7 @@ void Service::look_up(Place place, Nanos now) {
     // looks for its MAC address. When the peer answers again, the kernel knows that address.
     if (route_of(place).handle == nullptr) resolution_.give_up(address, now);
   } else if (found.state == Resolution::State::unreachable && route_of(place).handle == nullptr) {
-    tell(place, Resolution::State::unreachable, {});
+    announce(place, Resolution::State::unreachable, {});
   }
 }
 
@@ -216,23 +216,23 @@ void Service::find_handle(Place place, const RemoteQueue& queue) {
     route.former = std::exchange(route.handle, made);
     route.gid_index = gid_index_;
     route.lid = lid;
-    route.told = Resolution::State::asked;  // causes news, because the handle is new
+    route.announced = Resolution::State::asked;  // causes news, because the handle is new
   }
   if (route.handle != nullptr)
-    tell(place, Resolution::State::known, queue);
+    announce(place, Resolution::State::known, queue);
   else
-    tell(place, Resolution::State::unreachable, {});
+    announce(place, Resolution::State::unreachable, {});
 }
 
-void Service::tell(Place place, Resolution::State state, const RemoteQueue& queue) {
+void Service::announce(Place place, Resolution::State state, const RemoteQueue& queue) {
   Route& route = route_of(place);
-  if (state == route.told && queue == route.queue) return;
-  route.told = state;
+  if (state == route.announced && queue == route.queue) return;
+  route.announced = state;
   route.queue = queue;
   if (!std::exchange(route.is_unsent, true)) shards_[place.shard]->unsent.push_back(place.route);
 }
 
-void Service::tell_all_of(const Address& address, Nanos now) {
+void Service::announce_all_of(const Address& address, Nanos now) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;
   for (const Place place : found->second) look_up(place, now);
@@ -240,11 +240,11 @@ void Service::tell_all_of(const Address& address, Nanos now) {
 
 /// Tells shards that `address` is unreachable. No host answers there, or Resolution has removed the peer. Shards may
 /// ask again later.
-void Service::tell_lost(const Address& address) {
+void Service::announce_lost(const Address& address) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;
   for (const Place place : found->second)
-    if (route_of(place).handle == nullptr) tell(place, Resolution::State::unreachable, {});
+    if (route_of(place).handle == nullptr) announce(place, Resolution::State::unreachable, {});
 }
 
 void Service::release(Place place) {

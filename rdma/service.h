@@ -68,7 +68,7 @@ class Service {
     std::uint32_t generation = 0;
     Address destination{};
     // The state that the shard knows, or that is queued for the shard.
-    Resolution::State told = Resolution::State::asked;
+    Resolution::State announced = Resolution::State::asked;
     RemoteQueue queue{};
     ibv_ah* handle = nullptr;
     bool is_unsent = false;
@@ -95,9 +95,9 @@ class Service {
   void send_news(Shard& shard);
   void look_up(Place place, Nanos now);
   void find_handle(Place place, const RemoteQueue& queue);
-  void tell(Place place, Resolution::State state, const RemoteQueue& queue);
-  void tell_all_of(const Address& address, Nanos now);
-  void tell_lost(const Address& address);
+  void announce(Place place, Resolution::State state, const RemoteQueue& queue);
+  void announce_all_of(const Address& address, Nanos now);
+  void announce_lost(const Address& address);
   void release(Place place);
   void free_handle(ibv_ah*& handle);
   [[nodiscard]] Route& route_of(Place place) { return shards_[place.shard]->routes[place.route]; }

@@ -136,7 +136,7 @@ bool VerbsIo::send_now(const TxPacket& packet, VerbsRoute& route) {
   const std::size_t bytes = kShimBytes + packet.bytes();
   if (!fits(route, bytes)) [[unlikely]]
     return true;
-  if (!work_.has_room()) return false;
+  if (!work_.has_space()) return false;
   if (bytes <= work_.pair().inline_bytes && config_.max_pieces >= kPieces) {
     ibv_send_wr& request = address(work_.add({.busy = &route.busy}), route);
     ibv_sge* piece = request.sg_list;

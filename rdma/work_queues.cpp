@@ -224,13 +224,13 @@ void WorkQueues::finish_for_good() {
     if (waiting_.front().busy != nullptr) --*waiting_.front().busy;
     free_buffers_.push_back(waiting_.front().buffer);
   }
-  is_waiting_for_room_ = false;
+  is_waiting_for_space_ = false;
 }
 
 // ---- Receiving ----
 
-void WorkQueues::post_receives(std::size_t least) {
-  while (spent_.size() >= least) {
+void WorkQueues::post_receives(std::size_t min) {
+  while (spent_.size() >= min) {
     const std::size_t count = std::min<std::size_t>(spent_.size(), kRepost);
     if (count == 0) return;
     for (std::size_t i = 0; i < count; ++i) {

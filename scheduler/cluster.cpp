@@ -161,13 +161,13 @@ bool Cluster::Impl::set_slots_beside(ClusterState& state, const AffinityGraph::C
   set_slots(state, component);
   const std::vector<Nanos> fresh = state.slot_periods;
   std::vector<Nanos> best;
-  std::optional<double> least;
+  std::optional<double> min;
   const auto consider = [&](const std::vector<Nanos>& periods) {
     state.slot_periods = periods;
     const std::optional<double> cost = cost_of_slots(state, component);
-    if (!best.empty() && !(cost && least && *cost < *least - internal::kCostMargin * jobs)) return;
+    if (!best.empty() && !(cost && min && *cost < *min - internal::kCostMargin * jobs)) return;
     best = periods;
-    least = cost;
+    min = cost;
   };
   for (const double stretch : {options.solve.max_stretch, options.max_slot_stretch}) {
     if (stretch == options.max_slot_stretch && !internal::SlotCosts::applies(component, options)) continue;
@@ -181,7 +181,7 @@ bool Cluster::Impl::set_slots_beside(ClusterState& state, const AffinityGraph::C
   state.slot_periods = fresh;
   if (best.empty()) return false;
   const std::optional<double> anew = cost_of_slots(state, component);
-  if (least && anew && *least - *anew > options.join_threshold * jobs) return false;
+  if (min && anew && *min - *anew > options.join_threshold * jobs) return false;
   state.slot_periods = best;
   return true;
 }

@@ -23,12 +23,11 @@ constexpr std::size_t kMaxMoved = 8;   // number of running jobs that may move o
 std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
   constexpr std::int64_t max_multiples = 4096;
   const auto own = static_cast<double>(period.count);
-  const auto least = static_cast<std::int64_t>(std::ceil(own * (1 + options.slack)));
-  const auto most = static_cast<std::int64_t>(own * (1 + options.slack + options.max_stretch));
+  const auto min = static_cast<std::int64_t>(std::ceil(own * (1 + options.slack)));
+  const auto max = static_cast<std::int64_t>(own * (1 + options.slack + options.max_stretch));
   for (std::int64_t multiple = 1; multiple <= max_multiples && common.count <= longest.count / multiple; ++multiple) {
     const std::int64_t perimeter = common.count * multiple;
-    for (std::int64_t repetitions = perimeter / least; repetitions > 0 && perimeter / repetitions <= most;
-         --repetitions)
+    for (std::int64_t repetitions = perimeter / min; repetitions > 0 && perimeter / repetitions <= max; --repetitions)
       if (perimeter % repetitions == 0) return Nanos(perimeter / repetitions);
   }
   return std::nullopt;

@@ -42,9 +42,9 @@ double bits(const Demand& demand) {
 }
 
 Rate peak(const Demand& demand) {
-  Rate most;
-  for (const Burst& burst : demand.bursts) most = std::max(most, burst.rate);
-  return most;
+  Rate max;
+  for (const Burst& burst : demand.bursts) max = std::max(max, burst.rate);
+  return max;
 }
 
 Demand multiplied(const Demand& demand, std::uint32_t times) {

@@ -53,20 +53,20 @@ class LinkAtShifts {
     result.optimal = result.score == result.upper_bound;
     if (scores_only) return result;
 
-    std::int64_t most = placed_.front().period;
+    std::int64_t max = placed_.front().period;
     std::vector<std::int64_t> by;
     for (const Placed& job : placed_) {
-      most = std::min(most, job.period);
+      max = std::min(max, job.period);
       by.push_back(static_cast<std::int64_t>(drift * static_cast<double>(job.period)));
     }
-    most /= 2;
+    max /= 2;
     if (placed_.size() == 1) {
-      result.margin = Nanos(most);
+      result.margin = Nanos(max);
       result.drift_score = result.score;
     } else if (placed_.size() == 2) {
-      pair(result, most, by[0] + by[1]);
+      pair(result, max, by[0] + by[1]);
     } else {
-      result.margin = Nanos(excess_ == 0 ? free_margin(most) : flat_margin(most));
+      result.margin = Nanos(excess_ == 0 ? free_margin(max) : flat_margin(max));
       result.drift_score = score(excess_within(by));
     }
     return result;
@@ -94,10 +94,10 @@ class LinkAtShifts {
     return internal::excess(sum_, capacity_, perimeter_);
   }
 
-  std::int64_t free_margin(std::int64_t most) {
+  std::int64_t free_margin(std::int64_t max) {
     std::vector<std::int64_t> by(placed_.size());
     std::int64_t low = 0;
-    std::int64_t high = most + 1;
+    std::int64_t high = max + 1;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       std::ranges::fill(by, middle);
@@ -120,7 +120,7 @@ class LinkAtShifts {
 
   /// Computes exact results for a link with two jobs. E depends only on the difference of their deviations and repeats
   /// with either period, so it is sufficient to move the job with the shorter slots.
-  void pair(LinkSolution& result, std::int64_t most, std::int64_t drift) {
+  void pair(LinkSolution& result, std::int64_t max, std::int64_t drift) {
     const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
     sweep_of(moved);
     const std::int64_t shift = placed_[moved].shift;
@@ -150,7 +150,7 @@ class LinkAtShifts {
       return free < 0 ? period : free;
     };
     const std::int64_t free = std::min(reach(1), reach(-1));
-    result.margin = Nanos(std::min(most, free / 2));
+    result.margin = Nanos(std::min(max, free / 2));
     result.drift_score = score(worst);
   }
 
@@ -172,14 +172,14 @@ class LinkAtShifts {
     return left == 0 && right == 0;
   }
 
-  std::int64_t flat_margin(std::int64_t most) {
+  std::int64_t flat_margin(std::int64_t max) {
     std::int64_t peaks = 0;
     excess_within({});
     for (const Placed& job : placed_) {
       if (!is_flat(job)) return 0;
       peaks += job.curve.peak;
     }
-    std::int64_t least = 2 * most;
+    std::int64_t min = 2 * max;
     for (std::size_t a = 0; a < placed_.size(); ++a)
       for (std::size_t b = 0; b < placed_.size(); ++b) {
         // Two steps meet again after each multiple of the greatest common divisor of the two periods.
@@ -190,10 +190,10 @@ class LinkAtShifts {
             if (a == b || up.after < up.before || down.after > down.before) continue;
             if (up.before + down.after >= capacity_ || up.after + down.before + others <= capacity_) continue;
             const std::int64_t apart = (up.at + placed_[a].shift - down.at - placed_[b].shift) % period;
-            least = std::min({least, std::abs(apart), period - std::abs(apart)});
+            min = std::min({min, std::abs(apart), period - std::abs(apart)});
           }
       }
-    return least / 2;
+    return min / 2;
   }
 
   std::int64_t capacity_;

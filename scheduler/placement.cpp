@@ -39,9 +39,9 @@ class Generator {
     const Topology& topology = cluster.topology();
     racks_.resize(topology.racks());
     for (Host host = 0; host < topology.hosts(); ++host) {
-      if (rooms(host) == 0) continue;
+      if (free_places(host) == 0) continue;
       racks_[topology.rack(host)].hosts.push_back(host);
-      racks_[topology.rack(host)].free += rooms(host);
+      racks_[topology.rack(host)].free += free_places(host);
       racks_[topology.rack(host)].slots += occupancy.free(host);
     }
     for (Rack& rack : racks_)
@@ -61,9 +61,9 @@ class Generator {
     std::vector<std::uint32_t> chosen;
     for (std::uint64_t left = workers_; left > 0;) {
       const auto preference = [&](std::uint32_t rack) {
-        const auto room = static_cast<double>(racks_[rack].slots);
+        const auto capacity = static_cast<double>(racks_[rack].slots);
         const bool part = racks_[rack].free < left;
-        return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -room : room, rack);
+        return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -capacity : capacity, rack);
       };
       std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
       // Variants differ in their first rack. After the last rack, they start again with the first.
@@ -75,13 +75,13 @@ class Generator {
     std::vector<Host> hosts;
     for (const std::uint32_t rack : chosen)
       for (const Host host : racks_[rack].hosts)
-        hosts.insert(hosts.end(), std::min<std::size_t>(rooms(host), workers_ - hosts.size()), host);
+        hosts.insert(hosts.end(), std::min<std::size_t>(free_places(host), workers_ - hosts.size()), host);
     return hosts;
   }
 
   std::vector<Host> by_chance() {
     std::vector<Host> slots;
-    for (Host host = 0; host < occupancy_.hosts(); ++host) slots.insert(slots.end(), rooms(host), host);
+    for (Host host = 0; host < occupancy_.hosts(); ++host) slots.insert(slots.end(), free_places(host), host);
     for (std::uint32_t i = 0; i < workers_; ++i) std::swap(slots[i], slots[i + random_.below(slots.size() - i)]);
     slots.resize(workers_);
     const Topology& topology = cluster_.topology();
@@ -92,7 +92,7 @@ class Generator {
 
  private:
   /// Returns how many workers of the job fit on the free slots of `host`.
-  [[nodiscard]] std::uint32_t rooms(Host host) const {
+  [[nodiscard]] std::uint32_t free_places(Host host) const {
     if (slots_ == 0) return occupancy_.free(host);
     return occupancy_.free(host) >= slots_ ? 1 : 0;
   }
@@ -142,7 +142,7 @@ std::uint64_t Occupancy::free() const {
   return sum;
 }
 
-std::uint32_t Occupancy::rooms(std::uint32_t slots) const {
+std::uint32_t Occupancy::free_places(std::uint32_t slots) const {
   std::uint32_t count = 0;
   for (Host host = 0; host < hosts(); ++host)
     if (free(host) >= slots) ++count;
@@ -180,10 +180,10 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
                                  occupancy.hosts(), cluster.topology().hosts()));
   if (workers == 0) throw InputError("a job has no workers; give it one or more");
   const std::uint32_t slots = options.slots_per_worker;
-  if (slots > 0 && workers > occupancy.rooms(slots))
+  if (slots > 0 && workers > occupancy.free_places(slots))
     throw InputError(fmt::format(
         "a job needs {} hosts with {} free slots each and there are {}; wait for others to leave, or make it smaller",
-        workers, slots, occupancy.rooms(slots)));
+        workers, slots, occupancy.free_places(slots)));
   if (const std::uint64_t free = occupancy.free(); workers > free)
     throw InputError(fmt::format("a job needs {} slots and {} are free; wait for others to leave, or make it smaller",
                                  workers, free));

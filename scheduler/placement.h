@@ -31,7 +31,7 @@ class Occupancy {
   }
   [[nodiscard]] std::uint64_t free() const;  ///< returns the number of free slots on all hosts
   /// Returns how many workers can be placed if each worker needs `slots` slots and no two workers share a host.
-  [[nodiscard]] std::uint32_t rooms(std::uint32_t slots) const;
+  [[nodiscard]] std::uint32_t free_places(std::uint32_t slots) const;
 
   /// Allocates one slot for each worker of `job`. `workers` contains the host of each worker. Throws InputError if a
   /// host is unknown or has too few free slots, if the job already has slots, or if there are no workers; then nothing

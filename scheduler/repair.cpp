@@ -181,20 +181,20 @@ class Timetable::Window {
 
   [[nodiscard]] double max_beyond(std::uint32_t job, std::optional<Nanos> shift, double limit) {
     const std::vector<std::uint32_t>& links = table_.jobs_[job].links;
-    double most = 0;
+    double max = 0;
     const auto look_at = [&](std::size_t place) {
       const double sum =
           beyond_on(links[place], shift ? std::optional(cursor(links[place], job, *shift)) : std::nullopt, limit);
-      if (sum <= most) return;
-      most = sum;
+      if (sum <= max) return;
+      max = sum;
       worst_ = place;
     };
     // Examines the worst link of the previous call first, because it is usually the worst link again.
     const std::size_t first = worst_ < links.size() ? worst_ : 0;
     if (!links.empty()) look_at(first);
-    for (std::size_t place = 0; place < links.size() && most <= limit; ++place)
+    for (std::size_t place = 0; place < links.size() && max <= limit; ++place)
       if (place != first) look_at(place);
-    return most;
+    return max;
   }
 
   const Timetable& table_;
@@ -226,7 +226,7 @@ std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::ve
   return times;
 }
 
-Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos most) const {
+Nanos Timetable::margin_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos max) const {
   std::uint64_t work = 0;
   Window others(*this, Nanos(), perimeter_, work);
   for (std::uint32_t other = 0; other < jobs_.size(); ++other)
@@ -234,9 +234,9 @@ Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, N
   const double before = others.beyond(job, shifts[job]);
   const auto fits = [&](Nanos late) { return others.beyond(job, shifts[job] + late, before + min_) <= before + min_; };
   // A bisection is sufficient: delays beyond one that does not fit are of no use to the caller.
-  if (fits(most) && fits(most / 2)) return most;
+  if (fits(max) && fits(max / 2)) return max;
   Nanos enough;
-  Nanos too_much = most;
+  Nanos too_much = max;
   for (int i = 0; i < kHalvings; ++i) {
     const Nanos middle = (enough + too_much) / 2;
     (fits(middle) ? enough : too_much) = middle;
@@ -278,9 +278,9 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   const auto price = [&](double excess, double before) {
     return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - min_));
   };
-  // Returns an excess that costs more than `most`. The additional 2 ns are above all rounding errors.
-  const auto dearer_than = [&](Nanos most, double before) {
-    return before + min_ + (most + Nanos(2)).seconds() / price_of_excess;
+  // Returns an excess that costs more than `max`. The additional 2 ns are above all rounding errors.
+  const auto dearer_than = [&](Nanos max, double before) {
+    return before + min_ + (max + Nanos(2)).seconds() / price_of_excess;
   };
   Window placed(*this, now, now + perimeter_, work);
   Window unmoved(*this, now, now + perimeter_, work);
@@ -312,19 +312,19 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
       // The overload of this job and the placed jobs if all of them kept their previous shifts.
       unmoved.add(job, shifts[job]);
       const double before = unmoved.beyond(job);
-      // Costs of `least` or more cannot make this start time the best.
-      Nanos least = best.cost - cost;
+      // Costs of `min` or more cannot make this start time the best.
+      Nanos min = best.cost - cost;
       std::optional<Nanos> min_delay;
-      for (const Nanos delay : seams(moved, in, job, least, work)) {
-        if (delay >= least) break;
+      for (const Nanos delay : seams(moved, in, job, min, work)) {
+        if (delay >= min) break;
         if (work > kMaxRepairWork) {
           best.complete = false;
           return best;
         }
-        const double excess = placed.beyond(job, shifts[job] + delay, dearer_than(least - delay, before));
+        const double excess = placed.beyond(job, shifts[job] + delay, dearer_than(min - delay, before));
         const Nanos own = delay + price(excess, before);
-        if (own >= least) continue;
-        least = own;
+        if (own >= min) continue;
+        min = own;
         min_delay = delay;
       }
       if (!min_delay) {
@@ -334,7 +334,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
       in[job] = true;
       moved[job] = shifts[job] + *min_delay;
       placed.add(job, moved[job]);
-      cost += least;
+      cost += min;
       delays += *min_delay;
     }
     if (cost >= best.cost) continue;

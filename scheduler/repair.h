@@ -51,9 +51,9 @@ class Timetable {
   /// Returns the time from the start of an iteration of `job` to its slot.
   [[nodiscard]] Nanos held(std::uint32_t job) const { return jobs_[job].held; }
 
-  /// Returns the maximum delay of `job`, up to `most`, that does not increase the overload of any link while all other
+  /// Returns the maximum delay of `job`, up to `max`, that does not increase the overload of any link while all other
   /// jobs keep their shifts.
-  [[nodiscard]] Nanos room_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos most) const;
+  [[nodiscard]] Nanos margin_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos max) const;
 
   /// Returns the repair for `job`, which has missed its slot and is ready to send at `now`. Iterations of job j start
   /// at shifts[j] + k * period, and its slots are held(j) later.

@@ -35,14 +35,14 @@ std::uint32_t with_bits(std::uint32_t number, int bits) {
   return number >> surplus << surplus;
 }
 
-/// Returns slots on the shortest perimeter of at least `least` nanoseconds on which job i runs `repetitions[i]` times.
-/// Returns nothing if the repetitions have no common multiple up to `least`, or if the perimeter exceeds
+/// Returns slots on the shortest perimeter of at least `min` nanoseconds on which job i runs `repetitions[i]` times.
+/// Returns nothing if the repetitions have no common multiple up to `min`, or if the perimeter exceeds
 /// kLongestPeriod.
-std::optional<Slots> slots_on(std::int64_t least, std::vector<std::uint32_t> repetitions,
+std::optional<Slots> slots_on(std::int64_t min, std::vector<std::uint32_t> repetitions,
                               const std::vector<Nanos>& periods) {
-  const std::int64_t unit = common_multiple(repetitions, least);
+  const std::int64_t unit = common_multiple(repetitions, min);
   if (unit == 0) return std::nullopt;
-  const std::int64_t perimeter = (least + unit - 1) / unit * unit;
+  const std::int64_t perimeter = (min + unit - 1) / unit * unit;
   if (perimeter > kLongestPeriod.count) return std::nullopt;
   Slots slots;
   slots.perimeter = Nanos(perimeter);
@@ -82,12 +82,12 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
   const auto limit = static_cast<std::int64_t>(
       std::min(static_cast<Uint128>(longest) * options.max_repetitions, static_cast<Uint128>(kLongestPeriod.count)));
   // Limit the number of multiples per period: if many jobs have many multiples, do not try the longest perimeters.
-  const auto most =
+  const auto max =
       static_cast<std::int64_t>(std::clamp<std::size_t>(16'384 / (distinct.size() * distinct.size()), 32, 4'096));
   std::vector<std::int64_t> perimeters;
   for (const std::int64_t period : distinct) {
     const std::int64_t first = (longest + period - 1) / period;
-    for (std::int64_t m = first; m < first + most && m <= limit / period; ++m) perimeters.push_back(m * period);
+    for (std::int64_t m = first; m < first + max && m <= limit / period; ++m) perimeters.push_back(m * period);
   }
   std::ranges::sort(perimeters);
   perimeters.erase(std::unique(perimeters.begin(), perimeters.end()), perimeters.end());

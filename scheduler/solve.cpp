@@ -45,11 +45,11 @@ Unit common_unit(const Problem& problem, const std::vector<std::uint32_t>& links
     highest = std::max(highest, (sum + capacity - 1) / capacity);
     if (unit <= std::uint64_t{1} << 62) unit = unit / std::gcd(static_cast<std::uint64_t>(unit), capacity) * capacity;
   }
-  constexpr Uint128 most = Uint128{1} << 62;
-  if (links.size() == 1 || (unit <= most && unit * highest <= most)) return {static_cast<std::int64_t>(unit), true};
+  constexpr Uint128 max = Uint128{1} << 62;
+  if (links.size() == 1 || (unit <= max && unit * highest <= max)) return {static_cast<std::int64_t>(unit), true};
   constexpr std::uint64_t precise = std::uint64_t{1} << 50;
   std::uint64_t power = precise;
-  while (power > 1 && power * highest > most) power >>= 1;
+  while (power > 1 && power * highest > max) power >>= 1;
   return {static_cast<std::int64_t>(power), power == precise};
 }
 
@@ -189,7 +189,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
     for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
   const std::int64_t precision = std::max<std::int64_t>(1, *std::ranges::min_element(most) >> kBitsOfMargin);
   std::uint64_t nodes = 0;
-  std::vector<bool> has_room(links, true);
+  std::vector<bool> has_margin(links, true);
   std::vector<std::int64_t> by(links);
   Model wide = model;
   std::int64_t low = 0;
@@ -210,21 +210,21 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   while (true) {
     std::int64_t high = model.perimeter;
     for (std::size_t l = 0; l < links; ++l)
-      if (has_room[l]) high = std::min(high, most[l]);
+      if (has_margin[l]) high = std::min(high, most[l]);
     while (high - low > precision) {
       const std::int64_t middle = low + (high - low) / 2;
-      (succeeds(has_room, middle) ? low : high) = middle;
+      (succeeds(has_margin, middle) ? low : high) = middle;
     }
     centre(wide, shifts);
     if (links == 1) return;
     bool more = false;
     bool fewer = false;
     for (std::size_t l = 0; l < links && nodes <= options.node_limit; ++l) {
-      if (!has_room[l]) continue;
+      if (!has_margin[l]) continue;
       std::vector<bool> alone(links, false);
       alone[l] = true;
-      has_room[l] = low + 2 * precision < most[l] && succeeds(alone, low + 2 * precision);
-      (has_room[l] ? more : fewer) = true;
+      has_margin[l] = low + 2 * precision < most[l] && succeeds(alone, low + 2 * precision);
+      (has_margin[l] ? more : fewer) = true;
     }
     if (!more || !fewer || nodes > options.node_limit) return centre(wide, shifts);
   }
@@ -246,13 +246,13 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
       const Int128 level = sweep.least();
       if (sweep.excess_at(shifts[j]) != level) continue;
       const Sweep& drifted = drifting.sweep(j, shifts[j]);
-      Int128 least = drifted.excess_at(shifts[j]);
+      Int128 min = drifted.excess_at(shifts[j]);
       std::int64_t best = shifts[j];
       const auto consider = [&](std::int64_t at) {
         at %= job.period;
         const Int128 value = drifted.excess_at(at);
-        if (value >= least || sweep.excess_at(at) != level) return;
-        least = value;
+        if (value >= min || sweep.excess_at(at) != level) return;
+        min = value;
         best = at;
       };
       if (!job.grid.empty()) {
@@ -281,11 +281,11 @@ void choose_by_drift(const Model& model, const SolveOptions& options, Found& fou
   for (const Model::ModelJob& job : model.jobs)
     by.push_back(static_cast<std::int64_t>(options.drift * static_cast<double>(job.period)));
   const Model wide = model.widened(by);
-  Int128 least = Others(wide, found.shifts).excess();
+  Int128 min = Others(wide, found.shifts).excess();
   const auto consider = [&](const std::vector<std::int64_t>& shifts) {
     const Int128 loss = Others(wide, shifts).excess();
-    if (loss > least) return;
-    least = loss;
+    if (loss > min) return;
+    min = loss;
     found.shifts = shifts;
   };
   for (const std::vector<std::int64_t>& shifts : found.others) consider(shifts);
@@ -335,9 +335,9 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
         for (const Problem::Use& use : problem.links[l].uses) jobs.push_back(use.job);
         std::ranges::sort(jobs);
         const Model alone = model_of(problem, slots, jobs, {l}, 0);
-        const Found least = minimise(alone, {how.nodes / part.links.size(), 2, 8, options.seed, false});
-        link_bounds[l] = 1 - score_of(least.bound, alone);
-        nodes += least.nodes;
+        const Found min = minimise(alone, {how.nodes / part.links.size(), 2, 8, options.seed, false});
+        link_bounds[l] = 1 - score_of(min.bound, alone);
+        nodes += min.nodes;
       }
       own += link_bounds[l];
     }
@@ -412,7 +412,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   std::uint64_t nodes = 0;
   while (best + 1 < front.size() && !front[best].within_limit) ++best;
   if (front[best].within_limit && best + 1 < front.size()) {
-    double most = 0;
+    double max = 0;
     const std::size_t end = std::min(front.size(), best + kMaxPerimeters);
     for (std::size_t i = best; i < end; ++i) {
       if (i > best && !searchable(problem, front[i])) break;
@@ -422,8 +422,8 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
       const Solution quick = solve_in(problem, front[i], options, {0, 1, false});
       nodes += quick.nodes;
       const double value = quick.score - stretch / static_cast<double>(periods.size());
-      if (i > best && value <= most + kWorthLonger) continue;
-      most = value;
+      if (i > best && value <= max + kWorthLonger) continue;
+      max = value;
       best = i;
     }
   }

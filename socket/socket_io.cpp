@@ -387,8 +387,8 @@ std::size_t SocketIo::receive(std::span<RxPacket> out) {
   if (spent_count_ > 0) prepared_ = 0;  // the headers point to buffers that are no longer the next free ones
   while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
   std::size_t count = first_ < end_ ? serve(out) : 0;
-  if (const std::size_t room = out.size() - count; room > 0 && free_count_ > 0) {
-    const std::size_t wanted = std::min({std::max<std::size_t>(room / packets_a_message_, 1), expected_, free_count_});
+  if (const std::size_t free = out.size() - count; free > 0 && free_count_ > 0) {
+    const std::size_t wanted = std::min({std::max<std::size_t>(free / packets_a_message_, 1), expected_, free_count_});
     const std::size_t got = fetch(wanted);
     // If messages arrive singly, e.g. responses, do not ask for a second one.
     expected_ = got == wanted ? std::min(2 * expected_, kBuffers) : std::max<std::size_t>(got, 1);

@@ -211,10 +211,10 @@ class SocketIo final : public PacketIo {
   std::size_t prepared_ = 0;           ///< number of headers that are ready for fetch()
 };
 
-/// Returns the length of the packets in a message of `bytes` bytes. `told` is the length that the kernel reports. If
-/// `told` is invalid, the message is one packet.
-constexpr std::size_t segment_bytes(std::size_t bytes, int told) {
-  return told > 0 && static_cast<std::size_t>(told) < bytes ? static_cast<std::size_t>(told) : bytes;
+/// Returns the length of the packets in a message of `bytes` bytes. `segment` is the length that the kernel reports. If
+/// `segment` is invalid, the message is one packet.
+constexpr std::size_t segment_bytes(std::size_t bytes, int segment) {
+  return segment > 0 && static_cast<std::size_t>(segment) < bytes ? static_cast<std::size_t>(segment) : bytes;
 }
 
 }  // namespace mltcp::socket

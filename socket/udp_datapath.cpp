@@ -66,13 +66,13 @@ struct Site {
 /// Returns the smallest MTU of the interfaces, except lo, that have an address of the family of `like`; kUsualMtu if
 /// there are none.
 std::uint32_t common_mtu(const Address& like) {
-  std::uint32_t least = 0;
+  std::uint32_t min = 0;
   for (const KernelAddress& one : kernel_addresses()) {
     if (one.address.is_v4() != like.is_v4() || one.interface == "lo") continue;
     const std::uint32_t mtu = Interface(one.interface).mtu();
-    least = least == 0 ? mtu : std::min(least, mtu);
+    min = min == 0 ? mtu : std::min(min, mtu);
   }
-  return least != 0 ? least : kUsualMtu;
+  return min != 0 ? min : kUsualMtu;
 }
 
 Address address_of_interface(const HostDatapathConfig& config, const std::string& interface, const Address& like) {

@@ -14,12 +14,12 @@
 namespace mltcp {
 namespace {
 
-/// Returns all of `text` as a decimal number; empty if it is not a number from `least` to `most`.
-std::optional<std::uint32_t> number_in(std::string_view text, std::uint32_t least, std::uint32_t most) {
+/// Returns all of `text` as a decimal number; empty if it is not a number from `min` to `max`.
+std::optional<std::uint32_t> number_in(std::string_view text, std::uint32_t min, std::uint32_t max) {
   std::uint32_t number = 0;
   const char* const end = text.data() + text.size();
   const auto [at, problem] = std::from_chars(text.data(), end, number);
-  if (problem != std::errc() || at != end || number < least || number > most) return std::nullopt;
+  if (problem != std::errc() || at != end || number < min || number > max) return std::nullopt;
   return number;
 }
 
@@ -72,12 +72,12 @@ AddressPrefix AddressPrefix::parse(std::string_view text) {
   const auto address = ip_in(text.substr(0, slash));
   if (!address)
     throw InputError(fmt::format("{}: no IP address; write one such as 10.0.0.1/24 or fd00::1/64", in_quotes(text)));
-  const std::uint32_t most = address->is_v4() ? 32 : 128;
-  const auto bits = slash == std::string_view::npos ? std::nullopt : number_in(text.substr(slash + 1), 1, most);
+  const std::uint32_t max = address->is_v4() ? 32 : 128;
+  const auto bits = slash == std::string_view::npos ? std::nullopt : number_in(text.substr(slash + 1), 1, max);
   if (!bits)
     throw InputError(fmt::format(
         "{}: no prefix length; write the number of the address's bits that name the network, 1 to {}, such as {}",
-        in_quotes(text), most, address->is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
+        in_quotes(text), max, address->is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
   return {*address, *bits};
 }
 

@@ -104,16 +104,16 @@ JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
     for (const auto& [job, sums] : jobs_) places_.push_back({sums.weight(), job});
     std::ranges::make_heap(places_, std::greater());
   }
-  auto least = jobs_.end();
+  auto min = jobs_.end();
   for (;;) {
     std::ranges::pop_heap(places_, std::greater());
     Place& place = places_.back();
-    least = jobs_.find(place.job);
-    if (place.weight == least->second.weight()) break;
-    place.weight = least->second.weight();
+    min = jobs_.find(place.job);
+    if (place.weight == min->second.weight()) break;
+    place.weight = min->second.weight();
     std::ranges::push_heap(places_, std::greater());
   }
-  auto node = jobs_.extract(least);
+  auto node = jobs_.extract(min);
   CountedJob& job = node.mapped();
   others_.sums += job.sums;
   const Bytes before = job.weight();

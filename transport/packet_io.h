@@ -43,9 +43,9 @@ struct TxPacket {
   PayloadHold* hold = nullptr;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return header.size() + payload.size(); }
-  /// Returns whether the packet has at most `most` bytes and no virtual payload.
-  [[nodiscard]] bool fits(std::size_t most) const noexcept {
-    return bytes() <= most && (payload.data() != nullptr || payload.empty());
+  /// Returns whether the packet has at most `max` bytes and no virtual payload.
+  [[nodiscard]] bool fits(std::size_t max) const noexcept {
+    return bytes() <= max && (payload.data() != nullptr || payload.empty());
   }
 };
 inline constexpr std::uint32_t kPriorities = 8;

@@ -71,15 +71,15 @@ class PollLoop::Waiting {
   /// Returns whether all file descriptors (sockets) signal packets without arming.
   [[nodiscard]] bool needs_no_arming() const { return armed_.empty(); }
 
-  /// Sleeps until a packet arrives, for at most `most`. Does not sleep if `is_idle` returns false after arming. Returns
+  /// Sleeps until a packet arrives, for at most `max`. Does not sleep if `is_idle` returns false after arming. Returns
   /// whether a file descriptor ended the sleep.
   template <typename IsIdle>
-  bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos most, IsIdle is_idle) {
+  bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos max, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;
     for (PacketIo* const io : armed_) io->arm();
     if (waker_ != nullptr) waker_->arm();
     if ((armed_.empty() && waker_ == nullptr) || is_idle()) {
-      loop.count_sleep(most, [&] { end = time.wait(files_, most); });
+      loop.count_sleep(max, [&] { end = time.wait(files_, max); });
       if (end == WaitEnd::failed) able_ = false;
     }
     if (waker_ != nullptr) waker_->disarm();

@@ -58,9 +58,9 @@ RegisteredMemory::RegisteredMemory(std::span<std::byte> memory, std::span<DmaDev
                     "devices",
                     memory.size(), begin));
   }
-  if (all.entries.size() == kMost) {
-    throw InputError(
-        fmt::format("{} pieces of memory are registered, which is the limit; register fewer and larger ones", kMost));
+  if (all.entries.size() == kMaxRanges) {
+    throw InputError(fmt::format(
+        "{} pieces of memory are registered, which is the limit; register fewer and larger ones", kMaxRanges));
   }
   Entry entry{begin, end, {}};
   for (DmaDevice* const device : devices) {

@@ -28,12 +28,12 @@ class DmaDevice {
 
 class RegisteredMemory {
  public:
-  static constexpr std::size_t kMost = 64;  ///< maximum number of registered ranges in a process
+  static constexpr std::size_t kMaxRanges = 64;  ///< maximum number of registered ranges in a process
 
   /// Maps `memory` for each of `devices` that needs a mapping. The memory must begin at a page boundary and be a whole
   /// number of pages. The memory and the devices must outlive the registration. Throws InputError if the memory is not
-  /// whole pages or overlaps registered memory, or if kMost ranges are registered. Throws RunError if a device cannot
-  /// map it.
+  /// whole pages or overlaps registered memory, or if kMaxRanges ranges are registered. Throws RunError if a device
+  /// cannot map it.
   RegisteredMemory(std::span<std::byte> memory, std::span<DmaDevice* const> devices);
   /// Removes the registration. All messages with bytes in the memory must have completed.
   ~RegisteredMemory();
@@ -69,7 +69,7 @@ class RegisteredRanges {
   const DmaDevice* device_;
   std::uint64_t version_ = 0;
   std::size_t count_ = 0;
-  std::array<Range, RegisteredMemory::kMost> ranges_{};
+  std::array<Range, RegisteredMemory::kMaxRanges> ranges_{};
 };
 
 }  // namespace mltcp

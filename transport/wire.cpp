@@ -187,7 +187,7 @@ bool Reader::next_other(Frame& frame) {
       frame.connect.source_connection = load<std::uint32_t>(at + 4);
       frame.connect.credit = load<std::uint32_t>(at + 8);
       frame.connect.tag = load<std::uint64_t>(at + 12);
-      frame.connect.least = connect ? load<std::uint8_t>(at + 20) : frame.connect.version;
+      frame.connect.lowest = connect ? load<std::uint8_t>(at + 20) : frame.connect.version;
       frame.connect.highest = load<std::uint8_t>(at + (connect ? 21 : 20));
       return true;
     }
@@ -281,7 +281,7 @@ bool Reader::next_ack(Frame& frame) {
 void Writer::ack(const AckFrame& frame) {
   std::size_t count = frame.range_count;
   const std::size_t front = kAckFrameBytes + (frame.has_credit ? kAckCreditBytes : 0);
-  const std::size_t fits = 1 + (room() - front) / kAckRangeBytes;
+  const std::size_t fits = 1 + (free_bytes() - front) / kAckRangeBytes;
   if (count > fits) count = fits;
   std::byte* at = take(front + (count - 1) * kAckRangeBytes);
   store(at, static_cast<std::uint8_t>(FrameType::ack));
@@ -315,7 +315,7 @@ void Writer::ping() { store(take(kPingFrameBytes), static_cast<std::uint64_t>(Fr
 void Writer::connect(const ConnectFrame& frame) {
   std::byte* at = take(kConnectFrameBytes);
   greet(at, FrameType::connect, frame);
-  store(at + 20, frame.least);
+  store(at + 20, frame.lowest);
   store(at + 21, frame.highest);
   store(at + 22, std::uint16_t{0});
 }

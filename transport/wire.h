@@ -204,21 +204,21 @@ struct ConnectFrame {
   std::uint16_t max_packet = 0;
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
-  std::uint64_t tag = 0;             ///< must be put into packets to the sender of this frame
-  std::uint8_t least = kMinVersion;  ///< lowest version that the client supports; only in CONNECT
+  std::uint64_t tag = 0;              ///< must be put into packets to the sender of this frame
+  std::uint8_t lowest = kMinVersion;  ///< lowest version that the client supports; only in CONNECT
   std::uint8_t highest = kProtocolVersion;
 };
 
 /// Returns whether a CONNECT is plausible: its sender has an id, accepts packets of kSmallestPacket bytes, and asks for
 /// a version that it supports.
 constexpr bool is_plausible(const ConnectFrame& connect) {
-  return connect.source_connection != 0 && connect.max_packet >= kSmallestPacket && connect.least <= connect.version &&
+  return connect.source_connection != 0 && connect.max_packet >= kSmallestPacket && connect.lowest <= connect.version &&
          connect.version <= connect.highest;
 }
 /// Returns the version that a server of this program chooses for a client; 0 if there is no common version.
 constexpr std::uint8_t chosen_version(const ConnectFrame& connect) {
   const std::uint8_t highest = std::min(connect.highest, kProtocolVersion);
-  return highest >= std::max(connect.least, kMinVersion) ? highest : 0;
+  return highest >= std::max(connect.lowest, kMinVersion) ? highest : 0;
 }
 /// Returns whether ACCEPT names the version that the server must choose: the highest that both ends support.
 constexpr bool is_right_choice(const ConnectFrame& accept) {
@@ -322,14 +322,14 @@ class Reader {
   ParseError error_ = ParseError::none;
 };
 
-/// Writes the header and frames of a packet. The caller must check room() before each frame.
+/// Writes the header and frames of a packet. The caller must check free_bytes() before each frame.
 class Writer {
  public:
   /// `buffer` must have at least kHeaderBytes bytes and outlive the writer.
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(kHeaderBytes) {}
 
   [[nodiscard]] std::size_t used() const { return used_; }
-  [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
+  [[nodiscard]] std::size_t free_bytes() const { return buffer_.size() - used_; }
 
   /// Writes only the header of a DATA frame. The bytes follow by copy(), or as gathered payload.
   void data(const DataFrame& frame) {
@@ -347,7 +347,7 @@ class Writer {
   void zeros(std::size_t size) {
     if (size > 0) std::memset(take(size), 0, size);
   }
-  /// Writes an ACK with as many ranges as fit into room().
+  /// Writes an ACK with as many ranges as fit into free_bytes().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);
   void ping();

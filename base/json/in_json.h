@@ -13,10 +13,10 @@ enum class Presence {
 
 struct InJson {
   Presence presence = Presence::required;
-  double least = 0;  ///< minimum of a floating-point number; `most` is its maximum
-  double most = 0;
+  double min = 0;  ///< minimum of a floating-point number; `max` is its maximum
+  double max = 0;
 };
-inline constexpr InJson kMeasure{.least = -1e18, .most = 1e18};  ///< for numbers that are measurements
+inline constexpr InJson kMeasure{.min = -1e18, .max = 1e18};  ///< for numbers that are measurements
 inline constexpr InJson kLater{.presence = Presence::later};
 inline constexpr InJson kIfSet{.presence = Presence::if_set};
 

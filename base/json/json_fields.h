@@ -129,7 +129,7 @@ void read(const JsonObject& json, const char* key, const About& about, M& value)
     value = json.truth(key);
   } else if constexpr (std::is_same_v<M, double>) {
     static_assert(std::is_same_v<About, InJson>, "a number that isn't whole has bounds");
-    value = json.real(key, about.most, about.least);
+    value = json.real(key, about.max, about.min);
   } else if constexpr (std::is_same_v<M, std::uint32_t>) {
     value = json.number(key);
   } else if constexpr (std::is_same_v<M, std::uint64_t>) {

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Maximum magnitude; larger numbers are no measurements, and do not fit the columns of tables.
-constexpr double kMost = 1e18;
+constexpr double kMaxNumber = 1e18;
 constexpr std::size_t kMaxShown = 60;  // maximum bytes of a key or a value in messages
 
 std::string shown(const Json& value) {
@@ -75,11 +75,11 @@ JsonObject::JsonObject(const Json& json, const std::string& file, const std::str
   if (!json_.is_object()) fail(place_, "is not an object");
 }
 
-std::string JsonObject::place_of(std::string_view key) const {
+std::string JsonObject::path_of(std::string_view key) const {
   return fmt::format("{}{}{}", place_, place_.empty() || key.empty() ? "" : ".", key);
 }
 
-std::string JsonObject::where(std::string_view key) const { return fmt::format("{}: {}", file_, place_of(key)); }
+std::string JsonObject::where(std::string_view key) const { return fmt::format("{}: {}", file_, path_of(key)); }
 
 void JsonObject::fail(std::string_view place, std::string_view problem, std::string_view cure) const {
   throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place.empty() ? "it" : place, problem, cure)));
@@ -96,44 +96,44 @@ void JsonObject::only(std::initializer_list<std::string_view> keys) const {
 }
 
 const Json& JsonObject::at(std::string_view key) const {
-  if (!has(key)) fail(place_of(key), "is missing");
+  if (!has(key)) fail(path_of(key), "is missing");
   return json_[key];
 }
 
-const Json& JsonObject::list(std::string_view key, std::size_t most) const {
-  if (!at(key).is_array()) fail(place_of(key), "is not a list");
-  if (at(key).size() > most)
-    refuse(key, fmt::format("has {} entries", at(key).size()), fmt::format("give at most {}", most));
+const Json& JsonObject::list(std::string_view key, std::size_t max) const {
+  if (!at(key).is_array()) fail(path_of(key), "is not a list");
+  if (at(key).size() > max)
+    refuse(key, fmt::format("has {} entries", at(key).size()), fmt::format("give at most {}", max));
   return json_[key];
 }
 
 std::string JsonObject::text(std::string_view key) const {
-  if (!at(key).is_string()) fail(place_of(key), "is not a text");
+  if (!at(key).is_string()) fail(path_of(key), "is not a text");
   return at(key).get<std::string>();
 }
 
 bool JsonObject::truth(std::string_view key) const {
-  if (!at(key).is_boolean()) fail(place_of(key), "is not true or false");
+  if (!at(key).is_boolean()) fail(path_of(key), "is not true or false");
   return at(key).get<bool>();
 }
 
 template <typename Visit>
-void JsonObject::for_each(std::string_view key, const Visit& visit, std::size_t most) const {
-  const std::string place = place_of(key);
+void JsonObject::for_each(std::string_view key, const Visit& visit, std::size_t max) const {
+  const std::string place = path_of(key);
   std::size_t index = 0;
-  for (const Json& value : list(key, most)) visit(value, fmt::format("{}[{}]", place, index++));
+  for (const Json& value : list(key, max)) visit(value, fmt::format("{}[{}]", place, index++));
 }
 
-double JsonObject::real(const Json& value, const std::string& place, double most, double least) const {
-  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    fail(place, fmt::format("is not a number from {} to {}: {}", least, most, shown(value)));
+double JsonObject::real(const Json& value, const std::string& place, double max, double min) const {
+  if (!value.is_number() || !(value.get<double>() >= min && value.get<double>() <= max))
+    fail(place, fmt::format("is not a number from {} to {}: {}", min, max, shown(value)));
   return value.get<double>();
 }
 
-double JsonObject::real(std::string_view key) const { return real(at(key), place_of(key), kMost, -kMost); }
+double JsonObject::real(std::string_view key) const { return real(at(key), path_of(key), kMaxNumber, -kMaxNumber); }
 
-double JsonObject::real(std::string_view key, double most, double least) const {
-  return real(at(key), place_of(key), most, least);
+double JsonObject::real(std::string_view key, double max, double min) const {
+  return real(at(key), path_of(key), max, min);
 }
 
 std::optional<double> JsonObject::later_real(std::string_view key) const {
@@ -141,15 +141,15 @@ std::optional<double> JsonObject::later_real(std::string_view key) const {
   return real(key);
 }
 
-std::uint64_t JsonObject::whole(const Json& value, const std::string& place, std::uint64_t most,
-                                std::uint64_t least) const {
-  const auto number = whole_number<std::uint64_t>(value, least, most);
-  if (!number) fail(place, fmt::format("is not a whole number from {} to {}: {}", least, most, shown(value)));
+std::uint64_t JsonObject::whole(const Json& value, const std::string& place, std::uint64_t max,
+                                std::uint64_t min) const {
+  const auto number = whole_number<std::uint64_t>(value, min, max);
+  if (!number) fail(place, fmt::format("is not a whole number from {} to {}: {}", min, max, shown(value)));
   return *number;
 }
 
-std::uint64_t JsonObject::whole(std::string_view key, std::uint64_t most, std::uint64_t least) const {
-  return whole(at(key), place_of(key), most, least);
+std::uint64_t JsonObject::whole(std::string_view key, std::uint64_t max, std::uint64_t min) const {
+  return whole(at(key), path_of(key), max, min);
 }
 
 Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
@@ -159,22 +159,23 @@ Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
   return Nanos(*number);
 }
 
-Nanos JsonObject::nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
+Nanos JsonObject::nanos(std::string_view key) const { return nanos(at(key), path_of(key)); }
 
-std::vector<std::string> JsonObject::texts(std::string_view key, std::size_t most) const {
+std::vector<std::string> JsonObject::texts(std::string_view key, std::size_t max) const {
   std::vector<std::string> result;
   const auto add = [&](const Json& value, const std::string& place) {
     if (!value.is_string()) fail(place, "is not a text");
     result.push_back(value.get<std::string>());
   };
-  for_each(key, add, most);
+  for_each(key, add, max);
   return result;
 }
 
 std::vector<double> JsonObject::reals(std::string_view key) const {
   std::vector<double> result;
-  for_each(key,
-           [&](const Json& value, const std::string& place) { result.push_back(real(value, place, kMost, -kMost)); });
+  for_each(key, [&](const Json& value, const std::string& place) {
+    result.push_back(real(value, place, kMaxNumber, -kMaxNumber));
+  });
   return result;
 }
 
@@ -196,14 +197,14 @@ std::vector<std::string> JsonObject::keys() const {
   return result;
 }
 
-JsonObject JsonObject::object(std::string_view key) const { return {at(key), file_, cure_, place_of(key)}; }
+JsonObject JsonObject::object(std::string_view key) const { return {at(key), file_, cure_, path_of(key)}; }
 
-std::vector<JsonObject> JsonObject::objects(std::string_view key, std::size_t most) const {
+std::vector<JsonObject> JsonObject::objects(std::string_view key, std::size_t max) const {
   std::vector<JsonObject> result;
   const auto add = [&](const Json& value, const std::string& place) {
     result.emplace_back(value, file_, cure_, place);
   };
-  for_each(key, add, most);
+  for_each(key, add, max);
   return result;
 }
 
@@ -214,7 +215,7 @@ std::vector<JsonObject> JsonObject::later_objects(std::string_view key) const {
 std::vector<std::vector<std::uint64_t>> JsonObject::tuples(std::string_view key, std::size_t size) const {
   std::vector<std::vector<std::uint64_t>> result;
   for (const Json& value : list(key)) {
-    const std::string place = fmt::format("{}[{}]", place_of(key), result.size());
+    const std::string place = fmt::format("{}[{}]", path_of(key), result.size());
     if (!value.is_array() || value.size() != size) fail(place, fmt::format("is not a list of {} numbers", size));
     std::vector<std::uint64_t>& tuple = result.emplace_back();
     for (const Json& member : value) {

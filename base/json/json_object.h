@@ -34,26 +34,25 @@ class JsonObject {
   [[nodiscard]] bool truth(std::string_view key) const;
   /// Returns a number of magnitude at most 1e18, the limit for measurements.
   [[nodiscard]] double real(std::string_view key) const;
-  [[nodiscard]] double real(std::string_view key, double most, double least = 0) const;
+  [[nodiscard]] double real(std::string_view key, double max, double min = 0) const;
   /// Returns real(key); empty if the field is null or missing.
   [[nodiscard]] std::optional<double> later_real(std::string_view key) const;
-  [[nodiscard]] std::uint64_t whole(std::string_view key,
-                                    std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
-                                    std::uint64_t least = 0) const;
+  [[nodiscard]] std::uint64_t whole(std::string_view key, std::uint64_t max = std::numeric_limits<std::uint64_t>::max(),
+                                    std::uint64_t min = 0) const;
   [[nodiscard]] std::uint32_t number(std::string_view key,
-                                     std::uint32_t most = std::numeric_limits<std::uint32_t>::max(),
-                                     std::uint32_t least = 0) const {
-    return static_cast<std::uint32_t>(whole(key, most, least));
+                                     std::uint32_t max = std::numeric_limits<std::uint32_t>::max(),
+                                     std::uint32_t min = 0) const {
+    return static_cast<std::uint32_t>(whole(key, max, min));
   }
   [[nodiscard]] Nanos nanos(std::string_view key) const;
-  /// Returns a list of texts. Throws InputError if it has more than `most` elements.
-  [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t most = kMaxListed) const;
+  /// Returns a list of texts. Throws InputError if it has more than `max` elements.
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t max = kMaxListed) const;
   [[nodiscard]] std::vector<double> reals(std::string_view key) const;
   [[nodiscard]] std::vector<Nanos> nanos_list(std::string_view key) const;
   [[nodiscard]] std::vector<std::uint64_t> whole_list(std::string_view key) const;
   [[nodiscard]] std::size_t length(std::string_view key) const { return list(key).size(); }
   [[nodiscard]] JsonObject object(std::string_view key) const;
-  [[nodiscard]] std::vector<JsonObject> objects(std::string_view key, std::size_t most = kMaxListed) const;
+  [[nodiscard]] std::vector<JsonObject> objects(std::string_view key, std::size_t max = kMaxListed) const;
   /// Like objects(), but returns an empty list if the field is missing.
   [[nodiscard]] std::vector<JsonObject> later_objects(std::string_view key) const;
   /// Returns a list of lists, each with `size` non-negative integers.
@@ -65,28 +64,28 @@ class JsonObject {
   /// Throws InputError if the object has a key that is not in `keys`. The message names the nearest key of `keys`.
   void only(std::initializer_list<std::string_view> keys) const;
 
-  [[nodiscard]] std::string place_of(std::string_view key) const;
+  [[nodiscard]] std::string path_of(std::string_view key) const;
   /// Returns "FILE: PLACE" for messages.
   [[nodiscard]] std::string where(std::string_view key) const;
   [[noreturn]] void fail(std::string_view place, std::string_view problem) const { fail(place, problem, cure_); }
   /// Throws InputError with `cure` instead of the constructor's `cure`. An empty key refers to the object itself.
   [[noreturn]] void refuse(std::string_view key, std::string_view problem, std::string_view cure) const {
-    fail(place_of(key), problem, cure);
+    fail(path_of(key), problem, cure);
   }
 
  private:
   [[noreturn]] void fail(std::string_view place, std::string_view problem, std::string_view cure) const;
   static constexpr auto kMaxListed = std::numeric_limits<std::size_t>::max();
 
-  [[nodiscard]] const nlohmann::json& list(std::string_view key, std::size_t most = kMaxListed) const;
-  [[nodiscard]] double real(const nlohmann::json& value, const std::string& place, double most, double least) const;
+  [[nodiscard]] const nlohmann::json& list(std::string_view key, std::size_t max = kMaxListed) const;
+  [[nodiscard]] double real(const nlohmann::json& value, const std::string& place, double max, double min) const;
   [[nodiscard]] std::uint64_t whole(const nlohmann::json& value, const std::string& place,
-                                    std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
-                                    std::uint64_t least = 0) const;
+                                    std::uint64_t max = std::numeric_limits<std::uint64_t>::max(),
+                                    std::uint64_t min = 0) const;
   [[nodiscard]] Nanos nanos(const nlohmann::json& value, const std::string& place) const;
   /// Calls `visit` with each element of a list and the element's position, such as "runs[0]".
   template <typename Visit>
-  void for_each(std::string_view key, const Visit& visit, std::size_t most = kMaxListed) const;
+  void for_each(std::string_view key, const Visit& visit, std::size_t max = kMaxListed) const;
 
   const nlohmann::json& json_;
   const std::string& file_;

@@ -39,23 +39,23 @@ inline std::string problem_of(const nlohmann::json::exception& error) {
   return std::string(text);
 }
 
-/// Returns `value` as an integer from `least` to `most`. Throws InputError that names `key` for any other value:
+/// Returns `value` as an integer from `min` to `max`. Throws InputError that names `key` for any other value:
 /// "\"flows\" is -1, not a whole number from 0 to 255".
 template <std::integral T>
-T whole_value(const nlohmann::json& value, const char* key, T least = std::numeric_limits<T>::min(),
-              T most = std::numeric_limits<T>::max()) {
-  if (const auto number = whole_number<T>(value, least, most)) return *number;
+T whole_value(const nlohmann::json& value, const char* key, T min = std::numeric_limits<T>::min(),
+              T max = std::numeric_limits<T>::max()) {
+  if (const auto number = whole_number<T>(value, min, max)) return *number;
   throw InputError(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key,
-                               value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), least,
-                               most));
+                               value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), min,
+                               max));
 }
 /// Returns field `key` of `object` like whole_value(). Throws InputError if the field is missing.
 template <std::integral T>
-T whole_field(const nlohmann::json& object, const char* key, T least = std::numeric_limits<T>::min(),
-              T most = std::numeric_limits<T>::max()) {
+T whole_field(const nlohmann::json& object, const char* key, T min = std::numeric_limits<T>::min(),
+              T max = std::numeric_limits<T>::max()) {
   const auto field = object.find(key);
   if (field == object.end()) throw InputError(fmt::format("\"{}\" is missing", key));
-  return whole_value<T>(*field, key, least, most);
+  return whole_value<T>(*field, key, min, max);
 }
 
 }  // namespace mltcp

@@ -30,7 +30,7 @@ mltcp_code fail(Code code) noexcept {
   return static_cast<mltcp_code>(code);
 }
 
-mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept {
+mltcp_code keep_error(const mltcp_endpoint& handle, Code code) noexcept {
   if (code == Code::ok) [[likely]]
     return MLTCP_OK;
   if (code == Code::failed) {
@@ -113,10 +113,10 @@ Completion from_c(const mltcp_completion& completion) noexcept {
   return result;
 }
 
-mltcp_code write_text(std::string_view from, char* text, std::size_t room) noexcept {
+mltcp_code write_text(std::string_view from, char* text, std::size_t capacity) noexcept {
   if (text == nullptr) return refuse_null("text");
-  if (room == 0) return fail(Code::too_long, "there is no buffer for the text; give one");
-  const std::size_t length = std::min(from.size(), room - 1);
+  if (capacity == 0) return fail(Code::too_long, "there is no buffer for the text; give one");
+  const std::size_t length = std::min(from.size(), capacity - 1);
   std::memcpy(text, from.data(), length);
   text[length] = '\0';
   return length == from.size()
@@ -151,9 +151,9 @@ void CallbackPool::drop() noexcept {
 void CallbackPool::call_back(void* context, const Completion& completion) noexcept {
   const Site site = *static_cast<Site*>(context);
   give_back(context);  // freed before the callback, which may post the next operation
-  mltcp_completion told = to_c(completion);
-  told.context = site.context;
-  site.function(site.context, &told);
+  mltcp_completion reported = to_c(completion);
+  reported.context = site.context;
+  site.function(site.context, &reported);
 }
 
 }  // namespace mltcp::endpoint::c

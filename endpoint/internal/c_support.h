@@ -57,7 +57,7 @@ mltcp_code fail(Code code, std::string_view text) noexcept;
 /// Sets the text of mltcp_last_error() to the general text of `code`. Returns `code`.
 mltcp_code fail(Code code) noexcept;
 /// Converts the code that a call of the endpoint has returned. Sets the error text if the code is an error.
-mltcp_code told(const mltcp_endpoint& handle, Code code) noexcept;
+mltcp_code keep_error(const mltcp_endpoint& handle, Code code) noexcept;
 /// Sets the error text from the exception that is being handled. Returns a code for the exception.
 mltcp_code fail_by_exception() noexcept;
 
@@ -125,7 +125,7 @@ mltcp_completion to_c(const Completion& completion) noexcept;
 Completion from_c(const mltcp_completion& completion) noexcept;
 
 /// Copies as much of `from` as fits, with a terminating zero. Returns MLTCP_TOO_LONG if the text was cut.
-mltcp_code write_text(std::string_view from, char* text, std::size_t room) noexcept;
+mltcp_code write_text(std::string_view from, char* text, std::size_t capacity) noexcept;
 
 // ---- Callbacks ------------------------------------------------------------------------------------------------------
 

@@ -36,9 +36,9 @@ constexpr Nanos kLongestEnd{1'000'000'000};
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): fork() copies the whole process
 std::atomic<std::uint32_t> forks{0};
 
-void check_range(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
-  if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, least, most));
+void check_range(std::string_view key, std::uint64_t value, std::uint64_t min, std::uint64_t max) {
+  if (value < min || value > max)
+    throw InputError(fmt::format("{} is {}; give a value from {} to {}", key, value, min, max));
 }
 
 /// Returns the error text for a lack of memory. The text names the settings that determine the memory and how much each
@@ -108,7 +108,7 @@ void take_key(EndpointConfig& config) {
 }
 
 /// Prints that a capture is incomplete, because the program has no other way to learn this.
-void tell_of_capture(const std::string& line, bool is_complete) {
+void log_capture(const std::string& line, bool is_complete) {
   if (!is_complete) fmt::print(stderr, "mltcp: capture: {}\n", line);
 }
 
@@ -187,7 +187,7 @@ void Core::check() const {
     check_range("max_accepted_per_address", *config_.max_accepted_per_address, 1, 1U << 20);
   check_range("max_operations", config_.max_operations, 1, 1U << 20);
   check_range("max_jobs", config_.max_jobs, 0, 1024);
-  check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::kMost);
+  check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::kMaxRanges);
   check_range("eager_limit", config_.eager_limit, 0, 32'768);
   check_range("unexpected_messages", config_.unexpected_messages, 1, 16'384);
   check_range("control_frames", config_.control_frames, 4, 1024);
@@ -243,7 +243,7 @@ HostPlace Core::place() const {
 
 void Core::take_place() {
   check_host_datapath(config_.datapath, place());
-  datapath_ = capture_ ? capture::open_captured(config_.datapath, *capture_, tell_of_capture)
+  datapath_ = capture_ ? capture::open_captured(config_.datapath, *capture_, log_capture)
                        : open_host_datapath(config_.datapath);
   datapath_->take_place(place());
   description_ = datapath_->description();
@@ -305,10 +305,10 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
     make_workers();
     others.reserve(loops_);
     for (std::size_t loop = 1; loop < loops_; ++loop) {
-      gate_.tell([&] { ++running_; });
+      gate_.notify([&] { ++running_; });
       others.push_back(begin_thread([self, loop] {
         self->run_loop(loop, 1);
-        self->gate_.tell([&] { --self->running_; });
+        self->gate_.notify([&] { --self->running_; });
       }));
     }
   } catch (const std::exception& error) {
@@ -319,7 +319,7 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
     datapath_.reset();
     const bool input = dynamic_cast<const InputError*>(&error) != nullptr;
     std::string text = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? memory_text(config_) : error.what();
-    gate_.tell([&] {
+    gate_.notify([&] {
       failure = std::move(text);
       is_input = input;
       running_ = 0;
@@ -327,11 +327,11 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
     });
     return;
   }
-  gate_.tell([&] { ready = true; });
+  gate_.notify([&] { ready = true; });
   run_loop(0, loops_ == 1 ? workers_.size() : 1);
   for (std::thread& other : others) other.join();
   release_datapath();
-  gate_.tell([&] { running_ = 0; });
+  gate_.notify([&] { running_ = 0; });
 }
 
 void Core::run_loop(std::size_t first, std::size_t count) noexcept {
@@ -415,14 +415,14 @@ void Core::release_datapath() noexcept {
   caller_loop_.reset();
   datapath_.reset();
   finished_.store(true, std::memory_order_release);
-  gate_.tell();
+  gate_.notify();
 }
 
 Code Core::close(bool wait) noexcept {
   if (is_forked()) return Code::forked;
   shared_.closing.store(true, std::memory_order_seq_cst);
   for (const auto& wakeup : wakeups_) wakeup->wake();
-  gate_.tell();
+  gate_.notify();
   if (Worker::in_callback()) return Code::ok;  // the driver does the rest when the callback has returned
   if (config_.driving == Driving::caller) {
     finish_here();

@@ -40,7 +40,7 @@ void Core::show(live::Snapshot& shown) noexcept {
 
 void Core::show_ports(live::Snapshot& shown) {
   EndpointReport report;
-  if (this->report(report) != Code::ok || !live::has_room(shown.ports, shown)) return;
+  if (this->report(report) != Code::ok || !live::has_space(shown.ports, shown)) return;
   live::PortView& port = shown.ports.emplace_back();
   port.name = config_.datapath.device + " " + to_text(config_.address);
   port.is_up = why_link_is_down().empty();
@@ -63,7 +63,7 @@ void Core::show_jobs(live::Snapshot& shown) {
   }
   for (const auto& [handle, number] : known) {
     JobReport report;
-    if (this->report(handle, report) != Code::ok || !live::has_room(shown.jobs, shown)) continue;
+    if (this->report(handle, report) != Code::ok || !live::has_space(shown.jobs, shown)) continue;
     live::JobView& job = shown.jobs.emplace_back();
     job.name = std::to_string(number);
     job.iteration = report.iteration;
@@ -95,7 +95,7 @@ void Core::show_connections(live::Snapshot& shown) {
     });
     shown.left_out += left_out;
     for (const Seen& one : seen) {
-      if (!live::has_room(shown.connections, shown)) continue;
+      if (!live::has_space(shown.connections, shown)) continue;
       live::ConnectionView& view = shown.connections.emplace_back();
       view.peer = to_text(one.remote);
       if (one.job != 0) view.job = std::to_string(jobs_[one.job - 1].number.load(std::memory_order_relaxed));

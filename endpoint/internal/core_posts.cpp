@@ -70,9 +70,9 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
   }
   operation->kind = request.kind;
   operation->take = request.take;
-  operation->telling = options.callback != nullptr ? Operation::Telling::callback
-                       : queue != nullptr          ? Operation::Telling::queue
-                                                   : Operation::Telling::handle;
+  operation->reporting = options.callback != nullptr ? Operation::Reporting::callback
+                         : queue != nullptr          ? Operation::Reporting::queue
+                                                     : Operation::Reporting::handle;
   operation->data = request.data;
   operation->length = request.length;
   operation->tag = request.tag;
@@ -231,7 +231,7 @@ Operation* Core::find_waitable(OperationHandle handle, Worker*& worker, Code& co
   worker = worker_of(parts);
   Operation* const operation = worker != nullptr ? worker->operations().find(parts) : nullptr;
   if (operation == nullptr) return nullptr;
-  if (operation->telling == Operation::Telling::handle) return operation;
+  if (operation->reporting == Operation::Reporting::handle) return operation;
   code = Code::unsupported;
   return nullptr;
 }
@@ -325,8 +325,8 @@ Code Core::wait(CompletionRing& ring, std::span<Completion> out, std::size_t& co
     if (is_over) return Code::destroyed;
     if (left <= Nanos()) return Code::timed_out;
     pollfd file{ring.wakeup().file(), POLLIN, 0};
-    const timespec most{0, static_cast<long>(std::min(left, kLookAgain).count)};
-    ppoll(&file, 1, &most, nullptr);
+    const timespec max{0, static_cast<long>(std::min(left, kLookAgain).count)};
+    ppoll(&file, 1, &max, nullptr);
   }
 }
 

@@ -29,17 +29,17 @@ class Gate {
 
   /// Runs `change()` under the mutex and wakes the waiting threads.
   template <typename Change>
-  void tell(Change change) noexcept {
+  void notify(Change change) noexcept {
     pthread_mutex_lock(&mutex_);
     change();
     pthread_cond_broadcast(&changed_);
     pthread_mutex_unlock(&mutex_);
   }
-  void tell() noexcept {
-    tell([] {});
+  void notify() noexcept {
+    notify([] {});
   }
-  /// Waits until `there()` is true, for at most `limit` (0 or more). Calls `there()` under the mutex after each tell(),
-  /// and returns its last result.
+  /// Waits until `there()` is true, for at most `limit` (0 or more). Calls `there()` under the mutex after each
+  /// notify(), and returns its last result.
   template <typename There>
   bool wait(Nanos limit, There there) noexcept {
     const Nanos now = monotonic_now();

@@ -79,9 +79,9 @@ struct Tagged {
   List<Unexpected, &Unexpected::in_link> unexpected;
   /// Ids of messages to confirm with CANCELLED; their entries are not released yet.
   GrowableRing<std::uint64_t> taken_back;
-  std::uint64_t came = 0;      ///< number of EAGER and RTS received
-  std::uint64_t released = 0;  ///< number of received messages that are no longer unexpected
-  std::uint64_t told = 0;      ///< credit already sent to the peer
+  std::uint64_t came = 0;         ///< number of EAGER and RTS received
+  std::uint64_t released = 0;     ///< number of received messages that are no longer unexpected
+  std::uint64_t credit_sent = 0;  ///< credit already sent to the peer
 
   // Unexpected messages at the peer.
   std::uint32_t peers_window = 0;
@@ -177,8 +177,8 @@ struct Link {
   State state = State::free;
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_client = false;
-  bool is_announced = false;   ///< whether the program knows the connection and gets an event when it ends
-  bool tells_failure = false;  ///< connect() has no operation to report a failure, so the event of the end reports it
+  bool is_announced = false;     ///< whether the program knows the connection and gets an event when it ends
+  bool reports_failure = false;  ///< connect() has no operation to report a failure, so the event of the end reports it
   /// Whether close() was called after the end; the handle is then freed with the connection.
   bool is_forgotten = false;
   bool has_event_place = false;

@@ -49,14 +49,14 @@ struct alignas(64) Operation {
     flowing,     ///< passed to the transport
     ended,
   };
-  enum class Telling : std::uint8_t { callback, queue, handle };
+  enum class Reporting : std::uint8_t { callback, queue, handle };
   /// State of a tagged operation that is granted ahead.
   struct Ahead {
-    bool is_withdrawn : 1;  ///< receive: cancel() was called, and WITHDRAW is queued or sent
-    bool is_here : 1;       ///< reserved receive: its message arrived as EAGER and is in the buffer
-    bool is_told : 1;       ///< announced send: the peer has received its RTS
-    /// Announced send: the peer granted it before it received the RTS; the data must wait until is_told.
-    bool waits_for_told : 1;
+    bool is_withdrawn : 1;     ///< receive: cancel() was called, and WITHDRAW is queued or sent
+    bool is_here : 1;          ///< reserved receive: its message arrived as EAGER and is in the buffer
+    bool is_rts_received : 1;  ///< announced send: the peer has received its RTS
+    /// Announced send: the peer granted it before it received the RTS; the data must wait until is_rts_received.
+    bool waits_for_rts_received : 1;
     bool is_marked : 1;      ///< send without an announcement: USED was sent
     std::uint8_t skips : 3;  ///< receive: number of times that its grant was given back
   };
@@ -73,7 +73,7 @@ struct alignas(64) Operation {
   // contains the members from `state` to `link`.
   Kind kind = Kind::send;
   Stage stage = Stage::ended;  ///< only for the driving thread, even while the operation is free
-  Telling telling = Telling::handle;
+  Reporting reporting = Reporting::handle;
   Take take = Take::no;
   bool has_deadline = false;
   bool is_cancelled = false;  ///< given up by cancel(), or by the time limit of a tagged operation

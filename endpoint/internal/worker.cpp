@@ -60,7 +60,7 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
                  std::bit_ceil(std::min<std::size_t>(messages, 1U << 16)), config.seed ? *config.seed : random.next());
   operation_deadlines_.reserve(operations_.count());
   link_deadlines_.reserve(links_.size());
-  telling_.reserve(std::size_t{operations_.count()} + std::size_t{2} * links_.size());
+  reports_.reserve(std::size_t{operations_.count()} + std::size_t{2} * links_.size());
   if (config.accepts) shard_->listen(shared.connection);
 }
 
@@ -70,8 +70,8 @@ Worker::~Worker() = default;
 // completion to deliver. The table of connections has twice max_connections entries. The routes and the shard have four
 // times max_connections entries.
 const Bytes Worker::operation_bytes =
-    sizeof(Operation) + sizeof(Told) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
-const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Told) + 3 * sizeof(std::uint64_t)) +
+    sizeof(Operation) + sizeof(Report) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
+const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Report) + 3 * sizeof(std::uint64_t)) +
                                        4 * (sizeof(Route) + 8 * sizeof(std::uint64_t)) + 4 * sizeof(Completion);
 
 // ---- driving --------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ Nanos Worker::poll(Nanos now) {
   for (int round = 0;; ++round) {
     bool any = take_completions();
     if (std::min(operation_deadlines_.next(), link_deadlines_.next()) <= now_) expire();
-    if (!telling_.empty()) {
+    if (!reports_.empty()) {
       deliver();
       any = true;
     }
@@ -139,7 +139,7 @@ void Worker::run(const Command& command) noexcept {
     case Command::Type::call: {
       auto& call = *reinterpret_cast<Call*>(command.argument);
       call.run(call.what);
-      shared_.gate->tell([&] { call.done = true; });
+      shared_.gate->notify([&] { call.done = true; });
       return;
     }
   }
@@ -363,35 +363,35 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
   operation.link = nullptr;
   operation.stage = Operation::Stage::ended;
   ++ended_;
-  tell(operation, completion);
+  report(operation, completion);
 }
 
-void Worker::tell(Operation& operation, const Completion& completion) noexcept {
-  switch (operation.telling) {
-    case Operation::Telling::callback:
-      telling_.push({completion, operation.callback, &operation});
+void Worker::report(Operation& operation, const Completion& completion) noexcept {
+  switch (operation.reporting) {
+    case Operation::Reporting::callback:
+      reports_.push({completion, operation.callback, &operation});
       return;
-    case Operation::Telling::queue: {
+    case Operation::Reporting::queue: {
       CompletionRing& queue = *operation.queue;
       operations_.give_back_at_hand(operation);
       queue.push(completion);
       return;
     }
-    case Operation::Telling::handle:
+    case Operation::Reporting::handle:
       operation.end = completion;
-      tell_handle(operation);
+      report_to_handle(operation);
       return;
   }
 }
 
-void Worker::tell_handle(Operation& operation) noexcept {
+void Worker::report_to_handle(Operation& operation) noexcept {
   const std::uint64_t generation = std::uint64_t{operation.generation()} << 32;
   const std::uint64_t before = operation.state.exchange(generation | Operation::kDone, std::memory_order_acq_rel);
   const std::uint64_t state = before & 0xFFFFFFFFU;
   if (state == Operation::kForgotten)
     operations_.give_back_at_hand(operation);
   else if (state == Operation::kAwaited)
-    shared_.gate->tell();
+    shared_.gate->notify();
 }
 
 void Worker::event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept {
@@ -404,21 +404,21 @@ void Worker::event(Link& link, Completion::Kind kind, Code code, Cause cause) no
   completion.peer = link.peer.empty() ? link.remote : link.peer.base();
   completion.context = shared_.config->event_context;
   ++ended_;
-  telling_.push({completion, shared_.config->event_callback, nullptr});
+  reports_.push({completion, shared_.config->event_callback, nullptr});
 }
 
 void Worker::deliver() noexcept {
   const Worker* const outer = calling_back_;
   calling_back_ = this;
   // Completions that callbacks cause are delivered in the next round.
-  for (std::size_t left = telling_.size(); left > 0; --left) {
-    const Told told = telling_.front();
-    telling_.pop();
-    if (told.operation != nullptr) operations_.give_back_at_hand(*told.operation);
-    if (told.callback != nullptr)
-      told.callback(told.completion.context, told.completion);
+  for (std::size_t left = reports_.size(); left > 0; --left) {
+    const Report report = reports_.front();
+    reports_.pop();
+    if (report.operation != nullptr) operations_.give_back_at_hand(*report.operation);
+    if (report.callback != nullptr)
+      report.callback(report.completion.context, report.completion);
     else
-      shared_.events->push(told.completion);
+      shared_.events->push(report.completion);
   }
   calling_back_ = outer;
 }

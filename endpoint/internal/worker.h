@@ -100,14 +100,14 @@ class Worker final : public Pollable {
     face = link.face.load(std::memory_order_acquire);
     return Face::generation(face) == parts.generation && Face::is_some(face) ? &link : nullptr;
   }
-  /// Reserves a connection with a handle for connect(). Returns null if there is no room. For `tells_failure`, see
+  /// Reserves a connection with a handle for connect(). Returns null if there is no room. For `reports_failure`, see
   /// Link.
   Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
-                     bool tells_failure) noexcept;
+                     bool reports_failure) noexcept;
   /// Frees a reserved connection that no operation has started.
   void unreserve_link(Link& link) noexcept;
   /// Reports the end of an operation to test() and wait(), or frees the operation if it was forgotten.
-  void tell_handle(Operation& operation) noexcept;
+  void report_to_handle(Operation& operation) noexcept;
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(std::memory_order_relaxed); }
 
   // ---- Driving thread. ----
@@ -123,7 +123,7 @@ class Worker final : public Pollable {
   /// Ends everything with Code::destroyed. Afterwards the driver must call poll() until is_quiet().
   void end_all() noexcept;
   /// Returns whether all transport connections have ended and all completions are delivered.
-  [[nodiscard]] bool is_quiet() const { return live_transports_ == 0 && telling_.empty() && !commands_.has_some(); }
+  [[nodiscard]] bool is_quiet() const { return live_transports_ == 0 && reports_.empty() && !commands_.has_some(); }
   /// Frees the transport, so that the datapath can be destroyed.
   void drop_shard() { shard_.reset(); }
   /// Calls the callbacks and adds the events that are due. poll() calls this function. After end_all() the driver also
@@ -178,7 +178,7 @@ class Worker final : public Pollable {
     std::uint32_t link = 0;
     std::uint8_t part = 0;
   };
-  struct Told {
+  struct Report {
     Completion completion;
     Callback callback = nullptr;     ///< null for an event, which goes to the queue
     Operation* operation = nullptr;  ///< freed when it is reported; null for an event
@@ -195,7 +195,7 @@ class Worker final : public Pollable {
   /// Ends an operation that was posted on a connection that is closing or has ended. `link` is null if the connection
   /// no longer exists.
   void end_posted_late(Operation& operation, Link* link) noexcept;
-  void tell(Operation& operation, const Completion& completion) noexcept;
+  void report(Operation& operation, const Completion& completion) noexcept;
   void event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept;
   void set_deadline(Operation& operation, Nanos limit) noexcept;
   void expire() noexcept;
@@ -226,7 +226,7 @@ class Worker final : public Pollable {
   void accept(Link& link, const Hello& hello) noexcept;
   void open(Link& link) noexcept;
   void on_transport_closed(Link& link, std::uint32_t part, Status status) noexcept;
-  void end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept;
+  void end_link(Link& link, Code code, Cause cause, bool notify_peer) noexcept;
   void end_operations(Link& link) noexcept;
   void close_when_flushed(Link& link) noexcept;
   void retire(Link& link) noexcept;
@@ -318,7 +318,7 @@ class Worker final : public Pollable {
   std::uint32_t claims_ = 0;  ///< number of messages that peek() has taken
   DeadlineHeap operation_deadlines_;
   DeadlineHeap link_deadlines_;
-  GrowableRing<Told> telling_;
+  GrowableRing<Report> reports_;
   std::vector<JobId> jobs_;
   std::vector<std::optional<PhasePlan>> plans_;  ///< for each job, the plan that waits for the first iteration
 };

@@ -228,7 +228,7 @@ Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
     if (send == nullptr) return Cause::none;
     tagged.count_at_hand = 0;
     tagged.announced.erase(*send);
-    send->ahead.waits_for_told = true;
+    send->ahead.waits_for_rts_received = true;
     obey(tagged, *send, std::min(send->length, frame.length));
     return Cause::none;
   }

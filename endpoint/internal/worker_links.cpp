@@ -92,7 +92,7 @@ Code Worker::code_of(const Link& link, Status status, Cause& cause) {
 // ---- the table of connections ---------------------------------------------------------------------------------------
 
 Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
-                           bool tells_failure) noexcept {
+                           bool reports_failure) noexcept {
   if (known_links_.fetch_add(1, std::memory_order_relaxed) >= shared_.config->max_connections) {
     known_links_.fetch_sub(1, std::memory_order_relaxed);
     return nullptr;
@@ -112,7 +112,7 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   link.counted = true;
   link.has_event_place = needs_place;
   link.is_client = true;
-  link.tells_failure = tells_failure;
+  link.reports_failure = reports_failure;
   link.peer = peer;
   link.token = random;
   const std::uint32_t generation = next_generation(link);
@@ -204,7 +204,7 @@ void Worker::unreserve_link(Link& link) noexcept {
 void Worker::leave_place(Link& link) noexcept {
   if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
   if (link.has_event_place) shared_.events->give_back();
-  link.is_client = link.tells_failure = link.has_event_place = link.counted = false;
+  link.is_client = link.reports_failure = link.has_event_place = link.counted = false;
   link.peer = EndpointAddress();
   link.job.store(0, std::memory_order_relaxed);
   free_links_.push(link.slot);
@@ -351,18 +351,18 @@ void Worker::pair(Link& link, const Hello& hello) noexcept {
 
 void Worker::accept(Link& link, const Hello& hello) noexcept {
   const bool needs_places = shared_.config->event_callback == nullptr;
-  bool has_room = known_links_.fetch_add(1, std::memory_order_relaxed) < shared_.config->max_connections;
-  link.counted = has_room;
-  if (!has_room) known_links_.fetch_sub(1, std::memory_order_relaxed);
-  if (has_room && needs_places) {
-    has_room = shared_.events->reserve();
-    if (has_room && !shared_.events->reserve()) {
+  bool has_space = known_links_.fetch_add(1, std::memory_order_relaxed) < shared_.config->max_connections;
+  link.counted = has_space;
+  if (!has_space) known_links_.fetch_sub(1, std::memory_order_relaxed);
+  if (has_space && needs_places) {
+    has_space = shared_.events->reserve();
+    if (has_space && !shared_.events->reserve()) {
       shared_.events->give_back();
-      has_room = false;
+      has_space = false;
     }
-    link.has_event_place = has_room;
+    link.has_event_place = has_space;
   }
-  if (!has_room) {
+  if (!has_space) {
     turn_away(link, Verdict::no_room);
     return;
   }
@@ -567,7 +567,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
 }
 
 /// Ends the connection for the program. Reports that the transport still makes are handled until retire().
-void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept {
+void Worker::end_link(Link& link, Code code, Cause cause, bool notify_peer) noexcept {
   if (link.state == Link::State::ended || link.state == Link::State::free) return;
   link.state = Link::State::ended;
   link.end_code = code;
@@ -578,7 +578,7 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   if (Face::is_some(face) && (face & Face::kLeft) == 0)
     link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
-    if (tell_peer && id != 0) shard_->abort(id, now_);
+    if (notify_peer && id != 0) shard_->abort(id, now_);
   posted_ = true;
   end_operations(link);
   if (link.is_gone()) retire(link);
@@ -619,9 +619,9 @@ void Worker::end_operations(Link& link) noexcept {
 
 /// Called when the transport will report nothing more about the connection.
 void Worker::retire(Link& link) noexcept {
-  if (link.is_announced || link.tells_failure) {
+  if (link.is_announced || link.reports_failure) {
     event(link, Completion::Kind::closed, link.end_code, link.end_cause);
-    link.is_announced = link.tells_failure = false;
+    link.is_announced = link.reports_failure = false;
     link.has_event_place = false;  // the event now occupies the reserved place in the queue
   }
   if (link.state == Link::State::ended) settle_ended(link);
@@ -629,7 +629,7 @@ void Worker::retire(Link& link) noexcept {
 
 /// Frees the link of an ended connection, unless some of its unexpected messages are still stored.
 void Worker::settle_ended(Link& link) noexcept {
-  if (!link.is_gone() || link.is_announced || link.tells_failure) return;
+  if (!link.is_gone() || link.is_announced || link.reports_failure) return;
   if (link.tagged != nullptr && !link.tagged->unexpected.empty()) return;
   free_link(link);
 }

@@ -46,7 +46,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
   granted.reserve(64);
   cancels.reserve(64);
   withdrawals.reserve(kMaxAhead);
-  told = window;
+  credit_sent = window;
 }
 
 void Worker::begin_tagged(Link& link) noexcept {
@@ -350,7 +350,7 @@ Cause Worker::on_credit(Tagged& tagged, std::uint32_t credit) noexcept {
 Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) noexcept {
   Tagged& tagged = *link.tagged;
   const bool is_eager = frame.type == FrameType::eager;
-  if (tagged.came >= tagged.told) return Cause::beyond_credit;
+  if (tagged.came >= tagged.credit_sent) return Cause::beyond_credit;
   if (is_eager && frame.length > shared_.config->eager_limit) return Cause::malformed_frame;
   ++tagged.came;
   const auto bytes = std::span<const std::byte>(tagged.receive_frame(index))
@@ -467,7 +467,7 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
   }
   Cause cause = Cause::none;
   Code code = Code::ok;
-  bool lied = false;
+  bool is_false = false;
   if (operation.is_cancelled && completion.status != Status::ok) {
     code = Code::timed_out, cause = Cause::here;
   } else if (completion.status != Status::ok && completion.status != Status::truncated) {
@@ -480,13 +480,13 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
       code = Code::cancelled, cause = Cause::peer;
     } else {
       code = Code::protocol, cause = Cause::wrong_length;
-      lied = true;
+      is_false = true;
     }
   }
   operation.link = &link;
   end(operation, code, cause);
   if (link.state == Link::State::ended) return;
-  if (lied)
+  if (is_false)
     break_off(link, Cause::wrong_length);
   else
     pump(link);
@@ -536,8 +536,8 @@ bool Worker::pump_replies(Link& link) noexcept {
   // Every frame carries the current credit. A separate credit frame is sent only if the peer has used all credit that
   // it knows of, or does not yet know of at least half of the window.
   const std::uint64_t window = shared_.config->unexpected_messages;
-  const std::uint64_t news = window + tagged.released - tagged.told;
-  if (news > 0 && (news * 2 >= window || tagged.came == tagged.told))
+  const std::uint64_t news = window + tagged.released - tagged.credit_sent;
+  if (news > 0 && (news * 2 >= window || tagged.came == tagged.credit_sent))
     return send_frame(link, {.type = FrameType::credit}, nullptr);
   return true;
 }
@@ -575,7 +575,7 @@ void Worker::pump_granted(Link& link) noexcept {
   Tagged& tagged = *link.tagged;
   for (; !tagged.granted.empty(); tagged.granted.pop()) {
     const auto [send, gives_back] = tagged.granted.front();
-    if (send != nullptr && send->ahead.waits_for_told && !send->ahead.is_told) return;
+    if (send != nullptr && send->ahead.waits_for_rts_received && !send->ahead.is_rts_received) return;
     const std::span<const std::byte> bytes =
         send == nullptr ? std::span<const std::byte>()
                         : std::span<const std::byte>(send->data, static_cast<std::size_t>(send->message_bytes));
@@ -597,10 +597,10 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   if (tagged.free_send_frames.empty()) return false;
   const std::uint32_t index = tagged.free_send_frames.back();
   const auto memory = tagged.send_frame(index);
-  Frame told = frame;
+  Frame with_credit = frame;
   const std::uint64_t credit = shared_.config->unexpected_messages + tagged.released;
-  told.credit = static_cast<std::uint32_t>(credit);
-  write(told, memory.first<Frame::kHeaderBytes>());
+  with_credit.credit = static_cast<std::uint32_t>(credit);
+  write(with_credit, memory.first<Frame::kHeaderBytes>());
   std::size_t size = Frame::kHeaderBytes;
   if (eager != nullptr && eager->length > 0) {
     std::memcpy(memory.data() + size, eager->data, eager->length);
@@ -615,7 +615,7 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   tagged.send_frame_of[index] = eager;
   if (eager != nullptr) ++tagged.eager_under_way;
   tagged.announcement_of[index] = frame.type == FrameType::rts ? frame.id : 0;
-  tagged.told = credit;
+  tagged.credit_sent = credit;
   return true;
 }
 
@@ -644,7 +644,7 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
     end(*send, code, cause);
   } else if (const OperationHandle announcement = tagged.announcement_of[index]; announcement != 0) {
     if (Operation* const announced = operations_.find(parts_of(announcement)); announced != nullptr)
-      announced->ahead.is_told = true;
+      announced->ahead.is_rts_received = true;
   }
   pump(link);
 }

@@ -7,7 +7,7 @@ namespace mltcp::live {
 
 void add_claims(const std::vector<JobClaim>& claims, Snapshot& shown) {
   for (const JobClaim& claim : claims) {
-    if (!has_room(shown.claims, shown)) continue;
+    if (!has_space(shown.claims, shown)) continue;
     ClaimView& view = shown.claims.emplace_back();
     view.job = name_of(claim);
     view.iterations = claim.iterations;

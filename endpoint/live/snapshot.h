@@ -80,7 +80,7 @@ struct Snapshot {
 
 /// Returns whether the list has room for another row. If not, counts that row in `left_out`.
 template <typename Row>
-bool has_room(std::vector<Row>& rows, Snapshot& snapshot) {
+bool has_space(std::vector<Row>& rows, Snapshot& snapshot) {
   if (rows.size() < kMaxRows) return true;
   ++snapshot.left_out;
   return false;

@@ -28,12 +28,12 @@ static void fail(const char* what, const char* why) {
   fprintf(stderr, "training: %s: %s\n", what, why);
   exit(1);
 }
-/* Returns the number that the whole text represents; -1 if the text is not a number from 0 to `most`. */
-static int64_t number(const char* text, int64_t most) {
+/* Returns the number that the whole text represents; -1 if the text is not a number from 0 to `max`. */
+static int64_t number(const char* text, int64_t max) {
   char* end;
   if (text == NULL || *text < '0' || *text > '9') return -1;
   const long long value = strtoll(text, &end, 10);
-  return *end == '\0' && value <= most ? value : -1;
+  return *end == '\0' && value <= max ? value : -1;
 }
 static void must(const char* what, mltcp_code code) {
   if (code != MLTCP_OK) fail(what, mltcp_last_error());

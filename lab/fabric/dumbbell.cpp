@@ -33,12 +33,12 @@ LinkConfig reverse_link(const DumbbellConfig& config) {
 }
 
 void check_buffers(const DumbbellConfig& config) {
-  const Bytes least = Bytes{config.mtu} + kEthernetBytes;
+  const Bytes min = Bytes{config.mtu} + kEthernetBytes;
   for (const auto& [link, name] : {std::pair{&config.bottleneck, std::string_view("bottleneck")},
                                    std::pair{&config.reverse, std::string_view("reverse")}})
-    if (link->buffer_bytes != 0 && link->buffer_bytes < least)
+    if (link->buffer_bytes != 0 && link->buffer_bytes < min)
       throw InputError(fmt::format("the buffer of the {} link, {}, can't hold a packet of the MTU; give at least {} B",
-                                   name, bytes_to_text(link->buffer_bytes), least));
+                                   name, bytes_to_text(link->buffer_bytes), min));
 }
 
 std::uint32_t host_ip(std::uint32_t side, std::uint32_t pair) {

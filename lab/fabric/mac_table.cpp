@@ -11,9 +11,9 @@
 namespace mltcp::fabric {
 
 MacTable::MacTable(const MacTableConfig& config) : shift_(0), ageing_(config.ageing) {
-  constexpr std::uint32_t most = 1U << 20;
-  if (config.entries < kWays || config.entries > most)
-    throw InputError(fmt::format("a table of {} MAC addresses; give {} to {}", config.entries, kWays, most));
+  constexpr std::uint32_t max = 1U << 20;
+  if (config.entries < kWays || config.entries > max)
+    throw InputError(fmt::format("a table of {} MAC addresses; give {} to {}", config.entries, kWays, max));
   if (config.ageing < Nanos::from_seconds(1) || config.ageing > Nanos::from_seconds(1e6))
     throw InputError(fmt::format("an ageing time of {}; give 1 s to 1000000 s", to_text(config.ageing)));
   // Use at least two sets, because a shift by 64 bits is undefined.

@@ -34,9 +34,10 @@ PriorityLink::Admission PriorityLink::offer(Handle packet, std::uint32_t bytes, 
   finish(now);
   const std::uint32_t number = class_of(priority);
   Queue& queue = queues_[number];
-  const bool room = memory_ != nullptr ? memory_->admits(queue.bytes, bytes, ingress, number)
-                                       : config_.buffer_bytes == 0 || queue.bytes + bytes <= config_.buffer_bytes;
-  if (!room) {
+  const bool is_admitted = memory_ != nullptr
+                               ? memory_->admits(queue.bytes, bytes, ingress, number)
+                               : config_.buffer_bytes == 0 || queue.bytes + bytes <= config_.buffer_bytes;
+  if (!is_admitted) {
     ++counters_.dropped_packets;
     return admission;
   }

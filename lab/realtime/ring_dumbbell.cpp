@@ -218,14 +218,14 @@ struct RingDumbbell::Impl {
     for (;;) {
       const std::size_t waiting = access[host].queue_packets(now);
       if (waiting >= kNicQueue) return;
-      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kRingBurst, kNicQueue - waiting));
+      const auto max = static_cast<std::uint16_t>(std::min<std::size_t>(kRingBurst, kNicQueue - waiting));
       const std::uint16_t count =
-          receive_burst(hosts[host]->switch_port.id(), hosts[host]->to_switch, packets.data(), most);
+          receive_burst(hosts[host]->switch_port.id(), hosts[host]->to_switch, packets.data(), max);
       if (count == 0) return;
       moved = true;
       counters.received_packets += count;
       for (std::uint16_t i = 0; i < count; ++i) admit(packets[i], host, now);
-      if (count < most) return;
+      if (count < max) return;
     }
   }
 

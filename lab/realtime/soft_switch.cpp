@@ -247,11 +247,11 @@ struct SoftSwitch::Impl {
     hand_over(&port);
     std::size_t sent = 0;
     for (std::uint16_t taken = 1; sent < port.count && taken > 0; sent += taken) {
-      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, port.count - sent));
+      const auto max = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, port.count - sent));
       Bytes bytes = 0;  // read before the port owns the frames
-      for (std::uint16_t i = 0; i < most; ++i) bytes += port.waiting[sent + i]->pkt_len;
-      taken = rte_eth_tx_burst(port.given.id, 0, port.waiting.data() + sent, most);
-      for (std::uint16_t i = taken; i < most; ++i) bytes -= port.waiting[sent + i]->pkt_len;
+      for (std::uint16_t i = 0; i < max; ++i) bytes += port.waiting[sent + i]->pkt_len;
+      taken = rte_eth_tx_burst(port.given.id, 0, port.waiting.data() + sent, max);
+      for (std::uint16_t i = taken; i < max; ++i) bytes -= port.waiting[sent + i]->pkt_len;
       port.counters.sent_frames += taken;
       port.counters.sent_bytes += bytes;
     }

@@ -89,12 +89,12 @@ class EventQueue {
       const std::size_t first = place * 4 + 1;
       if (first >= size) break;
       const std::size_t end = std::min(first + 4, size);
-      std::size_t least = first;
+      std::size_t min = first;
       for (std::size_t child = first + 1; child < end; ++child)
-        if (heap_[child] < heap_[least]) least = child;
-      if (entry < heap_[least]) break;
-      put(place, heap_[least]);
-      place = least;
+        if (heap_[child] < heap_[min]) min = child;
+      if (entry < heap_[min]) break;
+      put(place, heap_[min]);
+      place = min;
     }
     put(place, entry);
   }

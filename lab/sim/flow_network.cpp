@@ -169,10 +169,10 @@ void FlowNetwork::send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_befo
 
 /// Computes the maximum rate of a flow's path. At this rate the flow counts in the demand on its links.
 void FlowNetwork::set_max(Flow& flow) {
-  flow.most = std::numeric_limits<double>::infinity();
-  for (const PathHop& hop : flow.path) flow.most = std::min(flow.most, links_[hop.link].capacity / hop.cost);
+  flow.max = std::numeric_limits<double>::infinity();
+  for (const PathHop& hop : flow.path) flow.max = std::min(flow.max, links_[hop.link].capacity / hop.cost);
   for (PathHop& hop : flow.path)
-    hop.demand = static_cast<std::int64_t>(std::llround(flow.most * hop.cost / kBytesPerNano));
+    hop.demand = static_cast<std::int64_t>(std::llround(flow.max * hop.cost / kBytesPerNano));
 }
 
 /// Makes the flow start to send.
@@ -230,7 +230,7 @@ void FlowNetwork::settle(Flow& flow) {
     const double wire_bytes = bytes * hop.cost;
     link.use.wire_bytes += wire_bytes;
     if (link.contended) link.use.contended_wire_bytes += wire_bytes;
-    if (link.meter != nullptr) tell_meter(link, flow, hop, wire_bytes);
+    if (link.meter != nullptr) update_meter(link, flow, hop, wire_bytes);
   }
   flow.left -= bytes;
   groups_[flow.group].sent += bytes;
@@ -238,7 +238,7 @@ void FlowNetwork::settle(Flow& flow) {
 }
 
 /// Distributes `wire_bytes`, which the flow has sent since it was last settled, over the bins of the link's meter.
-void FlowNetwork::tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const {
+void FlowNetwork::update_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const {
   const auto duration = static_cast<double>((now_ - flow.settled).count);
   const std::uint32_t job = groups_[flow.group].job;
   for (Nanos from = flow.settled; from < now_;) {
@@ -424,12 +424,12 @@ void FlowNetwork::fill() {
       const Link& link = links_[hop.link];
       if (!link.tight) continue;
       free = false;
-      held |= link.capacity <= flow.most * hop.cost * kAlike;
+      held |= link.capacity <= flow.max * hop.cost * kAlike;
     }
     if (free)
-      freeze(flow, flow.most);
+      freeze(flow, flow.max);
     else if (!held)
-      heap_.push_back({flow.most / flow.weight, flows_from + id});
+      heap_.push_back({flow.max / flow.weight, flows_from + id});
   }
   std::make_heap(heap_.begin(), heap_.end(), later);
   double level = 0;
@@ -441,7 +441,7 @@ void FlowNetwork::fill() {
       Flow& flow = flows_[next.source - flows_from];
       if (flow.frozen) continue;
       level = std::max(level, next.level);
-      freeze(flow, flow.most);
+      freeze(flow, flow.max);
       continue;
     }
     Link& link = links_[next.source];
@@ -454,7 +454,7 @@ void FlowNetwork::fill() {
     level = std::max(level, at);
     for (const Member& member : link.members) {
       Flow& flow = flows_[member.flow];
-      if (!flow.frozen) freeze(flow, std::min(flow.most, flow.weight * level));
+      if (!flow.frozen) freeze(flow, std::min(flow.max, flow.weight * level));
     }
   }
 }

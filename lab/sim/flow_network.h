@@ -170,7 +170,7 @@ class FlowNetwork {
     std::uint32_t place = 0;  // index of the flow among the group's senders
     double connections = 1;
     double weight = 1;
-    double most = 0;  // maximum rate of the path in application bytes per nanosecond
+    double max = 0;  // maximum rate of the path in application bytes per nanosecond
     double rate = 0;
     double left = 0;  // unsent bytes of the first part in `queue`
     Nanos settled;    // time at which `left` was computed
@@ -200,7 +200,7 @@ class FlowNetwork {
   void enter(FlowId id);
   void leave(FlowId id);
   void settle(Flow& flow);
-  void tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const;
+  void update_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const;
   void settle(Group& group);
   [[nodiscard]] static double unsettled_at(const Flow& flow, Nanos time);
   void find_gain(Group& group);

@@ -247,7 +247,7 @@ void Network::detach(Host& host) {
   for (const Packet* packet = host.arrived_; packet != nullptr; packet = packet->next) ++counters_.unattached_host;
   free_list(host.arrived_);
   free_list(host.lent_);
-  host.deadline_ = host.room_at_ = Nanos::never();
+  host.deadline_ = host.queue_free_at_ = Nanos::never();
   host.woken_ = false;
   schedule(host);
 }
@@ -418,7 +418,7 @@ void Network::transmit(LinkId id) {
       --host.waiting_;
       if (host.refused_ && host.waiting_ + kBurstPackets <= options_.transmit_queue_packets) {
         host.refused_ = false;
-        host.room_at_ = now_;
+        host.queue_free_at_ = now_;
         schedule(host);
       }
     }
@@ -493,7 +493,7 @@ void Network::plan(Machine& machine, Host& host) {
   for (const std::uint32_t number : machine.hosts) {
     const Host& other = hosts_[number];
     if (other.polled_at_ != now_) continue;  // this host is due at now(), but has not been polled yet
-    due = std::min({due, other.deadline_, other.room_at_});
+    due = std::min({due, other.deadline_, other.queue_free_at_});
     if (other.woken_ || other.arrived_ != nullptr) due = now_;
   }
   machine.asleep_from = std::max(now_, machine.busy_at + kAwakeAfterPacket);
@@ -528,7 +528,7 @@ void Network::rouse(Machine& machine, bool at_once) {
 void Network::poll(Host& host) {
   host.active_ = false;
   host.woken_ = false;
-  if (host.room_at_ <= now_) host.room_at_ = Nanos::never();
+  if (host.queue_free_at_ <= now_) host.queue_free_at_ = Nanos::never();
   host.deadline_ = Nanos::never();
   Nanos deadline;
   if (host.pollable_ == nullptr) [[unlikely]] {
@@ -561,7 +561,7 @@ void Network::poll(Host& host) {
 }
 
 void Network::schedule(Host& host) {
-  Nanos due = std::min(host.deadline_, host.room_at_);
+  Nanos due = std::min(host.deadline_, host.queue_free_at_);
   if (host.machine_ != Host::kNoMachine) [[unlikely]] {
     rouse(machines_[host.machine_], true);
     return;
@@ -580,15 +580,15 @@ std::size_t Network::transmit_queue(Host& host) {
 }
 
 /// Returns when the full transmit queue will have room for a burst; never() if transmit() detects it.
-Nanos Network::time_of_room(Host& host) {
-  const std::size_t most = options_.transmit_queue_packets - kBurstPackets;
-  if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(most, now_);
+Nanos Network::time_of_free_place(Host& host) {
+  const std::size_t max = options_.transmit_queue_packets - kBurstPackets;
+  if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(max, now_);
   if (host.counting_ == Host::Counting::packets) {
     host.refused_ = true;
     return Nanos::never();
   }
   const auto& departures = host.departures_;
-  return departures.size() <= most ? now_ : departures[departures.end() - most - 1];
+  return departures.size() <= max ? now_ : departures[departures.end() - max - 1];
 }
 
 std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
@@ -598,9 +598,9 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     return packets.size();
   }
   const std::size_t waiting = transmit_queue(host);
-  const std::size_t room =
+  const std::size_t free =
       options_.transmit_queue_packets - std::min<std::size_t>(waiting, options_.transmit_queue_packets);
-  const std::size_t taken = std::min({packets.size(), room, static_cast<std::size_t>(kBurstPackets)});
+  const std::size_t taken = std::min({packets.size(), free, static_cast<std::size_t>(kBurstPackets)});
   for (const TxPacket& out : packets.first(taken)) {
     const bool is_virtual = out.payload.data() == nullptr && !out.payload.empty();
     const std::size_t length = out.header.size() + out.payload.size();
@@ -630,9 +630,9 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   }
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;
-  if (taken == room && taken < packets.size()) {
+  if (taken == free && taken < packets.size()) {
     // Wait for room for a whole burst. A poll at each departure would cost more than sending the packet.
-    host.room_at_ = time_of_room(host);
+    host.queue_free_at_ = time_of_free_place(host);
     if (host.machine_ == Host::kNoMachine) [[likely]]
       schedule(host);
   }
@@ -641,11 +641,11 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
 
 std::size_t Network::receive(Host& host, std::span<RxPacket> out) {
   free_list(host.lent_);
-  const std::size_t most = std::min(out.size(), static_cast<std::size_t>(kBurstPackets));
+  const std::size_t max = std::min(out.size(), static_cast<std::size_t>(kBurstPackets));
   std::size_t count = 0;
   Packet* packet = host.arrived_;
   Packet* last = nullptr;
-  for (; packet != nullptr && count < most; packet = packet->next) {
+  for (; packet != nullptr && count < max; packet = packet->next) {
     RxPacket& in = out[count++];
     in.source = hosts_[packet->source].address_;
     in.bytes = packet->bytes();

@@ -120,7 +120,7 @@ class Host final : public PacketIo {
   Packet* arrived_last_ = nullptr;
   Packet* lent_ = nullptr;  // packets lent to the Pollable by the last receive()
   Nanos deadline_ = Nanos::never();
-  Nanos room_at_ = Nanos::never();  // when a transmit queue that has refused packets will have room again
+  Nanos queue_free_at_ = Nanos::never();  // when a transmit queue that has refused packets will have room again
   // How the length of the transmit queue is determined. link: the link counts, because only this host uses it.
   // departures: the host stores the departure times, because the link is shared. packets: the host counts its packets,
   // because departures are not known in advance.
@@ -311,7 +311,7 @@ class Network {
   static void count(LinkState& state, Packet* packet, Nanos departure);
   [[nodiscard]] LinkId pick(const LinkGroup& group, Packet* packet) const;
   std::size_t transmit_queue(Host& host);
-  Nanos time_of_room(Host& host);
+  Nanos time_of_free_place(Host& host);
   void arrive(Host& host, Packet* packet);
   void poll(Host& host);
   void schedule(Host& host);

@@ -56,10 +56,10 @@ Json link_of(const TestbedLayout::Port& port, const Json& counts, const Span& sp
     longest = std::max<Bytes>(longest, entry_of(counts, "max_queue_bytes", entry));
   const Rate rate = port.config.output.rate;
   const double carried = static_cast<double>(grown("sent_bytes")) * 8;
-  const double most = static_cast<double>(rate.bits_per_second) * seconds;
+  const double max = static_cast<double>(rate.bits_per_second) * seconds;
   return {{"name", port.link},
           {"rate_bps", rate.bits_per_second},
-          {"utilization", rate.is_zero() ? 0 : std::min(1.0, carried / most)},
+          {"utilization", rate.is_zero() ? 0 : std::min(1.0, carried / max)},
           {"ecn_marked_packets", grown("marked_frames")},
           {"dropped_packets", grown("dropped_frames")},
           {"max_queue_bytes", longest},
@@ -79,9 +79,9 @@ void add_links_of(Json& links, const TestbedLayout::Switch& made, const Json& se
 template <typename Take>
 void each_switch(const TestbedLayout& layout, const Json& switches, Take&& take) {
   for (const Json& one : switches) {
-    const auto told = one.find("number");
+    const auto stated = one.find("number");
     const std::size_t number =
-        told != one.end() && told->is_number_integer() ? told->get<std::size_t>() : layout.switches.size();
+        stated != one.end() && stated->is_number_integer() ? stated->get<std::size_t>() : layout.switches.size();
     if (number >= layout.switches.size())
       throw RunError("there are counters of a switch that the testbed does not have");
     const auto& made = layout.switches[number];

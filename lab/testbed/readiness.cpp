@@ -68,14 +68,14 @@ Readiness::~Readiness() { close(socket_); }
 
 std::pair<std::string, std::string> Readiness::environment() const { return {kVariable, name_}; }
 
-bool Readiness::told() {
+bool Readiness::reported() {
   std::array<char, 4096> message{};
-  for (ssize_t size = 0; !told_ && (size = recv(socket_, message.data(), message.size(), 0)) >= 0;)
-    told_ = says_ready({message.data(), static_cast<std::size_t>(size)});
-  return told_;
+  for (ssize_t size = 0; !reported_ && (size = recv(socket_, message.data(), message.size(), 0)) >= 0;)
+    reported_ = says_ready({message.data(), static_cast<std::size_t>(size)});
+  return reported_;
 }
 
-std::string tell_ready() {
+std::string report_ready() {
   const char* const name = std::getenv(kVariable);
   if (name == nullptr) return "";
   const Address address(name);

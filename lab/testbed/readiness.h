@@ -21,15 +21,15 @@ class Readiness {
   /// Returns the name and the value of the environment variable that the program needs.
   [[nodiscard]] std::pair<std::string, std::string> environment() const;
   /// Returns whether the program has reported that it is ready. Does not wait.
-  [[nodiscard]] bool told();
+  [[nodiscard]] bool reported();
 
  private:
   std::string name_;
   int socket_ = -1;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 /// Reports that this program is ready, if NOTIFY_SOCKET is set. Returns the error, or an empty text if there is none.
-std::string tell_ready();
+std::string report_ready();
 
 }  // namespace mltcp::testbed

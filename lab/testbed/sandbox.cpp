@@ -269,10 +269,10 @@ Programs::Number Programs::start(Program program) {
   const pid_t child = fork();
   if (child < 0) throw RunError(fmt::format("{} cannot be started: {}", program.name, reason()));
   if (child == 0) {
-    int told_to = failure.ends[1];
+    int failure_pipe = failure.ends[1];
     const auto fail = [&] {
       const int error = errno;
-      [[maybe_unused]] const auto told = write(told_to, &error, sizeof error);
+      [[maybe_unused]] const auto written = write(failure_pipe, &error, sizeof error);
       _exit(127);
     };
     set_handlers(SIG_DFL);
@@ -307,9 +307,9 @@ Programs::Number Programs::start(Program program) {
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     if (!program.secret.empty()) {
       // The secret gets descriptor kSecretFile. Moves the two files that are still needed to higher descriptors.
-      told_to = fcntl(told_to, F_DUPFD_CLOEXEC, kSecretFile + 1);
+      failure_pipe = fcntl(failure_pipe, F_DUPFD_CLOEXEC, kSecretFile + 1);
       const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
-      if (told_to < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
+      if (failure_pipe < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
     }
     execvp(words[0], words.data());
     fail();
@@ -360,8 +360,8 @@ std::optional<Programs::End> Programs::reap() {
 
 std::optional<Programs::End> Programs::stopped_too_long() {
   for (auto& [process, stop] : stops_) {
-    if (stop.told || steady_clock::now() < stop.since + stop_limit_) continue;
-    stop.told = true;
+    if (stop.is_reported || steady_clock::now() < stop.since + stop_limit_) continue;
+    stop.is_reported = true;
     End end;
     end.number = running_.at(process);
     end.text = fmt::format("was stopped by signal {} and has not continued for {}", stop.signal,
@@ -379,7 +379,7 @@ std::optional<Programs::End> Programs::wait(milliseconds time) {
     if (auto end = reap()) return end;
     auto until = end_of_wait;
     for (const auto& [process, stop] : stops_)
-      if (!stop.told) until = std::min(until, stop.since + stop_limit_);
+      if (!stop.is_reported) until = std::min(until, stop.since + stop_limit_);
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - steady_clock::now()).count();
     const timespec patience{std::max<std::int64_t>(left, 0) / 1'000'000'000,
                             std::max<std::int64_t>(left, 0) % 1'000'000'000};
@@ -475,13 +475,13 @@ void run_program(const std::vector<std::string>& words, const std::string& input
                              missing ? "; install Debian's package iproute2" : ""));
 }
 
-std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most) {
+std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t max) {
   std::ifstream in(file);
   std::deque<std::string> lines;
   for (std::string line; std::getline(in, line);) {
     if (trimmed(line).empty()) continue;
     lines.push_back(one_line(line));
-    if (lines.size() > most) lines.pop_front();
+    if (lines.size() > max) lines.pop_front();
   }
   return {lines.begin(), lines.end()};
 }

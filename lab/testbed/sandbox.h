@@ -93,7 +93,7 @@ class Programs {
   struct Stop {
     std::chrono::steady_clock::time_point since;
     int signal = 0;
-    bool told = false;
+    bool is_reported = false;
   };
   std::optional<End> reap();
   std::optional<End> stopped_too_long();
@@ -115,7 +115,7 @@ void add_administrators_path();
 /// its output unless it succeeds.
 void run_program(const std::vector<std::string>& words, const std::string& input);
 
-/// Returns the last lines of a file that are not blank, at most `most`, without control characters.
-std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most);
+/// Returns the last lines of a file that are not blank, at most `max`, without control characters.
+std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t max);
 
 }  // namespace mltcp::testbed

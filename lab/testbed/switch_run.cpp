@@ -158,7 +158,7 @@ live::Snapshot snapshot_of(const OpenedSwitch& opened) {
   shown.pid = static_cast<std::uint32_t>(getpid());
   shown.up_seconds = opened.bridge->now().seconds();
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
-    if (!live::has_room(shown.ports, shown)) continue;
+    if (!live::has_space(shown.ports, shown)) continue;
     const auto& in = opened.bridge->bridge().counters(i);
     const auto& own = opened.bridge->counters(i);
     const fabric::PriorityLink& output = opened.bridge->bridge().output(i);
@@ -266,8 +266,8 @@ void SwitchSeries::thin() {
 void ChecksumWatch::look(const std::function<void(const std::string& warning)>& tell) {
   for (std::uint32_t i = 0; i < opened_.size(); ++i) {
     const std::uint64_t frames = opened_.bridge->counters(i).bad_checksums;
-    if (frames == 0 || told_[i]) continue;
-    told_[i] = true;
+    if (frames == 0 || reported_[i]) continue;
+    reported_[i] = true;
     tell(of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames)));
   }
 }

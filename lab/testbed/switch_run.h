@@ -91,13 +91,13 @@ class SwitchSeries {
 /// waits for a connection would learn of them only after giving up.
 class ChecksumWatch {
  public:
-  explicit ChecksumWatch(const OpenedSwitch& opened) : opened_(opened), told_(opened.size()) {}
+  explicit ChecksumWatch(const OpenedSwitch& opened) : opened_(opened), reported_(opened.size()) {}
 
   void look(const std::function<void(const std::string& warning)>& tell);
 
  private:
   const OpenedSwitch& opened_;
-  std::vector<bool> told_;
+  std::vector<bool> reported_;
 };
 
 /// Returns warnings about problems of the traffic that only counters show, each with a cure.

@@ -77,7 +77,7 @@ void Testbed::start_switches(const std::vector<Words>& commands) {
 
 void Testbed::await_ready(Programs::Number number, Readiness& readiness) {
   const auto until = steady_clock::now() + std::chrono::seconds(30);
-  while (!readiness.told()) {
+  while (!readiness.reported()) {
     if (const auto end = programs_.wait(milliseconds(20))) fail(*end);
     if (steady_clock::now() > until)
       throw RunError(fmt::format("{} is not ready after 30 s", programs_.program(number).name));

@@ -80,11 +80,11 @@ class ArrivalReader {
     return at->second;
   }
 
-  [[nodiscard]] std::uint32_t whole(std::string_view column, std::string_view field, std::uint32_t least,
-                                    std::uint32_t most) const {
-    const auto value = number_from<std::uint32_t>(field, least, most);
+  [[nodiscard]] std::uint32_t whole(std::string_view column, std::string_view field, std::uint32_t min,
+                                    std::uint32_t max) const {
+    const auto value = number_from<std::uint32_t>(field, min, max);
     if (!value)
-      csv_.fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), least, most),
+      csv_.fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), min, max),
                 "write one without sign, point or unit");
     return *value;
   }
@@ -145,10 +145,10 @@ std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32
     const TypeChoices& type = mix[arrival.type];
     arrival.workers = type.workers[jobs.below(type.workers.size())];
     arrival.batch = type.batches[jobs.below(type.batches.size())];
-    const double least = std::log(type.min_iterations);
-    const double most = std::log(type.max_iterations);
+    const double min = std::log(type.min_iterations);
+    const double max = std::log(type.max_iterations);
     arrival.iterations =
-        std::clamp(static_cast<std::uint32_t>(std::lround(std::exp(least + (most - least) * jobs.uniform()))),
+        std::clamp(static_cast<std::uint32_t>(std::lround(std::exp(min + (max - min) * jobs.uniform()))),
                    type.min_iterations, type.max_iterations);
     if (i >= at_start) now -= std::log(1.0 - times.uniform()) * static_cast<double>(gap.count);
     arrival.at = Nanos(static_cast<std::int64_t>(now));

@@ -20,27 +20,27 @@ inline constexpr std::int64_t kMaxPriority = 7;
 struct FileKey {};  ///< base class of all options in this file
 
 struct WholeKey : FileKey {
-  constexpr WholeKey(std::int64_t its_min, std::int64_t its_max) : least(its_min), most(its_max) {}
-  std::int64_t least;
-  std::int64_t most;
+  constexpr WholeKey(std::int64_t its_min, std::int64_t its_max) : min(its_min), max(its_max) {}
+  std::int64_t min;
+  std::int64_t max;
 };
 struct TimeKey : FileKey {
   explicit constexpr TimeKey(std::string_view its_example) : example(its_example) {}
   std::string_view example;
-  Nanos most = kMaxCompute;
+  Nanos max = kMaxCompute;
 };
-/// Option of a number from `least` to `most`.
+/// Option of a number from `min` to `max`.
 struct NumberKey : FileKey {
   constexpr NumberKey(double its_min, double its_max, std::string_view its_example)
-      : least(its_min), most(its_max), example(its_example) {}
-  double least;
-  double most;
+      : min(its_min), max(its_max), example(its_example) {}
+  double min;
+  double max;
   std::string_view example;
 };
-/// Option of a number above 0, at most `most`.
+/// Option of a number above 0, at most `max`.
 struct FactorKey : FileKey {
-  explicit constexpr FactorKey(double its_max) : most(its_max) {}
-  double most;
+  explicit constexpr FactorKey(double its_max) : max(its_max) {}
+  double max;
 };
 struct ProbabilityKey : FileKey {};
 struct RateKey : FileKey {};

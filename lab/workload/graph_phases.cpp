@@ -349,7 +349,7 @@ class Summary {
   /// computation that begins at its end if the rank was idle just before. If the rank computes during the first part of
   /// such a communication, this part becomes a separate phase that overlaps with the computation.
   void phases_of(const Iteration& one) {
-    constexpr double least = 0.01;  // minimum share of a communication that becomes a separate phase
+    constexpr double min = 0.01;  // minimum share of a communication that becomes a separate phase
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
@@ -376,7 +376,7 @@ class Summary {
       if (idle && *idle > time.from) {
         const double share = static_cast<double>((*idle - time.from).count) / static_cast<double>(length.count);
         const auto first = std::min(static_cast<Bytes>(static_cast<double>(phase.bytes) * share), phase.bytes - 1);
-        if (share >= least && first > 0) {
+        if (share >= min && first > 0) {
           compute_until(std::min(from, one.time.to));
           result_.phases.push_back(phase);
           result_.phases.back().bytes = first;

@@ -41,8 +41,8 @@ constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 Nanos end_of(const GraphNode& node) { return node.start.is_never() ? Nanos::never() : node.start + node.length; }
 
 Nanos scaled(Nanos time, double scale) {
-  constexpr double most = 0x1p60;
-  return Nanos(std::llround(std::min(static_cast<double>(time.count) * scale, most)));
+  constexpr double max = 0x1p60;
+  return Nanos(std::llround(std::min(static_cast<double>(time.count) * scale, max)));
 }
 
 /// The group of a collective, divided for one rank: the members on the same island, and the members that have the same
@@ -171,15 +171,15 @@ class Maker {
     program_of_.assign(all, kNone);
     if (options_.ranks.empty())
       for (std::uint32_t rank = 0; rank < all; ++rank) result_.graph_rank.push_back(rank);
-    std::map<std::uint32_t, std::uint32_t> place_of;  // by number in the trace: number of the rank in the graph
-    for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) place_of.emplace(recorded(rank), rank);
+    std::map<std::uint32_t, std::uint32_t> index_of;  // by number in the trace: number of the rank in the graph
+    for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) index_of.emplace(recorded(rank), rank);
     std::optional<std::uint32_t> before;
     for (const std::uint32_t rank : options_.ranks) {
-      const auto place = place_of.find(rank);
-      if (place == place_of.end())
+      const auto place = index_of.find(rank);
+      if (place == index_of.end())
         refuse(fmt::format("there is no rank {}; the trace has {}, from {} to {}", rank,
-                           plural(place_of.size(), "rank"), place_of.empty() ? 0 : place_of.begin()->first,
-                           place_of.empty() ? 0 : place_of.rbegin()->first));
+                           plural(index_of.size(), "rank"), index_of.empty() ? 0 : index_of.begin()->first,
+                           index_of.empty() ? 0 : index_of.rbegin()->first));
       if (before && rank <= *before)
         refuse(fmt::format("rank {} is not above the one before it; name ranks in ascending order", rank));
       before = rank;
@@ -358,9 +358,9 @@ class Maker {
   /// Compares the clocks of a group's members. Returns for each rank the median time by which collectives end later on
   /// its clock than on the first member's clock. Returns nothing if these times are unknown.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
-    constexpr std::size_t most = 1'000;  // maximum number of collectives to compare
+    constexpr std::size_t max = 1'000;  // maximum number of collectives to compare
     std::map<std::uint32_t, std::vector<Nanos>> later;
-    const std::size_t stride = sequence.joints.size() / most + 1;
+    const std::size_t stride = sequence.joints.size() / max + 1;
     for (std::size_t i = 0; i < sequence.joints.size(); i += stride) {
       const auto& members = collectives_[joints_[sequence.joints[i]].collective].members;
       const GraphNode& first = node(members.front().first, members.front().second);
@@ -543,13 +543,13 @@ class Maker {
     sum += time;
   }
   void sum_up_bytes() const {
-    constexpr auto most = static_cast<Bytes>(kMaxInAll);
+    constexpr auto max = static_cast<Bytes>(kMaxInAll);
     Bytes sum = 0;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank)
       for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
         if (nodes_[rank][i].joint == kNone || node(rank, i).kind == Kind::compute) continue;
         const Bytes bytes = bytes_of(node(rank, i));
-        if (bytes > most - sum)
+        if (bytes > max - sum)
           refuse("its messages and collectives have more than 2^60 bytes in all; replay fewer steps, or scale bytes");
         sum += bytes;
       }
@@ -620,8 +620,8 @@ class Maker {
   }
   [[nodiscard]] Bytes bytes_of(const GraphNode& node) const {
     if (node.bytes == 0 || options_.bytes_scale == 1) return node.bytes;
-    constexpr double most = 0x1p53;
-    const double bytes = std::clamp(static_cast<double>(node.bytes) * options_.bytes_scale, 1.0, most);
+    constexpr double max = 0x1p53;
+    const double bytes = std::clamp(static_cast<double>(node.bytes) * options_.bytes_scale, 1.0, max);
     return static_cast<Bytes>(std::llround(bytes));
   }
 

@@ -152,7 +152,7 @@ std::string describe(const Profile& profile, Rate link) {
     Rate peak;
     double bits = 0;
   };
-  constexpr std::size_t most = 20;  // maximum number of bursts to list
+  constexpr std::size_t max = 20;  // maximum number of bursts to list
   std::vector<Burst> bursts;
   Nanos sending;
   Rate peak;
@@ -180,14 +180,14 @@ std::string describe(const Profile& profile, Rate link) {
                       plural(bursts.size(), "burst"), to_text(peak));
   text += fmt::format("alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
                       ideal.length.millis(), ideal.duty_cycle() * 100);
-  for (std::size_t i = 0; i < std::min(bursts.size(), most); ++i) {
+  for (std::size_t i = 0; i < std::min(bursts.size(), max); ++i) {
     const Burst& burst = bursts[i];
     const double seconds = (burst.to - burst.from).seconds();
     text += fmt::format("  at {:>9.3f} ms for {:>9.3f} ms {:>11}, at {:.3f} Mbps on average and up to {:.3f} Mbps\n",
                         burst.from.millis(), (burst.to - burst.from).millis(), bytes(burst.bits),
                         burst.bits / seconds / 1e6, static_cast<double>(burst.peak.bits_per_second) / 1e6);
   }
-  if (bursts.size() > most) text += fmt::format("  and {} more\n", bursts.size() - most);
+  if (bursts.size() > max) text += fmt::format("  and {} more\n", bursts.size() - max);
   return text;
 }
 

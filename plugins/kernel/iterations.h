@@ -34,8 +34,8 @@
 enum {
   MLTCP_GAIN_BITS = 16,      /* number of fraction bits of a gain in fixed point; 1 is 1 << 16 */
   MLTCP_GAIN_SEGMENTS = 128, /* segments of the piecewise linear function F over bytes_ratio; a power of two */
-  MLTCP_MOST_JOBS = 1024,
-  MLTCP_MOST_LEVELS = 16, /* maximum depth of cgroups below the root */
+  MLTCP_MAX_JOBS = 1024,
+  MLTCP_MAX_LEVELS = 16, /* maximum depth of cgroups below the root */
   MLTCP_FUNCTION_TEXT = 256,
   MLTCP_LAYOUT = 1, /* version of the maps' contents: add 1 with each change of the structs below */
 };
@@ -112,10 +112,10 @@ MLTCP_ASSERT_SIZE(struct mltcp_job, 160);
 #define MLTCP_GAIN_ONE (1ULL << MLTCP_GAIN_BITS)
 /* An iteration of at most a few initial windows ends before congestion control has any effect. */
 #define MLTCP_SMALLEST_ITERATION 16384ULL
-#define MLTCP_LEAST_GAP_NS 1000000ULL
+#define MLTCP_MIN_GAP_NS 1000000ULL
 #define MLTCP_FORGET_AFTER_GAPS 16ULL
 #define MLTCP_LONGER_TO_BELIEVE 3U
-#define MLTCP_MOST_BUCKETS 64U
+#define MLTCP_MAX_BUCKETS 64U
 #define MLTCP_ALIKE_TO_KNOW 3U
 #define MLTCP_ALIKE_TO_TRUST 8U
 #define MLTCP_MISFITS_TO_FORGET 4U
@@ -148,7 +148,7 @@ MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struc
   const __u64 sent = mltcp_sent(job);
   const __u64 given = settings->iteration_bytes;
   const __u64 size = given > 0 ? given : mltcp_known_size(job, settings);
-  if (gap_ns < MLTCP_LEAST_GAP_NS && settings->gap_ns == 0) return 0;
+  if (gap_ns < MLTCP_MIN_GAP_NS && settings->gap_ns == 0) return 0;
   if (size > 0 && mltcp_distance(sent, size) <= mltcp_tolerance(size) && gap_ns >= threshold / 2) return 1;
   /* With a given size, gaps before the iteration has this size are gaps between buckets. */
   if (given > 0 && job->iterations > 0 && sent < given) return 0;
@@ -192,7 +192,7 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
   /* A much longer gap comes from a straggler or a pause, unless it recurs. A gap that recurs is the true gap, and the
    * shorter ones were gaps between buckets. */
   close = job->longer > 0 && now - job->longer_at_ns <= MLTCP_FORGET_AFTER_GAPS * gap_ns &&
-          job->iterations - job->longer_at <= MLTCP_MOST_BUCKETS && gap_ns / 4 <= job->longer_ns &&
+          job->iterations - job->longer_at <= MLTCP_MAX_BUCKETS && gap_ns / 4 <= job->longer_ns &&
           job->longer_ns / 4 <= gap_ns;
   if (!close) {
     job->longer = 0;
@@ -233,7 +233,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   job->burst_gap_ns = gap;
   job->burst_ns = now;
   patience = job->trusted || job->alike >= MLTCP_ALIKE_TO_KNOW ? MLTCP_FORGET_AFTER_GAPS : 0;
-  if (gap >= MLTCP_LEAST_GAP_NS && gap < job->gap_ns / 2 && now - job->begun_ns > patience * job->gap_ns) {
+  if (gap >= MLTCP_MIN_GAP_NS && gap < job->gap_ns / 2 && now - job->begun_ns > patience * job->gap_ns) {
     job->gap_ns /= 2;
     job->trusted = 0;
   }

@@ -470,8 +470,8 @@ struct Cgroup {
 // Finds a cgroup by its number, which is part of its file handle (name_to_handle_at(2)).
 Cgroup find_cgroup(std::uint64_t id) {
   constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS in the kernel's exportfs.h
-  alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> room{};
-  auto* const handle = new (room.data()) file_handle{};
+  alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> buffer{};
+  auto* const handle = new (buffer.data()) file_handle{};
   handle->handle_bytes = sizeof(id);
   handle->handle_type = kind_of_handle;
   std::memcpy(handle->f_handle, &id, sizeof(id));
@@ -499,7 +499,7 @@ void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   mltcp_job_key key{};
   mltcp_job_key next{};
   // If a job is deleted meanwhile, the walk starts again from the first key. So the number of steps is limited.
-  std::size_t left = std::size_t{4} * MLTCP_MOST_JOBS;
+  std::size_t left = std::size_t{4} * MLTCP_MAX_JOBS;
   for (const void* from = nullptr; left > 0 && bpf_map_get_next_key(map.get(), from, &next) == 0; --left) {
     Value value{};
     if (bpf_map_lookup_elem_flags(map.get(), &next, &value, flags) == 0) take(next, value);
@@ -541,9 +541,9 @@ JobName JobName::cgroup(const std::string& folder) {
   std::string above = folder;
   struct stat parent = found;
   for (int depth = 0; parent.st_ino != root && parent.st_dev == found.st_dev; ++depth) {
-    if (depth == MLTCP_MOST_LEVELS)
+    if (depth == MLTCP_MAX_LEVELS)
       throw InputError(fmt::format("--cgroup: {} is too deep; give one at most {} levels below the root",
-                                   in_quotes(folder), static_cast<int>(MLTCP_MOST_LEVELS)));
+                                   in_quotes(folder), static_cast<int>(MLTCP_MAX_LEVELS)));
     above += "/..";
     if (stat(above.c_str(), &parent) != 0) break;
   }
@@ -651,7 +651,7 @@ void set_job(const JobName& job, const SettingsChange& change) {
     throw RunError(
         error == E2BIG
             ? fmt::format("{} jobs have settings, which is the maximum; remove one by mltcp kernel set --forget",
-                          int{MLTCP_MOST_JOBS})
+                          int{MLTCP_MAX_JOBS})
             : fmt::format("the kernel refuses settings: {}; {}", why(error), cure_of(error)));
   if (!is_new) return;
   ++common.generation;

@@ -27,8 +27,8 @@ void set_function(const std::string& text, mltcp_settings& settings) {
   constexpr std::uint32_t segments = MLTCP_GAIN_SEGMENTS;
   for (std::uint32_t i = 0; i <= segments; ++i)
     settings.gain[i] = fixed_point(augmentation.gain_at(1.0 * i / segments));
-  constexpr std::size_t room = sizeof(settings.function) - 1;
-  const std::string shown = text.size() <= room ? text : text.substr(0, room - 3) + "...";
+  constexpr std::size_t max_length = sizeof(settings.function) - 1;
+  const std::string shown = text.size() <= max_length ? text : text.substr(0, max_length - 3) + "...";
   std::fill(std::begin(settings.function), std::end(settings.function), '\0');
   std::memcpy(settings.function, shown.data(), shown.size());
 }

@@ -138,8 +138,8 @@ Result Comm::test(Request& request, int* done, int* sizes) noexcept {
 }
 
 void Comm::fail(const Request& request) noexcept {
-  if (told_failure_) return;
-  told_failure_ = true;
+  if (reported_failure_) return;
+  reported_failure_ = true;
   try {
     log_warning(endpoint::to_text(request.end));
   } catch (...) {  // there is no memory for the line

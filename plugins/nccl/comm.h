@@ -77,7 +77,7 @@ class Comm {
   endpoint::Endpoint& endpoint_;
   const Direction direction_;
   endpoint::ConnectionHandle connection_ = 0;
-  bool told_failure_ = false;
+  bool reported_failure_ = false;
   std::uint32_t next_ = 0;  ///< index of the request to try first
   std::array<Request, kRequests> requests_;
 

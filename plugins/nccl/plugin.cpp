@@ -85,8 +85,8 @@ Result Plugin::init(Logger logger, int version) {
   }
   ++contexts_;
   const std::uint64_t bit = std::uint64_t{1} << version;
-  if (broken_.empty() && (told_versions_ & bit) == 0) log_info(description(version));
-  told_versions_ |= bit;
+  if (broken_.empty() && (logged_versions_ & bit) == 0) log_info(description(version));
+  logged_versions_ |= bit;
   return Result::success;
 }
 

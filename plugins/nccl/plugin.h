@@ -54,7 +54,7 @@ class Plugin {
   std::vector<std::unique_ptr<Device>> devices_;
   std::string broken_;  ///< with MLTCP_REQUIRED: why no device is usable
   int contexts_ = 0;
-  std::uint64_t told_versions_ = 0;  ///< versions of the interface that were already logged, one bit each
+  std::uint64_t logged_versions_ = 0;  ///< versions of the interface that were already logged, one bit each
 };
 
 }  // namespace mltcp::nccl

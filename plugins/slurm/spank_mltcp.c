@@ -127,16 +127,16 @@ static char* content(const char* file) {
 }
 
 /* Reads until the end of the data, for at most `milliseconds`, or until `text` is full. Returns the number of bytes. */
-static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
+static size_t drain(int descriptor, char* text, size_t capacity, int milliseconds) {
   size_t size = 0;
   struct timespec begun, now;
   clock_gettime(CLOCK_MONOTONIC, &begun);
-  while (size + 1 < room) {
+  while (size + 1 < capacity) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long passed = (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
     struct pollfd watched = {.fd = descriptor, .events = POLLIN};
     if (passed >= milliseconds || poll(&watched, 1, milliseconds - (int)passed) <= 0) break;
-    const ssize_t got = read(descriptor, text + size, room - 1 - size);
+    const ssize_t got = read(descriptor, text + size, capacity - 1 - size);
     if (got <= 0) break;
     size += (size_t)got;
   }
@@ -146,7 +146,7 @@ static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
 
 /* Writes the output of `mltcp profile FILE` to `text`: the profile in one line. Returns 0; 1 if there is no such
  * program; -1 if there was an error, which has been printed. */
-static int read_by_command(const char* file, char* text, size_t room) {
+static int read_by_command(const char* file, char* text, size_t capacity) {
   int output[2];
   if (pipe2(output, O_CLOEXEC) != 0) {
     slurm_error("--mltcp-profile: cannot create a pipe: %s", strerror(errno));
@@ -166,7 +166,7 @@ static int read_by_command(const char* file, char* text, size_t room) {
     close(output[0]);
     return 1;
   }
-  const size_t size = drain(output[0], text, room, reading_ms);
+  const size_t size = drain(output[0], text, capacity, reading_ms);
   close(output[0]);
   int status = 0;
   const struct timespec moment = {.tv_nsec = 10000000};
@@ -180,7 +180,7 @@ static int read_by_command(const char* file, char* text, size_t room) {
     return -1;
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? 1 : -1;
-  if (size == 0 || size + 1 == room) {
+  if (size == 0 || size + 1 == capacity) {
     slurm_error("--mltcp-profile: %s needs more than %d bytes as one line; give fewer phases", file, longest_profile);
     return -1;
   }

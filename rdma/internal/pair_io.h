@@ -56,7 +56,7 @@ class PairIo : public PacketIo {
   }
 
   [[nodiscard]] const Limits& limits() const override { return limits_; }
-  [[nodiscard]] bool is_blocked() const override { return blocked_ || work_.is_waiting_for_room(); }
+  [[nodiscard]] bool is_blocked() const override { return blocked_ || work_.is_waiting_for_space(); }
   [[nodiscard]] std::uint64_t activity() const override {
     return counters_.received_packets + counters_.sent_packets + counters_.waited + news_;
   }
@@ -105,14 +105,14 @@ class PairIo : public PacketIo {
     }
     if (!mailbox_->news.is_empty()) [[unlikely]]
       take_news();
-    else if (work_.is_waiting_for_room()) [[unlikely]]
+    else if (work_.is_waiting_for_space()) [[unlikely]]
       send_waiting();
     work_.reap_holds();
     work_.recover_if_failed(clock_);
-    const std::size_t most = std::min<std::size_t>(out.size(), kBurst);
+    const std::size_t max = std::min<std::size_t>(out.size(), kBurst);
     std::size_t count = 0;
     for (int bursts = 0; bursts < kMaxIdleBursts && count == 0; ++bursts) {
-      const std::span<const ibv_wc> got = work_.poll(most);
+      const std::span<const ibv_wc> got = work_.poll(max);
       if (got.empty()) break;
       for (const ibv_wc& one : got) count += self().accept(one, out[count]) ? 1U : 0U;
     }
@@ -272,7 +272,7 @@ class PairIo : public PacketIo {
     if (route.state == State::known) [[likely]]
       return self().send_now(packet, route);
     if (route.state == State::asked) {
-      work_.make_room_to_wait();
+      work_.limit_waiting();
       const std::uint32_t buffer = work_.take_buffer();
       work_.wait({buffer, number_of(route), self().write_waiting(packet, route, buffer), &route.busy});
     } else {

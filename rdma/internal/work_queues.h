@@ -133,7 +133,7 @@ class WorkQueues {
     ++counters_.by_reference;
   }
   /// Returns whether the send queue has room for another request.
-  bool has_room() {
+  bool has_space() {
     if (flights_.size() < config_.send_depth) [[likely]]
       return true;
     post();
@@ -188,7 +188,7 @@ class WorkQueues {
   // Packets whose peer is not known yet.
 
   /// Drops the oldest waiting packet if too many wait. Call before take_buffer().
-  void make_room_to_wait() {
+  void limit_waiting() {
     if (waiting_.size() >= kMaxWaiting) drop_oldest_waiting();
   }
   void wait(const Waiting& packet) {
@@ -200,12 +200,12 @@ class WorkQueues {
   /// send queue is full.
   template <typename Decide, typename Send>
   void settle_waiting(Decide verdict, Send send) {
-    is_waiting_for_room_ = false;
+    is_waiting_for_space_ = false;
     for (std::size_t left = waiting_.size(); left > 0; --left) {
       const Waiting next = waiting_.front();
       const Verdict found = verdict(next);
-      if (found == Verdict::send && !has_room()) {
-        is_waiting_for_room_ = true;
+      if (found == Verdict::send && !has_space()) {
+        is_waiting_for_space_ = true;
         break;
       }
       waiting_.pop();
@@ -223,14 +223,14 @@ class WorkQueues {
     }
     post();
   }
-  [[nodiscard]] bool is_waiting_for_room() const { return is_waiting_for_room_; }
+  [[nodiscard]] bool is_waiting_for_space() const { return is_waiting_for_space_; }
 
   // Receiving.
 
-  /// Returns at most `most` new completions, and frees the messages of the previous call.
-  std::span<const ibv_wc> poll(std::size_t most) {
+  /// Returns at most `max` new completions, and frees the messages of the previous call.
+  std::span<const ibv_wc> poll(std::size_t max) {
     give_back();
-    const int got = ibv_poll_cq(pair_->received, static_cast<int>(most), done_.data());
+    const int got = ibv_poll_cq(pair_->received, static_cast<int>(max), done_.data());
     return {done_.data(), static_cast<std::size_t>(got < 0 ? 0 : got)};
   }
   /// Returns the message of a completion from poll(). Returns empty if the message is unusable. Call once per
@@ -274,7 +274,7 @@ class WorkQueues {
   }
   [[nodiscard]] std::uint32_t excess() const;
   void prepare_receives();
-  void post_receives(std::size_t least);
+  void post_receives(std::size_t min);
   void give_back() {
     spent_.insert(spent_.end(), handed_out_.begin(), handed_out_.end());
     handed_out_.clear();
@@ -307,7 +307,7 @@ class WorkQueues {
   GrowableRing<Flight> flights_;             ///< requests in flight; never grows
   GrowableRing<Waiting> waiting_;            ///< packets whose peer is not known yet; never grows
   /// Whether packets whose peer is now known wait for room in the send queue.
-  bool is_waiting_for_room_ = false;
+  bool is_waiting_for_space_ = false;
   std::uint32_t holds_ = 0;  ///< number of payloads that requests in flight read in place
   /// Position of the first request in flight that the device may or may not have accepted; kNoPosition if there is
   /// none.

@@ -162,7 +162,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
   Point* point = points_.data();
   const Event* event = events_.data();
   const Event* const end = event + count_;
-  Int128 least = level;  // E at shift 0 equals E at the end of the period
+  Int128 min = level;  // E at shift 0 equals E at the end of the period
   std::int64_t at = 0;
   while (event != end) {
     const std::int64_t now = event->key >> 1;
@@ -174,15 +174,15 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
       meeting |= event->key & 1;
     }
     *point++ = {now, meeting != 0, level, slope};
-    least = std::min(least, level);
+    min = std::min(min, level);
   }
   if (at < period_) *point++ = {period_, false, level + slope * (period_ - at), slope};
   point_count_ = static_cast<std::size_t>(point - points_.data());
-  min_ = least;
+  min_ = min;
 }
 
 void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity,
-                          std::int64_t room) {
+                          std::int64_t free) {
   // Steps between the same two levels change the slope equally, so they are grouped.
   alike_ = curve.steps;
   std::ranges::sort(
@@ -201,7 +201,7 @@ void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, st
     const std::int64_t after = entry.value;
     const std::int64_t low = std::min(before, after);
     const std::int64_t high = std::max(before, after);
-    if (low == high || low + lowest >= capacity || high + curve.peak <= room) {  // low == high only at time 0
+    if (low == high || low + lowest >= capacity || high + curve.peak <= free) {  // low == high only at time 0
       before = after;
       continue;
     }
@@ -217,7 +217,7 @@ void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, st
       if (peak > capacity)
         change = above(after + step->before, capacity) - above(after + step->after, capacity) -
                  above(before + step->before, capacity) + above(before + step->after, capacity);
-      if (low + (up ? step->before : step->after) < capacity && peak > room && (change != 0 || opposite)) {
+      if (low + (up ? step->before : step->after) < capacity && peak > free && (change != 0 || opposite)) {
         for (; step != next; ++step) {
           const std::int64_t at = entry.at - turn - step->at;
           *out++ = {(at + (at <= 0 ? period_ : 0)) * 2 + (opposite ? 1 : 0), change};

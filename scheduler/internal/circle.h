@@ -150,7 +150,7 @@ class Sweep {
     std::int64_t key;  // twice the shift, plus 1 if a step up meets a step down
     std::int64_t change;
   };
-  void find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity, std::int64_t room);
+  void find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity, std::int64_t free);
   void sort_events();
   /// Computes the points from the events. `level` and `slope` are E and its slope at shift 0. The slope changes of all
   /// events are multiplied by `times`.

@@ -133,7 +133,7 @@ Slots ClusterState::slots(const std::vector<std::uint32_t>& of_jobs, const Solve
   return slots_with(own, slots, options);
 }
 
-std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double most) {
+std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double max) {
   Nanos longest;
   for (const std::uint32_t job : component.jobs) longest = std::max(longest, state.jobs[job]->period());
   for (const std::uint32_t group : component.groups) {
@@ -143,12 +143,12 @@ std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Comp
         const RoutedJob& job = *state.jobs[use.job];
         bursts += static_cast<double>(job.job.demand.bursts.size()) * longest.seconds() / job.period().seconds();
       }
-      if (bursts > most)
+      if (bursts > max)
         return fmt::format(
             "jobs on links of job {} would have {:.0f} bursts in an iteration of {}, more than {:.0f}; let "
             "jobs whose periods differ less share links",
             in_quotes(state.jobs[state.graph.vertices[vertex].uses.front().job]->job.name), bursts, to_text(longest),
-            most);
+            max);
     }
   }
   return {};

@@ -70,9 +70,9 @@ struct Question {
 /// Returns a string that identifies the demand: equal demands have equal strings.
 std::string identity_of(const Demand& demand);
 
-/// Returns an error message if the jobs of any link have more than `most` bursts within the longest period of the
+/// Returns an error message if the jobs of any link have more than `max` bursts within the longest period of the
 /// component, since every perimeter is at least that long. Otherwise returns an empty string.
-std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double most);
+std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double max);
 
 /// Returns slots with the periods `slot_periods` for jobs with the periods `periods`. The perimeter is the least common
 /// multiple of the slot periods.

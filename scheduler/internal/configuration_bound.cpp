@@ -70,7 +70,7 @@ void ConfigurationBound::relate(Block& block, const std::vector<Set>& sets, cons
   for (const Set& set : sets)
     if ((set.jobs & ~jobs) == 0) block.sets.push_back(set);
   for (const Overlap& overlap : overlaps) {
-    Meeting meeting{{0, 0}, overlap.least, overlap.most, 0};
+    Meeting meeting{{0, 0}, overlap.min, overlap.max, 0};
     for (std::size_t i = 0; i < block.items.size(); ++i)
       for (std::size_t k = 0; k < 2; ++k)
         if (block.items[i].job == overlap.jobs[k] && block.items[i].level >= overlap.levels[k])
@@ -105,9 +105,8 @@ Int128 ConfigurationBound::value_of(const Block& block) const {
   }
   Int128 sum = -kappa * model_.perimeter;
   for (const Item& item : block.items) sum += item.price * item.time;
-  for (const Set& set : block.sets) sum += set.weight * set.least;
-  for (const Meeting& meeting : block.meetings)
-    sum += meeting.price * (meeting.price > 0 ? meeting.least : meeting.most);
+  for (const Set& set : block.sets) sum += set.weight * set.min;
+  for (const Meeting& meeting : block.meetings) sum += meeting.price * (meeting.price > 0 ? meeting.min : meeting.max);
   return sum;
 }
 
@@ -203,21 +202,20 @@ void ConfigurationBound::set_prices(Block& block) const {
   for (std::size_t i = 0; i < levels; ++i) program.needed[1 + i] = static_cast<double>(block.items[i].time) / perimeter;
   for (std::size_t s = 0; s < block.sets.size(); ++s) {
     basis.push_back(all.size() + s);
-    program.needed[first_set + s] =
-        static_cast<double>(block.sets[s].least) / static_cast<double>(capacity) / perimeter;
+    program.needed[first_set + s] = static_cast<double>(block.sets[s].min) / static_cast<double>(capacity) / perimeter;
   }
   for (std::size_t m = 0; m < block.meetings.size(); ++m) {
     const std::size_t row = first_meeting + 2 * m;
     basis.push_back(all.size() + row - first_set);
     basis.push_back(all.size() + rows - first_set + m);
-    program.needed[row] = static_cast<double>(block.meetings[m].least) / perimeter;
-    program.needed[row + 1] = -static_cast<double>(block.meetings[m].most) / perimeter;
+    program.needed[row] = static_cast<double>(block.meetings[m].min) / perimeter;
+    program.needed[row + 1] = -static_cast<double>(block.meetings[m].max) / perimeter;
   }
 
   const std::vector<double> prices = program.prices(std::move(basis));
   const double one = 1 << block.fraction;
   // Any finite prices give a bound, so NaN and infinities are replaced.
-  const auto within = [](double price, double least) { return std::fmin(std::fmax(price, least), 64); };
+  const auto within = [](double price, double min) { return std::fmin(std::fmax(price, min), 64); };
   for (std::size_t i = 0; i < levels; ++i)
     block.items[i].price = static_cast<Int128>(within(prices[1 + i], -64) * static_cast<double>(capacity) * one);
   for (std::size_t s = 0; s < block.sets.size(); ++s)

@@ -37,19 +37,19 @@ namespace mltcp::scheduler::internal {
 
 class ConfigurationBound {
  public:
-  /// A set of jobs whose excess is at least `least` without all other jobs. `jobs` has one bit for each of the jobs 0
+  /// A set of jobs whose excess is at least `min` without all other jobs. `jobs` has one bit for each of the jobs 0
   /// to 63. Sets are valid only for models with one link.
   struct Set {
     std::uint64_t jobs = 0;
-    Int128 least = 0;
+    Int128 min = 0;
     Int128 weight = 0;
   };
-  /// The time during which both jobs are at or above their `levels` is at least `least` and at most `most`.
+  /// The time during which both jobs are at or above their `levels` is at least `min` and at most `max`.
   struct Overlap {
     std::uint32_t jobs[2];
     std::int64_t levels[2];
-    std::int64_t least = 0;
-    std::int64_t most = 0;
+    std::int64_t min = 0;
+    std::int64_t max = 0;
   };
   ConfigurationBound(const Model& model, const std::vector<Set>& sets, const std::vector<Overlap>& overlaps = {});
 
@@ -68,11 +68,11 @@ class ConfigurationBound {
     Int128 price = 0;
   };
   /// An overlap as a constraint: all configurations that contain an item of items[0] and an item of items[1] last
-  /// together for a time from `least` to `most`.
+  /// together for a time from `min` to `max`.
   struct Meeting {
     std::uint64_t items[2];
-    std::int64_t least;
-    std::int64_t most;
+    std::int64_t min;
+    std::int64_t max;
     Int128 price;
     [[nodiscard]] bool within(std::uint64_t configuration) const {
       return (configuration & items[0]) != 0 && (configuration & items[1]) != 0;

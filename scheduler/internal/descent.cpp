@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMinGain = 1e-9;     // minimum gain of the sum of scores for which a job moves
 constexpr double kSameScore = 1e-11;  // smaller differences between sums of scores are rounding errors
-constexpr int kMostCentred = 2;       // maximum number of times that centre() moves each job
+constexpr int kMaxCentrings = 2;      // maximum number of times that centre() moves each job
 
 class Descent {
  public:
@@ -73,9 +73,9 @@ class Descent {
       wait_for_neighbours(job);
     }
     if (centred) {
-      const double most = done_ + max_meetings / 4;
-      for (int pass = 0; pass < kMostCentred; ++pass)
-        for (std::size_t i = 0; i < order.size() && done_ < most; ++i) centre(order[i]);
+      const double max = done_ + max_meetings / 4;
+      for (int pass = 0; pass < kMaxCentrings; ++pass)
+        for (std::size_t i = 0; i < order.size() && done_ < max; ++i) centre(order[i]);
     }
     std::vector<Nanos> shifts;
     for (const MovableJob& job : jobs_) shifts.emplace_back(job.shift);

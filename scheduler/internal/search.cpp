@@ -108,15 +108,15 @@ class Minimiser {
   }
 
   /// Returns the best shift of a job, given the placed jobs. Without a grid, it chooses the start or end of an interval
-  /// of equally good shifts, for dense packing. Sets `least` to the excess at this shift.
-  std::int64_t best_shift(std::uint32_t job, Int128& least, std::int64_t turn = 0) {
+  /// of equally good shifts, for dense packing. Sets `min` to the excess at this shift.
+  std::int64_t best_shift(std::uint32_t job, Int128& min, std::int64_t turn = 0) {
     const Model::ModelJob& it = model_.jobs[job];
     sweep(job, none_, it.grid.empty() ? turn : 0);
     if (it.grid.empty()) {
-      least = sweep_.least();
+      min = sweep_.least();
       std::int64_t shift = 0;
       std::uint64_t seen = 0;
-      sweep_.for_each_run(least, [&](const Sweep::Run& run) {
+      sweep_.for_each_run(min, [&](const Sweep::Run& run) {
         for (const std::int64_t end : {run.from, run.to})
           if (random_.below(++seen) == 0) shift = end % it.period;
       });
@@ -124,11 +124,11 @@ class Minimiser {
     }
     std::int64_t shift = 0;
     std::uint64_t seen = 0;
-    least = -1;
+    min = -1;
     for_grid(it, [&](std::int64_t at, Int128 value) {
-      if (least >= 0 && value > least) return;
-      if (value != least) seen = 0;
-      least = value;
+      if (min >= 0 && value > min) return;
+      if (value != min) seen = 0;
+      min = value;
       if (random_.below(++seen) == 0) shift = at;
     });
     return shift;
@@ -192,8 +192,8 @@ class Minimiser {
     bool first = model_.turns;
     std::int64_t turn = turn_of_pinned_;
     for (const std::uint32_t j : order) {
-      Int128 least = 0;
-      shifts_[j] = first ? 0 : best_shift(j, least, turn);
+      Int128 min = 0;
+      shifts_[j] = first ? 0 : best_shift(j, min, turn);
       first = false;
       arrangement_.place(j, shifts_[j]);
       turn = std::lcm(turn, model_.jobs[j].period);
@@ -215,9 +215,9 @@ class Minimiser {
       arrangement_.take_away(out[i], shifts_[out[i]]);
     }
     for (std::size_t i = 0; i < count; ++i) {
-      Int128 least = 0;
+      Int128 min = 0;
       // The first job gets a random shift, so that not all jobs can return to their previous shifts.
-      shifts_[out[i]] = i == 0 ? any_shift(out[i]) : best_shift(out[i], least);
+      shifts_[out[i]] = i == 0 ? any_shift(out[i]) : best_shift(out[i], min);
       arrangement_.place(out[i], shifts_[out[i]]);
     }
     descend();
@@ -247,9 +247,9 @@ class Minimiser {
         continue;
       }
       arrangement_.take_away(j, shifts_[j]);
-      Int128 least = 0;
-      const std::int64_t shift = best_shift(j, least);
-      if (least < before) {
+      Int128 min = 0;
+      const std::int64_t shift = best_shift(j, min);
+      if (min < before) {
         shifts_[j] = shift;
         quiet = 0;
       } else {
@@ -356,8 +356,8 @@ class Minimiser {
           }
           const Found found = minimise(three, {per_triple, 0, 0, limits_.seed, false});
           best_.nodes += found.nodes;
-          const Int128 least = found.bound * (model_.perimeter / three.perimeter);
-          if (least > std::max({pair(a, b), pair(b, c), pair(a, c)})) result.push_back({bits(a, b, c), least, 0});
+          const Int128 min = found.bound * (model_.perimeter / three.perimeter);
+          if (min > std::max({pair(a, b), pair(b, c), pair(a, c)})) result.push_back({bits(a, b, c), min, 0});
         }
     return result;
   }
@@ -386,13 +386,13 @@ class Minimiser {
             const Curve curve = at_least(second.curves[0], other);
             sweep_.run({&curve, 1}, {&profile, 1}, {&one, 1}, {&none, 1}, second.period, perimeter, first.period);
             best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
-            Int128 most = 0;
-            for (const Point& point : sweep_.points()) most = std::max(most, point.excess);
+            Int128 max = 0;
+            for (const Point& point : sweep_.points()) max = std::max(max, point.excess);
             const std::int64_t times = model_.perimeter / perimeter;
             result.push_back({{a, b},
                               {level, other},
                               static_cast<std::int64_t>(sweep_.least()) * times,
-                              static_cast<std::int64_t>(most) * times});
+                              static_cast<std::int64_t>(max) * times});
           }
         }
       }

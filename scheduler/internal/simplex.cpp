@@ -57,10 +57,10 @@ std::size_t LinearProgram::entering(const std::vector<double>& prices, std::vect
     for (std::size_t k = 0; k < full; ++k) reduced[k] -= prices[r] * row[k];
   }
   std::size_t best = full + singles_.size();
-  double least = -kTiny;
+  double min = -kTiny;
   const auto consider = [&](std::size_t column, double value) {
-    if (value >= least) return;
-    least = value;
+    if (value >= min) return;
+    min = value;
     best = column;
   };
   for (std::size_t k = 0; k < full; ++k) consider(k, reduced[k]);
@@ -93,12 +93,12 @@ std::vector<double> LinearProgram::prices(std::vector<std::size_t> basis) const 
       if (const double value = entry_of(k, column); value != 0)
         for (std::size_t r = 0; r < rows(); ++r) direction[r] += inverse[r][k] * value;
     std::size_t leaving = rows();
-    double most = 0;
+    double max = 0;
     for (std::size_t r = 0; r < rows(); ++r) {
       if (direction[r] <= kTiny) continue;
       const double ratio = std::max(x[r], 0.0) / direction[r];
-      if (leaving == rows() || ratio < most) {
-        most = ratio;
+      if (leaving == rows() || ratio < max) {
+        max = ratio;
         leaving = r;
       }
     }

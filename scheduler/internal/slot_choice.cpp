@@ -19,10 +19,10 @@ constexpr double kEqual = 1e-9;
 constexpr std::uint64_t kQuickNodes = 300;
 constexpr double kMaxMeetings = 5'000;
 constexpr std::size_t kLongerPerimeters = 2;  // number of perimeters tried beyond the first one within max_stretch
-constexpr double kFirstRoom = 0.0025;
-constexpr double kMinRoom = 1e-6;  // smaller differences are rounding errors
-constexpr double kRoomGrowth = 1.5;
-constexpr int kRoomHalvings = 4;
+constexpr double kFirstMargin = 0.0025;
+constexpr double kMinMargin = 1e-6;  // smaller differences are rounding errors
+constexpr double kMarginGrowth = 1.5;
+constexpr int kMarginHalvings = 4;
 
 // A demand is counted in parts of 1/64 of the capacity, up to 8 capacities.
 constexpr double parts = 64;
@@ -73,13 +73,13 @@ double delay_of(const std::vector<Level>& own, const Distribution& others) {
 /// Combines the delays of one job on two links.
 double together(double a, double b) { return 1 - (1 - a) * (1 - b); }
 
-/// Returns the slot periods with the same repetitions on a perimeter that is longer by the share `room`. Returns
+/// Returns the slot periods with the same repetitions on a perimeter that is longer by the share `extra`. Returns
 /// slots.periods if that perimeter exceeds kLongestPeriod.
-std::vector<Nanos> longer(const Slots& slots, double room) {
+std::vector<Nanos> longer(const Slots& slots, double extra) {
   Uint128 unit = 1;
   for (const std::uint32_t times : slots.repetitions)
     unit = unit / std::gcd(static_cast<std::uint64_t>(unit), std::uint64_t{times}) * times;
-  const auto least = static_cast<Uint128>(static_cast<double>(slots.perimeter.count) * (1 + room));
+  const auto least = static_cast<Uint128>(static_cast<double>(slots.perimeter.count) * (1 + extra));
   const auto perimeter = static_cast<std::int64_t>((least + unit - 1) / unit * unit);
   std::vector<Nanos> periods;
   if (perimeter > kLongestPeriod.count) return slots.periods;
@@ -225,25 +225,25 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
   for (const Base& base : bases) {
     if (base.cost <= base.stretch + margin) continue;  // its jobs fit already, or considered() excluded it
     double last = 0;
-    double less = 0;  // largest room at which the jobs do not fit
+    double less = 0;  // largest margin at which the jobs do not fit
     double enough = 0;
-    for (double step = kFirstRoom;; step *= kRoomGrowth) {
+    for (double step = kFirstMargin;; step *= kMarginGrowth) {
       // The smaller of two limits: the room that max_slot_stretch allows, and the room at which the stretch alone costs
       // as much as the best candidate.
       const double limit =
           std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
-          kMinRoom;
-      const double room = std::min(last + step, limit);
-      if (room <= last) break;
+          kMinMargin;
+      const double extra = std::min(last + step, limit);
+      if (extra <= last) break;
       const double before = least;
-      if (!considered(longer(base.slots, room))) break;
+      if (!considered(longer(base.slots, extra))) break;
       if (least < before) {
         less = last;
-        enough = room;
+        enough = extra;
       }
-      last = room;
+      last = extra;
     }
-    for (int i = 0; enough > 0 && i < kRoomHalvings; ++i) {
+    for (int i = 0; enough > 0 && i < kMarginHalvings; ++i) {
       const double middle = (less + enough) / 2;
       const double before = least;
       considered(longer(base.slots, middle));

@@ -41,15 +41,15 @@ void allow(const ApiRequest& request, std::initializer_list<std::string_view> me
     throw WrongMethod{fmt::format("{}", fmt::join(methods, ", "))};
 }
 
-/// Returns the query parameter `key`, a whole number from 0 to `most`; 0 if it is missing.
-std::uint64_t number(const ApiRequest& request, std::string_view key, std::uint64_t most) {
+/// Returns the query parameter `key`, a whole number from 0 to `max`; 0 if it is missing.
+std::uint64_t number(const ApiRequest& request, std::string_view key, std::uint64_t max) {
   const auto found = request.query.find(key);
   if (found == request.query.end()) return 0;
   const std::string& text = found->second;
-  const auto value = number_from<std::uint64_t>(text, 0, most);
+  const auto value = number_from<std::uint64_t>(text, 0, max);
   if (!value)
     throw InputError(
-        fmt::format("parameter {}: {} is out of range; give a whole number from 0 to {}", key, in_quotes(text), most));
+        fmt::format("parameter {}: {} is out of range; give a whole number from 0 to {}", key, in_quotes(text), max));
   return *value;
 }
 
@@ -210,7 +210,7 @@ ApiAnswer Api::arrive(const ApiRequest& request) {
   const bool assumed = body.has("assume_room") && body.truth("assume_room");
   if (assumed && hosts.empty()) body.refuse("assume_room", "needs hosts", "give hosts, too");
   const Arrival arrival =
-      service_.arrive(job, hosts, assumed ? SchedulerService::Room::assumed : SchedulerService::Room::needed);
+      service_.arrive(job, hosts, assumed ? SchedulerService::Capacity::assumed : SchedulerService::Capacity::needed);
   return json_answer(written(arrival), arrival.known ? 200 : 201);
 }
 

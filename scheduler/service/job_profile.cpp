@@ -31,9 +31,9 @@ constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 constexpr std::string_view kUsage =
     "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/reference/scheduler-api.md)";
 
-/// Returns the time at `key` in nanoseconds, which must be at least `least`; 0 if the key is missing.
-Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t least) {
-  return Nanos(json.has(key) ? static_cast<std::int64_t>(json.whole(key, kMaxCompute, least)) : 0);
+/// Returns the time at `key` in nanoseconds, which must be at least `min`; 0 if the key is missing.
+Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t min) {
+  return Nanos(json.has(key) ? static_cast<std::int64_t>(json.whole(key, kMaxCompute, min)) : 0);
 }
 
 Rate rate_of(const JsonObject& json) {

@@ -157,7 +157,7 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
 std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::vector<std::string>& nodes, Nanos now) {
   Group& group = group_of(pod, nodes, now);
   const std::set<std::string_view> feasible(nodes.begin(), nodes.end());
-  const auto place_of = [&](const auto& wanted) {
+  const auto index_of = [&](const auto& wanted) {
     for (std::size_t i = 0; i < group.pods.size(); ++i)
       if (wanted(i)) return i;
     return group.pods.size();
@@ -166,9 +166,9 @@ std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::v
   if (pod.index) {
     place = *pod.index;
   } else {
-    if (!pod.uid.empty()) place = place_of([&](std::size_t i) { return group.pods[i] == pod.uid; });
+    if (!pod.uid.empty()) place = index_of([&](std::size_t i) { return group.pods[i] == pod.uid; });
     if (place == group.pods.size())
-      place = place_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
+      place = index_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
   }
   if (place == group.pods.size() || (group.restored && !pod.index)) {
     // All positions are in use, so this pod replaces a pod that has ended. The position of that pod is not known.

@@ -42,8 +42,8 @@ bool is_id(std::string_view text) {
 }
 
 void check(const ServiceOptions& options) {
-  const auto range = [](std::string_view what, std::uint32_t value, std::uint32_t most) {
-    if (value < 1 || value > most) throw InputError(fmt::format("{} is {}; give from 1 to {}", what, value, most));
+  const auto range = [](std::string_view what, std::uint32_t value, std::uint32_t max) {
+    if (value < 1 || value > max) throw InputError(fmt::format("{} is {}; give from 1 to {}", what, value, max));
   };
   range("slots_per_host", options.slots_per_host, kMaxSlotsPerHost);
   range("candidates", options.candidates, kMaxCandidates);
@@ -120,7 +120,7 @@ class SchedulerService::Impl {
     running_ = plans_now();
     index_ = index_of(running_);
     revision_ = journal_.state().revision;
-    tell_changed();
+    notify_changed();
     if (!running_.empty()) log(fmt::format("{} restored, revision {}", plural(running_.size(), "job"), revision_));
   }
 
@@ -147,7 +147,7 @@ class SchedulerService::Impl {
     return ranked(request, all);
   }
 
-  Arrival arrive(const JobRequest& given, const std::vector<std::string>& hosts, Room room) {
+  Arrival arrive(const JobRequest& given, const std::vector<std::string>& hosts, Capacity capacity) {
     check(given);
     std::vector<Host> chosen = hosts.empty() ? std::vector<Host>() : hosts_from(given, hosts);
     JobRequest request = given;
@@ -167,8 +167,8 @@ class SchedulerService::Impl {
       throw Conflict(fmt::format("{} run, which is the limit; let one depart first", plural(running_.size(), "job")));
     if (hosts.empty())
       chosen = best(given);
-    else if (room == Room::needed)
-      check_room(request, chosen);
+    else if (capacity == Capacity::needed)
+      check_capacity(request, chosen);
     JournalEvent event;
     event.revision = revision_ + 1;
     join(request, chosen);
@@ -353,7 +353,7 @@ class SchedulerService::Impl {
 
   /// Writes an event with the jobs that have gained or lost slots because the service was restarted with another
   /// topology or other options.
-  void tell_changed() {
+  void notify_changed() {
     JournalEvent event;
     event.revision = revision_ + 1;
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -466,7 +466,7 @@ class SchedulerService::Impl {
   /// costs less. `jobs` must be the jobs of the solution, in any order.
   void fill_plans(std::vector<RunningJob>& jobs) const {
     const ClusterSolution& solution = cluster_.solution();
-    const double least = options_.cluster.min_score;
+    const double min = options_.cluster.min_score;
     struct OnLinks {
       double sum = 0;
       std::size_t links = 0;
@@ -484,9 +484,9 @@ class SchedulerService::Impl {
         of_job[use.job].sum += link.solution.score;
         ++of_job[use.job].links;
       }
-      if (link.solution.score < least && unfit[link.component].empty())
+      if (link.solution.score < min && unfit[link.component].empty())
         unfit[link.component] = fmt::format("jobs collide in the best slots, too: link {} scores {:.3f}, below {}",
-                                            link_name(link.link), link.solution.score, least);
+                                            link_name(link.link), link.solution.score, min);
     }
     std::unordered_map<std::string_view, std::size_t> place;
     for (std::size_t i = 0; i < solution.jobs.size(); ++i) place[solution.jobs[i].name] = i;
@@ -528,7 +528,7 @@ class SchedulerService::Impl {
       for (const std::string& name : job.plan.hosts) ++slots[host_of_.at(name)];
     return slots;
   }
-  void check_room(const JobRequest& request, std::span<const Host> hosts) const {
+  void check_capacity(const JobRequest& request, std::span<const Host> hosts) const {
     std::vector<std::uint32_t> slots = used();
     for (const Host host : hosts)
       if (++slots[host] > options_.slots_per_host)
@@ -670,9 +670,9 @@ std::vector<RankedPlacement> SchedulerService::rank(const JobRequest& request,
   return impl_->timed(
       Planning::rank, [&] { return impl_->rank(request, placements); }, kAlways);
 }
-Arrival SchedulerService::arrive(const JobRequest& request, const std::vector<std::string>& hosts, Room room) {
+Arrival SchedulerService::arrive(const JobRequest& request, const std::vector<std::string>& hosts, Capacity capacity) {
   return impl_->timed(
-      Planning::arrive, [&] { return impl_->arrive(request, hosts, room); },
+      Planning::arrive, [&] { return impl_->arrive(request, hosts, capacity); },
       [](const Arrival& arrival) { return !arrival.known; });
 }
 std::vector<JobPlan> SchedulerService::depart(std::string_view id) {

@@ -174,7 +174,7 @@ class SchedulerService {
                                                   const std::vector<std::vector<std::string>>& placements) const;
 
   /// What arrive() does if the named hosts have fewer free slots than the job needs.
-  enum class Room : std::uint8_t {
+  enum class Capacity : std::uint8_t {
     needed,   ///< arrive() throws Conflict
     assumed,  ///< arrive() uses the hosts, because the job may already run there
   };
@@ -182,7 +182,8 @@ class SchedulerService {
   /// service chooses the hosts with the best score. The arrival is on disk when arrive() returns. Repeating a request
   /// changes nothing and returns the current plan, if `hosts` is empty or has the current hosts of the job. Throws
   /// InputError, Conflict and Unavailable; then nothing has changed.
-  Arrival arrive(const JobRequest& request, const std::vector<std::string>& hosts = {}, Room room = Room::needed);
+  Arrival arrive(const JobRequest& request, const std::vector<std::string>& hosts = {},
+                 Capacity capacity = Capacity::needed);
   /// Removes a job that has ended. Returns the changed plans of other jobs. Throws NotFound and Unavailable.
   std::vector<JobPlan> depart(std::string_view id);
   /// Returns the reason why arrivals and departures would throw Unavailable now; empty if no reason is known.

@@ -83,10 +83,10 @@ std::string present(std::string_view text) {
 
 /// Parses a list of nodes. Returns no value if the list is invalid.
 std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
-  constexpr std::size_t most = 65'536;
+  constexpr std::size_t max = 65'536;
   if (list.empty() || list == "(null)" || list == "None assigned") return std::vector<std::string>();
   try {
-    return experiment::expand_hosts(list, most);
+    return experiment::expand_hosts(list, max);
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -120,10 +120,10 @@ SlurmJob parse_job(std::string_view line) {
   const auto submitted = number_from<std::int64_t>(fields[submit_time]);
   const auto nodes = count(fields[node_count]);
   const auto cpus = count(fields[cpu_count]);
-  const auto least = count(fields[min_cpus]);
+  const auto min = count(fields[min_cpus]);
   if (!id) throw refuse("the number of a job");
   if (!submitted) throw refuse("the time of submission");
-  if (!nodes || !cpus || !least) throw refuse("a number of nodes or CPUs");
+  if (!nodes || !cpus || !min) throw refuse("a number of nodes or CPUs");
   job.id = *id;
   job.submitted = *submitted;
   job.in_array = !present(fields[array_task]).empty();
@@ -134,7 +134,7 @@ SlurmJob parse_job(std::string_view line) {
   job.held_by_administrator = job.held && fields[reason] == "JobHeldAdmin";
   job.whole_nodes = fields[sharing] == "NO";
   job.node_count = std::max(1U, *nodes);
-  job.cpus_per_node = std::max({1U, *least, (*cpus + job.node_count - 1) / job.node_count});
+  job.cpus_per_node = std::max({1U, *min, (*cpus + job.node_count - 1) / job.node_count});
   for (const auto& [field, list] : {std::pair{node_list, &job.nodes}, {asked_list, &job.asked_nodes}}) {
     auto names = hosts_in(fields[field]);
     if (!names) throw refuse("a list of nodes");

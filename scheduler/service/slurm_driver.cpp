@@ -93,15 +93,15 @@ void SlurmDriver::stop() {
 
 std::string SlurmDriver::id_of(const SlurmJob& job) { return fmt::format("slurm-{}-{}", job.id, job.submitted); }
 
-void SlurmDriver::tell(const std::string& line) const {
+void SlurmDriver::log(const std::string& line) const {
   if (options_.log) options_.log(line);
 }
 
-void SlurmDriver::tell_once(const Seen& seen, const std::string& trouble) {
-  std::string& told = memory_[seen.id].trouble;
-  if (told == trouble) return;
-  told = trouble;
-  tell(fmt::format("slurm: job {}: {}", seen.job.id, trouble));
+void SlurmDriver::log_once(const Seen& seen, const std::string& trouble) {
+  std::string& last_trouble = memory_[seen.id].trouble;
+  if (last_trouble == trouble) return;
+  last_trouble = trouble;
+  log(fmt::format("slurm: job {}: {}", seen.job.id, trouble));
 }
 
 bool SlurmDriver::attempt(const Seen& seen, const std::function<void()>& work) {
@@ -109,7 +109,7 @@ bool SlurmDriver::attempt(const Seen& seen, const std::function<void()>& work) {
     work();
     return true;
   } catch (const std::exception& error) {
-    tell_once(seen, error.what());
+    log_once(seen, error.what());
     return false;
   }
 }
@@ -136,11 +136,11 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
   try {
     jobs = slurm_.jobs();
   } catch (const std::exception& error) {
-    if (trouble_.empty()) tell(fmt::format("slurm: {}; jobs stay as they are until it answers again", error.what()));
+    if (trouble_.empty()) log(fmt::format("slurm: {}; jobs stay as they are until it answers again", error.what()));
     trouble_ = error.what();
     return;
   }
-  if (!trouble_.empty()) tell("slurm: it answers again");
+  if (!trouble_.empty()) log("slurm: it answers again");
   trouble_.clear();
   nodes_known_ = false;
   promised_.clear();
@@ -150,7 +150,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
   try {
     depart_ended(jobs);
   } catch (const std::exception& error) {
-    tell(fmt::format("slurm: {}", error.what()));  // the next step looks for ended jobs again
+    log(fmt::format("slurm: {}", error.what()));  // the next step looks for ended jobs again
   }
   std::vector<Seen> marked;
   for (SlurmJob& job : jobs) {
@@ -242,15 +242,15 @@ void SlurmDriver::arrive_where_it_runs(Seen& seen) {
   if (plan && same_hosts(plan->hosts, job.nodes)) return;
   attempt(seen, [&] {
     if (plan) {
-      tell(fmt::format("slurm: job {} has started on {} and not on {}", job.id, fmt::join(job.nodes, " "),
-                       fmt::join(plan->hosts, " ")));
+      log(fmt::format("slurm: job {} has started on {} and not on {}", job.id, fmt::join(job.nodes, " "),
+                      fmt::join(plan->hosts, " ")));
       depart(seen.id);
     }
     try {
       for (const std::string& node : job.nodes)
         if (!hosts_.contains(node))
           throw InputError(fmt::format("node {} is not in the scheduler's topology; name it there", node));
-      service_.arrive(request_of(seen), job.nodes, SchedulerService::Room::assumed);
+      service_.arrive(request_of(seen), job.nodes, SchedulerService::Capacity::assumed);
     } catch (const std::exception& error) {
       // Write the reason to the comment, so that the job's tasks do not wait for a plan. A later plan replaces the
       // reason.
@@ -291,7 +291,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     // job from that plan. All other jobs start without a plan.
     if (seen.mark.plan && seen.mark.reason.empty())
       attempt(seen, [&] {
-        service_.arrive(request_of(seen), seen.mark.plan->hosts, SchedulerService::Room::assumed);
+        service_.arrive(request_of(seen), seen.mark.plan->hosts, SchedulerService::Capacity::assumed);
         memory = {.since = now, .released = true};
       });
     return;
@@ -308,12 +308,12 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     memory.released = false;
     memory.since = now;
     if (memory.placements >= kMaxPlacements) {
-      tell(fmt::format("slurm: job {} has not started on {} within {}; Slurm decides where it starts", seen.job.id,
-                       fmt::join(hosts, " "), to_text(options_.start_patience)));
+      log(fmt::format("slurm: job {} has not started on {} within {}; Slurm decides where it starts", seen.job.id,
+                      fmt::join(hosts, " "), to_text(options_.start_patience)));
       hand_back(seen, "");
     } else {
-      tell(fmt::format("slurm: job {} has not started on {} within {}; it is placed again", seen.job.id,
-                       fmt::join(hosts, " "), to_text(options_.start_patience)));
+      log(fmt::format("slurm: job {} has not started on {} within {}; it is placed again", seen.job.id,
+                      fmt::join(hosts, " "), to_text(options_.start_patience)));
       slurm_.hold(seen.job.id);  // the next step places the job again
       depart(seen.id);
     }
@@ -333,22 +333,22 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
       try {
         request = request_of(seen);
         choice = choose(seen, request);
-        if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Room::assumed);
+        if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Capacity::assumed);
       } catch (const InputError& error) {
         choice.never = error.what();
       } catch (const std::exception& error) {  // a temporary cause, e.g. another job, the disk or Slurm
         trouble = error.what();
       }
       if (!trouble.empty()) {
-        if (now - memory.since < options_.longest_hold) return tell_once(seen, trouble);
+        if (now - memory.since < options_.longest_hold) return log_once(seen, trouble);
         return hand_back(seen, trouble);
       }
       if (!choice.never.empty()) return hand_back(seen, choice.never);
       if (choice.hosts.empty()) {
         if (!choice.by_slurm && now - memory.since < options_.longest_hold)
-          return tell_once(seen, fmt::format("waits for {}", choice.waits_for));
-        tell(fmt::format("slurm: job {} needs {}; Slurm decides where it starts, and when", seen.job.id,
-                         choice.waits_for));
+          return log_once(seen, fmt::format("waits for {}", choice.waits_for));
+        log(fmt::format("slurm: job {} needs {}; Slurm decides where it starts, and when", seen.job.id,
+                        choice.waits_for));
         return hand_back(seen, "");
       }
       hosts = std::move(choice.hosts);
@@ -364,7 +364,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
       depart(seen.id);
       seen.mark.plan.reset();
       if (++memory.placements < kMaxPlacements) throw;
-      tell_once(seen, error.what());
+      log_once(seen, error.what());
       return hand_back(seen, "");
     }
     slurm_.release(seen.job.id);
@@ -372,7 +372,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
     memory.since = now;
     memory.trouble.clear();
     for (const std::string& host : hosts) promised_[host] += seen.job.cpus_per_node;
-    tell(fmt::format(
+    log(fmt::format(
         "slurm: job {} released on {}, score {:.3f}, {}", seen.job.id, fmt::join(hosts, " "), now_planned.score,
         now_planned.slots
             ? fmt::format("shift {} of {}", to_text(now_planned.time_shift), to_text(now_planned.slot_period))
@@ -456,7 +456,7 @@ void SlurmDriver::hand_back(Seen& seen, const std::string& reason) {
     slurm_.set_comment(seen.job.id, to_text(seen.mark));
   if (seen.job.held && !seen.mark.held) slurm_.release(seen.job.id);
   memory.handed_back = true;
-  if (!reason.empty()) tell(fmt::format("slurm: job {} runs without time slots: {}", seen.job.id, reason));
+  if (!reason.empty()) log(fmt::format("slurm: job {} runs without time slots: {}", seen.job.id, reason));
 }
 
 void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
@@ -471,7 +471,7 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
     memory_[seen.id].refused = false;
   } catch (const SlurmError& error) {
     // The job may have ended since the query, so log the error only if it occurs again.
-    if (std::exchange(memory_[seen.id].refused, true)) tell_once(seen, error.what());
+    if (std::exchange(memory_[seen.id].refused, true)) log_once(seen, error.what());
   }
 }
 
@@ -480,7 +480,7 @@ void SlurmDriver::refresh_heartbeat() {
   refreshed_ = std::chrono::steady_clock::now();
   if (const std::string wrong = service_.trouble(); !wrong.empty()) {
     // Let the heartbeat expire, so that job_submit.lua does not hold new jobs.
-    if (wrong != heartbeat_trouble_) tell(fmt::format("slurm: the heartbeat is not refreshed: {}", wrong));
+    if (wrong != heartbeat_trouble_) log(fmt::format("slurm: the heartbeat is not refreshed: {}", wrong));
     heartbeat_trouble_ = wrong;
     return;
   }
@@ -491,8 +491,8 @@ void SlurmDriver::refresh_heartbeat() {
   const int error = replace_file(options_.heartbeat, fmt::format("{} {}\n", unix_now(), holds));
   const std::string trouble = error == 0 ? "" : fmt::format("cannot be written ({})", std::strerror(error));
   if (trouble != heartbeat_trouble_ && !trouble.empty())
-    tell(fmt::format("slurm: heartbeat {}: {}; without it jobs are not held, and not placed",
-                     options_.heartbeat.string(), trouble));
+    log(fmt::format("slurm: heartbeat {}: {}; without it jobs are not held, and not placed",
+                    options_.heartbeat.string(), trouble));
   heartbeat_trouble_ = trouble;
 }
 

@@ -113,8 +113,8 @@ class SlurmDriver {
   void refresh_heartbeat();
   /// Returns the current Unix time: `unix_s` of step() plus the time since then.
   [[nodiscard]] std::int64_t unix_now() const;
-  void tell(const std::string& line) const;
-  void tell_once(const Seen& seen, const std::string& trouble);
+  void log(const std::string& line) const;
+  void log_once(const Seen& seen, const std::string& trouble);
   /// Runs `work` and returns true. If `work` throws, logs the exception once per job and returns false.
   bool attempt(const Seen& seen, const std::function<void()>& work);
 

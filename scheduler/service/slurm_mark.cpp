@@ -16,7 +16,7 @@ static constexpr auto fields_of(const SlurmMark::Plan* /*type*/) {
                     field("slot_period_ns", &T::slot_period_ns, WrittenWith{&T::slots}),
                     field("time_shift_ns", &T::time_shift_ns, WrittenWith{&T::slots}),
                     field("reason", &T::reason, WrittenUnless{&T::slots}),
-                    field("score", &T::score, InJson{.least = -1e18, .most = 1}), field("revision", &T::revision));
+                    field("score", &T::score, InJson{.min = -1e18, .max = 1}), field("revision", &T::revision));
 }
 
 static void complete(const JsonObject& json, SlurmMark::Plan& plan) {

@@ -286,7 +286,7 @@ class Sluggish {
   std::deque<Answer> waiting_;
 };
 
-TEST(EndpointOpeningAttack, unknown_peer_that_stretches_round_trips__keeps_nobody_out) {
+TEST(EndpointOpeningAttack, unknown_peer_that_stretches_round_trips__does_not_block_other_peers) {
   socket::register_datapath();
   endpoint::EndpointConfig config;
   config.datapath.device = "udp:127.0.0.1";

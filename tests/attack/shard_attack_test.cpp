@@ -1,5 +1,5 @@
-// Attacks on two shards that communicate over the kernel's UDP sockets. The attackers are lying peers, and hosts that
-// can send but cannot read the traffic of other hosts. Each attack sends real packets over the loopback.
+// Attacks on two shards that communicate over the kernel's UDP sockets. The attackers are cheating peers, and hosts
+// that can send but cannot read the traffic of other hosts. Each attack sends real packets over the loopback.
 // docs/explanation/transport.md states the cost of each attack.
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class ShardAttack : public RealHosts {
   ConnectionId s = 0;
 };
 
-TEST_F(ShardAttack, message_in_another_s_name__reaches_nobody) {
+TEST_F(ShardAttack, message_in_another_s_name__is_dropped) {
   server.shard->listen({});
   ByteVector buffer(100);
   server.on_completion = [&](const mltcp::Completion& completion) {
@@ -151,7 +151,7 @@ TEST_F(ShardAttack, reset_with_every_tag_that_can_be_tried__ends_nothing) {
   expect_to_talk();
 }
 
-TEST_F(ShardAttack, flood_of_connects__keeps_nobody_out) {
+TEST_F(ShardAttack, flood_of_connects__does_not_block_other_peers) {
   server.shard->listen({});
   std::vector<std::unique_ptr<Attacker>> attackers;
   for (std::uint32_t i = 0; i < 50; ++i) attackers.push_back(std::make_unique<Attacker>(0x7F000100 + i));
@@ -185,8 +185,8 @@ TEST_F(ShardAttack, flood_of_connects__keeps_nobody_out) {
 }
 
 /// A client that connects from its own socket, and then sends the frames that the test selects.
-struct LyingClient {
-  explicit LyingClient(const Address& server) : to(server) { attacker.send(to, connect_packet(5, 6, 1000)); }
+struct CheatingClient {
+  explicit CheatingClient(const Address& server) : to(server) { attacker.send(to, connect_packet(5, 6, 1000)); }
   /// Reads ACCEPT, and stores the server's id and tag. Returns whether ACCEPT has arrived.
   bool accept() {
     wire::Reader reader;
@@ -224,21 +224,21 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
       EXPECT_EQ(server.shard->send(completion.connection, message, 0), PostResult::ok);
     }
   };
-  LyingClient liar(server.address);
-  ASSERT_TRUE(run([&] { return liar.accept(); }));
+  CheatingClient attacker(server.address);
+  ASSERT_TRUE(run([&] { return attacker.accept(); }));
   // The client stops reading, and acknowledges packets like a fast receiver.
   std::uint64_t last = 0;
   for (int i = 0; i < 5000 && server.count(Kind::closed) == 0; ++i, last += 2) {
-    liar.say([&](wire::Writer& writer) { acknowledge(writer, 0, last); });
+    attacker.say([&](wire::Writer& writer) { acknowledge(writer, 0, last); });
     run_for(100_us);
   }
   ASSERT_EQ(server.count(Kind::closed), 1U);
   EXPECT_EQ(server.last().status, Status::violation);
   EXPECT_EQ(server.shard->stats().violations, 1U);
   EXPECT_LT(last, 1400U) << "one number in 128 to 640 is never sent, and the first might be somebody else's";
-  // The server also refuses another program at the liar's address, but not a program at another address.
+  // The server also refuses another program at the attacker's address, but not a program at another address.
   const Nanos found_out = clock.now();
-  LyingClient again(server.address);
+  CheatingClient again(server.address);
   EXPECT_FALSE(run([&] { return again.accept(); }, 500_ms));
   EXPECT_GT(server.shard->stats().held_off, 0U);
   EXPECT_EQ(again.attacker.received, 0U) << "not a word";
@@ -274,12 +274,12 @@ TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {
       EXPECT_EQ(server.shard->receive_virtual(completion.connection, 1'000'000, 0), PostResult::ok);
     }
   };
-  LyingClient liar(server.address);
-  ASSERT_TRUE(run([&] { return liar.accept(); }));
+  CheatingClient attacker(server.address);
+  ASSERT_TRUE(run([&] { return attacker.accept(); }));
   const std::byte byte{1};
   for (std::uint32_t message = 0; message < 600; ++message) {
     for (std::uint32_t packet = 0; packet < 10; ++packet)
-      liar.say([&](wire::Writer& writer) {
+      attacker.say([&](wire::Writer& writer) {
         for (std::uint32_t i = 0; i < 100; ++i) {
           writer.data({.last = false, .message = message, .offset = 2 * (packet * 100 + i) + 1, .length = 1});
           writer.copy(&byte, 1);

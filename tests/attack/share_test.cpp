@@ -1,5 +1,5 @@
 // Measures what peers gain by false reports of received packets: their share of a link of 1 Gbit/s, in virtual time. A
-// server sends to an honest and to a lying receiver for two seconds. Either side may connect.
+// server sends to an honest and to a cheating receiver for two seconds. Either side may connect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 using namespace mltcp::literals;
 using Kind = Completion::Kind;
 
-struct Lies {
+struct Cheating {
   std::uint64_t lost = 0;       ///< acknowledges lost packets if at least this many in a row were lost; 0 for never
   bool by_bytes = false;        ///< acknowledges lost packets only if exactly their bytes are missing
   double hidden_marks = 0;      ///< share of the congestion marks that the peer does not report
@@ -40,9 +40,9 @@ struct Lies {
   int cleared = 0;              ///< number of packets, after the first 5000, whose ECN field the path clears
 };
 
-/// Addresses of two hosts in one IPv6 subnet as the server sees them. The lying host changes its address.
+/// Addresses of two hosts in one IPv6 subnet as the server sees them. The cheating host changes its address.
 struct SubnetAddresses {
-  Address fixed;  ///< real address of the honest host; `changing` is the real address of the liar
+  Address fixed;  ///< real address of the honest host; `changing` is the real address of the cheater
   Address changing;
   std::uint32_t changes = 0;
 
@@ -63,9 +63,9 @@ struct SubnetAddresses {
 
 /// A host's datapath that makes an honest shard send false reports, because it changes the packets that the shard
 /// receives and sends.
-class LyingIo final : public PacketIo {
+class CheatingIo final : public PacketIo {
  public:
-  LyingIo(sim::Host& host, const Lies& lies) : host_(host), lies_(lies) {}
+  CheatingIo(sim::Host& host, const Cheating& cheating) : host_(host), cheating_(cheating) {}
 
   [[nodiscard]] const Limits& limits() const override { return host_.limits(); }
   std::size_t receive(std::span<RxPacket> out) override {
@@ -90,9 +90,9 @@ class LyingIo final : public PacketIo {
       }
       return packets.size();
     }
-    has_told_ = false;
-    if (lies_.held == 0_ns && !lies_.held_queue && !lies_.many_ranges && lies_.marked_bytes == 1 && !lies_.bare &&
-        !lies_.last_first && lies_.late == 0_ns)
+    has_reported_mark_ = false;
+    if (cheating_.held == 0_ns && !cheating_.held_queue && !cheating_.many_ranges && cheating_.marked_bytes == 1 &&
+        !cheating_.bare && !cheating_.last_first && cheating_.late == 0_ns)
       return host_.send(packets);
     for (const TxPacket& packet : packets) {
       TxPacket copy = packet;
@@ -119,19 +119,20 @@ class LyingIo final : public PacketIo {
     while (const std::size_t count = host_.receive(burst)) {
       for (const RxPacket& packet : std::span(burst).first(count)) {
         received += packet.bytes.size() + packet.virtual_bytes;
-        if (lies_.lost > 0) fill_gap(packet);
-        if (lies_.held_queue) look_at_queue(packet);
-        if (lies_.bare) look_for_bare(packet);
-        if (packet.ecn == Ecn::ce && random_.chance(lies_.dropped_marks)) continue;
+        if (cheating_.lost > 0) fill_gap(packet);
+        if (cheating_.held_queue) look_at_queue(packet);
+        if (cheating_.bare) look_for_bare(packet);
+        if (packet.ecn == Ecn::ce && random_.chance(cheating_.dropped_marks)) continue;
         Packet& kept = waiting_.emplace_back();
         kept.bytes.assign(packet.bytes.begin(), packet.bytes.end());
         kept.as = packet;
         if (addresses != nullptr) kept.as.source = addresses->seen(packet.source);
-        if (lies_.hops != 0) kept.as.hops = lies_.hops;
-        if (lies_.no_ecn) kept.as.ecn = Ecn::not_ect;
-        if (packet.ecn == Ecn::ce && random_.chance(lies_.hidden_marks)) kept.as.ecn = Ecn::ect0;
-        if (lies_.first_marks && packet.ecn == Ecn::ce && std::exchange(has_told_, true)) kept.as.ecn = Ecn::ect0;
-        if (++packets_ > 5000 && packets_ <= 5000 + lies_.cleared) kept.as.ecn = Ecn::not_ect;
+        if (cheating_.hops != 0) kept.as.hops = cheating_.hops;
+        if (cheating_.no_ecn) kept.as.ecn = Ecn::not_ect;
+        if (packet.ecn == Ecn::ce && random_.chance(cheating_.hidden_marks)) kept.as.ecn = Ecn::ect0;
+        if (cheating_.first_marks && packet.ecn == Ecn::ce && std::exchange(has_reported_mark_, true))
+          kept.as.ecn = Ecn::ect0;
+        if (++packets_ > 5000 && packets_ <= 5000 + cheating_.cleared) kept.as.ecn = Ecn::not_ect;
       }
     }
   }
@@ -152,13 +153,13 @@ class LyingIo final : public PacketIo {
     const std::uint64_t end = std::uint64_t{before.offset} + before.length;
     const bool misses_bytes = before.length > 0 && data.message == before.message && data.offset > end &&
                               data.offset - end == missing * before.length;
-    const bool fills = !is_new && missing >= lies_.lost && (!lies_.by_bytes || misses_bytes);
+    const bool fills = !is_new && missing >= cheating_.lost && (!cheating_.by_bytes || misses_bytes);
     for (std::uint64_t number = next->second; fills && number < last; ++number) {
       header.packet_number = number;
       header.flags = 0;
       std::vector<std::byte> buffer(100);
       wire::Writer writer(buffer);
-      if (lies_.by_bytes)
+      if (cheating_.by_bytes)
         writer.data({.message = data.message,
                      .offset = static_cast<std::uint32_t>(end + (number - next->second) * before.length),
                      .length = before.length});
@@ -168,7 +169,7 @@ class LyingIo final : public PacketIo {
       Packet& made = waiting_.emplace_back();
       made.bytes.assign(bytes.begin(), bytes.end());
       made.as.source = packet.source;
-      made.as.virtual_bytes = lies_.by_bytes ? before.length : 0;
+      made.as.virtual_bytes = cheating_.by_bytes ? before.length : 0;
     }
     if (data.length > 0 && (is_new || last >= next->second)) before = data;
     next->second = std::max(next->second, last + 1);
@@ -220,14 +221,14 @@ class LyingIo final : public PacketIo {
       return {{}};
     wire::AckFrame ack = frame.ack;
     if (reader.next(frame)) return {{}};
-    Nanos held = lies_.held;
-    if (lies_.held_queue && !min_.is_never()) held = (latest_ - min_) * 97 / 100;
+    Nanos held = cheating_.held;
+    if (cheating_.held_queue && !min_.is_never()) held = (latest_ - min_) * 97 / 100;
     ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
     // Adds ranges of old numbers, which may leave no space for current ones.
-    if (lies_.many_ranges && ack.ranges[ack.range_count - 1].first > 66)
+    if (cheating_.many_ranges && ack.ranges[ack.range_count - 1].first > 66)
       for (std::uint32_t old = 64; ack.range_count < wire::kMaxAckRanges; old -= 2)
         ack.ranges[ack.range_count++] = {old, old};
-    ack.ecn.ce_bytes = static_cast<std::uint32_t>(ack.ecn.ce_bytes * lies_.marked_bytes);
+    ack.ecn.ce_bytes = static_cast<std::uint32_t>(ack.ecn.ce_bytes * cheating_.marked_bytes);
     const auto made = [&](const wire::AckFrame& frame_of_it, bool pings) {
       wire::Header head = header;
       std::vector<std::byte> buffer(1472);
@@ -242,22 +243,22 @@ class LyingIo final : public PacketIo {
       return buffer;
     };
     const std::uint64_t largest = ack.ranges[0].last;
-    if (lies_.bare) {
+    if (cheating_.bare) {
       const auto above = bare_.upper_bound(largest);
       if (above == bare_.begin()) return {made({}, true)};
       return {made(without(ack, *std::prev(above) + 1, largest), true)};
     }
-    if (lies_.last_first && ack.ranges[0].first < largest && largest > told_) {
-      const wire::AckFrame last_alone = without(ack, told_ + 1, largest - 1);
-      told_ = largest;
+    if (cheating_.last_first && ack.ranges[0].first < largest && largest > largest_acked_) {
+      const wire::AckFrame last_alone = without(ack, largest_acked_ + 1, largest - 1);
+      largest_acked_ = largest;
       return {made(last_alone, false), made(without(ack, largest, largest), false)};
     }
-    if (lies_.late > 0_ns) {
+    if (cheating_.late > 0_ns) {
       if (omitted_ == 0 && now - omitted_at_ > 40_ms) {
         omitted_ = largest;
         omitted_at_ = now;
       }
-      if (now - omitted_at_ < lies_.late) {
+      if (now - omitted_at_ < cheating_.late) {
         ack = without(ack, omitted_, omitted_);
       } else if (const std::uint64_t late = std::exchange(omitted_, 0);
                  ack.ranges[ack.range_count - 1].first > late + 1 && late > 0 &&
@@ -265,11 +266,11 @@ class LyingIo final : public PacketIo {
         ack.ranges[ack.range_count++] = {late, late};
       }
     }
-    return {made(ack, lies_.held_queue)};
+    return {made(ack, cheating_.held_queue)};
   }
 
   sim::Host& host_;
-  Lies lies_;
+  Cheating cheating_;
   Random random_{1};
   std::deque<Packet> waiting_;
   std::vector<Packet> lent_;
@@ -278,10 +279,10 @@ class LyingIo final : public PacketIo {
   std::map<std::uint32_t, Nanos> sent_at_;  ///< send times of this host's PINGs, by packet number
   Nanos latest_;
   Nanos min_ = Nanos::never();
-  bool has_told_ = false;
+  bool has_reported_mark_ = false;
   int packets_ = 0;
-  std::set<std::uint64_t> bare_;  ///< numbers of the peer's packets that contain only ACKs
-  std::uint64_t told_ = 0;        ///< largest packet number that was acknowledged so far
+  std::set<std::uint64_t> bare_;     ///< numbers of the peer's packets that contain only ACKs
+  std::uint64_t largest_acked_ = 0;  ///< largest packet number that was acknowledged so far
   std::uint64_t omitted_ = 0;
   Nanos omitted_at_;
 };
@@ -289,7 +290,8 @@ class LyingIo final : public PacketIo {
 /// A host, and a program that calls `on_completion` for each completion.
 class Program final : public Pollable {
  public:
-  Program(sim::Host& host, const Lies& lies = {}) : io(host, lies), shard(io, {.seed = host.number() + 1}) {}
+  Program(sim::Host& host, const Cheating& cheating = {})
+      : io(host, cheating), shard(io, {.seed = host.number() + 1}) {}
 
   Nanos poll(Nanos now) override {
     now_ = io.now = now;
@@ -307,7 +309,7 @@ class Program final : public Pollable {
   void receive(ConnectionId id) { EXPECT_EQ(shard.receive_virtual(id, kWhole, 0), PostResult::ok); }
 
   static constexpr Bytes kWhole = Bytes{1} << 32;
-  LyingIo io;
+  CheatingIo io;
   Shard shard;
   std::function<void(const Completion&)> on_completion;
   std::map<Status, int> closed;
@@ -317,7 +319,7 @@ class Program final : public Pollable {
 };
 
 struct Shares {
-  double honest = 0;  ///< rate in Mbit/s of UDP payload; `other` is the liar's rate
+  double honest = 0;  ///< rate in Mbit/s of UDP payload; `other` is the cheater's rate
   double other = 0;
   std::uint64_t found_out = 0;
 };
@@ -325,12 +327,12 @@ struct Shares {
 enum class Who { other_connects, server_connects };
 
 struct Scene {
-  Lies lies{};
+  Cheating cheating{};
   ConnectionConfig config{};
   Who who = Who::other_connects;
-  int connections = 1;     ///< number of connections of the lying peer at one time
-  bool alone = false;      ///< only the lying peer uses the link
-  bool renumbers = false;  ///< the lying peer changes its address within the subnet after each detected violation
+  int connections = 1;     ///< number of connections of the cheating peer at one time
+  bool alone = false;      ///< only the cheating peer uses the link
+  bool renumbers = false;  ///< the cheating peer changes its address within the subnet after each detected violation
   Bytes buffer = 250'000;
   fabric::EcnConfig marking{};
   Nanos duration = 2_s;
@@ -348,45 +350,45 @@ Shares shares_of(const Scene& scene) {
   sim::Dumbbell network(network_config, options);
   Program server(network.left(0));
   Program honest(network.right(0));
-  Program liar(network.right(1), scene.lies);
-  ConnectionConfig liars = scene.config;
-  if (scene.lies.ack_every > 0) {
-    liars.ack_every = scene.lies.ack_every;
-    liars.max_ack_delay = 1_ms;
+  Program cheater(network.right(1), scene.cheating);
+  ConnectionConfig cheater_config = scene.config;
+  if (scene.cheating.ack_every > 0) {
+    cheater_config.ack_every = scene.cheating.ack_every;
+    cheater_config.max_ack_delay = 1_ms;
   }
   for (auto* const program : {&server, &honest}) program->shard.listen(scene.config);
-  liar.shard.listen(liars);
+  cheater.shard.listen(cheater_config);
   network.attach(network.left(0), server);
   network.attach(network.right(0), honest);
-  network.attach(network.right(1), liar);
+  network.attach(network.right(1), cheater);
   SubnetAddresses addresses{network.right(0).address(), network.right(1).address()};
   if (scene.renumbers) server.io.addresses = &addresses;
   server.on_completion = [&](const Completion& completion) {
     if (completion.status == Status::violation) ++addresses.changes;
     if (completion.kind == Kind::accepted || completion.kind == Kind::connected) server.send(completion.connection);
-    // The server reconnects to the lying peer, like a program with unfinished work.
+    // The server reconnects to the cheating peer, like a program with unfinished work.
     if (completion.kind == Kind::closed && scene.who == Who::server_connects)
       server.connect(network.right(1).address(), scene.config);
   };
   honest.on_completion = [&](const Completion& completion) {
     if (completion.kind == Kind::connected) honest.receive(completion.connection);
   };
-  liar.on_completion = [&](const Completion& completion) {
-    if (completion.kind == Kind::accepted || completion.kind == Kind::connected) liar.receive(completion.connection);
+  cheater.on_completion = [&](const Completion& completion) {
+    if (completion.kind == Kind::accepted || completion.kind == Kind::connected) cheater.receive(completion.connection);
     if (completion.kind == Kind::closed && scene.who == Who::other_connects)
-      liar.connect(network.left(0).address(), liars);
+      cheater.connect(network.left(0).address(), cheater_config);
   };
   if (!scene.alone) honest.connect(network.left(0).address(), scene.config);
   for (int i = 0; i < scene.connections; ++i)
     if (scene.who == Who::other_connects)
-      liar.connect(network.left(0).address(), liars);
+      cheater.connect(network.left(0).address(), cheater_config);
     else
       server.connect(network.right(1).address(), scene.config);
   network.run_until(scene.duration);
   const auto rate = [&](const Program& program) {
     return static_cast<double>(program.io.received) * 8e-6 / scene.duration.seconds();
   };
-  const Shares shares{rate(honest), rate(liar), server.shard.stats().violations};
+  const Shares shares{rate(honest), rate(cheater), server.shard.stats().violations};
   std::printf("honest %.1f other %.1f Mbit/s, found out %lu times\n", shares.honest, shares.other, shares.found_out);
   return shares;
 }
@@ -398,10 +400,10 @@ TEST(Share, two_honest_receivers__share_evenly) {
   EXPECT_EQ(shares.found_out, 0U);
 }
 
-// The lying peer receives a few hundred packets on each connection before the server detects the lie.
+// The cheating peer receives a few hundred packets on each connection before the server detects the violation.
 TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
-    const Shares shares = shares_of({.lies = {.lost = 1}, .who = who});
+    const Shares shares = shares_of({.cheating = {.lost = 1}, .who = who});
     EXPECT_LT(shares.other, 10);
     EXPECT_GT(shares.honest, 950);
     EXPECT_EQ(shares.found_out, 2U) << "at the beginning, and a second later";
@@ -413,7 +415,7 @@ TEST(Share, who_tells_losses_by_missing_bytes__gains_nothing_from_honest_looking
   for (const char* algorithm : {"reno", "cubic"})
     for (const Who who : {Who::other_connects, Who::server_connects})
       for (const bool check : {false, true}) {
-        Scene scene{.lies = {.lost = 1, .by_bytes = true}, .who = who, .duration = 4_s};
+        Scene scene{.cheating = {.lost = 1, .by_bytes = true}, .who = who, .duration = 4_s};
         scene.config.congestion_control = algorithm;
         scene.config.check_peer = check;
         const Shares shares = shares_of(scene);
@@ -427,7 +429,7 @@ TEST(Share, who_tells_losses_by_missing_bytes__gains_nothing_from_honest_looking
 }
 
 TEST(Share, who_does_so_with_many_connections__gains_little_more) {
-  const Shares shares = shares_of({.lies = {.lost = 1}, .connections = 16, .duration = 10_s});
+  const Shares shares = shares_of({.cheating = {.lost = 1}, .connections = 16, .duration = 10_s});
   EXPECT_LT(shares.other, 30);
   EXPECT_GT(shares.honest, 930);
   EXPECT_LE(shares.found_out, 64U) << "16 after 0, 1, 3 and 7 s";
@@ -437,17 +439,17 @@ TEST(Share, who_does_so_with_many_connections__gains_little_more) {
 // uses it as well.
 TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   for (const int connections : {1, 16}) {
-    const Shares shares = shares_of({.lies = {.lost = 1}, .connections = connections, .renumbers = true});
+    const Shares shares = shares_of({.cheating = {.lost = 1}, .connections = connections, .renumbers = true});
     EXPECT_LT(shares.other, 972.0 * connections / (1 + connections));
     EXPECT_GT(shares.found_out, 10U);
   }
 }
 
-// The sender may have skipped a single missing number on purpose. A liar that conceals only losses of several packets
-// in a row still reacts to single losses.
+// The sender may have skipped a single missing number on purpose. A cheater that conceals only losses of several
+// packets in a row still reacts to single losses.
 TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
-    const Shares shares = shares_of({.lies = {.lost = 2}, .who = who});
+    const Shares shares = shares_of({.cheating = {.lost = 2}, .who = who});
     EXPECT_LT(shares.other, 550);
     EXPECT_GT(shares.honest, 430);
   }
@@ -465,7 +467,7 @@ ConnectionConfig swift() {
 
 TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
   for (const std::uint8_t hops : {std::uint8_t{0}, std::uint8_t{255}}) {
-    const Shares shares = shares_of({.lies = {.hops = hops}, .config = swift()});
+    const Shares shares = shares_of({.cheating = {.hops = hops}, .config = swift()});
     EXPECT_GT(shares.honest, 470) << hops;
     EXPECT_LT(shares.other, 500) << hops;
   }
@@ -475,7 +477,7 @@ TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
 TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
   for (const Nanos held : {10_us, 50_us, 140_us})
     for (const bool check : {false, true}) {
-      Scene scene{.lies = {.held = held}, .config = swift()};
+      Scene scene{.cheating = {.held = held}, .config = swift()};
       scene.config.check_peer = check;
       const Shares shares = shares_of(scene);
       if (check) {
@@ -503,7 +505,7 @@ TEST(Share, honest_peers_that_are_checked_under_swift__lose_nothing) {
 
 Scene marking_scene(double hidden, bool check, const std::string& algorithm = "dctcp") {
   Scene scene;
-  scene.lies.hidden_marks = hidden;
+  scene.cheating.hidden_marks = hidden;
   scene.config.congestion_control = algorithm;
   scene.config.ecn = true;
   scene.config.check_peer = check;
@@ -530,20 +532,20 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
 // The peer reports the right number of marked packets, so it passes the sender's tests.
 TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
-    for (const double told : {0.5, 0.0}) {
+    for (const double share : {0.5, 0.0}) {
       Scene scene = rated_scene(0, true, algorithm);
-      scene.lies.marked_bytes = told;
+      scene.cheating.marked_bytes = share;
       const Shares shares = shares_of(scene);
-      EXPECT_LT(shares.other, 530) << algorithm << told;
-      EXPECT_GT(shares.honest, 440) << algorithm << told;
+      EXPECT_LT(shares.other, 530) << algorithm << share;
+      EXPECT_GT(shares.honest, 440) << algorithm << share;
     }
 }
 
 TEST(Share, marks_that_come_together__are_to_be_told_each) {
   for (const std::uint32_t ack_every : {2U, 8U, 64U}) {
     Scene scene = marking_scene(0, true);
-    scene.lies.first_marks = true;
-    scene.lies.ack_every = ack_every;
+    scene.cheating.first_marks = true;
+    scene.cheating.ack_every = ack_every;
     const Shares shares = shares_of(scene);
     EXPECT_LT(shares.other, 450) << ack_every;
     EXPECT_GT(shares.honest, 520) << ack_every;
@@ -552,7 +554,7 @@ TEST(Share, marks_that_come_together__are_to_be_told_each) {
 
 TEST(Share, marks_that_are_hidden__are_missed_though_acknowledgements_seem_to_lack_room) {
   Scene scene = marking_scene(1, true);
-  scene.lies.many_ranges = true;
+  scene.cheating.many_ranges = true;
   const Shares shares = shares_of(scene);
   EXPECT_LT(shares.other, 500);
   EXPECT_GT(shares.honest, 450);
@@ -561,8 +563,8 @@ TEST(Share, marks_that_are_hidden__are_missed_though_acknowledgements_seem_to_la
 TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
   for (const double hidden : {1.0, 0.5, 0.0}) {
     Scene scene = marking_scene(hidden, true);
-    scene.lies.held_queue = true;
-    scene.lies.no_ecn = hidden == 0;
+    scene.cheating.held_queue = true;
+    scene.cheating.no_ecn = hidden == 0;
     const Shares shares = shares_of(scene);
     EXPECT_LT(shares.other, 500) << hidden;
     EXPECT_GT(shares.honest, 450) << hidden;
@@ -577,8 +579,8 @@ TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
       scene.config.parameters = swift().parameters;
       scene.marking = {};
     }
-    scene.lies.bare = true;
-    scene.lies.ack_every = 8;
+    scene.cheating.bare = true;
+    scene.cheating.ack_every = 8;
     const Shares shares = shares_of(scene);
     EXPECT_LT(shares.other, 250) << algorithm;
     EXPECT_GT(shares.honest, 700) << algorithm;
@@ -588,7 +590,7 @@ TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
 TEST(Share, packets_that_are_acknowledged_late__do_not_put_off_the_answer_to_losses) {
   for (const char* algorithm : {"reno", "cubic"})
     for (const Bytes buffer : {Bytes{30'000}, Bytes{60'000}}) {
-      Scene scene{.lies = {.late = 9_ms}, .buffer = buffer, .duration = 4_s};
+      Scene scene{.cheating = {.late = 9_ms}, .buffer = buffer, .duration = 4_s};
       scene.config.congestion_control = algorithm;
       scene.config.check_peer = true;
       const Shares shares = shares_of(scene);
@@ -602,7 +604,7 @@ TEST(Share, marked_packets_that_are_said_to_be_lost__are_found_missing) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double dropped : {1.0, 0.9, 0.5}) {
       Scene scene = rated_scene(0, true, algorithm);
-      scene.lies.dropped_marks = dropped;
+      scene.cheating.dropped_marks = dropped;
       const Shares shares = shares_of(scene);
       EXPECT_LT(shares.other, 300) << algorithm << dropped;
       EXPECT_GT(shares.honest, 650) << algorithm << dropped;
@@ -614,8 +616,8 @@ TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
     for (const char* algorithm : {"dctcp", "dcqcn"})
       for (const std::uint32_t ack_every : {4U, 8U}) {
         Scene scene = rated_scene(0, true, algorithm);
-        scene.lies.ack_every = ack_every;
-        scene.lies.last_first = last_first;
+        scene.cheating.ack_every = ack_every;
+        scene.cheating.last_first = last_first;
         const Shares shares = shares_of(scene);
         EXPECT_LT(shares.other, 540) << algorithm << ack_every << last_first;
         EXPECT_GT(shares.honest, 440) << algorithm << ack_every << last_first;
@@ -627,7 +629,7 @@ TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
   for (const bool check : {false, true})
     for (const char* algorithm : {"dctcp", "dcqcn"}) {
       Scene scene = rated_scene(0, check, algorithm);
-      scene.lies.cleared = 1;
+      scene.cheating.cleared = 1;
       scene.duration = 4_s;
       const Shares shares = shares_of(scene);
       EXPECT_NEAR(shares.other, 485, 80) << algorithm << check;
@@ -638,7 +640,7 @@ TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
 TEST(Share, path_that_is_said_to_clear_marks__is_judged_by_its_round_trip) {
   for (const bool check : {false, true}) {
     Scene scene = marking_scene(0, check);
-    scene.lies.no_ecn = true;
+    scene.cheating.no_ecn = true;
     const Shares shares = shares_of(scene);
     if (check) {
       EXPECT_LT(shares.other, 500);
@@ -649,7 +651,7 @@ TEST(Share, path_that_is_said_to_clear_marks__is_judged_by_its_round_trip) {
     EXPECT_EQ(shares.found_out, 0U) << "it may be true";
   }
   Scene scene = marking_scene(0, true);
-  scene.lies.no_ecn = scene.alone = true;
+  scene.cheating.no_ecn = scene.alone = true;
   EXPECT_GT(shares_of(scene).other, 900) << "and then costs little";
 }
 
@@ -663,7 +665,7 @@ TEST(Share, marks_that_are_told__cost_nothing_to_check) {
 }
 
 // This is why check_peer exists: without it DCTCP trusts its peer.
-TEST(Share, marks_that_nobody_checks__pay_under_dctcp) {
+TEST(Share, marks_that_are_not_checked__pay_under_dctcp) {
   const Shares shares = shares_of(marking_scene(1, false));
   EXPECT_LT(shares.honest, 100);
   EXPECT_GT(shares.other, 900);

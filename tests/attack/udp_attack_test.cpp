@@ -181,7 +181,7 @@ void play(Throttle& out, std::vector<ByteVector> packets) {
   out.catch_up();
 }
 
-TEST(UdpAttack, conversation__played_again_reaches_nobody) {
+TEST(UdpAttack, conversation__played_again_is_dropped) {
   auto victim = std::make_unique<Endpoint>(udp_config());
   const Address place = victim->address().base();
   const ByteVector message = random_bytes(5000);

@@ -27,12 +27,12 @@ TEST(Clock, FollowsTheMonotonicClockAfterCalibration) {
   ASSERT_TRUE(clock.uses_tsc());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   // Takes the smallest of many differences, because a context switch may occur between the two readings of a pair.
-  std::int64_t least = 1'000'000'000;
+  std::int64_t min = 1'000'000'000;
   for (int i = 0; i < 100; ++i) {
     const std::int64_t difference = (clock.now() - monotonic_now()).count;
-    if (std::abs(difference) < std::abs(least)) least = difference;
+    if (std::abs(difference) < std::abs(min)) min = difference;
   }
-  EXPECT_LT(std::abs(least), 20'000) << "after 400 ms";
+  EXPECT_LT(std::abs(min), 20'000) << "after 400 ms";
 }
 
 TEST(Clock, DoesNotGoBack) {

@@ -51,7 +51,7 @@ TEST(FileFormat, name__by_the_first_bytes) {
     EXPECT_EQ(file_format(beginning).name, name) << beginning;
 }
 
-TEST(FileFormat, is_foreign__of_what_nobody_writes_for_this_program) {
+TEST(FileFormat, is_foreign__of_what_is_not_written_for_this_program) {
   EXPECT_TRUE(file_format("<a></a>").is_foreign);
   EXPECT_TRUE(file_format("PK\x03\x04\x14"sv).is_foreign);
   for (const std::string text : {"{}", "a = 1", "a,b", "1 2", "a: b", "hello"})

@@ -13,7 +13,7 @@ TEST(Nearest, edits__are_letters_in_out_replaced_and_swapped) {
   EXPECT_EQ(nearest("reprot", words), "report");
 }
 
-TEST(Nearest, far__is_nobody) {
+TEST(Nearest, far__is_none) {
   EXPECT_EQ(nearest("bogus", words), std::nullopt) << "three edits from gen";
   EXPECT_EQ(nearest("schedxyz", words), std::nullopt) << "three edits of eight letters";
   EXPECT_EQ(nearest("schedulexyz", words), "schedule") << "three of eleven";

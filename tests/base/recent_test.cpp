@@ -33,7 +33,7 @@ TEST(Recent, get__looks_up_once_until_another_takes_the_place) {
   EXPECT_EQ(owner.looks, 4);
 }
 
-TEST(Recent, copies_and_moves__point_to_nobody_elses) {
+TEST(Recent, copies_and_moves__point_to_their_own_entries) {
   Owner owner;
   owner.at(3) = 7;
   Owner copy = owner;

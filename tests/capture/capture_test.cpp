@@ -250,7 +250,7 @@ TEST_F(CaptureTest, size_that_has_no_room_for_a_packet__refused) {
   EXPECT_THROW(capture.start(), RunError);
 }
 
-TEST_F(CaptureTest, pipe_that_nobody_reads__refused_at_once) {
+TEST_F(CaptureTest, pipe_without_a_reader__refused_at_once) {
   const std::string pipe = folder.file("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THROW(Capture({.file = pipe}), RunError);

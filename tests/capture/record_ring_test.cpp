@@ -92,12 +92,12 @@ TEST(RecordRing, random_sizes_over_many_turns__all_come_out_whole_and_in_order) 
 
 TEST(RecordRing, two_threads__what_was_taken_comes_out_in_order) {
   RecordRing ring(8192);
-  constexpr std::uint64_t most = 50'000;
+  constexpr std::uint64_t max = 50'000;
   std::thread producer([&] {
-    for (std::uint64_t number = 0; number < most;)
+    for (std::uint64_t number = 0; number < max;)
       if (push(ring, number, number % 211)) ++number;
   });
-  for (std::uint64_t number = 0; number < most;) {
+  for (std::uint64_t number = 0; number < max;) {
     const std::int64_t got = take(ring);
     if (got < 0) continue;
     EXPECT_EQ(static_cast<std::uint64_t>(got), number);

@@ -64,13 +64,13 @@ TEST(IterationTracker, overrun__by_twice_what_was_stated) {
 TEST(Augmentation, gain__of_an_iteration_that_overruns_is_the_least) {
   for (const char* const name : {"F1", "F3", "F5"}) {
     Augmentation augmentation = Augmentation::mltcp(Aggressiveness::read(name));
-    const double least = std::min(augmentation.gain_at(0), augmentation.gain_at(1));
+    const double min = std::min(augmentation.gain_at(0), augmentation.gain_at(1));
     augmentation.tracker.begin_iteration(1000);
     augmentation.tracker.on_delivered(1000);
     EXPECT_DOUBLE_EQ(augmentation.gain(), augmentation.gain_at(1)) << name;
     augmentation.tracker.on_delivered(1002);
-    EXPECT_DOUBLE_EQ(augmentation.gain(), least) << name;
-    EXPECT_DOUBLE_EQ(augmentation.gain_over_least(), 1) << name;
+    EXPECT_DOUBLE_EQ(augmentation.gain(), min) << name;
+    EXPECT_DOUBLE_EQ(augmentation.gain_over_min(), 1) << name;
     augmentation.tracker.begin_iteration(1000);
     EXPECT_DOUBLE_EQ(augmentation.gain(), augmentation.gain_at(0)) << name;
   }
@@ -154,18 +154,18 @@ TEST(Augmentation, gain__mltcp_follows_the_ratio) {
 
 TEST(Augmentation, gain_over_least__is_one_or_more_and_keeps_ratios) {
   Augmentation aware = Augmentation::mltcp({});
-  EXPECT_EQ(aware.gain_over_least(), 1.0) << "unknown size: plain";
+  EXPECT_EQ(aware.gain_over_min(), 1.0) << "unknown size: plain";
   aware.tracker.begin_iteration(1000);
-  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 1.0);
+  EXPECT_DOUBLE_EQ(aware.gain_over_min(), 1.0);
   aware.tracker.on_delivered(500);
-  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 4.5);
+  EXPECT_DOUBLE_EQ(aware.gain_over_min(), 4.5);
   aware.tracker.on_delivered(500);
-  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 8.0);
+  EXPECT_DOUBLE_EQ(aware.gain_over_min(), 8.0);
   aware.tracker.begin_iteration(0);
-  EXPECT_EQ(aware.gain_over_least(), 1.0);
+  EXPECT_EQ(aware.gain_over_min(), 1.0);
   Augmentation weighted = Augmentation::constant(0.5);
   weighted.tracker.begin_iteration(1000);
-  EXPECT_EQ(weighted.gain_over_least(), 0.5);
+  EXPECT_EQ(weighted.gain_over_min(), 0.5);
 }
 
 TEST(Augmentation, constant__refuses_what_is_no_weight) {

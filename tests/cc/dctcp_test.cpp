@@ -260,18 +260,18 @@ TEST(Dctcp, steady_state__swings_by_the_square_root_of_the_window) {
   for (const double limit : {50.0, 100.0, 400.0}) {
     StepMarking model(limit, 1.0 / 64);
     for (int i = 0; i < 1000 * static_cast<int>(limit); ++i) model.acknowledge_one();
-    double least = model.d.out.cwnd_bytes;
-    double most = least;
+    double min = model.d.out.cwnd_bytes;
+    double max = min;
     double alpha = 0;
     const int acks = 200 * static_cast<int>(limit);
     for (int i = 0; i < acks; ++i) {
       model.acknowledge_one();
-      least = std::min(least, model.d.out.cwnd_bytes);
-      most = std::max(most, model.d.out.cwnd_bytes);
+      min = std::min(min, model.d.out.cwnd_bytes);
+      max = std::max(max, model.d.out.cwnd_bytes);
       alpha += model.d.dctcp.alpha() / acks;
     }
     EXPECT_NEAR(alpha / std::sqrt(2 / limit), 0.95, 0.1) << "limit " << limit;
-    EXPECT_NEAR((most - least) / kMss / std::sqrt(limit / 2), 0.95, 0.1) << "limit " << limit;
+    EXPECT_NEAR((max - min) / kMss / std::sqrt(limit / 2), 0.95, 0.1) << "limit " << limit;
   }
 }
 

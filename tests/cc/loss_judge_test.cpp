@@ -23,15 +23,15 @@ struct Path {
     return signs;
   }
 
-  bool round(std::uint32_t packets, std::uint32_t lost, bool told = false) {
-    for (std::uint32_t i = lost; i < packets; ++i) judge.on_acked(1, told, rounds, Nanos(100'000), full);
+  bool round(std::uint32_t packets, std::uint32_t lost, bool signalled = false) {
+    for (std::uint32_t i = lost; i < packets; ++i) judge.on_acked(1, signalled, rounds, Nanos(100'000), full);
     const bool found = lost > 0 && judge.is_congestion(lost, false, false);
     judge.on_acked(0, false, ++rounds, Nanos(100'000), full);
     return found;
   }
-  int events(int count, std::uint32_t packets, std::uint32_t lost, bool told = false) {
+  int events(int count, std::uint32_t packets, std::uint32_t lost, bool signalled = false) {
     int found = 0;
-    for (int i = 0; i < count; ++i) found += round(packets, lost, told) ? 1 : 0;
+    for (int i = 0; i < count; ++i) found += round(packets, lost, signalled) ? 1 : 0;
     return found;
   }
   LossJudge judge;
@@ -67,11 +67,11 @@ TEST(LossJudge, more_than_an_eighth_of_a_round__is_heavy_at_once) {
 }
 
 TEST(LossJudge, told__in_the_round_before_a_heavy_loss_keeps_the_trust) {
-  for (const bool told : {true, false}) {
+  for (const bool signalled : {true, false}) {
     Path path;
-    path.round(100, 0, told);
+    path.round(100, 0, signalled);
     ASSERT_TRUE(path.round(100, 50));
-    EXPECT_EQ(path.round(100, 1), !told);
+    EXPECT_EQ(path.round(100, 1), !signalled);
   }
   Path batch;
   batch.round(100, 0);

@@ -96,10 +96,10 @@ TEST(Parameters, validate__names_what_is_out_of_range) {
 }
 
 TEST(Parameters, validate__windows_of_swift_have_room_between_them) {
-  const auto windows = [](double least, double most) {
+  const auto windows = [](double min, double max) {
     return refusal("swift", [=](Parameters& p) {
-      p.edit<Swift>().min_window = least;
-      p.edit<Swift>().max_window = most;
+      p.edit<Swift>().min_window = min;
+      p.edit<Swift>().max_window = max;
     });
   };
   EXPECT_EQ(windows(20, 20), "no error");

@@ -55,25 +55,25 @@ TEST(Registry, find__an_unknown_name_lists_the_names) {
 }
 
 /// Parameters with one field of each type.
-struct ToldParameters {
+struct DescribedParameters {
   double share = 0.5;
   bool brave = true;
   std::uint32_t steps = 3;
   Nanos interval{50'000};
   Rate step{40'000'000};
-  Bytes room = 10'000;
+  Bytes buffer = 10'000;
 };
-struct Told {
-  using Parameters = ToldParameters;
+struct Described {
+  using Parameters = DescribedParameters;
   static constexpr std::string_view name = "told";
   static constexpr Capabilities capabilities{};
   static constexpr std::array parameters{
-      parameter<&ToldParameters::share>("share", above(0).below(1), "of the window", "windows"),
-      parameter<&ToldParameters::brave>("brave", "goes on"),
-      parameter<&ToldParameters::steps>("steps", at_least(1), "before it rests"),
-      parameter<&ToldParameters::interval>("interval", at_least(Nanos(1'000)), "between two steps"),
-      parameter<&ToldParameters::step>("step", above(0).or_zero("none"), "of the rate"),
-      parameter<&ToldParameters::room>("room", at_least(1'000).or_zero("no end of it"), "in the buffer"),
+      parameter<&DescribedParameters::share>("share", above(0).below(1), "of the window", "windows"),
+      parameter<&DescribedParameters::brave>("brave", "goes on"),
+      parameter<&DescribedParameters::steps>("steps", at_least(1), "before it rests"),
+      parameter<&DescribedParameters::interval>("interval", at_least(Nanos(1'000)), "between two steps"),
+      parameter<&DescribedParameters::step>("step", above(0).or_zero("none"), "of the rate"),
+      parameter<&DescribedParameters::buffer>("room", at_least(1'000).or_zero("no end of it"), "in the buffer"),
   };
   static ParameterProblem problem_of(const Parameters& p) {
     return p.steps > 10 && p.brave ? ParameterProblem{"steps", "of 10 or less, or not brave", "brave"}
@@ -83,7 +83,7 @@ struct Told {
     if (p.interval == Nanos(50'000)) p.interval = network.unloaded_round_trip;
   }
 
-  void start(const PathInfo& path, Output& out) { out.cwnd_bytes = path.parameters->of<Told>().share * 1000; }
+  void start(const PathInfo& path, Output& out) { out.cwnd_bytes = path.parameters->of<Described>().share * 1000; }
   void on_ack(const AckSample&, Output&) {}
   void on_congestion(const CongestionEvent&, Output&) {}
   void on_timeout(Nanos, Output&) {}
@@ -93,26 +93,26 @@ struct Told {
 };
 
 const Parameter& described(std::string_view name) {
-  for (const Parameter& parameter : table_of<Told>().parameters)
+  for (const Parameter& parameter : table_of<Described>().parameters)
     if (parameter.name == name) return parameter;
   throw std::logic_error("no such parameter");
 }
 
 TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
   const std::size_t before = algorithms().size();
-  const AlgorithmTable& told = register_algorithm<Told>();
-  EXPECT_EQ(&find_algorithm("told"), &told);
-  EXPECT_EQ(algorithms().back(), &told);
-  EXPECT_TRUE(library_file(told).empty());
+  const AlgorithmTable& table = register_algorithm<Described>();
+  EXPECT_EQ(&find_algorithm("told"), &table);
+  EXPECT_EQ(algorithms().back(), &table);
+  EXPECT_TRUE(library_file(table).empty());
   EXPECT_THAT(algorithm_names(), EndsWith(", told"));
   const std::size_t after = algorithms().size();
   EXPECT_LE(before, after);
-  EXPECT_EQ(&register_algorithm<Told>(), &told) << "again is fine";
+  EXPECT_EQ(&register_algorithm<Described>(), &table) << "again is fine";
   EXPECT_EQ(algorithms().size(), after);
 }
 
 /// An algorithm whose name is already registered.
-struct Impostor : Told {
+struct Impostor : Described {
   static constexpr std::string_view name = "reno";
 };
 TEST(Registry, register__refuses_another_algorithm_of_the_same_name) {
@@ -167,22 +167,23 @@ TEST(Registry, name__is_a_key_of_files) {
 }
 
 TEST(Parameters, untyped__are_those_of_the_type) {
-  const AlgorithmTable& told = register_algorithm<Told>();
-  ASSERT_EQ(told.parameters.size(), 6U);
+  const AlgorithmTable& table = register_algorithm<Described>();
+  ASSERT_EQ(table.parameters.size(), 6U);
   Parameters parameters;
-  EXPECT_EQ(parameters.get(told, described("share")), ParameterValue(0.5)) << "the default";
-  parameters.edit<Told>().share = 0.25;
-  EXPECT_EQ(parameters.get(told, described("share")), ParameterValue(0.25));
-  parameters.set(told, described("interval"), Nanos(7));
-  EXPECT_EQ(parameters.of<Told>().interval, Nanos(7));
-  EXPECT_EQ(parameters.of<Told>().share, 0.25) << "the others stay";
-  EXPECT_EQ(Controller(told, {.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}).output().cwnd_bytes,
-            250);
-  EXPECT_EQ(Parameters().of<Told>().steps, 3U);
+  EXPECT_EQ(parameters.get(table, described("share")), ParameterValue(0.5)) << "the default";
+  parameters.edit<Described>().share = 0.25;
+  EXPECT_EQ(parameters.get(table, described("share")), ParameterValue(0.25));
+  parameters.set(table, described("interval"), Nanos(7));
+  EXPECT_EQ(parameters.of<Described>().interval, Nanos(7));
+  EXPECT_EQ(parameters.of<Described>().share, 0.25) << "the others stay";
+  EXPECT_EQ(
+      Controller(table, {.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}).output().cwnd_bytes,
+      250);
+  EXPECT_EQ(Parameters().of<Described>().steps, 3U);
   Parameters untyped;
-  untyped.set(told, described("brave"), false);
-  EXPECT_EQ(untyped.of<Told>().share, 0.5) << "made with the defaults";
-  EXPECT_FALSE(untyped.of<Told>().brave);
+  untyped.set(table, described("brave"), false);
+  EXPECT_EQ(untyped.of<Described>().share, 0.5) << "made with the defaults";
+  EXPECT_FALSE(untyped.of<Described>().brave);
 }
 
 TEST(Parameters, texts__say_kind_range_and_what_zero_is) {
@@ -198,11 +199,11 @@ TEST(Parameters, texts__say_kind_range_and_what_zero_is) {
 }
 
 TEST(Parameters, validate__checks_ranges_and_what_bounds_what) {
-  const AlgorithmTable& told = register_algorithm<Told>();
+  const AlgorithmTable& table = register_algorithm<Described>();
   const auto refusal = [&](auto change) {
     Parameters parameters;
-    change(parameters.edit<Told>());
-    return std::string(parameters.objection(told).text);
+    change(parameters.edit<Described>());
+    return std::string(parameters.objection(table).text);
   };
   EXPECT_EQ(refusal([](auto&) {}), "");
   EXPECT_EQ(refusal([](auto& p) { p.share = 1; }), "told share of 1 is out of range; give a value above 0 and below 1");
@@ -211,27 +212,27 @@ TEST(Parameters, validate__checks_ranges_and_what_bounds_what) {
   EXPECT_EQ(refusal([](auto& p) { p.interval = Nanos(999); }),
             "told interval of 999 ns is out of range; give a time of 1 us or more, and at most 1000 s");
   EXPECT_NE(refusal([](auto& p) { p.interval = Nanos(1'000'000'000'001); }), "");
-  EXPECT_EQ(refusal([](auto& p) { p.room = 0; }), "") << "stands for something";
-  EXPECT_NE(refusal([](auto& p) { p.room = 999; }), "");
+  EXPECT_EQ(refusal([](auto& p) { p.buffer = 0; }), "") << "stands for something";
+  EXPECT_NE(refusal([](auto& p) { p.buffer = 999; }), "");
   EXPECT_EQ(refusal([](auto& p) { p.steps = 11; }),
             "told steps of 11 is out of range; give a whole number of 10 or less, or not brave");
   Parameters parameters;
-  parameters.edit<Told>().steps = 11;
-  EXPECT_EQ(parameters.objection(told).parameter, "steps");
-  EXPECT_EQ(parameters.objection(told).bound_by, "brave");
+  parameters.edit<Described>().steps = 11;
+  EXPECT_EQ(parameters.objection(table).parameter, "steps");
+  EXPECT_EQ(parameters.objection(table).bound_by, "brave");
   EXPECT_THROW(parameters.validate("told"), InputError);
   EXPECT_NO_THROW(parameters.validate("reno"));
 }
 
 TEST(Parameters, fit__sets_what_flows_of_a_network_have_in_common) {
-  register_algorithm<Told>();
+  register_algorithm<Described>();
   Parameters parameters;
-  parameters.edit<Told>().share = 0.25;
+  parameters.edit<Described>().share = 0.25;
   parameters.fit({.unloaded_round_trip = Nanos(123)});
-  EXPECT_EQ(parameters.of<Told>().interval, Nanos(123));
-  EXPECT_EQ(parameters.of<Told>().share, 0.25);
+  EXPECT_EQ(parameters.of<Described>().interval, Nanos(123));
+  EXPECT_EQ(parameters.of<Described>().share, 0.25);
   parameters.fit({.unloaded_round_trip = Nanos(456)});
-  EXPECT_EQ(parameters.of<Told>().interval, Nanos(123)) << "it was set";
+  EXPECT_EQ(parameters.of<Described>().interval, Nanos(123)) << "it was set";
 }
 
 TEST(Controller, events__reach_the_algorithm_and_its_state_lasts) {

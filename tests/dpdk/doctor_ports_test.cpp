@@ -62,7 +62,7 @@ void play_alone(const std::function<std::string()>& part) {
   const Pair played = play([&](const Channel& /*other*/) { return part(); },
                            [](const Channel& other) -> std::string {
                              for (int i = 0; i < 2 && !other.is_called(); ++i) {
-                               [[maybe_unused]] const bool heard = other.hears('e');
+                               [[maybe_unused]] const bool heard = other.receives('e');
                              }
                              return "";
                            });
@@ -70,7 +70,7 @@ void play_alone(const std::function<std::string()>& part) {
   EXPECT_EQ(played.left, "");
 }
 
-TEST(DoctorPorts, interface_that_nobody_uses__is_opened) {
+TEST(DoctorPorts, unused_interface__is_opened) {
   if (!has_af_xdp()) GTEST_SKIP() << "this kernel or user has no AF_XDP";
   play_alone([] {
     run_command("ip link add vdown type veth peer name vdown1");
@@ -165,7 +165,7 @@ TEST(DoctorPorts, interface_that_another_has_with_af_xdp__is_left_to_it) {
           for (;;) pause();
         },
         ends[1], ends[0]);
-    if (!Channel(ends[0]).hears('h')) return "the holder has no port";
+    if (!Channel(ends[0]).receives('h')) return "the holder has no port";
     Findings found({"af_xdp:ve0"});
     found.expect("interface ve0", CheckStatus::warn, "it runs an XDP program");
     found.expect("port af_xdp:ve0", CheckStatus::missing, ") uses ve0 already", "end it");

@@ -46,13 +46,13 @@ TEST(InterfaceClaim, second_claim__is_told_who_has_the_first) {
   EXPECT_TRUE(InterfaceClaim("lo").is_ours()) << "it went with its owner";
 }
 
-TEST(InterfaceClaim, name_without_a_listener__is_not_believed) {
+TEST(InterfaceClaim, name_without_a_listener__is_ignored) {
   const int socket = impostor(false);
   EXPECT_TRUE(InterfaceClaim("lo").is_ours());
   close(socket);
 }
 
-TEST(InterfaceClaim, another_users_listener__is_not_believed) {
+TEST(InterfaceClaim, another_users_listener__is_ignored) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   std::array<int, 2> ready{};
   ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);

@@ -33,7 +33,7 @@ class Channel {
   explicit Channel(int file) : file_(file) {}
   void tell(char byte) const { [[maybe_unused]] const auto sent = ::send(file_, &byte, 1, MSG_NOSIGNAL); }
   /// Waits up to 10 seconds for the next byte. Returns whether it is `byte`.
-  [[nodiscard]] bool hears(char byte) const {
+  [[nodiscard]] bool receives(char byte) const {
     pollfd ready{file_, POLLIN, 0};
     char got = 0;
     return ::poll(&ready, 1, 10'000) == 1 && ::recv(file_, &got, 1, 0) == 1 && got == byte;
@@ -125,14 +125,14 @@ inline Pair play(const Host::Part& left, const Host::Part& right, int mtu = 1500
           return std::string("skip: no network namespace can be made; run as root");
         }
         channel.tell('u');
-        if (!channel.hears('v')) return std::string("skip: no veth pair can be made");
+        if (!channel.receives('v')) return std::string("skip: no veth pair can be made");
         return right(channel);
       },
       ends[1], ends[0]);
   const pid_t there = other.process();
   Host one(
       [&](const Channel& channel) {
-        if (!channel.hears('u') || unshare(CLONE_NEWNET) != 0 ||
+        if (!channel.receives('u') || unshare(CLONE_NEWNET) != 0 ||
             !run_command(fmt::format("ip link add ve0 mtu {0} type veth peer name ve1 mtu {0} netns {1} && "
                                      "ip link set ve0 up && nsenter -t {1} -n ip link set ve1 up",
                                      mtu, there))) {

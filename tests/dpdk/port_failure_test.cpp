@@ -78,7 +78,7 @@ class Table {
 };
 
 std::string idle_part(const Channel& other) {
-  [[maybe_unused]] const bool heard = other.hears('e');
+  [[maybe_unused]] const bool heard = other.receives('e');
   return "";
 }
 
@@ -354,7 +354,7 @@ TEST(PortFailure, used_by_another) {
   const std::string socket = fmt::format("/tmp/mltcp-failure-test-{}.sock", getpid());
   const Pair both = play(
       [&](const Channel& other) -> std::string {
-        if (!other.hears('r')) return "the other end did not start";
+        if (!other.receives('r')) return "the other end did not start";
         const Eal eal(small_eal());
         Table table;
         table.port("memif: two servers", eal, {.device = fmt::format("memif:{},role=server", socket)}, kRun,
@@ -366,7 +366,7 @@ TEST(PortFailure, used_by_another) {
         const Eal eal(small_eal());
         const Port port(eal, {.device = fmt::format("memif:{},role=server", socket)});
         other.tell('r');
-        return other.hears('e') ? "" : "the claimant did not end";
+        return other.receives('e') ? "" : "the claimant did not end";
       });
   unlink(socket.c_str());
   if (both.skipped()) GTEST_SKIP() << both.left << " / " << both.right;

@@ -101,7 +101,7 @@ TEST(PortKinds, memif_and_tap__are_ports_of_a_switch) {
         return bridge.counters(0).bad_checksums + bridge.counters(1).bad_checksums != 0 ? "wrong checksums" : "";
       },
       [&](const Channel& other) -> std::string {
-        if (!other.hears('r')) return "the switch did not start";
+        if (!other.receives('r')) return "the switch did not start";
         const Eal eal(small_eal(96));
         const Port port(eal, {.device = "memif:" + path});
         PortHostConfig settings;
@@ -340,7 +340,7 @@ TEST(PortKinds, all__come_and_go_in_any_order_with_frames_on_their_way) {
         return problems;
       },
       [](const Channel& other) -> std::string {
-        for (int i = 0; i < 3 && !other.hears('e'); ++i) {
+        for (int i = 0; i < 3 && !other.receives('e'); ++i) {
         }
         return "";
       });

@@ -131,7 +131,7 @@ Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
       [&](const Channel& other) -> std::string {
         Station here(setting, "ve0", 1);
         if (!here.port.has_interrupts()) return "no interrupts";
-        if (!other.hears('r')) return "the other end did not start";
+        if (!other.receives('r')) return "the other end did not start";
         Pinger pinger(here.place.io(), host(2));
         here.attach(pinger);
         std::optional<Quiet> second;
@@ -173,12 +173,12 @@ TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
         };
         // The loop polls some times before each sleep of 20 ms. With short sleeps alone there would be 10,000 polls,
         // and without sleep a million.
-        constexpr std::size_t most = 3'000;
+        constexpr std::size_t max = 3'000;
         if (!run_command("ip link set ve0 down; ip link set ve0 up")) return "ve0 does not go down and up";
-        if (const auto polls = polls_in_half_a_second(); polls > most) return fmt::format("{} polls", polls);
+        if (const auto polls = polls_in_half_a_second(); polls > max) return fmt::format("{} polls", polls);
         if (!run_command("ip link delete ve0")) return "ve0 stays";
         const auto polls = polls_in_half_a_second();
-        return polls <= most ? "" : fmt::format("{} polls without ve0", polls);
+        return polls <= max ? "" : fmt::format("{} polls without ve0", polls);
       },
       idle_part));
 }

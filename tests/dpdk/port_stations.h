@@ -182,7 +182,7 @@ inline std::string skip_without(const std::string& kind) {
 
 /// Keeps this end of the veth pair until the other end has finished.
 inline std::string idle_part(const Channel& other) {
-  [[maybe_unused]] const bool heard = other.hears('e');
+  [[maybe_unused]] const bool heard = other.receives('e');
   return "";
 }
 

@@ -36,7 +36,7 @@ Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, 
         Station here(setting, "ve0", 1);
         Client client(here.place.io(), host(2, setting.v6), count, size);
         here.attach(client);
-        if (!other.hears('r')) return "the other end did not start";
+        if (!other.receives('r')) return "the other end did not start";
         if (!here.run(other, [&] { return client.is_done(); })) {
           return fmt::format("{} of {} sent", client.sent, count);
         }
@@ -138,7 +138,7 @@ Pair survive(const std::string& kind) {
         Station here(setting, "ve0", 1);
         Client client(here.place.io(), host(2), kCount, kSize);
         here.attach(client);
-        if (!other.hears('r')) return "the other end did not start";
+        if (!other.receives('r')) return "the other end did not start";
         for (const Nanos give_up = here.loop.now() + kPatience; !here.place.io().resolve(host(2));) {
           if (here.loop.now() > give_up) return "the neighbour does not answer";
           std::array<RxPacket, 32> packets;
@@ -260,7 +260,7 @@ Pair outlive(const std::string& kind) {
           config.give_up_after = 2_s;  // longer than the delay if the first question about the neighbour is lost
           Client client(here.place.io(), host(2), 50, 1 << 20, config);
           here.attach(client);
-          if (!other.hears('r')) return "the other end did not start";
+          if (!other.receives('r')) return "the other end did not start";
           here.loop.run(here.loop.now() + kPatience, [&] { return client.closed; });
           if (!client.closed || client.last_status != Status::unreachable || client.sent < 5 || client.unsent == 0) {
             verdict =
@@ -300,7 +300,7 @@ std::string send_to_two(const Channel& other) {
     clients.push_back(std::make_unique<Client>(here.place.io(i), to, kShared, 1 << 18));
     here.attach(*clients.back(), i);
   }
-  if (!other.hears('r')) return "the other end did not start";
+  if (!other.receives('r')) return "the other end did not start";
   const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
   if (done && clients[0]->sent == kShared && clients[1]->sent == kShared) return "";
   return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kShared);
@@ -377,7 +377,7 @@ TEST(Port, memif__moves_messages_between_processes) {
   const std::string socket = fmt::format("/tmp/mltcp-port-test-{}.sock", getpid());
   const Pair both = play(
       [&](const Channel& other) -> std::string {
-        if (!other.hears('r')) return "the other end did not start";
+        if (!other.receives('r')) return "the other end did not start";
         Station here({.kind = "memif"}, socket, 1);
         Client client(here.place.io(), host(2), 20, 1 << 20);
         here.attach(client);
@@ -451,7 +451,7 @@ TEST(Port, af_xdp__leaves_an_interface_to_the_process_that_has_it) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
         const auto claim = [](const Channel& channel) -> std::string {
-          if (!channel.hears('g')) return "";
+          if (!channel.receives('g')) return "";
           const Eal eal(small_eal());
           return error_of(eal, {.device = "af_xdp:ve0"});
         };
@@ -467,7 +467,7 @@ TEST(Port, af_xdp__leaves_an_interface_to_the_process_that_has_it) {
         if (socketpair(AF_UNIX, SOCK_STREAM, 0, more.data()) != 0) return "no sockets";
         Host claimant(claim, ends[1], ends[0]);
         Host holder(hold, more[1], more[0]);
-        if (!Channel(more[0]).hears('h')) return "the holder has no port";
+        if (!Channel(more[0]).receives('h')) return "the holder has no port";
         Channel(ends[0]).tell('g');
         const std::string error = claimant.finish();
         if (error.find("uses ve0 already; end it") == std::string::npos) return error;

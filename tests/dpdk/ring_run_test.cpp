@@ -32,14 +32,14 @@ class Sender final : public Pollable {
     if (next_ < count_) {
       std::array<TxPacket, 32> burst;
       std::array<std::uint64_t, 32> numbers;
-      const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(32, count_ - next_));
-      for (std::size_t i = 0; i < most; ++i) {
+      const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(32, count_ - next_));
+      for (std::size_t i = 0; i < max; ++i) {
         numbers[i] = next_ + i;
         burst[i] = {&to_, std::as_bytes(std::span(&numbers[i], 1)), payload_, Ecn::ect0};
       }
-      const std::size_t taken = host_.send(std::span(burst).first(most));
+      const std::size_t taken = host_.send(std::span(burst).first(max));
       next_ += taken;
-      if (taken == most && next_ < count_) return now;
+      if (taken == max && next_ < count_) return now;
     }
     return Nanos::never();
   }

@@ -230,7 +230,7 @@ TEST_F(RingSwitch, frames_of_a_stall__count_as_if_they_had_come_evenly) {
   EXPECT_EQ(bridge_->bridge().output(1).counters().dropped_packets, 496U) << "four have room";
 }
 
-TEST_F(RingSwitch, hostile_frames__are_counted_and_harm_nobody) {
+TEST_F(RingSwitch, hostile_frames__are_counted_and_do_no_harm) {
   make({gigabit(), gigabit()});
   for (std::size_t size = 0; size < 14; ++size) put(0, random_bytes(size, size));
   run(1_ms);
@@ -242,9 +242,9 @@ TEST_F(RingSwitch, hostile_frames__are_counted_and_harm_nobody) {
   ByteVector tagged(kLongest + 8, std::byte{2});  // the longest frame the switch accepts, with two tags
   tagged[0] = std::byte{4};
   put(0, tagged);
-  auto lying = frame(mac(1), kEverybody, 100);
-  lying[16] = std::byte{0xFF};
-  put(0, lying);
+  auto wrong = frame(mac(1), kEverybody, 100);
+  wrong[16] = std::byte{0xFF};
+  put(0, wrong);
   run(2_ms);
   EXPECT_EQ(bridge_->counters(0).bad_sources, 1U);
   EXPECT_EQ(bridge_->counters(0).oversized, 1U);

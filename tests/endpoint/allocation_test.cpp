@@ -55,10 +55,10 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
       const auto receive_all = [&] {
         for (ByteVector& buffer : buffers) {
           OperationHandle operation = 0;
-          const PostOptions told{.queue = queue.get(), .time_limit = 30_s};
-          const Code code = ordered ? right->receive(there, buffer, 1, told, operation)
+          const PostOptions options{.queue = queue.get(), .time_limit = 30_s};
+          const Code code = ordered ? right->receive(there, buffer, 1, options, operation)
                                     : right->receive_tagged(number % 3 == 0 ? kAnyConnection : there, buffer, 1,
-                                                            number % 4 < 2 ? kWholeTag : 0xFF, told, operation);
+                                                            number % 4 < 2 ? kWholeTag : 0xFF, options, operation);
           if (code != Code::ok) ADD_FAILURE() << code;
         }
       };
@@ -67,12 +67,12 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
       unsent = lengths.size();
       for (std::size_t i = 0; i < lengths.size(); ++i) {
         OperationHandle operation = 0;
-        const PostOptions told{.callback = i % 2 == 0 ? on_end : nullptr, .context = &unsent, .time_limit = 30_s};
+        const PostOptions options{.callback = i % 2 == 0 ? on_end : nullptr, .context = &unsent, .time_limit = 30_s};
         const auto bytes = std::span(message).first(lengths[i]);
-        const Code code =
-            ordered ? left->send(here, bytes, 1, told, operation) : left->send_tagged(here, bytes, 1, told, operation);
+        const Code code = ordered ? left->send(here, bytes, 1, options, operation)
+                                  : left->send_tagged(here, bytes, 1, options, operation);
         if (code != Code::ok) ADD_FAILURE() << code;
-        waited[i] = told.callback == nullptr ? operation : 0;
+        waited[i] = options.callback == nullptr ? operation : 0;
       }
       if (!ordered && !early) {
         for (int i = 0; i < 50; ++i) step();

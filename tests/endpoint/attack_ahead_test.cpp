@@ -12,7 +12,7 @@
 namespace mltcp::endpoint::attack_ahead_test {
 namespace {
 
-using namespace testing_liar;
+using namespace testing_attacker;
 
 constexpr auto kUntouched = std::byte{0x55};  // content of receive buffers that were returned to the program
 constexpr auto kPosted = std::byte{0x11};     // content of posted messages
@@ -22,7 +22,7 @@ bool is_all(std::span<const std::byte> bytes, std::byte value) {
   return std::all_of(bytes.begin(), bytes.end(), [&](std::byte each) { return each == value; });
 }
 
-class AttackAheadTest : public LiarTest {
+class AttackAheadTest : public AttackerTest {
  protected:
   Frame grant(std::uint64_t tag, Bytes length, std::uint64_t seen = 0, std::uint32_t credit = 4) const {
     return {.type = FrameType::grant, .credit = credit, .tag = tag, .id = seen, .length = length};
@@ -35,11 +35,11 @@ TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_
   const ByteVector brief = bytes_of(10);
   const ByteVector lengthy = bytes_of(4000);
   for (int i = 0; i < 4; ++i) end_of(*right, send_tagged(*right, connection, brief, 9));  // uses all the credit
-  for (int i = 0; i < 2; ++i) liar->say(grant(1, 100, 4));
+  for (int i = 0; i < 2; ++i) attacker->say(grant(1, 100, 4));
   run_for(1_ms);
   OperationHandle sending = 0;
   const Code posted = right->send_tagged(connection, lengthy, 1, {}, sending);
-  liar->say(grant(1, 5000, 4));
+  attacker->say(grant(1, 5000, 4));
   run_for(1_ms);
   if (posted == Code::ok) {
     EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
@@ -48,22 +48,22 @@ TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_
 }
 
 TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
-  Liar second(*network, right->address(), 10);
+  Attacker second(*network, right->address(), 10);
   each_step = [&] {
-    liar->poll();
+    attacker->poll();
     second.poll();
   };
   std::array<ConnectionHandle, 2> connections{};
-  const std::array<Liar*, 2> liars{liar.get(), &second};
+  const std::array<Attacker*, 2> attackers{attacker.get(), &second};
   for (std::size_t i = 0; i < 2; ++i) {
-    liars[i]->greet_tagged();
+    attackers[i]->greet_tagged();
     connections[i] = accept();
   }
   ByteVector buffer(5000);
   const OperationHandle receiving = receive_tagged(*right, kAnyConnection, buffer, 1);
   run_for(1_ms);
-  EXPECT_FALSE(liar->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
-  for (Liar* const each : liars) {
+  EXPECT_FALSE(attacker->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
+  for (Attacker* const each : attackers) {
     each->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 1, .length = 4000});
     each->say(each->data, ByteVector(4000, kPosted));  // sent whether the victim requested it or not
   }
@@ -80,7 +80,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   EXPECT_EQ(end_of(*right, receive_tagged(*right, kAnyConnection, next, 1)).connection, connections[1]);
   EXPECT_TRUE(is_all(buffer, kUntouched));
   expect_honest_goes_on_beside();
-  each_step = [this] { liar->poll(); };
+  each_step = [this] { attacker->poll(); };
 }
 
 // A part of the message for the grant has arrived when the whole message arrives as EAGER. The transport still has the
@@ -90,18 +90,18 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
     const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+    ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
     int packets = 0;
     // Packets of a message have a short header. All of them but the first are lost.
     network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
       return from.v4_ip() == 0x0A000009 && header.size() < 60 && ++packets > 1;
     };
-    liar->say(liar->data, ByteVector(5000, kPosted));
+    attacker->say(attacker->data, ByteVector(5000, kPosted));
     run_for(100_us);
     ConnectionReport report;
     ASSERT_EQ(right->report(connection, report), Code::ok);
     ASSERT_GT(report.transport.end_of_next, 0U) << "a part has come";
-    liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
+    attacker->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
     run_for(100_us);
     EXPECT_TRUE(is_pending(*right, receiving));
     EXPECT_EQ(right->cancel(receiving), Code::too_late);
@@ -121,15 +121,17 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
 
 TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothing_that_lasts) {
   const ConnectionHandle connection = greet();
-  liar->listens_on = true;
+  attacker->listens_on = true;
   for (std::uint64_t n = 1; n <= 2000; ++n) {
-    liar->accept_data(1);
-    liar->say(grant(n, 100));
-    for (int i = 0; i < 3; ++i) liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
+    attacker->accept_data(1);
+    attacker->say(grant(n, 100));
+    for (int i = 0; i < 3; ++i)
+      attacker->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
     if (n % 4 == 0) run_for(100_us);
   }
   run_for(5_ms);
-  EXPECT_EQ(std::count(liar->came_as_data.begin(), liar->came_as_data.end(), 0), 2000) << "each came back, and once";
+  EXPECT_EQ(std::count(attacker->came_as_data.begin(), attacker->came_as_data.end(), 0), 2000)
+      << "each came back, and once";
   ConnectionReport report;
   ASSERT_EQ(right->report(connection, report), Code::ok);
   EXPECT_TRUE(report.open);
@@ -139,7 +141,7 @@ TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothin
 // If a peer requests an announced message whose time limit has passed, the endpoint answers with an empty message.
 TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are_not_remembered_without_end) {
   const ConnectionHandle connection = greet();
-  liar->listens_on = true;
+  attacker->listens_on = true;
   const ByteVector lengthy = bytes_of(4000);
   std::uint32_t credit = 4;
   std::size_t asked = 0;
@@ -152,9 +154,9 @@ TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are
     for (int i = 0; i < 30; ++i) step();
     for (const OperationHandle sending : sends)
       if (sending != 0) end_of(*right, sending);
-    for (; asked < liar->frames.size(); ++asked)
-      if (liar->frames[asked].type == FrameType::rts)
-        liar->say({.type = FrameType::cts, .credit = ++credit, .id = liar->frames[asked].id, .length = 4000});
+    for (; asked < attacker->frames.size(); ++asked)
+      if (attacker->frames[asked].type == FrameType::rts)
+        attacker->say({.type = FrameType::cts, .credit = ++credit, .id = attacker->frames[asked].id, .length = 4000});
     for (int i = 0; i < 5; ++i) step();
   }
   EXPECT_EQ(closed.kind, Completion::Kind::closed);
@@ -166,11 +168,11 @@ TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are
 TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
   for (const FrameType type : {FrameType::grant, FrameType::withdraw, FrameType::used, FrameType::rts}) {
     const ConnectionHandle connection = greet();
-    liar->listens_on = true;
+    attacker->listens_on = true;
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-    liar->say(grant(1, 100));
-    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+    attacker->say(grant(1, 100));
+    ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
     ASSERT_EQ(right->close(connection), Code::ok);
     const Nanos begin = right->now();
     std::uint64_t number = 1;
@@ -179,11 +181,11 @@ TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
     ASSERT_TRUE(run(
         [&] {
           ++number;
-          if (type == FrameType::grant && number < 12) liar->say(grant(number, 100));
-          if (type == FrameType::withdraw) liar->say({.type = type, .credit = 4, .tag = 0, .id = 1, .length = 0});
-          if (type == FrameType::used) liar->say({.type = type, .credit = 4, .tag = 1, .id = 1, .length = 10});
+          if (type == FrameType::grant && number < 12) attacker->say(grant(number, 100));
+          if (type == FrameType::withdraw) attacker->say({.type = type, .credit = 4, .tag = 0, .id = 1, .length = 0});
+          if (type == FrameType::used) attacker->say({.type = type, .credit = 4, .tag = 1, .id = 1, .length = 10});
           if (type == FrameType::rts && number < 8)
-            liar->say({.type = type, .credit = 4, .tag = 1, .id = number, .length = 10'000});
+            attacker->say({.type = type, .credit = 4, .tag = 1, .id = number, .length = 10'000});
           return right->events().poll({&closed, 1}) == 1;
         },
         1_s));
@@ -197,17 +199,17 @@ TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
   expect_honest_goes_on();
 }
 
-/// Sends random lies that are plausible enough for the connection to continue for a while. Meanwhile the program posts,
-/// cancels and lets time limits pass, and packets are lost.
+/// Sends random false frames that are plausible enough for the connection to continue for a while. Meanwhile the
+/// program posts, cancels and lets time limits pass, and packets are lost.
 class Round {
  public:
-  Round(Endpoint& victim, Liar& liar, ConnectionHandle connection, std::uint64_t seed)
-      : victim_(victim), liar_(liar), connection_(connection), random_(seed) {
-    liar_.listens_on = true;
-    liar_.listen(liar_.control, 100);
-    liar_.on_bytes = [this](std::span<const std::byte> bytes) { look_at(bytes); };
+  Round(Endpoint& victim, Attacker& attacker, ConnectionHandle connection, std::uint64_t seed)
+      : victim_(victim), attacker_(attacker), connection_(connection), random_(seed) {
+    attacker_.listens_on = true;
+    attacker_.listen(attacker_.control, 100);
+    attacker_.on_bytes = [this](std::span<const std::byte> bytes) { look_at(bytes); };
   }
-  ~Round() { liar_.on_bytes = nullptr; }
+  ~Round() { attacker_.on_bytes = nullptr; }
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
@@ -256,7 +258,7 @@ class Round {
       gone_.push_back(std::move(over));
     }
   }
-  void lie() {
+  void fault() {
     const std::uint64_t tag = random_.below(3);
     const std::uint64_t came = messages_;
     switch (random_.below(12)) {
@@ -292,13 +294,13 @@ class Round {
         const Bytes wanted = asked_for_.empty() ? 100 : asked_for_.front();
         if (!asked_for_.empty()) asked_for_.pop_front();
         const Bytes length = random_.chance(0.4) ? 0 : random_.chance(0.97) ? wanted : random_.below(2 * wanted + 2);
-        liar_.say(liar_.data, ByteVector(length, std::byte{0x77}));
+        attacker_.say(attacker_.data, ByteVector(length, std::byte{0x77}));
         return;
       }
       case 7: {
         const std::size_t length = random_.below(1024);
         if (said_messages_++ < credit_heard_)
-          liar_.say(framed({.type = FrameType::eager, .tag = tag, .length = length}), length);
+          attacker_.say(framed({.type = FrameType::eager, .tag = tag, .length = length}), length);
         return;
       }
       case 8:
@@ -321,10 +323,10 @@ class Round {
       default:
         if (random_.chance(0.02)) {
           // Sends truncated frames, frames of an unknown type, or answers without a request.
-          if (random_.chance(0.3)) liar_.say(liar_.control, ByteVector(random_.below(32), kPosted));
+          if (random_.chance(0.3)) attacker_.say(attacker_.control, ByteVector(random_.below(32), kPosted));
           say({.type = static_cast<FrameType>(random_.below(12)), .tag = tag, .id = random_.below(9), .length = 10});
         } else {
-          liar_.accept_data(1);
+          attacker_.accept_data(1);
           say({.type = FrameType::credit});
         }
     }
@@ -350,7 +352,7 @@ class Round {
     frame.credit = static_cast<std::uint32_t>(4 + messages_);
     return frame;
   }
-  void say(const Frame& frame) { liar_.say(framed(frame)); }
+  void say(const Frame& frame) { attacker_.say(framed(frame)); }
   /// Checks what the victim sends. Each byte of its messages must come from a posted buffer.
   void look_at(std::span<const std::byte> bytes) {
     Frame frame;
@@ -366,7 +368,7 @@ class Round {
   }
 
   Endpoint& victim_;
-  Liar& liar_;
+  Attacker& attacker_;
   const ConnectionHandle connection_;
   Random random_;
   std::vector<Posted> posted_;
@@ -381,23 +383,23 @@ class Round {
   std::uint64_t messages_ = 0;
 };
 
-TEST_F(AttackAheadTest, lies_at_random__touch_no_memory_that_has_gone_back_and_leave_no_operation_without_end) {
+TEST_F(AttackAheadTest, random_false_frames__touch_no_memory_that_has_gone_back_and_leave_no_operation_without_end) {
   const char* const more = std::getenv("MLTCP_LIAR_ROUNDS");
   const std::uint64_t rounds = more != nullptr ? std::strtoull(more, nullptr, 10) : 150;
   std::map<Code, int> ended;
   Random random(7);
   for (std::uint64_t seed = 1; seed <= rounds && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    renew_liar();
+    renew_attacker();
     const ConnectionHandle connection = greet();
-    Round round(*right, *liar, connection, seed);
+    Round round(*right, *attacker, connection, seed);
     if (seed % 2 == 0)
       network->loses = [&](const Address&, const Address&, std::span<const std::byte>) { return random.chance(0.03); };
     const std::uint64_t closes = random.chance(0.3) ? random.below(300) : ~std::uint64_t{0};
     for (std::uint64_t i = 0; i < 300; ++i) {
       if (random.chance(0.4)) round.post();
       if (random.chance(0.1)) round.cancel_one();
-      if (random.chance(0.8)) round.lie();
+      if (random.chance(0.8)) round.fault();
       if (random.chance(0.5)) step();
       if (random.chance(0.05)) run_for(1_ms);
       if (i == closes) (void)right->close(connection);

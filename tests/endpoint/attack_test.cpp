@@ -1,5 +1,5 @@
 // Tests peers that lie. A shard of the transport imitates an endpoint and sends frames that no endpoint would send. The
-// liar's connection ends with a clear error, and the connection of an honest peer continues.
+// attacker's connection ends with a clear error, and the connection of an honest peer continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,19 +9,19 @@
 namespace mltcp::endpoint::attack_test {
 namespace {
 
-using namespace testing_liar;
+using namespace testing_attacker;
 
-class AttackTest : public LiarTest {};
+class AttackTest : public AttackerTest {};
 
 TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
   const auto refused = [&](std::span<const std::byte> bytes) {
-    liar->connect(false);
-    liar->say(liar->control, bytes);
-    const int before = liar->closed;
-    EXPECT_TRUE(run([&] { return liar->closed > before; }, 500_ms));
+    attacker->connect(false);
+    attacker->say(attacker->control, bytes);
+    const int before = attacker->closed;
+    EXPECT_TRUE(run([&] { return attacker->closed > before; }, 500_ms));
   };
   HelloBuffer good;
-  write(liar->hello(false), good);
+  write(attacker->hello(false), good);
   refused({});
   refused(std::span<const std::byte>(good).first(50));
   refused(bytes_of(112));
@@ -37,11 +37,11 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
   other = good;
   other[60] ^= std::byte{1};  // blob
   refused(other);
-  Hello foreign = liar->hello(false);
+  Hello foreign = attacker->hello(false);
   foreign.from = left->address();  // the address of another host
   write(foreign, other);
   refused(other);
-  foreign = liar->hello(false);
+  foreign = attacker->hello(false);
   foreign.meant = {1, 2, 3};
   write(foreign, other);
   refused(other);
@@ -52,13 +52,13 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
 TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   // The victim does not have enough places for so many connections.
   for (int i = 0; i < 60; ++i) {
-    liar->connect(false);
+    attacker->connect(false);
     run_for(1_ms);
   }
-  liar->connect(true, false);
-  liar->say(liar->control, liar->hello(true));  // only one half of a tagged connection
+  attacker->connect(true, false);
+  attacker->say(attacker->control, attacker->hello(true));  // only one half of a tagged connection
   run_for(500_ms);
-  EXPECT_GE(liar->closed, 61);
+  EXPECT_GE(attacker->closed, 61);
   expect_honest_goes_on();
   third = std::make_unique<Endpoint>(config(3));
   EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::ok);
@@ -89,14 +89,14 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     Spoofer spoofer(*network);
     std::int64_t next = 0;
     each_step = [&] {
-      liar->poll();
+      attacker->poll();
       if (network->time < next) return;
       // There are 24 places, and a connection holds its place for up to 1000 times this interval.
       next = network->time + 200'000;
       if (in_others_names)
         spoofer.ask(right->address().base());
       else
-        liar->connect(false);
+        attacker->connect(false);
     };
     third = std::make_unique<Endpoint>(config(3));
     run_for(20_ms);
@@ -125,10 +125,10 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     while (right->events().poll({&ignored, 1}) == 1) continue;
     expect_honest_goes_on();
     third.reset();
-    each_step = [this] { liar->poll(); };
+    each_step = [this] { attacker->poll(); };
     run_for(300_ms);
-    liar.reset();
-    liar = std::make_unique<Liar>(*network, right->address());
+    attacker.reset();
+    attacker = std::make_unique<Attacker>(*network, right->address());
   }
 }
 
@@ -158,11 +158,11 @@ TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connect
   Spoofer spoofer(*network);
   std::int64_t next = 0;
   each_step = [&] {
-    liar->poll();
+    attacker->poll();
     if (network->time < next) return;
     next = network->time + 200'000;
     spoofer.ask(right->address().base());
-    liar->connect(false);  // proves its address, but sends no hello
+    attacker->connect(false);  // proves its address, but sends no hello
   };
   run_for(400_ms);
   EXPECT_GT(report().unintroduced, 100U) << "each place has been taken several times";
@@ -172,17 +172,17 @@ TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connect
   EXPECT_EQ(end, Code::aborted);
   ByteVector bytes(10);
   EXPECT_EQ(right->send(ended, bytes, 0, {}, operation), Code::aborted);
-  each_step = [this] { liar->poll(); };
+  each_step = [this] { attacker->poll(); };
   run_for(400_ms);
   EXPECT_EQ(right->close(ended), Code::ok);
   EXPECT_EQ(right->how_ended(ended, end, why), Code::unknown);
 }
 
 TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_was) {
-  liar->accept_all();
+  attacker->accept_all();
   struct Case {
     const char* what;
-    std::function<void(Hello&)> lie;
+    std::function<void(Hello&)> fault;
     Code code;
     Cause cause;
   };
@@ -200,22 +200,22 @@ TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_wa
       {"verdict 6", [](Hello& h) { h.verdict = Verdict{6}; }, Code::protocol, Cause::malformed_frame},
       {"nothing", nullptr, Code::unreachable, Cause::no_introduction},
   };
-  for (const Case& lie : cases) {
-    liar->asked = false;
+  for (const Case& fault : cases) {
+    attacker->asked = false;
     OperationHandle operation = 0;
     ConnectionHandle connection = 0;
-    ASSERT_EQ(right->connect(liar->address().bytes(), {}, connection, &operation), Code::ok);
-    ASSERT_TRUE(run([&] { return liar->asked; }, 100_ms)) << lie.what;
-    if (lie.lie) {
-      Hello answer = liar->hello(false);
-      answer.token = liar->question.token;
-      lie.lie(answer);
-      liar->say(liar->control, answer);
+    ASSERT_EQ(right->connect(attacker->address().bytes(), {}, connection, &operation), Code::ok);
+    ASSERT_TRUE(run([&] { return attacker->asked; }, 100_ms)) << fault.what;
+    if (fault.fault) {
+      Hello answer = attacker->hello(false);
+      answer.token = attacker->question.token;
+      fault.fault(answer);
+      attacker->say(attacker->control, answer);
     }
     const Completion end = end_of(*right, operation);
-    EXPECT_EQ(end.code, lie.code) << lie.what;
-    EXPECT_EQ(end.cause, lie.cause) << lie.what;
-    EXPECT_EQ(end.peer.v4_ip(), 0x0A000009U) << lie.what;
+    EXPECT_EQ(end.code, fault.code) << fault.what;
+    EXPECT_EQ(end.cause, fault.cause) << fault.what;
+    EXPECT_EQ(end.peer.v4_ip(), 0x0A000009U) << fault.what;
     run_for(5_ms);
   }
   expect_honest_goes_on();
@@ -227,27 +227,27 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
     Frame frame{.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10};
     switch (kind) {
       case 0:
-        liar->say(frame, 11);  // differs from the frame's length
+        attacker->say(frame, 11);  // differs from the frame's length
         break;
       case 1:
-        liar->say(liar->control, bytes_of(31));
+        attacker->say(attacker->control, bytes_of(31));
         break;
       case 2:
         frame.length = 1500;  // a length above the eager limit
-        liar->say(frame, 1500);
+        attacker->say(frame, 1500);
         break;
       case 3:
         frame.type = FrameType{10};
         frame.length = 0;
-        liar->say(frame);
+        attacker->say(frame);
         break;
       case 4:
         frame.type = FrameType::rts;
         frame.length = (Bytes{1} << 32) + 1;
-        liar->say(frame);
+        attacker->say(frame);
         break;
       default:
-        liar->say(liar->control, std::span<const std::byte>());
+        attacker->say(attacker->control, std::span<const std::byte>());
     }
     EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, Cause::malformed_frame)) << kind;
     run_for(5_ms);
@@ -260,12 +260,12 @@ TEST_F(AttackTest, messages__beyond_the_window_end_the_connection) {
     const ConnectionHandle connection = greet();
     const bool eager = type == FrameType::eager;
     Frame frame{.type = type, .credit = 4, .tag = 1, .id = 1, .length = eager ? Bytes{10} : Bytes{10'000}};
-    for (int i = 0; i < 8; ++i) liar->say(frame, eager ? 10 : 0);
+    for (int i = 0; i < 8; ++i) attacker->say(frame, eager ? 10 : 0);
     run_for(2_ms);
     ConnectionReport held;
     ASSERT_EQ(right->report(connection, held), Code::ok);
     EXPECT_EQ(held.unexpected_messages, 8U);
-    for (int i = 0; i < 40; ++i) liar->say(frame, eager ? 10 : 0);
+    for (int i = 0; i < 40; ++i) attacker->say(frame, eager ? 10 : 0);
     EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, Cause::beyond_credit));
     right->close(connection);
     run_for(5_ms);
@@ -278,7 +278,7 @@ TEST_F(AttackTest, cts__for_another_connections_message_ends_the_connection) {
   const OperationHandle sending = send_tagged(*right, there, lengthy, 3);  // announced to the honest peer only
   run_for(1_ms);
   greet();
-  liar->say({.type = FrameType::cts, .credit = 4, .id = sending, .length = 20'000});
+  attacker->say({.type = FrameType::cts, .credit = 4, .id = sending, .length = 20'000});
   expect_broken(Cause::unasked);
   ByteVector buffer(20'000);
   EXPECT_EQ(end_of(*left, receive_tagged(*left, here, buffer, 3)).code, Code::ok);
@@ -290,11 +290,11 @@ TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
     const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
-    ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
-    const std::uint64_t id = liar->last().id;
+    ASSERT_TRUE(run([&] { return attacker->heard(FrameType::rts); }, 100_ms));
+    const std::uint64_t id = attacker->last().id;
     const Frame cts{.type = FrameType::cts, .credit = 5, .id = id, .length = twice ? Bytes{20'000} : Bytes{20'001}};
-    liar->say(cts);
-    if (twice) liar->say(cts);
+    attacker->say(cts);
+    if (twice) attacker->say(cts);
     EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, twice ? Cause::unasked : Cause::wrong_length));
     EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
     run_for(5_ms);
@@ -302,12 +302,12 @@ TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
   expect_honest_goes_on();
 }
 
-TEST_F(AttackTest, cancelled__that_nobody_asked_for_ends_the_connection) {
+TEST_F(AttackTest, cancelled__that_was_not_requested_ends_the_connection) {
   const ConnectionHandle connection = greet();
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
-  liar->say({.type = FrameType::cancelled, .credit = 5, .id = liar->last().id});
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::rts); }, 100_ms));
+  attacker->say({.type = FrameType::cancelled, .credit = 5, .id = attacker->last().id});
   EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
   expect_broken(Cause::unasked);
 }
@@ -315,21 +315,21 @@ TEST_F(AttackTest, cancelled__that_nobody_asked_for_ends_the_connection) {
 TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
   const ConnectionHandle connection = greet();
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
+    attacker->say({.type = FrameType::cancel, .credit = 4, .id = i});
     if (i % 50 == 0) run_for(1_ms);
   }
-  // The liar announces and cancels messages. Each message uses a place until the victim has answered.
+  // The attacker announces and cancels messages. Each message uses a place until the victim has answered.
   for (std::uint64_t i = 0; i < 8; ++i) {
-    liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = i, .length = 5000});
-    liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
+    attacker->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = i, .length = 5000});
+    attacker->say({.type = FrameType::cancel, .credit = 4, .id = i});
   }
   run_for(2_ms);
   ConnectionReport held;
   ASSERT_EQ(right->report(connection, held), Code::ok);
   EXPECT_EQ(held.unexpected_messages, 0U);
   EXPECT_TRUE(held.open);
-  EXPECT_TRUE(liar->heard(FrameType::cancelled));
-  liar->die();
+  EXPECT_TRUE(attacker->heard(FrameType::cancelled));
+  attacker->die();
   event(*right);
   expect_honest_goes_on();
 }
@@ -338,12 +338,12 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
   for (const std::size_t length : {std::size_t{4999}, std::size_t{5001}}) {
     const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
-    liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 5000});
+    attacker->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 5000});
     run_for(1_ms);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-    ASSERT_TRUE(run([&] { return liar->heard(FrameType::cts); }, 100_ms));
-    EXPECT_EQ(liar->last().id, 77U);
-    liar->say(liar->data, bytes_of(length));
+    ASSERT_TRUE(run([&] { return attacker->heard(FrameType::cts); }, 100_ms));
+    EXPECT_EQ(attacker->last().id, 77U);
+    attacker->say(attacker->data, bytes_of(length));
     EXPECT_TRUE(ended(end_of(*right, receiving), Code::protocol, Cause::wrong_length));
     EXPECT_EQ(event(*right).cause, Cause::wrong_length);
     run_for(5_ms);
@@ -355,10 +355,10 @@ TEST_F(AttackTest, data__for_a_grant_that_is_longer_than_the_buffer_ends_the_con
   const ConnectionHandle connection = greet();
   ByteVector memory(6000, std::byte{0x55});
   const OperationHandle receiving = receive_tagged(*right, connection, std::span(memory).first(5000), 1);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
-  EXPECT_EQ(liar->last().tag, 1U);
-  EXPECT_EQ(liar->last().length, 5000U);
-  liar->say(liar->data, bytes_of(5001));
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
+  EXPECT_EQ(attacker->last().tag, 1U);
+  EXPECT_EQ(attacker->last().length, 5000U);
+  attacker->say(attacker->data, bytes_of(5001));
   EXPECT_TRUE(ended(end_of(*right, receiving), Code::protocol, Cause::wrong_length));
   EXPECT_TRUE(std::all_of(memory.begin() + 5000, memory.end(), [](std::byte each) { return each == std::byte{0x55}; }));
   expect_broken(Cause::wrong_length);
@@ -369,24 +369,24 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
     const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
-    if (way == 0) liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
+    ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
+    if (way == 0) attacker->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
     if (way == 0) {
       // The operation has ended, so later data must not be written to the program's memory.
       EXPECT_EQ(end_of(*right, receiving).bytes, 10U);
       buffer.assign(5000, std::byte{0x55});
-      liar->say(liar->data, bytes_of(3000));
+      attacker->say(attacker->data, bytes_of(3000));
       EXPECT_EQ(event(*right).cause, Cause::wrong_length);
       EXPECT_EQ(buffer, ByteVector(5000, std::byte{0x55}));
       run_for(5_ms);
       continue;
     }
-    if (way == 1) liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 4000});
-    if (way == 2) liar->say({.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 4000});
+    if (way == 1) attacker->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 4000});
+    if (way == 2) attacker->say({.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 4000});
     run_for(1_ms);
     EXPECT_TRUE(is_pending(*right, receiving)) << "the transport still has the buffer";
     EXPECT_EQ(right->cancel(receiving), Code::too_late);
-    liar->say(liar->data, bytes_of(3000));
+    attacker->say(attacker->data, bytes_of(3000));
     EXPECT_EQ(end_of(*right, receiving).code, Code::protocol) << way;
     EXPECT_EQ(event(*right).cause, Cause::wrong_length) << way;
     run_for(5_ms);
@@ -414,47 +414,47 @@ TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
       {{.type = FrameType::used, .credit = 4, .tag = 1, .id = 0, .length = 10}, 1, Cause::unasked},
       {{.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 10}, 1, Cause::unasked},
   };
-  for (const Case& lie : cases) {
+  for (const Case& fault : cases) {
     greet();
-    for (int i = 0; i < lie.times; ++i) {
-      Frame frame = lie.frame;
+    for (int i = 0; i < fault.times; ++i) {
+      Frame frame = fault.frame;
       frame.tag += static_cast<std::uint64_t>(i);
-      liar->say(frame);
+      attacker->say(frame);
     }
     const Completion end = event(*right, 100_ms);
     EXPECT_EQ(end.kind, Completion::Kind::closed);
-    EXPECT_TRUE(ended(end, Code::protocol, lie.cause)) << static_cast<int>(lie.frame.type);
+    EXPECT_TRUE(ended(end, Code::protocol, fault.cause)) << static_cast<int>(fault.frame.type);
     run_for(5_ms);
   }
   expect_honest_goes_on();
 }
 
-TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only) {
+TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_attackers_own_messages_only) {
   const ConnectionHandle connection = greet();
   for (std::uint64_t i = 0; i < 16; ++i)
-    liar->say({.type = FrameType::grant, .credit = 4, .tag = i, .id = 0, .length = 30'000});
+    attacker->say({.type = FrameType::grant, .credit = 4, .tag = i, .id = 0, .length = 30'000});
   run_for(1_ms);
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
   EXPECT_TRUE(is_pending(*right, sending));
   expect_honest_goes_on_beside();
-  liar->die();
+  attacker->die();
   EXPECT_EQ(end_of(*right, sending).code, Code::unreachable);
 }
 
 TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
   const ConnectionHandle connection = greet();
-  liar->listen(liar->control, 200);
+  attacker->listen(attacker->control, 200);
   // The victim sends more messages than it remembers, so that it gives back each earlier grant at once.
   const ByteVector brief = bytes_of(10);
   for (std::uint32_t sent = 0; sent < 80; sent += 4) {
     for (int i = 0; i < 4; ++i) send_tagged(*right, connection, brief, 5);
     run_for(100_us);
-    liar->say({.type = FrameType::credit, .credit = 4 + sent + 4});
+    attacker->say({.type = FrameType::credit, .credit = 4 + sent + 4});
     run_for(100_us);
   }
   for (int i = 0; i < 3000; ++i) {
-    liar->say({.type = FrameType::grant, .credit = 84, .tag = 1, .id = 0, .length = 100});
+    attacker->say({.type = FrameType::grant, .credit = 84, .tag = 1, .id = 0, .length = 100});
     if (i % 10 == 0) run_for(100_us);
   }
   expect_broken(Cause::beyond_credit);
@@ -462,14 +462,14 @@ TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as
 
 TEST_F(AttackTest, empty_messages__for_grants_without_end_are_answered_a_few_times_only) {
   const ConnectionHandle connection = greet();
-  liar->listen(liar->control, 100);
+  attacker->listen(attacker->control, 100);
   ByteVector buffer(5000);
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
   for (int i = 0; i < 50; ++i) {
-    liar->say(liar->data, std::span<const std::byte>());
+    attacker->say(attacker->data, std::span<const std::byte>());
     run_for(200_us);
   }
-  const auto granted = std::count_if(liar->frames.begin(), liar->frames.end(),
+  const auto granted = std::count_if(attacker->frames.begin(), attacker->frames.end(),
                                      [](const Frame& f) { return f.type == FrameType::grant; });
   EXPECT_GE(granted, 2);
   EXPECT_LE(granted, 8);
@@ -481,12 +481,12 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
   const ConnectionHandle connection = greet();
   ByteVector buffer(5000);
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
   EXPECT_EQ(right->cancel(receiving), Code::ok);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::withdraw); }, 100_ms));
-  EXPECT_EQ(liar->last().id, 1U);
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::withdraw); }, 100_ms));
+  EXPECT_EQ(attacker->last().id, 1U);
   EXPECT_TRUE(is_pending(*right, receiving));
-  liar->die();
+  attacker->die();
   EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
 }
 
@@ -494,12 +494,12 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
 TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
   for (const bool many : {false, true}) {
     const ConnectionHandle connection = greet();
-    liar->listen(liar->control, 100);
-    // The victim has to give grants back, but the liar has no buffers for the answers. One answer waits in the
+    attacker->listen(attacker->control, 100);
+    // The victim has to give grants back, but the attacker has no buffers for the answers. One answer waits in the
     // transport. 16 answers are more than fit into the transport.
     for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
-      liar->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
-      liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
+      attacker->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
+      attacker->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
     }
     run_for(1_ms);
     const Nanos begin = right->now();
@@ -519,11 +519,11 @@ TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connectio
   ByteVector other(5000);
   const OperationHandle first = receive_tagged(*right, connection, other, 2);
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
   EXPECT_EQ(right->cancel(receiving), Code::ok);
   // While data arrives on the data connection, the grant's message may still follow.
   run_for(150_ms);
-  liar->say(liar->data, bytes_of(5000));
+  attacker->say(attacker->data, bytes_of(5000));
   EXPECT_EQ(end_of(*right, first).code, Code::ok);
   run_for(100_ms);
   EXPECT_TRUE(is_pending(*right, receiving));
@@ -540,11 +540,11 @@ TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_witho
   run_for(1_ms);
   // There is credit to announce four sends. The search covers the first 64 of the sends that are held back.
   const auto answer = [&](std::uint64_t tag) {
-    liar->accept_data(1);
-    const std::size_t before = liar->came_as_data.size();
-    liar->say({.type = FrameType::grant, .credit = 4, .tag = tag, .id = 4, .length = 5000});
-    EXPECT_TRUE(run([&] { return liar->came_as_data.size() > before; }, 100_ms));
-    return liar->came_as_data.back();
+    attacker->accept_data(1);
+    const std::size_t before = attacker->came_as_data.size();
+    attacker->say({.type = FrameType::grant, .credit = 4, .tag = tag, .id = 4, .length = 5000});
+    EXPECT_TRUE(run([&] { return attacker->came_as_data.size() > before; }, 100_ms));
+    return attacker->came_as_data.back();
   };
   EXPECT_EQ(answer(4 + 65), 0U);
   EXPECT_EQ(answer(4 + 64), lengthy.size());
@@ -556,8 +556,8 @@ TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
   const ConnectionHandle connection = greet();
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
-  ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
-  liar->close(liar->data);  // the liar never requests the message, but still answers keep-alives
+  ASSERT_TRUE(run([&] { return attacker->heard(FrameType::rts); }, 100_ms));
+  attacker->close(attacker->data);  // the attacker never requests the message, but still answers keep-alives
   EXPECT_TRUE(ended(end_of(*right, sending), Code::closed, Cause::peer));
   const Completion closed = event(*right);
   EXPECT_EQ(closed.code, Code::closed);
@@ -568,19 +568,20 @@ TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
 
 TEST_F(AttackTest, death__after_each_step_ends_the_operations_that_wait_for_it) {
   for (int step_of_death = 0; step_of_death < 4; ++step_of_death) {
-    renew_liar();
+    renew_attacker();
     const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     ByteVector buffer(5000);
     std::vector<OperationHandle> operations{send_tagged(*right, connection, lengthy, 3)};
     if (step_of_death > 0) {
-      ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+      ASSERT_TRUE(run([&] { return attacker->heard(FrameType::rts); }, 100_ms));
       operations.push_back(receive_tagged(*right, connection, buffer, 1));
     }
-    if (step_of_death > 1) liar->say({.type = FrameType::cts, .credit = 5, .id = liar->last().id, .length = 20'000});
-    if (step_of_death > 2) liar->say({.type = FrameType::rts, .credit = 5, .tag = 1, .id = 77, .length = 5000});
+    if (step_of_death > 1)
+      attacker->say({.type = FrameType::cts, .credit = 5, .id = attacker->last().id, .length = 20'000});
+    if (step_of_death > 2) attacker->say({.type = FrameType::rts, .credit = 5, .tag = 1, .id = 77, .length = 5000});
     run_for(1_ms);
-    liar->die();
+    attacker->die();
     const Nanos begin = right->now();
     for (const OperationHandle operation : operations) {
       const Completion end = end_of(*right, operation);
@@ -596,7 +597,7 @@ TEST_F(AttackTest, death__after_each_step_ends_the_operations_that_wait_for_it) 
 TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection) {
   Random random(3);
   for (int round = 0; round < 60; ++round) {
-    renew_liar();
+    renew_attacker();
     const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
@@ -607,7 +608,7 @@ TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection
       frame.tag = random.below(4);
       frame.id = random.chance(0.5) ? sending : random.below(3);
       frame.length = frame.type == FrameType::eager ? random.below(100) : random.below(30'000);
-      liar->say(frame, frame.type == FrameType::eager ? static_cast<std::size_t>(frame.length) : 0);
+      attacker->say(frame, frame.type == FrameType::eager ? static_cast<std::size_t>(frame.length) : 0);
       ByteVector buffer(100);
       if (random.chance(0.3)) {
         OperationHandle operation = 0;

@@ -509,7 +509,7 @@ TEST_F(CInterface, post__on_what_has_ended_says_why) {
   EXPECT_EQ(mltcp_close(left, here), MLTCP_OK);
 }
 
-TEST_F(CInterface, connect__that_nobody_asks_about_tells_by_an_event_and_by_what_is_posted) {
+TEST_F(CInterface, connect__without_an_operation_reports_by_an_event_and_by_what_is_posted) {
   open_both(options_of());
   Blob blob = blob_of(right);
   mltcp_endpoint_destroy(right);

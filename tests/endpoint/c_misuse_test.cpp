@@ -311,7 +311,7 @@ std::span<const unsigned char> bytes_of(const endpoint::EndpointAddress& address
   return {reinterpret_cast<const unsigned char*>(address.bytes().data()), address.bytes().size()};
 }
 
-TEST_F(CInterface, nobody_there__is_unreachable_within_peer_timeout) {
+TEST_F(CInterface, no_peer__is_unreachable_within_peer_timeout) {
   open_both(options_of());
   // No endpoint listens at these addresses. 127.0.0.2 also belongs to this machine.
   for (const char* const place : {"127.0.0.2:9", "127.0.0.1:9"}) {

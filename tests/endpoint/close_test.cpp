@@ -48,9 +48,9 @@ TEST_F(CloseTest, receiver__that_closes_as_its_last_receive_ends_leaves_every_se
         const bool ordered = kind == ConnectionKind::ordered;
         constexpr std::size_t kMessages = 3;
         Receiver receiver{right.get(), there, kMessages, {}};
-        const PostOptions told{.callback = on_received, .context = &receiver};
+        const PostOptions options{.callback = on_received, .context = &receiver};
         std::vector<ByteVector> buffers(kMessages, ByteVector(length));
-        for (ByteVector& buffer : buffers) receive_of(kind, *right, there, buffer, told);
+        for (ByteVector& buffer : buffers) receive_of(kind, *right, there, buffer, options);
         run_for(100_us);
         if (seed > 0) lose(seed, 0.25);
         const ByteVector message = bytes_of(length, seed);
@@ -199,7 +199,7 @@ TEST_F(EndTest, receive__that_finds_the_transport_gone_gets_the_code_of_the_end)
   EXPECT_EQ(end_of(*left, sending).code, Code::aborted);
 }
 
-TEST_F(EndTest, connect__that_nobody_asks_about_tells_why_it_failed) {
+TEST_F(EndTest, connect__without_an_operation_reports_why_it_failed) {
   open();
   const EndpointAddress old = right->address();
   right.reset();
@@ -229,11 +229,11 @@ TEST_F(EndTest, handle__of_an_ended_connection_goes_with_its_place_and_not_soone
   const ConnectionHandle first = here;
   left->abort(here);
   run_for(1_ms);
-  const std::uint32_t least = left->config().max_connections;
-  for (std::uint32_t i = 0; i < 4 * least; ++i) {
+  const std::uint32_t min = left->config().max_connections;
+  for (std::uint32_t i = 0; i < 4 * min; ++i) {
     Code end = Code::ok;
     Cause why = Cause::none;
-    if (i <= least) {
+    if (i <= min) {
       EXPECT_EQ(left->how_ended(first, end, why), Code::ok) << i;
     }
     Completion next;

@@ -420,11 +420,11 @@ TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
   for (int round = 0; round < 200; ++round) {
     Endpoint endpoint(another);
     std::atomic<int> taken{0};
-    std::atomic<int> told{0};
+    std::atomic<int> reported{0};
     std::atomic<bool> ready{false};
     const PostOptions options{
         .callback = [](void* context, const Completion&) noexcept { ++*static_cast<std::atomic<int>*>(context); },
-        .context = &told};
+        .context = &reported};
     std::thread poster([&] {
       ByteVector buffer(10);
       OperationHandle operation = 0;
@@ -438,7 +438,7 @@ TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
     while (!ready) std::this_thread::yield();
     endpoint.close();
     poster.join();
-    EXPECT_EQ(told, taken) << round;
+    EXPECT_EQ(reported, taken) << round;
   }
 }
 
@@ -472,7 +472,7 @@ int max_at_work(bool hands_over) {
   const auto network = loop_network::Network::make(name, false);
   network->hands_over = hands_over;
   std::atomic<int> inside{0};
-  std::atomic<int> most{0};
+  std::atomic<int> max{0};
   std::atomic<std::uint64_t> rounds{0};
   network->on_work = [&](bool begins) {
     if (!begins) {
@@ -480,8 +480,8 @@ int max_at_work(bool hands_over) {
       return;
     }
     const int now = ++inside;
-    int seen = most.load();
-    while (now > seen && !most.compare_exchange_weak(seen, now)) continue;
+    int seen = max.load();
+    while (now > seen && !max.compare_exchange_weak(seen, now)) continue;
     if (++rounds % 8 == 0) std::this_thread::yield();  // lets the other thread run, even on one CPU
   };
   EndpointConfig config = caller_config(name, 1);
@@ -493,7 +493,7 @@ int max_at_work(bool hands_over) {
   std::thread other(drive);
   drive();
   other.join();
-  return most;
+  return max;
 }
 
 TEST(Driving, threads_of_the_caller__drive_one_at_a_time_where_shards_hand_packets_over) {

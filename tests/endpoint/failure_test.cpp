@@ -18,7 +18,7 @@ class FailureTest : public EndpointPair {
   }
 };
 
-TEST_F(FailureTest, connect__to_nobody_ends_in_time) {
+TEST_F(FailureTest, connect__to_no_peer_ends_in_time) {
   open();
   const EndpointAddress nobody(Address::v4(0x0A000063, 50'000), 1, {1});
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
@@ -52,7 +52,7 @@ TEST_F(FailureTest, own_port__is_asked_why_it_carries_nothing) {
   EXPECT_EQ(left->why_link_is_down(), "");
 }
 
-TEST_F(FailureTest, connect__to_an_endpoint_that_accepts_nobody) {
+TEST_F(FailureTest, connect__to_an_endpoint_that_accepts_no_peer) {
   EndpointConfig deaf = config(2);
   deaf.accepts = false;
   open(config(1), deaf);

@@ -91,13 +91,13 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
 }
 
-// The liar states half of the bytes of each iteration, so each shard exceeds its part with its second message.
+// The attacker states half of the bytes of each iteration, so each shard exceeds its part with its second message.
 TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
   connect_both();
-  const JobHandle liar = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
-  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, liar), Code::ok);
+  const JobHandle attacker = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, attacker), Code::ok);
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(left->begin_iteration(liar, 40'000), Code::ok);
+    ASSERT_EQ(left->begin_iteration(attacker, 40'000), Code::ok);
     for (const std::size_t shard : {0U, 1U, 0U, 1U}) transfer(shard, 20'000);
   }
   const JobHandle honest = create_job({.number = 8, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});

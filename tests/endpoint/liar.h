@@ -1,5 +1,5 @@
-// A lying peer: a shard of the transport that imitates an endpoint and sends frames that no endpoint would send. Tests
-// also have a pair of honest endpoints, one of which is the liar's victim.
+// A cheating peer: a shard of the transport that imitates an endpoint and sends frames that no endpoint would send.
+// Tests also have a pair of honest endpoints, one of which is the attacker's victim.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@
 #include "mltcp/endpoint/internal/frames.h"
 #include "mltcp/transport/shard.h"
 
-namespace mltcp::endpoint::testing_liar {
+namespace mltcp::endpoint::testing_attacker {
 
 using namespace testing_pair;
 
-/// Connects to the victim like an endpoint, and then sends the frames that the test selects. `host` is the liar's
+/// Connects to the victim like an endpoint, and then sends the frames that the test selects. `host` is the attacker's
 /// number in the network.
-class Liar {
+class Attacker {
  public:
-  Liar(loop_network::Network& network, const EndpointAddress& victim, std::uint8_t host = 9)
+  Attacker(loop_network::Network& network, const EndpointAddress& victim, std::uint8_t host = 9)
       : io_(network, Address::v4(0x0A000000U + host, 50'000)),
         shard_(io_, {.seed = host}),
         network_(network),
@@ -133,29 +133,29 @@ class Liar {
   std::deque<ByteVector> heard_;
 };
 
-class LiarTest : public EndpointPair {
+class AttackerTest : public EndpointPair {
  protected:
-  LiarTest() {
+  AttackerTest() {
     open();
     connect(ConnectionKind::tagged);
-    liar = std::make_unique<Liar>(*network, right->address());
+    attacker = std::make_unique<Attacker>(*network, right->address());
     each_step = [this] {
-      if (liar != nullptr && !liar->dead) liar->poll();
+      if (attacker != nullptr && !attacker->dead) attacker->poll();
     };
   }
-  ~LiarTest() override {
+  ~AttackerTest() override {
     each_step = nullptr;
-    liar.reset();
+    attacker.reset();
   }
-  void renew_liar() {
-    liar.reset();
+  void renew_attacker() {
+    attacker.reset();
     run_for(5_ms);
-    liar = std::make_unique<Liar>(*network, right->address());
+    attacker = std::make_unique<Attacker>(*network, right->address());
   }
-  /// Opens a tagged connection from the liar and returns the victim's handle.
+  /// Opens a tagged connection from the attacker and returns the victim's handle.
   ConnectionHandle greet() {
-    liar->frames.clear();
-    liar->greet_tagged();
+    attacker->frames.clear();
+    attacker->greet_tagged();
     return accept();
   }
   ConnectionHandle accept() {
@@ -168,7 +168,7 @@ class LiarTest : public EndpointPair {
     EXPECT_EQ(right->report(all), Code::ok);
     return all;
   }
-  /// Expects that the liar's connection has ended with `cause`, and that the honest connection works.
+  /// Expects that the attacker's connection has ended with `cause`, and that the honest connection works.
   void expect_broken(Cause cause) {
     const Completion closed = event(*right, 100_ms);
     EXPECT_EQ(closed.kind, Completion::Kind::closed);
@@ -189,7 +189,7 @@ class LiarTest : public EndpointPair {
     EXPECT_EQ(buffer, message);
   }
 
-  std::unique_ptr<Liar> liar;
+  std::unique_ptr<Attacker> attacker;
 };
 
-}  // namespace mltcp::endpoint::testing_liar
+}  // namespace mltcp::endpoint::testing_attacker

@@ -93,9 +93,9 @@ class LoopTime final : public TimeSource {
     else
       system_.sleep(duration);
   }
-  WaitEnd wait(std::span<const int> files, Nanos most) override {
-    if (!network_.is_virtual) return system_.wait(files, most);
-    network_.time += most.count;
+  WaitEnd wait(std::span<const int> files, Nanos max) override {
+    if (!network_.is_virtual) return system_.wait(files, max);
+    network_.time += max.count;
     return WaitEnd::timed_out;
   }
 
@@ -140,9 +140,9 @@ class LoopIo final : public PacketIo {
       out[i].bytes = lent_[i].bytes;
     }
     activity_ += count;
-    if (arrived_.empty() && is_told_) {
+    if (arrived_.empty() && is_signalled_) {
       std::uint64_t ignored = 0;
-      is_told_ = read(file_, &ignored, sizeof ignored) < 0;
+      is_signalled_ = read(file_, &ignored, sizeof ignored) < 0;
     }
     return count;
   }
@@ -184,16 +184,16 @@ class LoopIo final : public PacketIo {
     Packet arrived{from, {packet.header.begin(), packet.header.end()}};
     arrived.bytes.insert(arrived.bytes.end(), packet.payload.begin(), packet.payload.end());
     arrived_.push_back(std::move(arrived));
-    if (is_told_) return;
+    if (is_signalled_) return;
     const std::uint64_t one = 1;
-    is_told_ = write(file_, &one, sizeof one) == sizeof one;
+    is_signalled_ = write(file_, &one, sizeof one) == sizeof one;
   }
 
   Network& network_;
   const Address address_;
   Limits limits_;
   int file_ = -1;
-  bool is_told_ = false;
+  bool is_signalled_ = false;
   std::uint64_t activity_ = 0;
   std::deque<Packet> arrived_;
   std::deque<Packet> lent_;

@@ -175,10 +175,10 @@ TEST(Udp, several_endpoints__of_one_process_find_ports_and_each_other) {
 
 // The test opens so many groups of three consecutive ports that randomly chosen groups would often collide.
 TEST(Udp, ports__are_the_kernel_s_choice_and_in_a_row) {
-  std::uint32_t least = 0;
-  std::uint32_t most = 0;
-  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> least >> most;
-  ASSERT_GT(least, 0U);
+  std::uint32_t min = 0;
+  std::uint32_t max = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> min >> max;
+  ASSERT_GT(min, 0U);
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   for (int i = 0; i < 24; ++i) {
     EndpointConfig config = udp_config();
@@ -188,7 +188,7 @@ TEST(Udp, ports__are_the_kernel_s_choice_and_in_a_row) {
     config.max_operations = 16;
     endpoints.push_back(std::make_unique<Endpoint>(config));
     const std::uint16_t port = endpoints.back()->address().base().port;
-    EXPECT_TRUE(least <= port && port <= most) << port;
+    EXPECT_TRUE(min <= port && port <= max) << port;
     HostPlace place{.address = endpoints.back()->address().base(), .prefix_bits = 8, .gateway = {}};
     for (std::uint16_t shard = 0; shard < 3; ++shard, ++place.address.port)
       EXPECT_THROW(check_host_datapath(config.datapath, place), InputError) << "it is held";

@@ -96,7 +96,7 @@ TEST(ClaimsTap, count_claims__leaves_out_what_is_no_data_of_a_job) {
   EXPECT_FALSE(seen_of(arp));
 }
 
-TEST(ClaimsTap, count_claims__believes_headers_of_sealed_and_of_cut_packets) {
+TEST(ClaimsTap, count_claims__uses_headers_of_sealed_and_of_cut_packets) {
   Bytes8 sealed = packet();
   sealed[1] |= std::byte{wire::sealed};
   EXPECT_EQ(seen_of(frame_of(sealed))->bytes_at_end, wire::kDataFrameBytes + kDataBytes);

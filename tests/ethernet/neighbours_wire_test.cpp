@@ -93,7 +93,7 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
   EXPECT_EQ(b.counters().answers, 240u);
 }
 
-TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
+TEST_P(NeighboursOnAWire, a_third_party__redirects_no_host_that_did_not_ask) {
   Neighbours a(config(kMacA, 1));
   Neighbours b(config(kMacB, 2));
   // The third party claims every other address, unsolicited, at any time, and with every flag that the protocol

@@ -172,7 +172,7 @@ TEST(EthernetSwitch, silent_station__is_forgotten_after_the_ageing_time) {
   EXPECT_EQ(net.bridge.counters(2).learnt, 1U);
 }
 
-TEST(EthernetSwitch, flood_of_addresses__fills_the_table_and_pushes_nobody_out) {
+TEST(EthernetSwitch, flood_of_addresses__fills_the_table_and_removes_no_entry) {
   MacTableConfig table;
   table.entries = 64;
   table.ageing = 10_s;

@@ -112,13 +112,13 @@ TEST(Link, serialise__largest_size_at_lowest_rate_does_not_overflow) {
   config.rate = Rate(8);
   config.buffer_bytes = 0;
   Link link(config);
-  constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
-  EXPECT_EQ(link.offer(1, most, false, 0_ns).departure.count, std::int64_t{most} * 1'000'000'000);
-  EXPECT_TRUE(link.offer(2, most, false, 0_ns).admitted);
+  constexpr std::uint32_t max = std::numeric_limits<std::uint32_t>::max();
+  EXPECT_EQ(link.offer(1, max, false, 0_ns).departure.count, std::int64_t{max} * 1'000'000'000);
+  EXPECT_TRUE(link.offer(2, max, false, 0_ns).admitted);
   // The packet would leave after the largest time that Nanos can represent.
-  EXPECT_FALSE(link.offer(3, most, false, 0_ns).admitted);
+  EXPECT_FALSE(link.offer(3, max, false, 0_ns).admitted);
   EXPECT_EQ(link.counters().dropped_packets, 1U);
-  EXPECT_EQ(link.queue_bytes(0_ns), Bytes{2} * most);
+  EXPECT_EQ(link.queue_bytes(0_ns), Bytes{2} * max);
 }
 
 TEST(Link, offer__drops_at_exactly_the_buffer) {

@@ -111,9 +111,9 @@ TEST_P(Corpus, changed_inputs__do_no_harm) {
   const auto corpus = corpus_of(GetParam().name);
   ASSERT_FALSE(corpus.empty()) << folder_of(GetParam().name);
   const char* const rounds = std::getenv("MLTCP_FUZZ_ROUNDS");
-  const std::size_t most = GetParam().changed * (rounds == nullptr ? 1 : std::strtoul(rounds, nullptr, 10));
+  const std::size_t max = GetParam().changed * (rounds == nullptr ? 1 : std::strtoul(rounds, nullptr, 10));
   Random random(26);
-  for (std::size_t i = 0; i < most && !HasFailure(); ++i) {
+  for (std::size_t i = 0; i < max && !HasFailure(); ++i) {
     const auto& [name, input] = corpus[random.below(corpus.size())];
     const Bytes& other = corpus[random.below(corpus.size())].second;
     run(GetParam(), changed(input, other, random), name + ", changed");

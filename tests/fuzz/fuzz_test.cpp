@@ -119,7 +119,7 @@ class Fuzzer {
                    .source_connection = static_cast<std::uint32_t>(number()),
                    .credit = static_cast<std::uint32_t>(number()),
                    .tag = number(),
-                   .least = static_cast<std::uint8_t>(random.below(5)),
+                   .lowest = static_cast<std::uint8_t>(random.below(5)),
                    .highest = static_cast<std::uint8_t>(random.below(5))});
         break;
       case 7:

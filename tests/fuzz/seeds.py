@@ -263,12 +263,12 @@ def kineto():
         return json.dumps({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2},
                            "traceEvents": events}).replace("Infinity", "inf").replace("NaN", "nan").encode()
 
-    def told(name, **more):
+    def args_of(name, **more):
         return {"Collective name": name, "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
                 "Process Group Name": "0", "Process Group Ranks": "[0, 1]", **more}
 
     def operation(name, start, **more):
-        return event("record_param_comms", start, 20, 1, None, "cpu_op", **told(name, **more))
+        return event("record_param_comms", start, 20, 1, None, "cpu_op", **args_of(name, **more))
 
     plain, behind, group, host = [], [event("gemm", 1000, 2990, 7, 1)], [], []
     for number in (1, 2):
@@ -277,15 +277,15 @@ def kineto():
         plain += [step(number, at), event("cudaLaunchKernel", at, 5, 1, nth + 1, "cuda_runtime"),
                   event("gemm", at + 10, 190, 7, nth + 1),
                   event("cudaLaunchKernel", at + 190, 5, 1, nth + 2, "cuda_runtime"),
-                  event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", at + 200, 300, 40, nth + 2, **told("allreduce")),
+                  event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", at + 200, 300, 40, nth + 2, **args_of("allreduce")),
                   event("cudaStreamSynchronize", at + 220, 290, 1, nth + 3, "cuda_runtime"),
                   event("adam", at + 520, 98, 7, nth + 4)]
         late = 3000 + number * 1000
         behind += [step(number, at, 990), event("hipLaunchKernel", at + 10, 5, 1, nth + 1, "cuda_runtime"),
                    event("gemm", late, 900, 7, nth + 1),
                    event("launch", at + 50, 5, 1, nth + 2, "xpu_runtime"),
-                   event("hcom_allReduce__1", late + 500, 400, 40, nth + 2, **told("reduce")),
-                   event("mscclKernel_Sum(x)", late + 900, 300, 41, nth + 3, **told("gather"))]
+                   event("hcom_allReduce__1", late + 500, 400, 40, nth + 2, **args_of("reduce")),
+                   event("mscclKernel_Sum(x)", late + 900, 300, 41, nth + 3, **args_of("gather"))]
         group += [step(number, at, 990), operation("send", at + 100, **{"Dst Rank": 1}),
                   operation("recv", at + 130, **{"Src Rank": 1}),
                   event("nccl:coalesced", at + 160, 9, 1, None, "user_annotation"),

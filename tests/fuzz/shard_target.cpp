@@ -205,7 +205,7 @@ class Run {
         return;
       }
       case 11:
-        (at_client ? pair_.client() : pair_.server()).room = program_.byte() % 8;
+        (at_client ? pair_.client() : pair_.server()).free_places = program_.byte() % 8;
         return;
       case 12:
         static_cast<void>(pair_.c().attach(ids_.first, job_));
@@ -215,7 +215,7 @@ class Run {
         static_cast<void>(pair_.c().set_job_rate(job_, Rate(program_.number(4))));
         return;
       case 14:
-        pair_.client().room = pair_.server().room = ~std::size_t{0};
+        pair_.client().free_places = pair_.server().free_places = ~std::size_t{0};
         pair_.stand_still(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000'000));
         return;
       default:
@@ -230,7 +230,7 @@ class Run {
 
   void finish() {
     fates_.clear();
-    pair_.client().room = pair_.server().room = ~std::size_t{0};
+    pair_.client().free_places = pair_.server().free_places = ~std::size_t{0};
     static_cast<void>(pair_.c().set_job_rate(job_, Rate(0)));
     pair_.run_for(10_ms);
     static_cast<void>(pair_.c().close(ids_.first));

@@ -59,11 +59,11 @@ class Program {
     for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{byte()} << 8 * i;
     return value;
   }
-  /// Returns a number from 0 to `most`. Reads as many bytes as `most` needs.
-  std::uint64_t up_to(std::uint64_t most) { return number(most < 256 ? 1 : most < 65'536 ? 2 : 8) % (most + 1); }
+  /// Returns a number from 0 to `max`. Reads as many bytes as `max` needs.
+  std::uint64_t up_to(std::uint64_t max) { return number(max < 256 ? 1 : max < 65'536 ? 2 : 8) % (max + 1); }
   /// Returns a copy of the next bytes in memory of their exact size, so that a sanitizer detects reads beyond the end.
-  std::vector<std::byte> bytes(std::size_t most) {
-    const Input taken = left_.first(std::min(most, left_.size()));
+  std::vector<std::byte> bytes(std::size_t max) {
+    const Input taken = left_.first(std::min(max, left_.size()));
     left_ = left_.subspan(taken.size());
     const auto all = std::as_bytes(taken);
     return {all.begin(), all.end()};

@@ -74,7 +74,7 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
              a.frame.connect.max_packet == b.frame.connect.max_packet &&
              a.frame.connect.source_connection == b.frame.connect.source_connection &&
              a.frame.connect.credit == b.frame.connect.credit && a.frame.connect.tag == b.frame.connect.tag &&
-             a.frame.connect.least == b.frame.connect.least && a.frame.connect.highest == b.frame.connect.highest;
+             a.frame.connect.lowest == b.frame.connect.lowest && a.frame.connect.highest == b.frame.connect.highest;
     case wire::FrameType::close:
       return a.frame.close == b.frame.close;
     case wire::FrameType::ping:
@@ -168,8 +168,8 @@ void fuzz_wire(Input input) {
   }
 
   if (!packet->whole || virtual_bytes != 0) return;
-  Bytes room(bytes.size());
-  wire::Writer writer(room);
+  Bytes buffer(bytes.size());
+  wire::Writer writer(buffer);
   for (const Packet::Part& part : packet->parts) write(part, writer);
   const auto written = writer.finish(packet->header, {});
   require(written.size() == bytes.size(), "it is written in another length");

@@ -890,10 +890,10 @@ class Exchange:
         if not part:
             return False
         part = part.replace(b"\r", b"")
-        room = MAX_OUTPUT - len(self.text)
-        if room > 0:
-            self.text += part[:room]
-            if len(part) > room:
+        free = MAX_OUTPUT - len(self.text)
+        if free > 0:
+            self.text += part[:free]
+            if len(part) > free:
                 self.text += b"\nguest: more than that is not kept\n"
         if self.output:
             self.output(part)
@@ -949,7 +949,7 @@ class Exchange:
     def follow(self):
         booted = None
         ended = None  # time at which the guest's output was complete; None before
-        told = False
+        asked_kernel = False
         console, last_word = 0, self.begun
         while True:
             is_open, has_spoken = self.step(0.25)
@@ -979,8 +979,8 @@ class Exchange:
             if now > deadline + self.GRACE_S:
                 return self.TOO_LATE
             # If the guest's clock and processes also hang, only its kernel can tell where.
-            if not told and now > deadline + self.GRACE_S * 2 / 3:
-                told = True
+            if not asked_kernel and now > deadline + self.GRACE_S * 2 / 3:
+                asked_kernel = True
                 for key in "lwt":
                     self.ask_qemu(f"sendkey alt-sysrq-{key}")
 

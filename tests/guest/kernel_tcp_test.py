@@ -362,11 +362,11 @@ class KernelTcp(unittest.TestCase):
         self.line("forget", "this job has no settings of its own")
 
     def test_a_user_who_is_not_shown_what_is_loaded_is_not_told_that_nothing_is(self):
-        told = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, but only root can see jobs and connections; "
-                "run mltcp as root")
+        expected = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, but only root can see jobs and connections; "
+                    "run mltcp as root")
         for name in ("nobody", "nobody-json", "nobody-outside"):
-            self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
-        self.line("nobody-nowhere", told)
+            self.assertEqual(self.found[name], f"{expected}\nstatus 1\n", name)
+        self.line("nobody-nowhere", expected)
         self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
 
     def test_doctor_tells_what_there_is(self):

@@ -178,7 +178,7 @@ TEST_F(KernelIterations, known_bytes__are_taken_at_once_and_buckets_do_not_matte
   }
 }
 
-TEST_F(KernelIterations, given_bytes_that_are_too_many__are_not_believed_until_one_fits) {
+TEST_F(KernelIterations, given_bytes_that_are_too_many__are_ignored_until_one_fits) {
   set({.function = {}, .gap = {}, .iteration_bytes = 1'050'000});
   for (int i = 0; i < 12; ++i) {
     iterate(1, 1'000'000, 50_ms);
@@ -193,7 +193,7 @@ TEST_F(KernelIterations, given_bytes_that_are_too_many__are_not_believed_until_o
   EXPECT_NEAR(gain(), 0.25 + 1.75 / 2, 0.01);
 }
 
-TEST_F(KernelIterations, given_bytes_that_are_somewhat_too_few__are_believed) {
+TEST_F(KernelIterations, given_bytes_that_are_somewhat_too_few__are_used) {
   set({.function = {}, .gap = {}, .iteration_bytes = 900'000});
   iterate(8, 1'000'000, 50_ms);
   EXPECT_EQ(known(), 900'000U);
@@ -210,7 +210,7 @@ TEST_F(KernelIterations, half_again_of_given_bytes__has_gain_one) {
   EXPECT_EQ(gain(), 1.0) << "the end was not seen";
 }
 
-TEST_F(KernelIterations, bursts_that_nobody_acknowledges__do_not_lengthen_a_silence) {
+TEST_F(KernelIterations, unacknowledged_bursts__do_not_lengthen_a_silence) {
   iterate(8, 1'000'000, 50_ms);
   silence(50_ms);
   send(500'000);

@@ -69,10 +69,10 @@ void read_all(int fd, void* to, std::size_t bytes) {
 void receive(int fd) {
   std::uint64_t size = 0;
   read_all(fd, &size, sizeof(size));
-  constexpr std::size_t most = std::size_t{1} << 16;
+  constexpr std::size_t max = std::size_t{1} << 16;
   std::uint64_t left = size;
   for (;;) {
-    const std::size_t wanted = size == 0 ? most : std::min<std::uint64_t>(most, left);
+    const std::size_t wanted = size == 0 ? max : std::min<std::uint64_t>(max, left);
     const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // the kernel drops the received data
     if (got <= 0) break;
     if (size == 0) continue;
@@ -124,9 +124,9 @@ int data_file() {
   return fd;
 }
 
-std::size_t send_some(int to, int data, std::size_t most) {
+std::size_t send_some(int to, int data, std::size_t max) {
   off_t begin = 0;
-  const ssize_t sent = sendfile(to, data, &begin, std::min(most, kDataBytes));
+  const ssize_t sent = sendfile(to, data, &begin, std::min(max, kDataBytes));
   if (sent <= 0) fail("sendfile");
   return static_cast<std::size_t>(sent);
 }

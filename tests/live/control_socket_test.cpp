@@ -147,7 +147,7 @@ TEST_F(ControlSocketTest, no_snapshot__is_a_problem_of_that_process_alone) {
   EXPECT_EQ(all[1].problem, "it did not answer in time: it hangs, or the machine is busy");
 }
 
-TEST_F(ControlSocketTest, who_connects_and_reads_nothing__holds_nobody_up_for_long) {
+TEST_F(ControlSocketTest, client_that_reads_nothing__delays_no_other_client_for_long) {
   const auto one = open();
   const int idle = connect_to(one->path());
   ASSERT_GE(idle, 0);

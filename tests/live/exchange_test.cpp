@@ -12,12 +12,12 @@
 namespace mltcp::live {
 namespace {
 
-TEST(Exchange, nobody_asks__nothing_to_do) {
+TEST(Exchange, no_request__nothing_to_do) {
   const Exchange exchange;
   EXPECT_FALSE(exchange.is_asked());
 }
 
-TEST(Exchange, nobody_looks__none_in_time_and_the_next_gets_a_new_one) {
+TEST(Exchange, no_answer__none_in_time_and_the_next_gets_a_new_one) {
   Exchange exchange;
   EXPECT_FALSE(exchange.ask(Nanos(2'000'000)).has_value());
   EXPECT_TRUE(exchange.is_asked());

@@ -150,7 +150,7 @@ TEST_F(MetricsAttack, other_requests__are_refused) {
     EXPECT_EQ(ask(request).find(status), sizeof("HTTP/1.x ") - 1) << request << "\n" << ask(request);
 }
 
-TEST_F(MetricsAttack, who_is_slow__keeps_nobody_out) {
+TEST_F(MetricsAttack, who_is_slow__does_not_block_other_peers) {
   std::vector<Client> slow;
   for (std::uint32_t i = 0; i < 100; ++i) {
     slow.emplace_back(port, 2 + i / 2).send(half);

@@ -50,7 +50,7 @@ TEST(Snapshot, hostile_text__controls_no_terminal) {
 TEST(Snapshot, rows__bounded_and_counted) {
   Snapshot shown;
   for (int i = 0; i < 300; ++i)
-    if (has_room(shown.jobs, shown)) shown.jobs.emplace_back();
+    if (has_space(shown.jobs, shown)) shown.jobs.emplace_back();
   EXPECT_EQ(shown.jobs.size(), kMaxRows);
   EXPECT_EQ(shown.left_out, 300 - kMaxRows);
 }

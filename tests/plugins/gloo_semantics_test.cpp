@@ -162,12 +162,12 @@ TEST(Gloo, receive_from_any__lets_no_rank_wait_behind_later_sends_of_another) {
         return source;
       };
       for (int i = 0; i < 5; ++i) take({2});
-      auto told = context->createUnboundBuffer(&value, sizeof value);
+      auto token = context->createUnboundBuffer(&value, sizeof value);
       for (int peer : {2, 1}) {  // both peers have already sent, rank 2 first
-        told->recv(peer, 5);
-        told->send(peer, 6);
-        told->waitSend();
-        told->waitRecv();
+        token->recv(peer, 5);
+        token->send(peer, 6);
+        token->waitSend();
+        token->waitRecv();
       }
       EXPECT_EQ(take({1, 2}), 2);
       for (int i = 0; i < 3; ++i) EXPECT_EQ(take({1, 2}), 1);
@@ -179,14 +179,14 @@ TEST(Gloo, receive_from_any__lets_no_rank_wait_behind_later_sends_of_another) {
         buffer->waitSend();
       }
     int go = 0;
-    auto told = context->createUnboundBuffer(&go, sizeof go);
-    told->recv(0, 6);
-    told->waitRecv();
+    auto token = context->createUnboundBuffer(&go, sizeof go);
+    token->recv(0, 6);
+    token->waitRecv();
     const int sends = rank == 2 ? 1 : 3;
     for (int i = 0; i < sends; ++i) buffer->send(0, 4);
-    told->send(0, 5);
+    token->send(0, 5);
     for (int i = 0; i < sends; ++i) buffer->waitSend();
-    told->waitSend();
+    token->waitSend();
   });
 }
 

@@ -104,19 +104,19 @@ TEST(GlooOrderedEnds, ends__are_told_as_posted_with_each_peer_and_slot) {
   const std::uint64_t other_rank = ends.begin(2, 7);
   const std::uint64_t third = ends.begin(1, 7);
   const std::uint64_t other_slot = ends.begin(1, 8);
-  const auto told = [&](std::uint64_t number) {
+  const auto ended = [&](std::uint64_t number) {
     int count = 0;
     ends.end(number, [&] { ++count; });
     return count;
   };
-  EXPECT_EQ(told(second), 0) << "the first is under way";
-  EXPECT_EQ(told(third), 0);
-  EXPECT_EQ(told(other_slot), 1) << "waits for nobody else's";
-  EXPECT_EQ(told(other_rank), 1);
-  EXPECT_EQ(told(first), 3) << "and those that waited for it";
-  EXPECT_EQ(told(first), 0) << "told once";
+  EXPECT_EQ(ended(second), 0) << "the first is under way";
+  EXPECT_EQ(ended(third), 0);
+  EXPECT_EQ(ended(other_slot), 1) << "waits for nobody else's";
+  EXPECT_EQ(ended(other_rank), 1);
+  EXPECT_EQ(ended(first), 3) << "and those that waited for it";
+  EXPECT_EQ(ended(first), 0) << "told once";
   const std::uint64_t fourth = ends.begin(1, 7);
-  EXPECT_EQ(told(fourth), 1);
+  EXPECT_EQ(ended(fourth), 1);
 }
 
 }  // namespace

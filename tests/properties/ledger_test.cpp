@@ -25,10 +25,10 @@ class LedgerTest : public ::testing::Test {
   static constexpr std::size_t kSize = 3000;
 
   /// Makes the next message and the next buffer, and copies the message into the buffer. Returns the buffer.
-  std::span<std::byte> deliver(std::size_t bytes = kSize, std::size_t room = kSize) {
+  std::span<std::byte> deliver(std::size_t bytes = kSize, std::size_t capacity = kSize) {
     const auto message = ledger_.make(bytes);
-    const auto buffer = ledger_.make_buffer(room);
-    std::copy_n(message.begin(), std::min(bytes, room), buffer.begin());
+    const auto buffer = ledger_.make_buffer(capacity);
+    std::copy_n(message.begin(), std::min(bytes, capacity), buffer.begin());
     return buffer;
   }
   std::string received(std::uint64_t tag, Bytes bytes = kSize, Status status = Status::ok) {

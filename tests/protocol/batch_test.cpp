@@ -127,7 +127,7 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
 }
 
 // A shard must read packets that arrived while the program computed before it gives up a peer.
-TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
+TEST(Batch, answer_after_a_long_time__keeps_a_connection_whose_packets_wait) {
   for (const std::uint32_t batch : {1U, kBatch}) {
     Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 5_s; }), 50_us, limits_of(batch));
     const auto [c, s] = pair.connect();

@@ -201,13 +201,13 @@ TEST(BlackHole, who_drops_packets_for_a_moment__makes_them_shorter_for_seconds) 
     };
     const auto [c, s] = pair.connect();
     const Nanos begin = pair.now();
-    std::uint32_t least = 1472;
+    std::uint32_t min = 1472;
     while (pair.now() < begin + within) {
       ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(20'000)));
       pair.run_for(20_ms);
-      least = std::min(least, pair.c().stats(c)->packet_bytes);
+      min = std::min(min, pair.c().stats(c)->packet_bytes);
     }
-    EXPECT_LT(least, 600u);
+    EXPECT_LT(min, 600u);
     EXPECT_EQ(pair.c().stats(c)->packet_bytes, 1472u) << drops;
   }
 }
@@ -448,7 +448,7 @@ TEST(SizeProbe, longer_packets__are_told_to_the_controller) {
   ASSERT_NE(at, fallen.sent.end()) << "the search has begun";
   const std::size_t size = at->size;
   Recorder::wanted.cwnd_bytes = 7e7;
-  fallen.told.clear();
+  fallen.events.clear();
   const std::uint64_t number = at->header.packet_number;
   fallen.answer({{number, number}});
   EXPECT_EQ(fallen.stats().packet_bytes, size);
@@ -495,7 +495,7 @@ TEST(SizeProbe, fall__sends_all_that_was_lost_again_in_shorter_packets) {
 TEST(SizeProbe, fall__is_no_congestion) {
   Fallen fallen;
   const std::uint64_t events = fallen.stats().congestion_events;
-  fallen.told.clear();
+  fallen.events.clear();
   fallen.now += LoneConnection::kRoundTrip;
   LoneConnection::Ranges carried;
   for (const Parsed& one : fallen.sent)
@@ -510,18 +510,18 @@ TEST(SizeProbe, fall__is_no_congestion) {
   fallen.run_for(10_ms);
   EXPECT_EQ(fallen.completions().size(), 6u);
   EXPECT_EQ(fallen.stats().congestion_events, events);
-  EXPECT_EQ(fallen.count(Told::Kind::timeout), 0u);
+  EXPECT_EQ(fallen.count(Event::Kind::timeout), 0u);
 }
 
 TEST(SizeProbe, acknowledged_alone__is_nothing_to_the_controller) {
   LoneConnection alone(hasty());
   alone.send(4);
   alone.run_for(1'100_us + 2'200_us + 4'400_us);
-  alone.told.clear();
+  alone.events.clear();
   alone.now += LoneConnection::kRoundTrip;
   const std::uint64_t last = alone.connection.next_packet_number() - 1;
   alone.ack({{last - 2, last - 2}});
-  EXPECT_EQ(alone.count(Told::Kind::ack), 0u);
+  EXPECT_EQ(alone.count(Event::Kind::ack), 0u);
   EXPECT_EQ(alone.stats().packet_bytes, LoneConnection::kPacket);
 }
 

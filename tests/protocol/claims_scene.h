@@ -264,7 +264,7 @@ inline std::vector<ClaimsScene> honest_scenes() {
 }
 
 /// Returns jobs that claim to be further in their iterations than they are.
-inline std::vector<ClaimsScene> lying_scenes() {
+inline std::vector<ClaimsScene> overstating_scenes() {
   return {
       {.name = "states 3/4", .stated = 0.75},
       {.name = "states half", .stated = 0.5},

@@ -27,8 +27,8 @@ TEST(Claims, verdict__passes_honest_jobs) {
   }
 }
 
-TEST(Claims, verdict__finds_liars) {
-  for (const ClaimsScene& scene : lying_scenes()) {
+TEST(Claims, verdict__finds_jobs_that_overstate_their_progress) {
+  for (const ClaimsScene& scene : overstating_scenes()) {
     const ClaimsSeen seen = look_at(scene);
     EXPECT_EQ(seen.link.verdict(), ClaimVerdict::understated) << scene.name;
     EXPECT_EQ(seen.receiver.verdict(), ClaimVerdict::understated) << scene.name;
@@ -97,7 +97,7 @@ TEST(Claims, receiver__counts_each_packet_with_data_once) {
   EXPECT_TRUE(pair.c().job_claims()->report().empty()) << "the sender has received nothing of a job";
 }
 
-TEST(Claims, receiver__believes_no_unknown_peer) {
+TEST(Claims, receiver__ignores_unknown_peers) {
   Counting pair;
   pair.iterate(100'000, 100'000);
   const JobClaim before = pair.seen();

@@ -170,11 +170,11 @@ TEST(Close, by_a_server_right_after_accepting__is_no_refusal_even_if_accept_is_l
 }
 
 TEST_F(CloseConnected, with_a_datapath_that_takes_nothing__ends_later) {
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   pair.c().close(c);
   pair.run_for(1_s);
   EXPECT_EQ(pair.client().count(Kind::closed), 0u);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   pair.run_for(1_s);
   expect_closed(pair, c, s, Status::ok);
 }
@@ -218,13 +218,13 @@ TEST_F(AbortConnected, twice_before_the_peer_is_told__tells_it) {
 }
 
 TEST_F(AbortConnected, twice_while_the_datapath_is_full__tells_the_peer) {
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   EXPECT_TRUE(pair.c().abort(c, pair.now()));
   pair.run_for(1_us);
   EXPECT_TRUE(pair.c().abort(c, pair.now())) << "its CLOSE has been built, and waits";
   pair.run_for(1_us);
   EXPECT_EQ(pair.c().stats().connections, 1u);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   pair.run_for(1_ms);
   expect_closed(pair.server(), s, Status::aborted);
   EXPECT_TRUE(pair.c().abort(c, pair.now()));
@@ -236,13 +236,13 @@ TEST(Abort, of_what_the_peer_has_closed_while_the_datapath_is_full__still_answer
   Pair pair({}, {}, 50_us, {}, {.resets_per_second = 0});
   const auto [c, s] = pair.connect();
   pair.run_for(1_ms);
-  pair.server().room = 0;
+  pair.server().free_places = 0;
   EXPECT_TRUE(pair.c().close(c));
   pair.run_for(100_us);
   expect_closed(pair.server(), s, Status::ok);
   pair.s().abort(s, pair.now());
   pair.run_for(1_us);
-  pair.server().room = ~std::size_t{0};
+  pair.server().free_places = ~std::size_t{0};
   pair.run_for(1_s);
   expect_closed(pair.client(), c, Status::ok);
 }

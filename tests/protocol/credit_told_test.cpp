@@ -24,7 +24,7 @@ struct Buffers : LoneConnection {
   }
   /// Returns the CREDIT frame of the packet that was sent last, or null if the packet has none.
   [[nodiscard]] const wire::Frame* credit() const { return sent.back().find(FrameType::credit); }
-  [[nodiscard]] std::optional<std::uint32_t> credit_told() const {
+  [[nodiscard]] std::optional<std::uint32_t> announced_credit() const {
     return credit() == nullptr ? std::nullopt : std::optional(credit()->credit.messages);
   }
   [[nodiscard]] const wire::Frame* acknowledgement() const { return sent.back().find(FrameType::ack); }
@@ -35,7 +35,7 @@ TEST(CreditTold, news__at_once_when_the_peer_has_no_buffer_left_or_half_of_them_
   for (int i = 0; i < 10; ++i) ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
   buffers.build();
   ASSERT_EQ(buffers.sent.size(), 2u);
-  ASSERT_EQ(buffers.credit_told(), 10u);
+  ASSERT_EQ(buffers.announced_credit(), 10u);
   EXPECT_FALSE(buffers.credit()->credit.final);
   buffers.ack({{1, 1}});
   buffers.receive(9);
@@ -60,7 +60,7 @@ TEST(CreditTold, news_that_can_wait__goes_with_data_or_in_an_acknowledgement) {
       buffers.exchange();
     ASSERT_EQ(buffers.sent.size(), before + 1);
     if (with_data) {
-      EXPECT_EQ(buffers.credit_told(), 5u);
+      EXPECT_EQ(buffers.announced_credit(), 5u);
     } else {
       EXPECT_EQ(buffers.credit(), nullptr);
       EXPECT_TRUE(buffers.acknowledgement()->ack.has_credit);
@@ -122,7 +122,7 @@ TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
   EXPECT_FALSE(buffers.acknowledgement()->ack.has_credit);
   EXPECT_EQ(buffers.credit(), nullptr);
   buffers.send(1, 100);
-  EXPECT_EQ(buffers.credit_told(), 5u);
+  EXPECT_EQ(buffers.announced_credit(), 5u);
 }
 
 TEST(CreditTold, its_acknowledgement__completes_no_message) {
@@ -165,7 +165,7 @@ TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
       EXPECT_TRUE(buffers.acknowledgement()->ack.has_credit);
       EXPECT_EQ(buffers.acknowledgement()->ack.credit, 4u);
     } else {
-      EXPECT_EQ(buffers.credit_told(), 4u);
+      EXPECT_EQ(buffers.announced_credit(), 4u);
     }
   }
 }

@@ -13,7 +13,7 @@ TEST(UserMemory, sent__is_not_read_after_the_completion) {
   // The acknowledgements of a flight are late, so that the client sends the flight again into a full datapath. Then an
   // acknowledgement of the first copies completes the message, and the program frees its memory. A sanitizer detects
   // any later read.
-  for (std::size_t room = 0; room < 12; ++room) {
+  for (std::size_t free = 0; free < 12; ++free) {
     Pair pair({}, {}, 50_us, {.burst = 32});
     const auto [c, s] = pair.connect();
     const auto original = random_bytes(14'000);
@@ -34,10 +34,10 @@ TEST(UserMemory, sent__is_not_read_after_the_completion) {
     };
     ASSERT_EQ(pair.c().send(c, *message, 0), PostResult::ok);
     pair.run_for(45_us);
-    pair.client().room = room;  // the datapath accepts only `room` more packets, so that retransmissions wait
+    pair.client().free_places = free;  // the datapath accepts only `free` more packets, so that retransmissions wait
     pair.run_for(10_ms);
     EXPECT_EQ(message, nullptr) << "completed";
-    pair.client().room = ~std::size_t{0};
+    pair.client().free_places = ~std::size_t{0};
     blocked = false;
     pair.run_for(1_s);
     EXPECT_EQ(buffer, original);
@@ -62,7 +62,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
     pair.client().on_completion = [&](const Completion& completion) {
       if (completion.kind == Kind::sent) message.reset();
     };
-    pair.client().room = 3;
+    pair.client().free_places = 3;
     ASSERT_EQ(pair.c().send(c, *message, 0), PostResult::ok);
     pair.run_for(100_us);
     ASSERT_NE(message, nullptr);
@@ -72,7 +72,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
       pair.c().abort(c, pair.now());
     pair.run_for(1_ms);
     EXPECT_EQ(message, nullptr);
-    pair.client().room = ~std::size_t{0};
+    pair.client().free_places = ~std::size_t{0};
     pair.wake_all();
     pair.run_for(1_s);
     EXPECT_FALSE(pair.c().exists(c));

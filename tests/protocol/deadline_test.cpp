@@ -326,7 +326,7 @@ TEST(Deadline, receive_before_a_message_that_has_arrived__ends_the_connection) {
   EXPECT_EQ(pair.server().count(Kind::closed), 1u);
 }
 
-TEST_F(DeadlineConnected, not_reached__tells_nothing_and_wakes_nobody_for_ever) {
+TEST_F(DeadlineConnected, not_reached__reports_nothing_and_does_not_wake_the_loop_for_ever) {
   Byte out;
   Byte in;
   for (std::uint64_t i = 0; i < 200; ++i) {

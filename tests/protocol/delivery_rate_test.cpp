@@ -113,7 +113,7 @@ TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
     alone.now = begin + 1'100_us + more;
     Recorder::wanted.pacing_rate = Rate(10'000'000'000);
     alone.send(2);
-    EXPECT_EQ(alone.count(Told::Kind::idle_restart), more.count > 0 ? 1u : 0u);
+    EXPECT_EQ(alone.count(Event::Kind::idle_restart), more.count > 0 ? 1u : 0u);
     EXPECT_EQ(alone.stats().pacing_rate, more.count > 0 ? Rate(10'000'000'000) : LoneConnection::kUnpaced);
   }
 }
@@ -132,14 +132,14 @@ TEST(IdleRestart, pause__of_pacing_is_none) {
   alone.run_for(12_ms);
   ASSERT_EQ(alone.sent.size(), first + 3);
   EXPECT_GT(alone.sent.back().at - alone.packet_of(first + 1).at, 10_ms);
-  EXPECT_EQ(alone.count(Told::Kind::idle_restart), 0u);
+  EXPECT_EQ(alone.count(Event::Kind::idle_restart), 0u);
 }
 
 TEST(IdleRestart, first_data_of_a_connection__is_none) {
   LoneConnection alone({.start = LoneConnection::Start::accepted});
   alone.now += 900_us;
   alone.send();
-  EXPECT_EQ(alone.count(Told::Kind::idle_restart), 0u);
+  EXPECT_EQ(alone.count(Event::Kind::idle_restart), 0u);
 }
 
 }  // namespace

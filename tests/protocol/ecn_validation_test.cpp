@@ -26,13 +26,13 @@ class EcnValidationTest : public testing::Test {
   EcnFlight flight;
 };
 
-TEST_F(EcnValidationTest, counts_that_add_up__are_believed) {
+TEST_F(EcnValidationTest, counts_that_add_up__are_accepted) {
   flight.arrived(0, 3, {.ect0_packets = 5});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
   flight.arrived(4, 7, {.ect0_packets = 7, .ce_packets = 2, .ce_bytes = 2 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 2u);
   EXPECT_EQ(flight.sample().ce_bytes, 2u * kPacket);
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 1u);
   flight.arrived(8, 8, {.ect0_packets = 9, .ce_packets = 4, .ce_bytes = 3 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 2u) << "of packets whose acknowledgements were lost";
   EXPECT_EQ(flight.sample().ce_bytes, kPacket);
@@ -111,31 +111,31 @@ TEST_F(EcnValidationTest, acknowledgement_older_than_one_of_an_earlier_burst__is
 
 TEST_F(EcnValidationTest, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
   flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = kPacket});
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
-  EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
-  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 8u * kPacket);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
+  EXPECT_EQ(flight.events[0].event.cause, cc::CongestionEvent::Cause::ecn);
+  EXPECT_EQ(flight.events[0].event.bytes_in_flight, 8u * kPacket);
   EXPECT_TRUE(flight.sample().in_recovery);
   flight.arrived(2, 9, {.ect0_packets = 9, .ce_packets = 2, .ce_bytes = 2 * kPacket});
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 1u);
   flight.send();
   flight.arrived(10, 10, {.ect0_packets = 9, .ce_packets = 3, .ce_bytes = 3 * kPacket});
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 2u);
 }
 
 TEST_F(EcnValidationTest, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
   flight.arrived(1, 3, {.ect0_packets = 4});  // packet 0 is lost, and its data is sent again as packet 10
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
   // Packet 4 is lost, too. Packet 10, which was sent after it, is marked.
   flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.stats().lost_packets, 2u);
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 2u);
 }
 
 TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
   Flight flight;
   flight.arrived(0, 3, {.ect0_packets = 1, .ce_packets = 4, .ce_bytes = 4 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 0u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 0u);
 }
 
 }  // namespace

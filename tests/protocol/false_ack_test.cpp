@@ -8,23 +8,23 @@
 #include "../transport/test_network.h"
 #include "mltcp/transport/security/packet_key.h"
 
-namespace mltcp::liar_test {
+namespace mltcp::false_ack_test {
 namespace {
 
 using namespace testing_network;
 using HeldOffConnected = ConnectedTest;
 
 /// A server that the test plays. It accepts every packet, and acknowledges the numbers that the test chooses.
-class Liar {
+class FalseAckPeer {
  public:
-  Liar() {
+  FalseAckPeer() {
     pair.server().dead = true;
     pair.fate = [this](const Parsed& packet, Fate&) {
       if (packet.from != 0) return;
       ++packets;
       highest = std::max(highest, packet.header.packet_number);
-      told = told ||
-             (packet.has(FrameType::close) && packet.find(FrameType::close)->close == wire::CloseReason::violation);
+      reported = reported ||
+                 (packet.has(FrameType::close) && packet.find(FrameType::close)->close == wire::CloseReason::violation);
     };
     c = pair.c().connect(pair.server().address, config_with([](ConnectionConfig& config) { config.max_sends = 4; }),
                          pair.now());
@@ -51,7 +51,7 @@ class Liar {
     EXPECT_EQ(pair.c().stats().violations, 1u);
     EXPECT_EQ(pair.client().statuses(Kind::closed), Statuses{Status::violation});
     EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::violation);
-    EXPECT_TRUE(told) << "the peer is told why";
+    EXPECT_TRUE(reported) << "the peer is told why";
   }
 
   Pair pair;
@@ -60,53 +60,53 @@ class Liar {
   std::uint64_t number = 0;
   std::uint64_t packets = 0;
   std::uint64_t highest = 0;
-  bool told = false;
+  bool reported = false;
 };
 
-TEST(Liar, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that_are_skipped) {
-  Liar liar;
-  for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest + 1000);
-  liar.expect_caught();
-  EXPECT_LT(liar.highest, 1400u);
+TEST(FalseAck, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that_are_skipped) {
+  FalseAckPeer attacker;
+  for (int i = 0; i < 1000 && !attacker.is_caught(); ++i) attacker.acknowledge(0, attacker.highest + 1000);
+  attacker.expect_caught();
+  EXPECT_LT(attacker.highest, 1400u);
 }
 
-TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
+TEST(FalseAck, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
   // The peer conceals its losses in order to receive more.
-  Liar liar;
-  for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest);
-  liar.expect_caught();
+  FalseAckPeer attacker;
+  for (int i = 0; i < 1000 && !attacker.is_caught(); ++i) attacker.acknowledge(0, attacker.highest);
+  attacker.expect_caught();
   // The sender skips one number in 128 to 640. An attacker may have forged the first false acknowledgement, so that
   // only the next one, a round trip later, ends the connection.
-  EXPECT_LT(liar.highest, 1400u);
+  EXPECT_LT(attacker.highest, 1400u);
 }
 
-TEST(Liar, acknowledges_piece_by_piece__is_caught_all_the_same) {
-  Liar liar;
+TEST(FalseAck, acknowledges_piece_by_piece__is_caught_all_the_same) {
+  FalseAckPeer attacker;
   std::uint64_t next = 0;
-  for (int i = 0; i < 20'000 && !liar.is_caught(); ++i) {
-    const std::uint64_t last = std::min(liar.highest, next + 1);
-    liar.acknowledge(next, last);
-    next = last + 1 <= liar.highest ? last + 1 : last;
+  for (int i = 0; i < 20'000 && !attacker.is_caught(); ++i) {
+    const std::uint64_t last = std::min(attacker.highest, next + 1);
+    attacker.acknowledge(next, last);
+    next = last + 1 <= attacker.highest ? last + 1 : last;
   }
-  liar.expect_caught();
+  attacker.expect_caught();
   EXPECT_LT(next, 1400u);
 }
 
-TEST(Liar, acknowledges_the_same_again_and_again_in_a_packet__is_not_listened_to) {
-  Liar liar;
-  liar.acknowledge(0, 0);
+TEST(FalseAck, acknowledges_the_same_again_and_again_in_a_packet__is_not_listened_to) {
+  FalseAckPeer attacker;
+  attacker.acknowledge(0, 0);
   wire::AckFrame ack;
   ack.range_count = 1;
   ack.ranges[0] = {0, 0};
-  liar.answer([&](wire::Writer& w) {
+  attacker.answer([&](wire::Writer& w) {
     w.ack(ack);
     w.ack(ack);
   });
-  EXPECT_EQ(liar.pair.c().stats().malformed_packets, 1u);
-  EXPECT_FALSE(liar.is_caught());
+  EXPECT_EQ(attacker.pair.c().stats().malformed_packets, 1u);
+  EXPECT_FALSE(attacker.is_caught());
 }
 
-TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
+TEST(FalseAck, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   Pair pair;
   const auto [c, s] = pair.connect();
   pair.inject(pair.client(), pair.server().address,
@@ -115,10 +115,11 @@ TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   pair.expect_both_closed(Status::violation);
 }
 
-// ---- a peer that has lied is held off -------------------------------------------------------------------------------
+// ---- a peer that has sent a false ACK is held off
+// ------------------------------------------------------------------------
 
 /// Ends the server's connection: a packet of its client acknowledges packets that were not sent.
-void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
+void send_false_ack(Pair& pair, ConnectionId s, bool has_tag = true) {
   const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) { acknowledge(w, 10'000'000, 10'000'000); });
   if (has_tag)
     pair.inject(pair.server(), pair.client().address, packet);
@@ -136,7 +137,7 @@ Nanos time_to_connect(Pair& pair) {
 
 TEST_F(HeldOffConnected, who_connects_again__is_answered_late_and_later_each_time) {
   const double usual = pair.s().stats(s)->cwnd_bytes;
-  lie_to_server(pair, s);
+  send_false_ack(pair, s);
   for (const Nanos time : {1_s, 2_s, 4_s, 8_s}) {
     const Nanos took = time_to_connect(pair);
     EXPECT_GT(took, time - 10_ms);
@@ -144,13 +145,13 @@ TEST_F(HeldOffConnected, who_connects_again__is_answered_late_and_later_each_tim
     EXPECT_GT(pair.s().stats().held_off, 0u);
     const ConnectionId again = pair.server().of(Kind::accepted).back().connection;
     EXPECT_LT(pair.s().stats(again)->cwnd_bytes, usual / 4);
-    lie_to_server(pair, again);
+    send_false_ack(pair, again);
   }
 }
 
 TEST_F(HeldOffConnected, who_states_another_packet_size__begins_with_the_least_window_all_the_same) {
   const double usual = pair.s().stats(s)->cwnd_bytes;
-  lie_to_server(pair, s);
+  send_false_ack(pair, s);
   pair.run_for(1_s);
   pair.inject(pair.server(), pair.client().address, forge(header_for(0), [](wire::Writer& w) {
                 w.connect({.max_packet = 1400, .source_connection = 5, .credit = 1, .tag = 6});
@@ -167,48 +168,48 @@ TEST(HeldOff, what_is_open_already_and_other_addresses__go_on) {
   TestHost& other = pair.add();
   const auto [c1, s1] = pair.connect();
   const auto [c2, s2] = pair.connect();
-  lie_to_server(pair, s1);
+  send_false_ack(pair, s1);
   EXPECT_TRUE(pair.s().exists(s2));
   EXPECT_TRUE(pair.delivers(c2, s2, random_bytes(100'000), 100_ms));
   other.shard->connect(pair.server().address, {}, pair.now());
   EXPECT_TRUE(pair.run([&] { return other.count(Kind::connected) == 1; }, pair.now() + 10_ms));
 }
 
-TEST_F(HeldOffConnected, packet_without_the_tag__has_nobody_held_off) {
-  lie_to_server(pair, s, false);
+TEST_F(HeldOffConnected, packet_without_the_tag__does_not_hold_off_its_address) {
+  send_false_ack(pair, s, false);
   EXPECT_EQ(pair.s().stats().forged_packets, 1u);
   EXPECT_LT(time_to_connect(pair), 1_ms);
   EXPECT_EQ(pair.s().stats().held_off, 0u);
 }
 
-TEST(HeldOff, connecting_to_a_liar__waits_until_that_is_over) {
-  Liar liar;
-  liar.acknowledge(0, liar.highest + 10'000'000);
-  liar.expect_caught();
-  liar.pair.run_for(100_ms);
-  liar.pair.log.clear();
-  const Nanos begin = liar.pair.now();
-  liar.pair.c().connect(liar.pair.server().address, {}, begin);
-  EXPECT_EQ(liar.pair.c().stats().held_off, 1u);
-  liar.pair.run_for(800_ms);
+TEST(HeldOff, connecting_to_a_violator__waits_until_that_is_over) {
+  FalseAckPeer attacker;
+  attacker.acknowledge(0, attacker.highest + 10'000'000);
+  attacker.expect_caught();
+  attacker.pair.run_for(100_ms);
+  attacker.pair.log.clear();
+  const Nanos begin = attacker.pair.now();
+  attacker.pair.c().connect(attacker.pair.server().address, {}, begin);
+  EXPECT_EQ(attacker.pair.c().stats().held_off, 1u);
+  attacker.pair.run_for(800_ms);
   const auto asked = [&] {
-    return liar.pair.count([](const Parsed& packet) { return packet.has(FrameType::connect); });
+    return attacker.pair.count([](const Parsed& packet) { return packet.has(FrameType::connect); });
   };
   EXPECT_EQ(asked(), 0u);
-  liar.pair.run_for(200_ms);
+  attacker.pair.run_for(200_ms);
   EXPECT_GT(asked(), 0u);
 }
 
-TEST(HeldOff, connecting_to_a_liar__is_given_up_as_with_who_is_not_there) {
-  Liar liar;
-  liar.acknowledge(0, liar.highest + 10'000'000);
-  liar.expect_caught();
-  const Nanos begin = liar.pair.now();
-  liar.pair.c().connect(liar.pair.server().address,
-                        config_with([](ConnectionConfig& config) { config.give_up_after = 300_ms; }), begin);
-  EXPECT_TRUE(liar.pair.run([&] { return liar.pair.client().count(Kind::closed) == 2; }, begin + 10_s));
-  EXPECT_EQ(liar.pair.client().of(Kind::closed)[1].status, Status::violation);
-  EXPECT_NEAR((liar.pair.now() - begin).seconds(), 0.3, 0.01);
+TEST(HeldOff, connecting_to_a_violator__is_given_up_like_an_unreachable_peer) {
+  FalseAckPeer attacker;
+  attacker.acknowledge(0, attacker.highest + 10'000'000);
+  attacker.expect_caught();
+  const Nanos begin = attacker.pair.now();
+  attacker.pair.c().connect(attacker.pair.server().address,
+                            config_with([](ConnectionConfig& config) { config.give_up_after = 300_ms; }), begin);
+  EXPECT_TRUE(attacker.pair.run([&] { return attacker.pair.client().count(Kind::closed) == 2; }, begin + 10_s));
+  EXPECT_EQ(attacker.pair.client().of(Kind::closed)[1].status, Status::violation);
+  EXPECT_NEAR((attacker.pair.now() - begin).seconds(), 0.3, 0.01);
 }
 
 /// A transfer of a message to a peer that the sender checks. Records the numbers of the packets that the sender
@@ -340,15 +341,15 @@ TEST(Withheld, acknowledgement_in_one__goes_with_the_next) {
 TEST(Withheld, acknowledgement_of_one__is_forgiven_once_and_what_it_held_is_sent) {
   for (const bool late : {false, true}) {
     Withheld transfer(20'000'000);
-    std::uint64_t lied = 0;
+    std::uint64_t false_ack = 0;
     transfer.on_gap = [&](std::uint64_t number) {
-      if (lied == 0 && !late) transfer.acknowledge(lied = number);
+      if (false_ack == 0 && !late) transfer.acknowledge(false_ack = number);
       // At this point the withheld number already counts as lost.
-      if (lied == 0 && late && transfer.numbers.size() == 2) transfer.acknowledge(lied = number);
+      if (false_ack == 0 && late && transfer.numbers.size() == 2) transfer.acknowledge(false_ack = number);
     };
     ASSERT_TRUE(transfer.pair.transfer(1, 1));
     EXPECT_EQ(transfer.buffer, transfer.message);
-    EXPECT_GT(lied, 0U);
+    EXPECT_GT(false_ack, 0U);
     EXPECT_EQ(transfer.pair.c().stats().violations, 0U);
     EXPECT_EQ(transfer.pair.c().stats(transfer.c)->repaired_messages, 0U);
     transfer.pair.run_for(100_ms);
@@ -377,7 +378,7 @@ TEST(Withheld, acknowledgement_of_two__ends_the_connection) {
   EXPECT_EQ(transfer.numbers.size(), 2U);
 }
 
-TEST(Liar, honest_peer__is_never_taken_for_one) {
+TEST(FalseAck, honest_peer__is_never_taken_for_a_violator) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const auto tested = config_with([](ConnectionConfig& config) { config.ecn = config.check_peer = true; });
     Pair pair(tested, tested);
@@ -408,7 +409,7 @@ TEST(Liar, honest_peer__is_never_taken_for_one) {
   }
 }
 
-TEST(Liar, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
+TEST(FalseAck, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
   const std::shared_ptr<const PacketKey> key = security::packet_key(security::JobKey::generate());
   for (const bool has_key : {false, true}) {
     const auto tested = config_with([&](ConnectionConfig& config) {
@@ -435,8 +436,8 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   constexpr Bytes budget = 64 * 1024;
   Pair pair({}, {}, 50_us, {}, {.reassembly_bytes = budget});
   const auto [honest_c, honest_s] = pair.connect();
-  const Address liar = Address::v4(0x0A000055, 9);
-  pair.inject(pair.server(), liar, forge(header_for(0), [](wire::Writer& w) {
+  const Address attacker = Address::v4(0x0A000055, 9);
+  pair.inject(pair.server(), attacker, forge(header_for(0), [](wire::Writer& w) {
                 w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 6});
               }));
   pair.run_for(1_ms);
@@ -446,7 +447,7 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   std::uint64_t number = 1;
   for (std::uint32_t message = 0; message < 200; ++message) {
     for (std::uint32_t packet = 0; packet < 10; ++packet)
-      pair.inject(pair.server(), liar, forge(header_for(s, number++), [&](wire::Writer& w) {
+      pair.inject(pair.server(), attacker, forge(header_for(s, number++), [&](wire::Writer& w) {
                     for (std::uint32_t i = 0; i < 100; ++i) {
                       w.data({.last = false, .message = message, .offset = 2 * (packet * 100 + i) + 1, .length = 1});
                       w.copy(&byte, 1);
@@ -475,4 +476,4 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
 }
 
 }  // namespace
-}  // namespace mltcp::liar_test
+}  // namespace mltcp::false_ack_test

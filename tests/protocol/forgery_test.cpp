@@ -273,7 +273,7 @@ TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
       }
 }
 
-TEST(Forgery, credit_beyond_all_that_can_be_posted__is_not_believed) {
+TEST(Forgery, credit_beyond_all_that_can_be_posted__is_a_violation) {
   Victim victim;
   const std::uint64_t malformed = victim.pair.c().stats().malformed_packets;
   victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 70'000}); });
@@ -354,7 +354,7 @@ TEST(Forgery, last_word_on_credit__is_disproved_by_more) {
   victim.expect_to_go_on("last word");
 }
 
-TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
+TEST(Forgery, message_that_was_not_sent__does_not_end_those_before_it) {
   Victim victim;
   for (const std::size_t size : {1000U, 5U}) {
     victim.messages.push_back(random_bytes(size));
@@ -399,8 +399,8 @@ TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
 }
 
 /// A client whose server is played by the test.
-struct LyingServer {
-  LyingServer() {
+struct ForgingServer {
+  ForgingServer() {
     pair.server().dead = true;
     message = random_bytes(20'000);
     c = pair.c().connect(pair.server().address, {}, pair.now());
@@ -412,15 +412,15 @@ struct LyingServer {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, number++, 0), write));
     pair.run_for(1_ms);
   }
-  /// Acknowledges all packets. If `tell_whole`, also states that no message is complete.
-  void acknowledge(bool tell_whole) {
+  /// Acknowledges all packets. If `report_whole`, also states that no message is complete.
+  void acknowledge(bool report_whole) {
     answer([&](wire::Writer& w) {
       wire::AckFrame ack{};
       ack.range_count = 1;
       std::uint64_t largest = 0;
       for (const Parsed& packet : pair.log) largest = std::max(largest, packet.header.packet_number);
       ack.ranges[0] = {0, largest};
-      ack.has_whole = tell_whole;
+      ack.has_whole = report_whole;
       w.ack(ack);
     });
   }
@@ -432,20 +432,20 @@ struct LyingServer {
 };
 
 TEST(Forgery, peer_that_acknowledges_and_never_has_it__is_given_up) {
-  LyingServer server;
+  ForgingServer server;
   for (int i = 0; i < 300 && server.pair.c().exists(server.c); ++i) server.acknowledge(true);
   EXPECT_FALSE(server.pair.c().exists(server.c));
   EXPECT_EQ(server.pair.client().statuses(Kind::sent), Statuses{Status::aborted});
 }
 
-TEST(Forgery, peer_that_does_not_tell_whole_messages__is_believed) {
-  LyingServer server;
+TEST(Forgery, peer_that_does_not_report_whole_messages__is_accepted) {
+  ForgingServer server;
   for (int i = 0; i < 10; ++i) server.acknowledge(false);
   EXPECT_EQ(server.pair.client().statuses(Kind::sent), Statuses{Status::ok});
 }
 
 TEST(Forgery, acknowledgement_that_does_not_tell__is_not_of_a_peer_that_did) {
-  LyingServer server;
+  ForgingServer server;
   server.acknowledge(true);
   for (int i = 0; i < 3; ++i) server.acknowledge(false);
   EXPECT_TRUE(server.pair.c().exists(server.c));

@@ -155,7 +155,7 @@ TEST(Handshake, version__without_one_in_common_both_are_told) {
                              .source_connection = id,
                              .credit = 0,
                              .tag = pair.tag_of(other, id),
-                             .least = version,
+                             .lowest = version,
                              .highest = version});
                 }));
     ASSERT_TRUE(pair.run([&] { return other.count(Kind::closed) == 1; }, pair.now() + 1_s));
@@ -172,7 +172,7 @@ TEST(Handshake, version__of_several_the_highest_in_common_is_chosen) {
                            .max_packet = 1472,
                            .source_connection = 5,
                            .tag = 6,
-                           .least = wire::kMinVersion,
+                           .lowest = wire::kMinVersion,
                            .highest = wire::kProtocolVersion + 5});
               }));
   pair.run_for(40_us);
@@ -216,23 +216,23 @@ TEST(Handshake, version_2__is_told_in_its_own_form) {
   connect[36] = std::byte{9};  // source
   const std::uint32_t checksum = crc32c(0, connect);
   std::memcpy(connect.data() + 4, &checksum, 4);
-  std::vector<ByteVector> told;
+  std::vector<ByteVector> answers;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
-    if (from == 1) told.push_back(bytes);
+    if (from == 1) answers.push_back(bytes);
   };
   pair.logging = false;
   pair.inject_as_it_is(pair.server(), pair.client().address, connect);
   pair.run_for(1_ms);
   const auto expected = wire::version_2_close(9);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0], ByteVector(expected.begin(), expected.end()));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0], ByteVector(expected.begin(), expected.end()));
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
   // All other packets of version 2, including the answer itself, must count as foreign.
   connect[40] ^= std::byte{1};
   pair.inject_as_it_is(pair.server(), pair.client().address, connect);
-  pair.inject_as_it_is(pair.server(), pair.client().address, told[0]);
+  pair.inject_as_it_is(pair.server(), pair.client().address, answers[0]);
   pair.run_for(1_ms);
-  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(answers.size(), 1u);
   EXPECT_EQ(pair.s().stats().foreign_packets, 2u);
 }
 
@@ -268,7 +268,7 @@ TEST(Handshake, accept_with_an_impossible_packet_size__does_no_harm) {
   }
 }
 
-TEST(Handshake, accept_without_a_connection_id__is_not_believed) {
+TEST(Handshake, accept_without_a_connection_id__is_ignored) {
   Pair pair;
   pair.server().dead = true;
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
@@ -296,7 +296,7 @@ TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
   EXPECT_EQ(pair.client().completions.back().status, Status::unreachable);
 }
 
-TEST(Handshake, nobody_there__is_unreachable_after_give_up) {
+TEST(Handshake, no_peer__is_unreachable_after_give_up) {
   ConnectionConfig config;
   config.give_up_after = 5_s;
   Pair pair(config);

@@ -20,7 +20,7 @@ namespace mltcp::testing_network {
 using namespace transport;
 
 /// An event as the congestion controller received it.
-struct Told {
+struct Event {
   enum class Kind : std::uint8_t { ack, congestion, timeout, undone, timer, idle_restart };
   Kind kind = Kind::ack;
   Nanos now;
@@ -33,22 +33,22 @@ struct Told {
 struct Recorder {
   static constexpr std::string_view name = "recorder";
   static constexpr cc::Capabilities capabilities{.needs_timer = true};
-  static inline std::vector<Told> told;
+  static inline std::vector<Event> events;
   static inline cc::Output wanted;
 
-  static void write(Told event, cc::Output& out) {
-    told.push_back(event);
+  static void write(Event event, cc::Output& out) {
+    events.push_back(event);
     out = wanted;
   }
   void start(const cc::PathInfo&, cc::Output& out) { out = wanted; }
-  void on_ack(const cc::AckSample& ack, cc::Output& out) { write({Told::Kind::ack, ack.now, ack}, out); }
+  void on_ack(const cc::AckSample& ack, cc::Output& out) { write({Event::Kind::ack, ack.now, ack}, out); }
   void on_congestion(const cc::CongestionEvent& event, cc::Output& out) {
-    write({Told::Kind::congestion, event.now, {}, event}, out);
+    write({Event::Kind::congestion, event.now, {}, event}, out);
   }
-  void on_timeout(Nanos now, cc::Output& out) { write({Told::Kind::timeout, now, {}}, out); }
-  void on_spurious_congestion(Nanos now, cc::Output& out) { write({Told::Kind::undone, now, {}}, out); }
-  void on_timer(Nanos now, cc::Output& out) { write({Told::Kind::timer, now, {}}, out); }
-  void on_idle_restart(Nanos now, cc::Output& out) { write({Told::Kind::idle_restart, now, {}}, out); }
+  void on_timeout(Nanos now, cc::Output& out) { write({Event::Kind::timeout, now, {}}, out); }
+  void on_spurious_congestion(Nanos now, cc::Output& out) { write({Event::Kind::undone, now, {}}, out); }
+  void on_timer(Nanos now, cc::Output& out) { write({Event::Kind::timer, now, {}}, out); }
+  void on_idle_restart(Nanos now, cc::Output& out) { write({Event::Kind::idle_restart, now, {}}, out); }
 };
 
 /// Returns a configuration with simple timers: with a round trip of 100 us, a packet is late after 1 ms, and a probe is
@@ -110,7 +110,7 @@ class LoneConnection {
     if (options.start == Start::accepted) return;
     now += kRoundTrip;
     ack({{0, 0}}, {.ect0_packets = 1});
-    told.clear();
+    events.clear();
   }
 
   // Actions of the program.
@@ -212,18 +212,18 @@ class LoneConnection {
   // Observations.
 
   [[nodiscard]] ConnectionStats stats() const { return connection.stats(); }
-  [[nodiscard]] std::size_t undone() const { return count(Told::Kind::undone); }
-  [[nodiscard]] std::size_t count(Told::Kind kind) const {
+  [[nodiscard]] std::size_t undone() const { return count(Event::Kind::undone); }
+  [[nodiscard]] std::size_t count(Event::Kind kind) const {
     return static_cast<std::size_t>(
-        std::count_if(told.begin(), told.end(), [=](const Told& event) { return event.kind == kind; }));
+        std::count_if(events.begin(), events.end(), [=](const Event& event) { return event.kind == kind; }));
   }
   /// Returns the latest acknowledgement sample.
   [[nodiscard]] const cc::AckSample& sample() const {
     const auto at =
-        std::find_if(told.rbegin(), told.rend(), [](const Told& event) { return event.kind == Told::Kind::ack; });
+        std::find_if(events.rbegin(), events.rend(), [](const Event& event) { return event.kind == Event::Kind::ack; });
     static const cc::AckSample none;
-    EXPECT_NE(at, told.rend()) << "no sample yet";
-    return at == told.rend() ? none : at->sample;
+    EXPECT_NE(at, events.rend()) << "no sample yet";
+    return at == events.rend() ? none : at->sample;
   }
   /// Returns the sent packet with the packet number `number`.
   [[nodiscard]] const Parsed& packet_of(std::uint64_t number) const {
@@ -246,11 +246,11 @@ class LoneConnection {
   TxQueue tx{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)};
   std::vector<Parsed> sent;
   std::uint64_t next_of_peer = kFirstOfPeer;
-  std::vector<Told>& told = Recorder::told;
+  std::vector<Event>& events = Recorder::events;
 
  private:
   static const cc::AlgorithmTable& table(double window) {
-    Recorder::told.clear();
+    Recorder::events.clear();
     Recorder::wanted = {.cwnd_bytes = window, .pacing_rate = kUnpaced};
     return cc::table_of<Recorder>();
   }

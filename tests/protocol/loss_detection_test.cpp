@@ -38,9 +38,9 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   EXPECT_EQ(alone.stats().pacing_rate, Rate(50'000'000'000)) << "the controller's answer holds at once";
   EXPECT_EQ(alone.stats().lost_packets, 1u);
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
-  ASSERT_EQ(alone.told.back().kind, Told::Kind::congestion);
-  EXPECT_EQ(alone.told.back().now, alone.now);
-  EXPECT_EQ(alone.told.back().event.bytes_in_flight, 0u);
+  ASSERT_EQ(alone.events.back().kind, Event::Kind::congestion);
+  EXPECT_EQ(alone.events.back().now, alone.now);
+  EXPECT_EQ(alone.events.back().event.bytes_in_flight, 0u);
   // The next acknowledgement sample must report the loss.
   alone.answer({{first + 3, first + 3}});
   EXPECT_EQ(alone.sample().lost_packets, 1u);
@@ -65,18 +65,18 @@ TEST(LossDetection, time_threshold__has_the_timers_granularity_and_comes_before_
 TEST(LossDetection, episode__takes_in_what_was_sent_before_the_response_to_it) {
   Flight flight;
   flight.arrived(1, 3);  // packet 0 is lost, and its data is sent again as packet 10
-  ASSERT_EQ(flight.told.size(), 2u);
-  EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::loss);
-  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 6u * LoneConnection::kPacket);
+  ASSERT_EQ(flight.events.size(), 2u);
+  EXPECT_EQ(flight.events[0].event.cause, cc::CongestionEvent::Cause::loss);
+  EXPECT_EQ(flight.events[0].event.bytes_in_flight, 6u * LoneConnection::kPacket);
   EXPECT_TRUE(flight.sample().in_recovery);
   flight.arrived(5, 9);  // packet 4 is lost
   EXPECT_EQ(flight.stats().lost_packets, 2u);
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 1u);
   EXPECT_TRUE(flight.sample().in_recovery) << "the last packet from before";
   flight.send(4);
   flight.arrived(11, 13);  // packet 10, the first one sent after the response, is lost
   EXPECT_EQ(flight.stats().lost_packets, 3u);
-  EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
+  EXPECT_EQ(flight.count(Event::Kind::congestion), 2u);
   EXPECT_TRUE(flight.sample().in_recovery) << "again";
   flight.arrived(16, 16);
   EXPECT_FALSE(flight.sample().in_recovery);
@@ -108,7 +108,7 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
     frame.ranges[1] = {first + 3, first + 4};
     w.ack(frame);
   });
-  EXPECT_EQ(alone.count(Told::Kind::ack), 1u) << "one for the burst";
+  EXPECT_EQ(alone.count(Event::Kind::ack), 1u) << "one for the burst";
   const cc::AckSample sample = alone.sample();
   EXPECT_EQ(sample.now, begin + 141_us);
   EXPECT_EQ(sample.acked_packets, 3u);
@@ -132,8 +132,8 @@ TEST(LossDetection, gains__are_those_of_the_job) {
   flight.job().augmentation.scale_decrease(true);
   flight.connection.attach(0);
   flight.arrived(1, 3);
-  ASSERT_EQ(flight.told.size(), 2u);
-  EXPECT_EQ(flight.told[0].event.decrease_gain, 3.0);
+  ASSERT_EQ(flight.events.size(), 2u);
+  EXPECT_EQ(flight.events[0].event.decrease_gain, 3.0);
   EXPECT_EQ(flight.sample().gain, 3.0);
   EXPECT_EQ(flight.sample().decrease_gain, 3.0);
 }
@@ -162,9 +162,9 @@ TEST(LossDetection, round_trip__is_of_the_largest_packet_and_only_if_that_is_new
 TEST(LossDetection, acknowledgement_without_news__is_no_sample) {
   Flight flight;
   flight.arrived(0, 4);
-  ASSERT_EQ(flight.told.size(), 1u);
+  ASSERT_EQ(flight.events.size(), 1u);
   flight.arrived(0, 4);
-  EXPECT_EQ(flight.told.size(), 1u);
+  EXPECT_EQ(flight.events.size(), 1u);
   EXPECT_EQ(flight.stats().in_flight, 5u * LoneConnection::kPacket);
 }
 

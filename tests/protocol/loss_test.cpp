@@ -192,12 +192,12 @@ TEST(AckRatio, packets_behind_a_gap__are_acknowledged_each) {
   };
   transfer.complete();
   EXPECT_EQ(transfer.stats().lost_packets, 1u);
-  std::set<std::uint64_t> told;
+  std::set<std::uint64_t> acknowledged;
   for (const Parsed& packet : transfer.pair.log)
-    if (const wire::Frame* ack = packet.find(FrameType::ack)) told.insert(ack->ack.ranges[0].last);
+    if (const wire::Frame* ack = packet.find(FrameType::ack)) acknowledged.insert(ack->ack.ranges[0].last);
   // After three later packets, the dropped packet counts as lost (RFC 9002), and the earlier ratio applies again.
-  for (std::uint64_t behind = 1; behind <= 3; ++behind) EXPECT_EQ(told.count(dropped + behind), 1u) << behind;
-  EXPECT_EQ(told.count(dropped + 4), 0u);
+  for (std::uint64_t behind = 1; behind <= 3; ++behind) EXPECT_EQ(acknowledged.count(dropped + behind), 1u) << behind;
+  EXPECT_EQ(acknowledged.count(dropped + 4), 0u);
 }
 
 TEST(Acknowledgement, of_acknowledgements__there_is_none) {
@@ -405,15 +405,15 @@ TEST(Bounds, max_packets_in_flight__holds) {
   ConnectionConfig config;
   config.max_packets_in_flight = 16;
   Transfer transfer(500'000, config);
-  std::uint64_t most = 0;
+  std::uint64_t max = 0;
   transfer.send();
   transfer.pair.run(
       [&] {
-        most = std::max<std::uint64_t>(most, transfer.stats().in_flight / 1400);
+        max = std::max<std::uint64_t>(max, transfer.stats().in_flight / 1400);
         return transfer.pair.server().count(Kind::received) == 1;
       },
       transfer.pair.now() + 10_s);
-  EXPECT_LE(most, 17u);
+  EXPECT_LE(max, 17u);
   EXPECT_EQ(transfer.buffer, transfer.message);
 }
 

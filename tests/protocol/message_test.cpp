@@ -203,11 +203,11 @@ TEST(Message, one_buffer__may_be_sent_on_several_connections) {
   ASSERT_EQ(pair.c().send(ids[0], message, 0), PostResult::ok);
   pair.run_for(80_us);
   ASSERT_EQ(pair.client().count(Kind::sent), 0u);
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   ASSERT_EQ(pair.c().send(ids[1], message, 0), PostResult::ok);
   pair.run_for(100_us);
   ASSERT_EQ(pair.client().count(Kind::sent), 1u);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   ASSERT_TRUE(pair.transfer(1, 1));
   EXPECT_EQ(buffers[0], message);
   EXPECT_EQ(buffers[1], message);

@@ -12,7 +12,7 @@ using namespace testing_network;
 
 /// Returns the largest number of bytes on the wire that left `host` in any interval of `width`.
 Bytes densest(const TestNetwork& network, std::size_t host, Nanos width) {
-  Bytes most = 0;
+  Bytes max = 0;
   Bytes inside = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < network.log.size(); ++i) {
@@ -23,9 +23,9 @@ Bytes densest(const TestNetwork& network, std::size_t host, Nanos width) {
       if (network.log[first].from == host) inside -= network.log[first].size + 42;
       ++first;
     }
-    most = std::max(most, inside);
+    max = std::max(max, inside);
   }
-  return most;
+  return max;
 }
 
 TEST(Pacing, max_rate__holds_in_every_interval) {

@@ -36,8 +36,8 @@ struct Losses {
     alone.ack(ranges);
   }
   [[nodiscard]] bool persistent() const {
-    EXPECT_EQ(alone.stats().persistent_congestions, alone.count(Told::Kind::timeout));
-    return alone.count(Told::Kind::timeout) == 1;
+    EXPECT_EQ(alone.stats().persistent_congestions, alone.count(Event::Kind::timeout));
+    return alone.count(Event::Kind::timeout) == 1;
   }
 
   LoneConnection alone;
@@ -61,14 +61,14 @@ TEST(PersistentCongestion, silence_before_the_first_round_trip__says_nothing) {
   EXPECT_FALSE(Losses({0_us, 2_ms, 5_ms}, {}, LoneConnection::Start::accepted).persistent());
 }
 
-TEST(PersistentCongestion, controller__hears_of_the_loss_first_and_of_recovery_not_at_all) {
+TEST(PersistentCongestion, controller__is_notified_of_the_loss_first_and_of_recovery_not_at_all) {
   Losses losses({0_us, 4_ms});
   LoneConnection& alone = losses.alone;
-  ASSERT_EQ(alone.told.size(), 3u);
-  EXPECT_EQ(alone.told[0].kind, Told::Kind::congestion);
-  EXPECT_EQ(alone.told[1].kind, Told::Kind::timeout);
-  EXPECT_EQ(alone.told[1].now, alone.now);
-  EXPECT_EQ(alone.told[2].kind, Told::Kind::ack);
+  ASSERT_EQ(alone.events.size(), 3u);
+  EXPECT_EQ(alone.events[0].kind, Event::Kind::congestion);
+  EXPECT_EQ(alone.events[1].kind, Event::Kind::timeout);
+  EXPECT_EQ(alone.events[1].now, alone.now);
+  EXPECT_EQ(alone.events[2].kind, Event::Kind::ack);
   EXPECT_FALSE(alone.sample().in_recovery) << "slow start begins at once";
   EXPECT_EQ(alone.stats().congestion_events, 1u);
 }
@@ -80,7 +80,7 @@ TEST(PersistentCongestion, response__is_not_undone_by_a_late_packet) {
   const std::uint64_t late = alone.send();
   const std::uint64_t next = alone.send(3);
   alone.answer({{next, next + 2}});
-  ASSERT_EQ(alone.count(Told::Kind::timeout), 1u);
+  ASSERT_EQ(alone.count(Event::Kind::timeout), 1u);
   ASSERT_EQ(alone.stats().lost_packets, 2u);
   alone.ack({{late, late}, {next + 3, next + 3}});
   EXPECT_EQ(alone.stats().spurious_losses, 1u);

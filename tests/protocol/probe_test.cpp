@@ -36,7 +36,7 @@ TEST(Probe, full_window__is_exceeded_by_two_packets_that_want_an_answer_at_once)
   EXPECT_EQ(alone.sent[5].find(FrameType::data)->data.message, 4u) << "new data probes as well as any";
   EXPECT_FALSE(alone.sent[5].has(FrameType::ping));
   EXPECT_EQ(alone.stats().lost_packets, 0u) << "a timeout judges nothing";
-  EXPECT_TRUE(alone.told.empty());
+  EXPECT_TRUE(alone.events.empty());
 }
 
 TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
@@ -187,7 +187,7 @@ TEST(Probe, connecting__repeats_connect_alone) {
   }
 }
 
-TEST(Probe, connects_that_nobody_heard__are_forgotten_once_one_was) {
+TEST(Probe, connects_that_were_not_received__are_forgotten_once_one_was) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
   for (int i = 0; i < 100 && alone.sent.size() < 4; ++i) alone.run_for(1_ms);
   ASSERT_EQ(alone.sent.size(), 4u);

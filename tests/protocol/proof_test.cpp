@@ -22,23 +22,23 @@ ByteVector connect_as(std::uint32_t source, std::uint64_t tag, std::optional<std
   });
 }
 
-ShardConfig with_half_open(std::uint32_t most, std::uint32_t connections = 64) {
-  return {.max_connections = connections, .max_half_open = most, .seed = 1};
+ShardConfig with_half_open(std::uint32_t max, std::uint32_t connections = 64) {
+  return {.max_connections = connections, .max_half_open = max, .seed = 1};
 }
 
 /// Returns the bytes that the server has sent to addresses at which there is no host.
-std::size_t bytes_to_nobody(const Pair& pair) {
+std::size_t bytes_to_unproven_peers(const Pair& pair) {
   std::size_t sum = 0;
   for (const Parsed& packet : pair.log)
     if (packet.from == 1 && packet.to >= 2) sum += packet.size;
   return sum;
 }
 
-Address nobody(std::uint32_t number) { return Address::v4(0x0A010000 + number, 9); }
+Address unproven_peer(std::uint32_t number) { return Address::v4(0x0A010000 + number, 9); }
 
 TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
   Pair pair({}, {}, 50_us, {}, with_half_open(3));
-  for (std::uint32_t i = 0; i < 1000; ++i) pair.inject(pair.server(), nobody(i % 7), connect_as(1 + i, i));
+  for (std::uint32_t i = 0; i < 1000; ++i) pair.inject(pair.server(), unproven_peer(i % 7), connect_as(1 + i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.server().count(Kind::accepted), 3u);
   EXPECT_EQ(pair.s().stats().half_open, 3u);
@@ -61,7 +61,7 @@ TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
 
 TEST(Proof, places_that_prove_nothing__end_after_three_seconds) {
   Pair pair({}, {}, 50_us, {}, with_half_open(3));
-  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), nobody(i), connect_as(1 + i, i));
+  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), unproven_peer(i), connect_as(1 + i, i));
   pair.run_for(2900_ms);
   EXPECT_EQ(pair.s().stats().half_open, 3u);
   EXPECT_EQ(pair.server().count(Kind::closed), 0u);
@@ -76,7 +76,7 @@ TEST(Proof, places_that_prove_nothing__end_after_three_seconds) {
 TEST(Proof, unknown_peer_that_asks_again__is_waited_for_no_longer) {
   Pair pair({}, {}, 50_us, {}, with_half_open(3));
   for (int i = 0; i < 29; ++i) {
-    pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+    pair.inject(pair.server(), unproven_peer(1), connect_as(1, 1));
     pair.run_for(100_ms);
   }
   EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
@@ -111,11 +111,11 @@ TEST(Proof, peer_of_a_place_that_the_program_ends_while_the_datapath_is_full__is
     Pair pair({}, {}, 50_us, {}, {.max_half_open = 1, .resets_per_second = 0, .seed = 1});
     const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
     ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::accepted) == 1; }, pair.now() + 1_s));
-    pair.server().room = 0;
+    pair.server().free_places = 0;
     pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
     pair.run_for(full_for);
     EXPECT_EQ(pair.s().stats().connections, full_for < 1_ms ? 1u : 0u) << "its place is held for a moment alone";
-    pair.server().room = ~std::size_t{0};
+    pair.server().free_places = ~std::size_t{0};
     pair.run_for(1_ms);
     EXPECT_EQ(pair.s().stats().connections, 0u);
     if (full_for > 1_ms) continue;
@@ -127,7 +127,7 @@ TEST(Proof, peer_of_a_place_that_the_program_ends_while_the_datapath_is_full__is
 
 TEST(Proof, place_that_the_program_ends__is_free_again) {
   Pair pair({}, {}, 50_us, {}, with_half_open(1));
-  pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+  pair.inject(pair.server(), unproven_peer(1), connect_as(1, 1));
   pair.run_for(1_ms);
   ASSERT_EQ(pair.s().stats().half_open, 1u);
   pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
@@ -216,24 +216,24 @@ TEST(Proof, cookie__is_of_one_address_id_and_tag_for_ten_to_twenty_seconds) {
     pair.run_for(1_ms);
   };
   pair.run_for(101_s);
-  ask(nobody(1), connect_as(5, 6));
+  ask(unproven_peer(1), connect_as(5, 6));
   const std::uint64_t cookie = last_cookie(pair);
   EXPECT_NE(cookie, 0u);
   std::uint64_t retries = pair.s().stats().retries_sent;
   for (const ByteVector& other : {connect_as(5, 6, cookie ^ 1), connect_as(6, 6, cookie), connect_as(5, 7, cookie)})
-    ask(nobody(1), other);
-  ask(nobody(2), connect_as(5, 6, cookie));
-  ask(Address::v4(nobody(1).v4_ip(), 10), connect_as(5, 6, cookie));
+    ask(unproven_peer(1), other);
+  ask(unproven_peer(2), connect_as(5, 6, cookie));
+  ask(Address::v4(unproven_peer(1).v4_ip(), 10), connect_as(5, 6, cookie));
   EXPECT_EQ(pair.s().stats().retries_sent, retries + 5);
   EXPECT_EQ(accepted(), 0u);
   pair.run_for(10_s);
-  ask(nobody(1), connect_as(5, 6, cookie));
+  ask(unproven_peer(1), connect_as(5, 6, cookie));
   EXPECT_EQ(accepted(), 1u) << "of the slot before";
   pair.run_for(40_s);
-  ask(nobody(1), connect_as(8, 9));
+  ask(unproven_peer(1), connect_as(8, 9));
   const std::uint64_t other = last_cookie(pair);
   pair.run_for(20_s);
-  ask(nobody(1), connect_as(8, 9, other));
+  ask(unproven_peer(1), connect_as(8, 9, other));
   EXPECT_EQ(accepted(), 1u) << "too old";
 }
 
@@ -250,22 +250,22 @@ TEST(Proof, before_it__no_more_than_three_bytes_for_one) {
     for (int i = 0; i < 3500; ++i) {
       if (i == 0 || (repeats && i % 100 == 0)) {
         asked += kConnectBytes;
-        pair.inject(pair.server(), nobody(1), connect_as(5, 6));
+        pair.inject(pair.server(), unproven_peer(1), connect_as(5, 6));
       }
       pair.run_for(1_ms);
-      ASSERT_LE(bytes_to_nobody(pair), asked * 3) << i;
+      ASSERT_LE(bytes_to_unproven_peers(pair), asked * 3) << i;
     }
-    EXPECT_GT(bytes_to_nobody(pair), asked * 2) << "it is used";
+    EXPECT_GT(bytes_to_unproven_peers(pair), asked * 2) << "it is used";
   }
 }
 
 TEST(Proof, before_it__an_abort_is_within_the_three_bytes) {
   Pair pair({}, {}, 50_us, {}, with_half_open(8));
-  pair.inject(pair.server(), nobody(1), connect_as(5, 6));
+  pair.inject(pair.server(), unproven_peer(1), connect_as(5, 6));
   pair.run_for(50_ms);
   pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
   pair.run_for(10_s);
-  EXPECT_LE(bytes_to_nobody(pair), kConnectBytes * 3);
+  EXPECT_LE(bytes_to_unproven_peers(pair), kConnectBytes * 3);
 }
 
 TEST(Proof, data_of_the_server__goes_when_the_client_has_proven_its_address) {
@@ -363,7 +363,7 @@ TEST(Proof, unknown_peer__may_say_connect_and_nothing_else) {
       both(connect, both(token, token)),
       both(connect, both(token, ping)),
       [](wire::Writer& w) {
-        w.connect({.version = 9, .max_packet = 1472, .source_connection = 5, .tag = 6, .least = 3, .highest = 8});
+        w.connect({.version = 9, .max_packet = 1472, .source_connection = 5, .tag = 6, .lowest = 3, .highest = 8});
       },
       both([](wire::Writer& w) { w.reset(5); }, ping),
   };
@@ -371,7 +371,7 @@ TEST(Proof, unknown_peer__may_say_connect_and_nothing_else) {
   pair.connect();
   pair.log.clear();
   const std::uint64_t before = pair.s().stats().malformed_packets;
-  for (const auto& write : packets) pair.inject(pair.server(), nobody(1), forge(header_for(0), write));
+  for (const auto& write : packets) pair.inject(pair.server(), unproven_peer(1), forge(header_for(0), write));
   // A CONNECT inside an open connection must not be accepted.
   pair.inject(pair.server(), pair.client().address,
               forge(header_for(pair.server().of(Kind::accepted)[0].connection, 50), connect));
@@ -431,7 +431,7 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
   EXPECT_TRUE(pair.delivers(c, s));
   // Connections from another address do not use up the share of the client's address.
-  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), nobody(1), connect_as(1 + i, i));
+  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), unproven_peer(1), connect_as(1 + i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().half_open, 10u);
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
@@ -447,7 +447,7 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
 
 TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
   Pair pair({}, {}, 50_us, {}, {.max_connections = 64, .max_half_open = 16, .max_accepted_per_address = 2, .seed = 1});
-  const Address host = nobody(1);
+  const Address host = unproven_peer(1);
   const auto cookie_for = [&](std::uint32_t source) -> std::optional<std::uint64_t> {
     for (auto packet = pair.log.rbegin(); packet != pair.log.rend(); ++packet)
       if (const wire::Frame* const retry = packet->find(FrameType::retry); retry && packet->header.connection == source)
@@ -485,7 +485,7 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
 TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) {
   Pair pair({}, {}, 50_us, {}, with_half_open(8));
   const auto ask = [&](const ByteVector& packet) {
-    pair.inject(pair.server(), nobody(1), packet);
+    pair.inject(pair.server(), unproven_peer(1), packet);
     pair.run_for(100_us);
   };
   const auto accepted = [&] { return pair.server().count(Kind::accepted); };
@@ -522,14 +522,14 @@ TEST(Cookies, used__are_remembered_by_the_hundred) {
   ShardRandom random(1);
   std::vector<std::uint64_t> used;
   for (std::uint64_t tag = 0; tag < 100; ++tag) {
-    used.push_back(cookies.make({nobody(1), 5}, tag, random, 1_s));
-    EXPECT_EQ(cookies.worth(used.back(), {nobody(1), 5}, tag, random, 1_s), Cookies::Worth::proof);
+    used.push_back(cookies.make({unproven_peer(1), 5}, tag, random, 1_s));
+    EXPECT_EQ(cookies.worth(used.back(), {unproven_peer(1), 5}, tag, random, 1_s), Cookies::Worth::proof);
     cookies.use(used.back());
   }
   for (std::uint64_t tag = 0; tag < 100; ++tag)
-    EXPECT_EQ(cookies.worth(used[tag], {nobody(1), 5}, tag, random, 1_s), Cookies::Worth::used);
-  EXPECT_EQ(cookies.worth(used[0], {nobody(2), 5}, 0, random, 1_s), Cookies::Worth::nothing);
-  EXPECT_EQ(cookies.worth(used[0], {nobody(1), 5}, 0, random, 21_s), Cookies::Worth::nothing);
+    EXPECT_EQ(cookies.worth(used[tag], {unproven_peer(1), 5}, tag, random, 1_s), Cookies::Worth::used);
+  EXPECT_EQ(cookies.worth(used[0], {unproven_peer(2), 5}, 0, random, 1_s), Cookies::Worth::nothing);
+  EXPECT_EQ(cookies.worth(used[0], {unproven_peer(1), 5}, 0, random, 21_s), Cookies::Worth::nothing);
 }
 
 /// Opens a connection with a cookie, and never answers the server's ACCEPT.
@@ -542,7 +542,7 @@ void take_place(Pair& pair, const Address& from, std::uint32_t source) {
 
 TEST(Proof, place_for_a_cookie__ends_after_three_seconds_without_an_answer) {
   Pair pair({}, {}, 50_us, {}, with_half_open(0));
-  take_place(pair, nobody(1), 5);
+  take_place(pair, unproven_peer(1), 5);
   pair.run_for(2900_ms);
   EXPECT_EQ(pair.s().stats().connections, 1u);
   pair.run_for(200_ms);
@@ -551,9 +551,9 @@ TEST(Proof, place_for_a_cookie__ends_after_three_seconds_without_an_answer) {
   EXPECT_EQ(pair.server().of(Kind::closed)[0].status, Status::unreachable);
 }
 
-TEST(Proof, places_without_an_answer__keep_nobody_out) {
+TEST(Proof, places_without_an_answer__do_not_block_other_peers) {
   Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
-  for (std::uint32_t i = 1; i <= 100; ++i) take_place(pair, nobody(i), i);
+  for (std::uint32_t i = 1; i <= 100; ++i) take_place(pair, unproven_peer(i), i);
   EXPECT_EQ(pair.s().stats().connections, 16u);
   EXPECT_EQ(pair.s().stats().refused_connects, 0u);
   const Nanos begin = pair.now();
@@ -561,7 +561,7 @@ TEST(Proof, places_without_an_answer__keep_nobody_out) {
   for (int i = 0; i < 16; ++i) opened.push_back(pair.connect());
   EXPECT_LT(pair.now() - begin, 1_s);
   // Connections that have answered must stay open, however many other peers ask for a connection.
-  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), nobody(i), connect_as(i, i));
+  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), unproven_peer(i), connect_as(i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().refused_connects, 100u);
   for (const auto& [c, s] : opened) EXPECT_TRUE(pair.delivers(c, s));
@@ -569,16 +569,16 @@ TEST(Proof, places_without_an_answer__keep_nobody_out) {
 
 TEST(Proof, places_without_an_answer__of_one_address_displace_each_other) {
   Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
-  take_place(pair, nobody(1), 1);  // a peer at another address, which answers slowly
+  take_place(pair, unproven_peer(1), 1);  // a peer at another address, which answers slowly
   const ConnectionId first = pair.server().of(Kind::accepted)[0].connection;
-  for (std::uint32_t i = 2; i <= 100; ++i) take_place(pair, nobody(2), i);
+  for (std::uint32_t i = 2; i <= 100; ++i) take_place(pair, unproven_peer(2), i);
   EXPECT_TRUE(pair.s().exists(first));
   EXPECT_EQ(pair.s().stats().connections, 16u);
 }
 
-TEST(Proof, unknown_peer__without_a_cookie_takes_nobody_s_place) {
+TEST(Proof, unknown_peer__without_a_cookie_takes_no_other_peer_s_place) {
   Pair pair({}, {}, 50_us, {}, with_half_open(16, 16));
-  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), nobody(i), connect_as(i, i));
+  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), unproven_peer(i), connect_as(i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.server().count(Kind::accepted), 16u);
   EXPECT_EQ(pair.s().stats().retries_sent, 84u);
@@ -590,9 +590,9 @@ TEST(Proof, place_of_who_has_not_answered__is_free_at_once) {
   for (const bool has_cookie : {false, true}) {
     Pair pair({}, {}, 50_us, {}, with_half_open(has_cookie ? 0 : 1));
     if (has_cookie)
-      take_place(pair, nobody(1), 1);
+      take_place(pair, unproven_peer(1), 1);
     else
-      pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+      pair.inject(pair.server(), unproven_peer(1), connect_as(1, 1));
     pair.run_for(1_us);
     pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
     pair.run_for(1_us);
@@ -612,7 +612,7 @@ TEST(Proof, place_of_a_connection_that_has_ended__is_had_when_it_is_wanted) {
   }
   EXPECT_EQ(pair.s().stats().refused_connects, 0u);
   // The program itself may also use the slots of ended connections.
-  for (int i = 0; i < 16; ++i) EXPECT_NO_THROW(static_cast<void>(pair.s().connect(nobody(1), {}, pair.now())));
+  for (int i = 0; i < 16; ++i) EXPECT_NO_THROW(static_cast<void>(pair.s().connect(unproven_peer(1), {}, pair.now())));
 }
 
 TEST(AddressCounts, network_of_64_bits__counts_as_one) {

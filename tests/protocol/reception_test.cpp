@@ -398,7 +398,7 @@ TEST_F(ForgedFramesTest, end_before_data_that_has_come__takes_neither) {
 }
 
 TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
-  for (const auto& lie : {
+  for (const auto& frame : {
            data(150, 100),        // extends beyond the end
            data(150, 50),         // reaches the end without `last`
            data(0, 199, true),    // states a smaller end
@@ -407,7 +407,7 @@ TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
     Buffers receiver;
     receiver.take(data(0, 50));
     receiver.take(data(100, 100, true));
-    receiver.refuse(lie);
+    receiver.refuse(frame);
     receiver.take(data(50, 149));
     receiver.take(data(0, 50));
     EXPECT_TRUE(receiver.completions().empty()) << "the end has to come again";
@@ -428,7 +428,7 @@ TEST_F(ForgedFramesTest, empty_data__is_only_the_whole_of_an_empty_message) {
   EXPECT_EQ(done[0].bytes, 0u);
 }
 
-TEST_F(ForgedFramesTest, data_beyond_four_gibibytes__is_a_lie) {
+TEST_F(ForgedFramesTest, data_beyond_four_gibibytes__is_a_violation) {
   receiver.refuse(data(~std::uint32_t{0}, 2));
   receiver.take(data(~std::uint32_t{0}, 1));
   EXPECT_EQ(receiver.shard.malformed_packets, 1u);

@@ -91,7 +91,7 @@ std::size_t cancelled(const ByteVector& a, const ByteVector& b) {
   return count;
 }
 
-TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
+TEST_F(SealCopy, unnoticed_copy__draws_tags_and_keys_of_its_own) {
   pair_.connect();  // so that the shard has drawn random numbers before the copy
   const Both both = in_both(resume_twice, [&](bool) {
     sent_.clear();

@@ -113,7 +113,7 @@ ByteVector sealed_connect(const Key& key, const wire::ConnectFrame& connect, uns
   return {bytes.begin(), bytes.end()};
 }
 
-TEST(SealIdentity, own_connect_that_comes_back__connects_nobody_with_itself) {
+TEST(SealIdentity, own_connect_that_comes_back__connects_no_end_with_itself) {
   const Key key = packet_key(JobKey::generate());
   TestNetwork network;
   TestHost& a = network.add();

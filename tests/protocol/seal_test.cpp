@@ -287,7 +287,7 @@ TEST_P(SealTest, refusal_of_somebody_without_the_key__does_not_outrun_the_server
   EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
 }
 
-TEST_P(SealTest, server_that_has_been_restarted__is_believed_who_has_the_key) {
+TEST_P(SealTest, reset_of_a_restarted_server__is_accepted_if_it_has_the_key) {
   SealedPair pair(key_, {key_});
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(exchange(pair, c, s, letters(3000)));

@@ -240,7 +240,7 @@ TEST(SealWindow, reset_of_another_member__survives_the_loss_of_a_question_and_of
   }
 }
 
-TEST(SealWindow, reset__is_believed_when_the_peer_says_nothing) {
+TEST(SealWindow, reset__is_accepted_when_the_peer_sends_nothing) {
   Job job;
   job.b.dead = true;
   job.relay();
@@ -251,7 +251,7 @@ TEST(SealWindow, reset__is_believed_when_the_peer_says_nothing) {
   EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
 }
 
-TEST(SealWindow, restarted_peer__is_believed_soon) {
+TEST(SealWindow, reset_of_a_restarted_peer__is_accepted_soon) {
   Job job;
   job.restart_b();
   const ByteVector message(100);
@@ -264,7 +264,7 @@ TEST(SealWindow, restarted_peer__is_believed_soon) {
   EXPECT_LT((job.now() - began).count, (1400_ms).count);
 }
 
-TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_for_a_moment_only) {
+TEST(SealWindow, resets_without_the_key__hide_that_of_a_restarted_peer_for_a_moment_only) {
   Job job;
   job.restart_b();
   const ByteVector message(100);

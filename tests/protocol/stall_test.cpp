@@ -439,10 +439,10 @@ TEST_F(StallConnected, abort_whose_first_packets_are_lost__still_ends_an_idle_re
 }
 
 TEST_F(StallConnected, abort_with_a_datapath_that_takes_nothing__is_told_later) {
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   pair.c().abort(c, pair.now());
   pair.run_for(20_us);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   pair.wake_all();
   pair.run_for(100_ms);
   EXPECT_EQ(pair.server().statuses(Kind::closed), Statuses{Status::aborted});

@@ -62,7 +62,7 @@ TEST(Tag, wrong__changes_nothing_at_either_end) {
   EXPECT_TRUE(pair.transfer(1, 1));
 }
 
-TEST(Tag, wrong__no_answer_to_a_connecting_end_is_believed) {
+TEST(Tag, wrong__no_answer_to_a_connecting_end_is_accepted) {
   Pair pair;
   pair.server().dead = true;
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
@@ -239,7 +239,7 @@ TEST_F(ResetConnected, end_that_has_closed__ends_as_closed) {
   EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::ok);
 }
 
-TEST(Reset, earlier_life__its_packets_reach_nobody) {
+TEST(Reset, earlier_connection__its_packets_are_dropped) {
   // The old and the new shards have the same seeds, so that the new connection has the ID of the old one. Packets of
   // the old connection are still in flight.
   Pair pair;

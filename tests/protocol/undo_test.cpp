@@ -18,7 +18,7 @@ class UndoTest : public testing::Test {
 TEST_F(UndoTest, every_loss_of_the_episode__has_to_be_none) {
   flight.arrived(2, 4);  // the first two packets are lost together
   ASSERT_EQ(flight.stats().lost_packets, 2u);
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
   flight.arrived(0, 0);
   EXPECT_EQ(flight.undone(), 0u) << "one of two";
   flight.arrived(1, 1);
@@ -34,7 +34,7 @@ TEST_F(UndoTest, losses_found_later__are_of_the_episode_too) {
   flight.arrived(3, 3);  // the first packet is lost
   flight.arrived(4, 4);  // the second packet is lost
   ASSERT_EQ(flight.stats().lost_packets, 2u);
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 5}});
   EXPECT_EQ(flight.undone(), 0u) << "the second and third loss stand";
   flight.ack({{flight.first + 1, flight.first + 2}, {flight.first + 6, flight.first + 6}});
@@ -44,11 +44,11 @@ TEST_F(UndoTest, losses_found_later__are_of_the_episode_too) {
 TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
   flight.arrived(1, 3);  // the first packet is lost
   flight.send(4);        // four packets are sent after the congestion response
-  flight.told.clear();
+  flight.events.clear();
   // This acknowledgement proves that the loss was spurious. The sender must report the undo before the acknowledgement.
   flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 9}});
-  ASSERT_EQ(flight.told.size(), 2u);
-  EXPECT_EQ(flight.told[0].kind, Told::Kind::undone);
+  ASSERT_EQ(flight.events.size(), 2u);
+  EXPECT_EQ(flight.events[0].kind, Event::Kind::undone);
   EXPECT_FALSE(flight.sample().in_recovery) << "recovery is over with what began it";
 }
 
@@ -57,7 +57,7 @@ TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) 
   flight.arrived(5, 11);  // the retransmissions arrive
   const std::uint64_t next = flight.send(8);
   flight.ack({{next + 1, next + 6}});  // packet `next` is lost in a later round
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 2u);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.ack({{flight.first, flight.first}, {next + 7, next + 7}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
@@ -70,7 +70,7 @@ TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
   flight.arrived(1, 9);  // the first packet is lost, and packet 10 carries its data again
   flight.send(4);
   flight.arrived(11, 13);  // packet 10 is lost
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 2u);
   flight.ack({{flight.first + 10, flight.first + 10}, {flight.first + 14, flight.first + 14}});
   EXPECT_EQ(flight.undone(), 1u);
 }
@@ -80,7 +80,7 @@ TEST_F(UndoTest, spurious_losses_of_an_episode__do_not_count_for_the_next) {
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 11}});
   const std::uint64_t next = flight.send(20);
   flight.ack({{next + 1, next + 16}});
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 2u);
   flight.ack({{next + 17, next + 17}});
   EXPECT_EQ(flight.undone(), 0u);
 }
@@ -95,7 +95,7 @@ TEST(Undo, mark_in_a_later_round__stays) {
   ecn.ce_packets = 1;
   ecn.ce_bytes = 1472;
   flight.ack({{next, next}}, ecn);
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 2u);
   ecn.ect0_packets = 13;
   flight.ack({{flight.first, flight.first}, {next + 1, next + 1}}, ecn);
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
@@ -107,8 +107,8 @@ TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
   Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 2, .ce_packets = 1, .ce_bytes = 1472};
   flight.ack({{flight.first + 1, flight.first + 2}}, ecn);
-  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
-  ASSERT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
+  ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
+  ASSERT_EQ(flight.events[0].event.cause, cc::CongestionEvent::Cause::ecn);
   ecn.ect0_packets = 11;
   flight.arrived(3, 4, ecn);
   ASSERT_EQ(flight.stats().lost_packets, 1u);

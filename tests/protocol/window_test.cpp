@@ -19,7 +19,7 @@ TEST(Window, counts_in_packets_of_the_size_agreed_on) {
   EXPECT_NEAR(client.shard->stats(c)->cwnd_bytes, 10 * 1472, 1);
 }
 
-TEST(Window, connects_that_nobody_heard__are_no_persistent_congestion) {
+TEST(Window, connects_that_were_not_received__are_no_persistent_congestion) {
   for (const int lost : {0, 1, 2, 5}) {
     Pair pair;
     pair.lose_first_of(0, lost);
@@ -96,12 +96,12 @@ TEST(Window, one_buffer_in_two_messages__the_second_one_is_not_dropped_with_the_
   const auto message = random_bytes(2000);
   for (int i = 0; i < 2; ++i) ASSERT_EQ(pair.s().receive_virtual(s, 2000, 0), PostResult::ok);
   pair.run_for(5_ms);
-  pair.client().room = 3;
+  pair.client().free_places = 3;
   ASSERT_EQ(pair.c().send(c, message, 1), PostResult::ok);
   pair.run_for(20_us);
   ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
   pair.run_for(500_us);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   pair.wake_all();
   ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, pair.now() + 10_s));
   EXPECT_EQ(pair.c().stats(c)->lost_packets, 0u);

@@ -67,22 +67,22 @@ TYPED_TEST(EachDatapath, a_full_send_queue__leaves_packets_to_the_caller_until_t
   EXPECT_EQ(received(b.io(), 112).size(), 112u);
 }
 
-TYPED_TEST(EachDatapath, whom_nobody_knows__is_unreachable_until_it_is_there) {
+TYPED_TEST(EachDatapath, unknown_peer__is_unreachable_until_it_is_there) {
   auto a = this->on.host(1);
-  const Address nobody = Address::parse("127.0.0.9", TypeParam::kPort);
-  send_text(a.io(), nobody);
+  const Address unknown_peer = Address::parse("127.0.0.9", TypeParam::kPort);
+  send_text(a.io(), unknown_peer);
   EXPECT_EQ(a.io().counters().waited, 1u);
   ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
-  send_text(a.io(), nobody);
+  send_text(a.io(), unknown_peer);
   EXPECT_EQ(a.io().counters().unreachable, 2u) << "for a while at once";
   EXPECT_EQ(a.datapath->losses().unsent, 2u);
   auto late = this->on.host(9);
-  ASSERT_TRUE(resolves(a, nobody));
-  send_text(a.io(), nobody);
+  ASSERT_TRUE(resolves(a, unknown_peer));
+  send_text(a.io(), unknown_peer);
   EXPECT_EQ(received(late.io(), 1).size(), 1u);
 }
 
-TYPED_TEST(EachDatapath, groups_and_nobody__are_not_sent_to) {
+TYPED_TEST(EachDatapath, multicast_and_unspecified_addresses__are_not_sent_to) {
   auto a = this->on.host(1);
   std::uint64_t refused = 0;
   for (const char* const ip : {"224.0.0.1", "239.1.2.3", "255.255.255.255", "0.0.0.0", "0.1.2.3"}) {

@@ -128,11 +128,11 @@ class FakeQueuePair final : public QueuePair {
     }
     return 0;
   }
-  int poll(ibv_cq* cq, int most, ibv_wc* out) {
+  int poll(ibv_cq* cq, int max, ibv_wc* out) {
     const std::lock_guard lock(fabric_.mutex);
     auto& from = cq == &sent_ ? sends : receives;
     int count = 0;
-    for (; count < most && !from.empty(); ++count, from.pop_front()) out[count] = from.front();
+    for (; count < max && !from.empty(); ++count, from.pop_front()) out[count] = from.front();
     return count;
   }
   int notify(ibv_cq* cq) {
@@ -270,7 +270,7 @@ class FakeDevice final : public Device {
     context_.ops.post_recv = [](ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
       return FakeQueuePair::of(qp).post_receive(wr, bad);
     };
-    context_.ops.poll_cq = [](ibv_cq* cq, int most, ibv_wc* out) { return FakeQueuePair::of(cq).poll(cq, most, out); };
+    context_.ops.poll_cq = [](ibv_cq* cq, int max, ibv_wc* out) { return FakeQueuePair::of(cq).poll(cq, max, out); };
     context_.ops.req_notify_cq = [](ibv_cq* cq, int) { return FakeQueuePair::of(cq).notify(cq); };
     facts_.name = "fake0";
     facts_.is_infiniband = infiniband;

@@ -154,16 +154,16 @@ ibv_context* ibv_open_device(ibv_device* device) {
     flow->context = queue->context;
     return flow;
   };
-  extended.query_device_ex = [](ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* told, std::size_t) {
-    *told = {};
-    told->raw_packet_caps = fake->raw_packet_caps;
+  extended.query_device_ex = [](ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* out, std::size_t) {
+    *out = {};
+    out->raw_packet_caps = fake->raw_packet_caps;
     return 0;
   };
   extended.ibv_destroy_flow = [](ibv_flow* flow) { return freed(flow, "flow"); };
-  extended.context.ops.poll_cq = [](ibv_cq* queue, int most, ibv_wc* out) {
+  extended.context.ops.poll_cq = [](ibv_cq* queue, int max, ibv_wc* out) {
     auto& from = fake->completions[queue];
     int count = 0;
-    for (; count < most && !from.empty(); ++count, from.pop_front()) out[count] = from.front();
+    for (; count < max && !from.empty(); ++count, from.pop_front()) out[count] = from.front();
     return count;
   };
   return &extended.context;
@@ -194,8 +194,8 @@ int _ibv_query_gid_ex(ibv_context*, std::uint32_t, std::uint32_t index, ibv_gid_
     if (one.index == index) return *entry = entry_of(one), 0;
   return ENODATA;
 }
-ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t most, std::uint32_t, std::size_t) {
-  const std::size_t count = std::min(most, fake->gids.size());
+ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t max, std::uint32_t, std::size_t) {
+  const std::size_t count = std::min(max, fake->gids.size());
   for (std::size_t i = 0; i < count; ++i) entries[i] = entry_of(fake->gids[i]);
   return static_cast<ssize_t>(count);
 }
@@ -253,8 +253,8 @@ int ibv_modify_qp(ibv_qp* queue, ibv_qp_attr* wanted, int given) {
   state = wanted->qp_state;
   return 0;
 }
-int ibv_query_qp(ibv_qp* queue, ibv_qp_attr* told, int, ibv_qp_init_attr*) {
-  told->qp_state = FakeVerbs::state_of(queue);
+int ibv_query_qp(ibv_qp* queue, ibv_qp_attr* out, int, ibv_qp_init_attr*) {
+  out->qp_state = FakeVerbs::state_of(queue);
   return 0;
 }
 ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr* wanted) {

@@ -61,7 +61,7 @@ inline std::string between_namespaces(const std::function<std::string()>& part,
       kill(far, SIGKILL);
       waitpid(far, nullptr, 0);
     }
-    [[maybe_unused]] const auto told = write(ends[1], verdict.data(), verdict.size());
+    [[maybe_unused]] const auto written = write(ends[1], verdict.data(), verdict.size());
     _exit(0);
   }
   close(ends[1]);

@@ -179,15 +179,16 @@ TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and
 
 TEST_F(RawDatapathTest, packets_that_wait__are_bounded) {
   Host a(network, "127.0.0.1", 1);
-  const Address nobody = Address::parse("127.0.0.9", kPort);
-  network.segment.set(nobody, {State::asked, {}});
+  const Address unknown_peer = Address::parse("127.0.0.9", kPort);
+  network.segment.set(unknown_peer, {State::asked, {}});
   const std::string text = "text";
-  const std::vector<TxPacket> packets(RawIo::kBurst, {.destination = &nobody, .header = bytes_of(text), .payload = {}});
+  const std::vector<TxPacket> packets(RawIo::kBurst,
+                                      {.destination = &unknown_peer, .header = bytes_of(text), .payload = {}});
   for (std::size_t sent = 0; sent < WorkQueues::kMaxWaiting + 100; sent += packets.size())
     EXPECT_EQ(a.io().send(packets), packets.size());
   EXPECT_EQ(a.io().counters().waited, 384u);
   EXPECT_EQ(a.io().counters().waiting_full, 384u - WorkQueues::kMaxWaiting);
-  network.segment.set(nobody, {});
+  network.segment.set(unknown_peer, {});
   EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == WorkQueues::kMaxWaiting; }));
 }
 

@@ -166,26 +166,26 @@ TEST(RawService, a_place_that_is_pending_for_another__has_its_own_patience) {
 
 TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_answer) {
   Fixture t;
-  std::uint32_t told = 0;
+  std::uint32_t announced = 0;
   const auto flood = [&](Nanos now, std::uint32_t first) {
     for (std::uint32_t i = 0; i < 2048; ++i) {
       t.want(first + i, first + i + 1, Address::v4(0x0A010000 + first + i, 0));
       if (i % 256 != 255) continue;
       t.service.step(false, now);
-      while (t.news()) ++told;
+      while (t.news()) ++announced;
     }
   };
   flood(10_s, 0);
   EXPECT_EQ(t.kernel.questions, RawService::kMaxQuestions);
-  EXPECT_EQ(told, 2048u - RawService::kMaxQuestions) << "those that were not asked for";
+  EXPECT_EQ(announced, 2048u - RawService::kMaxQuestions) << "those that were not asked for";
   flood(11_s, 2048);
   EXPECT_EQ(t.kernel.questions, 2 * RawService::kMaxQuestions);
   // There is more news than fits into the mailbox at one time.
   for (Nanos now = 12_s; now < 13_s; now += 10_ms) {
     t.service.step(true, now);
-    while (t.news()) ++told;
+    while (t.news()) ++announced;
   }
-  EXPECT_EQ(told, 4096u);
+  EXPECT_EQ(announced, 4096u);
   // A neighbour in the kernel's table is found during a flood of requests for unknown ones.
   t.kernel.ways[kPeer.ip] = {State::known, kMac};
   flood(20_s, 0);

@@ -417,15 +417,15 @@ TEST_F(RealDeviceTest, make_handle__says_all_to_the_device) {
                                               .service_level = 3,
                                               .flow_label = 0x12345});
   ASSERT_EQ(verbs.handles.size(), 1u);
-  const ibv_ah_attr& told = verbs.handles[0];
-  EXPECT_EQ(told.grh.sgid_index, 3);
-  EXPECT_EQ(told.grh.traffic_class, 0x62);
-  EXPECT_EQ(told.grh.flow_label, 0x12345u);
-  EXPECT_EQ(told.grh.hop_limit, 64);
-  EXPECT_EQ(told.grh.dgid.raw[15], 2);
-  EXPECT_EQ(told.is_global, 1);
-  EXPECT_EQ(told.dlid, 4);
-  EXPECT_EQ(told.sl, 3);
+  const ibv_ah_attr& attributes = verbs.handles[0];
+  EXPECT_EQ(attributes.grh.sgid_index, 3);
+  EXPECT_EQ(attributes.grh.traffic_class, 0x62);
+  EXPECT_EQ(attributes.grh.flow_label, 0x12345u);
+  EXPECT_EQ(attributes.grh.hop_limit, 64);
+  EXPECT_EQ(attributes.grh.dgid.raw[15], 2);
+  EXPECT_EQ(attributes.is_global, 1);
+  EXPECT_EQ(attributes.dlid, 4);
+  EXPECT_EQ(attributes.sl, 3);
   device->free_handle(handle);
 }
 

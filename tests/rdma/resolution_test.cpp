@@ -124,7 +124,7 @@ TEST(Resolution, find__keeps_what_is_known_of_a_peer_that_no_longer_answers) {
   EXPECT_TRUE(pair.a.take_unreachable().empty());
 }
 
-TEST(Resolution, receive__believes_only_who_was_asked_and_has_seen_the_question) {
+TEST(Resolution, receive__accepts_only_answers_of_the_peer_that_received_the_question) {
   Pair pair;
   const Resolution::Outgoing question = pair.question();
   pair.b.receive(0, kA, question.bytes, pair.now);
@@ -331,7 +331,7 @@ TEST(Resolution, give_up__is_as_if_there_were_no_answer) {
   pair.a.give_up(Address::parse("10.9.9.9:9"), pair.now);
 }
 
-TEST(Resolution, receive__believes_nothing_of_a_hundred_thousand_forgeries) {
+TEST(Resolution, receive__rejects_a_hundred_thousand_forgeries) {
   Random random(11);
   Pair pair;
   pair.a.find(0, kB, pair.now);
@@ -364,7 +364,7 @@ TEST(Resolution, receive__believes_nothing_of_a_hundred_thousand_forgeries) {
   EXPECT_GT(answers, 1000u) << "some were questions";
 }
 
-TEST(Resolution, find__asks_nobody_without_a_port) {
+TEST(Resolution, find__sends_no_question_without_a_port) {
   Pair pair;
   EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.2"), pair.now).state, State::unreachable);
   EXPECT_TRUE(pair.a.deadline().is_never());

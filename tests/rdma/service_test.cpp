@@ -86,7 +86,7 @@ struct Harness {
   std::optional<RouteNews> news(std::uint16_t shard = 0) {
     for (const Nanos end = monotonic_now() + 500_ms; monotonic_now() < end;) {
       service->step(now);
-      if (const auto told = service->mailbox(shard).news.pop()) return told;
+      if (const auto item = service->mailbox(shard).news.pop()) return item;
     }
     return std::nullopt;
   }
@@ -122,14 +122,14 @@ class VerbsServiceTest : public testing::Test {
 TEST_F(VerbsServiceTest, a_route__is_told_of_once_its_peer_answers) {
   host.want(3, peer.address, 0x62);
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 4096};
-  const auto told = host.resolve(peer, queue);
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->route, 3u);
-  EXPECT_EQ(told->state, State::known);
-  EXPECT_EQ(told->queue, queue);
-  ASSERT_NE(told->handle, nullptr);
-  EXPECT_EQ(reinterpret_cast<FakeHandle*>(told->handle)->config.traffic_class, 0x62);
-  EXPECT_EQ(reinterpret_cast<FakeHandle*>(told->handle)->config.gid_index, 1);
+  const auto item = host.resolve(peer, queue);
+  ASSERT_TRUE(item);
+  EXPECT_EQ(item->route, 3u);
+  EXPECT_EQ(item->state, State::known);
+  EXPECT_EQ(item->queue, queue);
+  ASSERT_NE(item->handle, nullptr);
+  EXPECT_EQ(reinterpret_cast<FakeHandle*>(item->handle)->config.traffic_class, 0x62);
+  EXPECT_EQ(reinterpret_cast<FakeHandle*>(item->handle)->config.gid_index, 1);
   EXPECT_FALSE(host.other_news());
 }
 
@@ -139,8 +139,8 @@ TEST_F(VerbsServiceTest, a_peer_that_answers_otherwise_each_time__has_one_handle
   for (std::uint16_t i = 1; i < 100; ++i) {
     host.now += 1_s;
     host.refresh(0);
-    const auto told = host.resolve(peer, {.number = 9, .key = 8, .lid = i, .longest = 1024});
-    ASSERT_TRUE(told) << i;
+    const auto item = host.resolve(peer, {.number = 9, .key = 8, .lid = i, .longest = 1024});
+    ASSERT_TRUE(item) << i;
   }
   EXPECT_EQ(host.device.handles_made, 1u) << "local identifiers are InfiniBand's";
 }
@@ -180,9 +180,9 @@ TEST_F(VerbsServiceTest, a_neighbour_that_is_off__is_asked_before_another_handle
   const std::uint64_t before = host.device.handles_wanted;
   for (std::uint32_t route = 1; route < 30; ++route) host.want(route, peer.address, static_cast<std::uint8_t>(route));
   for (int i = 0; i < 29; ++i) {
-    const auto told = host.news();
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->state, State::unreachable);
+    const auto item = host.news();
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->state, State::unreachable);
   }
   EXPECT_EQ(host.device.handles_wanted, before + 1);
   host.now += 1_s;
@@ -196,12 +196,12 @@ TEST_F(VerbsServiceTest, a_neighbour_that_is_off__is_asked_before_another_handle
   }
   host.now += 1_s;
   host.want(1, peer.address, 1);
-  const auto told = host.resolve(peer, queue);
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->state, State::known);
+  const auto item = host.resolve(peer, queue);
+  ASSERT_TRUE(item);
+  EXPECT_EQ(item->state, State::known);
 }
 
-TEST_F(VerbsServiceTest, news_that_nobody_reads__is_not_piled_up) {
+TEST_F(VerbsServiceTest, unread_news__is_not_piled_up) {
   std::vector<std::uint32_t> generations;
   for (std::uint32_t route = 0; route < 600; ++route) {
     host.want(route, peer.address, static_cast<std::uint8_t>(route));
@@ -222,8 +222,8 @@ TEST_F(VerbsServiceTest, news_that_nobody_reads__is_not_piled_up) {
   }
   std::vector<std::uint32_t> last(600);
   std::size_t count = 0;
-  while (const auto told = host.news()) {
-    last[told->route] = told->queue.number;
+  while (const auto item = host.news()) {
+    last[item->route] = item->queue.number;
     ++count;
   }
   EXPECT_EQ(last, std::vector<std::uint32_t>(600, 19)) << "what holds now";
@@ -237,7 +237,7 @@ TEST(VerbsService, more_peers_than_the_table_holds__are_not_asked_in_a_circle) {
   EXPECT_EQ(host.service->counters().questions, 8u) << "to those that are left; the others made room before";
   EXPECT_EQ(host.service->counters().displaced, 92u);
   std::size_t unreachable = 0;
-  while (const auto told = host.other_news()) unreachable += told->state == State::unreachable;
+  while (const auto item = host.other_news()) unreachable += item->state == State::unreachable;
   EXPECT_EQ(unreachable, 92u);
 }
 

@@ -208,7 +208,7 @@ TEST(VerbsAttack, datagrams_of_any_bytes_and_lengths__are_dropped) {
   });
 }
 
-TEST(VerbsAttack, answers_forged_in_a_peers_name__are_not_believed) {
+TEST(VerbsAttack, answers_forged_in_a_peers_name__are_rejected) {
   if (const Forger forger; !forger.works()) GTEST_SKIP() << "this user may not send raw IP packets";
   FakeFabric fabric;
   Host victim(fabric, 0x7F000001);
@@ -252,7 +252,7 @@ TEST(VerbsAttack, questions_in_thousands_of_names__are_answered_by_no_more_and_b
 
 // The victim sends packets to thousands of forged addresses, as a transport that answers them does. Each address needs
 // a route and a question.
-TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
+TEST(VerbsAttack, endless_new_peers__do_not_block_other_peers) {
   FakeFabric fabric;
   Host victim(fabric, 0x7F000001);
   Host friendly(fabric, 0x7F000002);
@@ -291,8 +291,8 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
   for (const Nanos end = monotonic_now() + 3_s; monotonic_now() < end; std::this_thread::yield())
     victim.io().receive(packets);
   const std::uint64_t before = victim.io().counters().waiting_full;
-  const Address nobody = Address::v4(0x7F000077, 9);
-  const TxPacket packet{.destination = &nobody, .header = std::as_bytes(std::span(text)), .payload = {}};
+  const Address no_host = Address::v4(0x7F000077, 9);
+  const TxPacket packet{.destination = &no_host, .header = std::as_bytes(std::span(text)), .payload = {}};
   for (std::uint32_t i = 0; i < VerbsIo::kMaxWaiting; ++i) victim.io().send({&packet, 1});
   EXPECT_EQ(victim.io().counters().waiting_full, before);
   Host last(fabric, 0x7F000020);

@@ -175,10 +175,10 @@ TEST_F(VerbsDatapathTest, a_hold__ends_with_the_datapath) {
 
 TEST_F(VerbsDatapathTest, packets_that_wait__are_bounded) {
   Host a(fabric, "127.0.0.1");
-  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
+  const Address unknown_peer = Address::parse(fmt::format("127.0.0.9:{}", kPort));
   const std::string text = "text";
   const std::vector<TxPacket> packets(VerbsIo::kBurst,
-                                      {.destination = &nobody, .header = bytes_of(text), .payload = {}});
+                                      {.destination = &unknown_peer, .header = bytes_of(text), .payload = {}});
   for (std::size_t sent = 0; sent < VerbsIo::kMaxWaiting + 100; sent += packets.size())
     EXPECT_EQ(a.io().send(packets), packets.size());
   EXPECT_EQ(a.io().counters().waited, 384u);
@@ -271,7 +271,7 @@ TEST_F(VerbsDatapathTest, a_message_longer_than_any_buffer__is_dropped_and_break
   EXPECT_EQ(b.datapath->losses().rejected, 2u);
 }
 
-TEST_F(VerbsPair, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
+TEST_F(VerbsPair, a_queue_pair_that_fails__is_made_ready_without_a_send) {
   std::array<RxPacket, 8> packets;
   EXPECT_TRUE(b.io().deadline().is_never());
   for (int round = 0; round < 2; ++round) {
@@ -302,9 +302,9 @@ TEST_F(VerbsMemory, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
   a.pair().withholds_completions = true;
   const TxPacket packet{.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold};
   ASSERT_EQ(a.io().send({&packet, 1}), 1u);
-  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
+  const Address unknown_peer = Address::parse(fmt::format("127.0.0.9:{}", kPort));
   const std::string text = "text";
-  const TxPacket waiting{.destination = &nobody, .header = bytes_of(text), .payload = {}};
+  const TxPacket waiting{.destination = &unknown_peer, .header = bytes_of(text), .payload = {}};
   ASSERT_EQ(a.io().send({&waiting, 1}), 1u);
   ASSERT_EQ(hold.packets.load(), 1u);
   a.io().arm();
@@ -408,7 +408,7 @@ TEST_F(VerbsDatapathTest, shards__may_take_different_paths) {
   EXPECT_LT(*labels.rbegin(), 1u << 20);
 }
 
-TEST_F(VerbsPair, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobody) {
+TEST_F(VerbsPair, a_device_that_goes__drops_packets_and_blocks_no_caller) {
   a.device->gone = true;
   a.device->down = "verbs:fake0:1: the device is gone";
   const std::string text(500, 'x');

@@ -83,10 +83,10 @@ TEST(VerbsGuest, packets__of_all_lengths_arrive_as_they_were_sent) {
     Host a("verbs:rx0", ip_a);
     Host b("verbs:rx1", ip_b);
     ASSERT_TRUE(resolves(a, b.address)) << ip_a;
-    const std::uint32_t most = a.io().limits().max_packet_bytes;
-    EXPECT_EQ(most, 4092u);
+    const std::uint32_t max = a.io().limits().max_packet_bytes;
+    EXPECT_EQ(max, 4092u);
     std::uint8_t priority = 0;
-    for (const std::uint32_t length : {1U, 100U, 101U, 102U, 103U, 256U, 300U, 1000U, most - 1, most}) {
+    for (const std::uint32_t length : {1U, 100U, 101U, 102U, 103U, 256U, 300U, 1000U, max - 1, max}) {
       const std::string header = std::string(1, static_cast<char>('a' + priority));
       const std::string payload(length - 1, 'p');
       const Ecn ecn = static_cast<Ecn>(priority % 3);
@@ -399,7 +399,7 @@ TEST(VerbsGuest, an_ordinary_user_without_locked_memory__is_told_the_limit) {
     std::string said = "no child";
     if (setrlimit(RLIMIT_MEMLOCK, &none) == 0 && setgid(65534) == 0 && setuid(65534) == 0)
       said = message_of<std::exception>([] { const Host host("verbs:rx0", "10.0.0.1"); });
-    [[maybe_unused]] const auto told = write(ends[1], said.data(), said.size());
+    [[maybe_unused]] const auto written = write(ends[1], said.data(), said.size());
     _exit(0);
   }
   close(ends[1]);

@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing_clusters;
 
-TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
+TEST(cluster, join__moves_no_job_if_a_slot_is_free) {
   Cluster cluster(bench_of_links({10, 10}));
   cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0}), job_on("b", 12_ns, 4_ns, 10, {0}),
                     job_on("x", 7_ns, 4_ns, 10, {1}), job_on("y", 7_ns, 2_ns, 10, {1})});
@@ -41,7 +41,7 @@ Cluster with_scattered_holes(const ClusterOptions& options) {
   return cluster;
 }
 
-TEST(cluster, join__of_a_job_that_competes_with_nobody_says_so) {
+TEST(cluster, join__of_a_job_without_competitors_says_so) {
   Cluster cluster(bench_of_links({10, 10}));
   cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0})});
   const Joined joined = cluster.join(job_on("b", 7_ns, 4_ns, 10, {1}));
@@ -93,7 +93,7 @@ TEST(cluster, join__moves_two_jobs_where_one_is_not_enough) {
   expect_consistent(cluster);
 }
 
-TEST(cluster, join__moves_nobody_below_the_threshold_and_says_what_is_lost) {
+TEST(cluster, join__moves_no_job_below_the_threshold_and_says_what_is_lost) {
   Cluster cluster = with_scattered_holes({.join_threshold = 0.5});
   const Joined joined = cluster.join(job_on("c", 12_ns, 6_ns, 10, {0}));
   EXPECT_TRUE(joined.moves.empty());
@@ -338,7 +338,7 @@ TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
   EXPECT_LT(slots["c"], 102_ms);
 }
 
-TEST(cluster, join__disturbs_nobody_whose_slots_do_for_a_shorter_job) {
+TEST(cluster, join__moves_no_job_whose_slots_do_for_a_shorter_job) {
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("b", 108_ms, 20_ms, 10, {0}), job_on("c", 108_ms, 20_ms, 10, {0})});
   const Joined joined = cluster.join(job_on("a", 100_ms, 30_ms, 10, {0}));
@@ -381,10 +381,10 @@ TEST(cluster, leave__keeps_slots_that_are_stretched_a_little) {
 TEST(cluster, pair_score__of_jobs_that_fit_and_of_jobs_that_do_not) {
   Cluster cluster(bench_of_links({10}));
   const Demand half{10_ns, {{0_ns, 5_ns, Rate(10)}}};
-  const Demand most{10_ns, {{0_ns, 8_ns, Rate(10)}}};
+  const Demand max{10_ns, {{0_ns, 8_ns, Rate(10)}}};
   EXPECT_NEAR(cluster.pair_score(half, half, Rate(10)), 1, 1e-12);
-  EXPECT_NEAR(cluster.pair_score(half, most, Rate(10)), 0.7, 1e-12);
-  EXPECT_NEAR(cluster.pair_score(half, most, Rate(20)), 1, 1e-12);
+  EXPECT_NEAR(cluster.pair_score(half, max, Rate(10)), 0.7, 1e-12);
+  EXPECT_NEAR(cluster.pair_score(half, max, Rate(20)), 1, 1e-12);
 }
 
 }  // namespace

@@ -177,9 +177,9 @@ inline std::vector<ClusterJob> random_jobs(Random& random, std::size_t jobs, std
   return result;
 }
 
-inline std::vector<std::uint64_t> random_capacities(Random& random, std::uint32_t links, std::uint64_t least = 50) {
+inline std::vector<std::uint64_t> random_capacities(Random& random, std::uint32_t links, std::uint64_t min = 50) {
   std::vector<std::uint64_t> capacities;
-  for (std::uint32_t i = 0; i < links; ++i) capacities.push_back(least + random.below(60));
+  for (std::uint32_t i = 0; i < links; ++i) capacities.push_back(min + random.below(60));
   return capacities;
 }
 

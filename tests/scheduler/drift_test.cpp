@@ -15,11 +15,11 @@ Nanos turned(Nanos shift, std::int64_t by, Nanos period) {
 
 /// Returns the lowest score if each job deviates by a whole number of units, at most `reach`.
 double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, std::int64_t reach) {
-  double least = 1e9;
+  double min = 1e9;
   std::vector<std::int64_t> moved = shifts;
   const auto move = [&](auto&& self, std::size_t job) -> void {
     if (job == shifts.size()) {
-      least = std::min(least, brute.score(moved));
+      min = std::min(min, brute.score(moved));
       return;
     }
     for (std::int64_t by = -reach; by <= reach; ++by) {
@@ -28,7 +28,7 @@ double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, s
     }
   };
   move(move, 0);
-  return least;
+  return min;
 }
 
 /// Demands change only at whole units and E is linear between them. So a margin is a whole number of half units.
@@ -45,12 +45,12 @@ TEST(margin, equals_the_largest_deviation_that_costs_nothing) {
     std::vector<Nanos> periods;
     std::vector<Nanos> shifts;
     std::vector<std::int64_t> in_halves;
-    std::int64_t most = 1'000;
+    std::int64_t max = 1'000;
     for (std::size_t j = 0; j < jobs; ++j) {
       periods.push_back(problem.jobs[j].period);
       shifts.emplace_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(periods[j].count))));
       in_halves.push_back(shifts[j].count);
-      most = std::min(most, periods[j].count / 2);
+      max = std::min(max, periods[j].count / 2);
     }
     Slots slots = choose_slots(periods, exact_options());
     const bool solved = random.chance(0.7);
@@ -60,7 +60,7 @@ TEST(margin, equals_the_largest_deviation_that_costs_nothing) {
     }
     const LinkSolution link = evaluate(problem, slots, shifts).links[0];
     std::int64_t largest = 0;
-    while (largest < most && worst(halves, in_halves, largest + 1) >= link.score - 1e-12) ++largest;
+    while (largest < max && worst(halves, in_halves, largest + 1) >= link.score - 1e-12) ++largest;
     ASSERT_LE(link.margin.count, largest) << i;
     if (link.score == 1 || jobs == 2) {
       ASSERT_EQ(link.margin.count, largest) << i;
@@ -80,7 +80,7 @@ TEST(drift_score, is_never_above_what_a_deviation_gives) {
     SolveOptions options = exact_options();
     options.drift = 0.2 * random.uniform();
     const Solution solution = solve(problem, options);
-    double least = solution.score;
+    double min = solution.score;
     for (int probe = 0; probe < 40; ++probe) {
       std::vector<Nanos> shifts = solution.shifts;
       for (std::size_t j = 0; j < jobs; ++j) {
@@ -92,9 +92,9 @@ TEST(drift_score, is_never_above_what_a_deviation_gives) {
                 : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * reach + 1))) - reach;
         shifts[j] = turned(shifts[j], by, period);
       }
-      least = std::min(least, evaluate(problem, solution.slots, shifts, options).score);
+      min = std::min(min, evaluate(problem, solution.slots, shifts, options).score);
     }
-    ASSERT_LE(solution.links[0].drift_score, least + 1e-12) << i;
+    ASSERT_LE(solution.links[0].drift_score, min + 1e-12) << i;
     ASSERT_LE(solution.links[0].drift_score, solution.score);
   }
 }
@@ -107,7 +107,7 @@ TEST(drift_score, of_a_pair_is_reached) {
     SolveOptions options = exact_options();
     options.drift = 0.125;
     const Solution solution = solve(problem, options);
-    double least = solution.score;
+    double min = solution.score;
     for (int probe = -100; probe <= 100; ++probe) {
       std::vector<Nanos> shifts = solution.shifts;
       for (std::size_t j = 0; j < 2; ++j) {
@@ -115,10 +115,10 @@ TEST(drift_score, of_a_pair_is_reached) {
         const auto reach = static_cast<std::int64_t>(options.drift * static_cast<double>(period.count));
         shifts[j] = turned(shifts[j], (j == 0 ? probe : -probe) * reach / 100, period);
       }
-      least = std::min(least, evaluate(problem, solution.slots, shifts, options).score);
+      min = std::min(min, evaluate(problem, solution.slots, shifts, options).score);
     }
-    ASSERT_LE(solution.links[0].drift_score, least + 1e-12);
-    ASSERT_NEAR(solution.links[0].drift_score, least, 0.02) << i;
+    ASSERT_LE(solution.links[0].drift_score, min + 1e-12);
+    ASSERT_NEAR(solution.links[0].drift_score, min, 0.02) << i;
   }
 }
 

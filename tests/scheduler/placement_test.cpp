@@ -101,8 +101,8 @@ TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
   EXPECT_THAT(first(2, 3), ElementsAre(2, 0));
   EXPECT_THAT(first(3, 2), ElementsAre(1, 2, 0));
   EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // rack 1 first, because it has more hosts for such workers
-  EXPECT_EQ(occupancy.rooms(4), 3U);
-  EXPECT_EQ(occupancy.rooms(2), 5U);
+  EXPECT_EQ(occupancy.free_places(4), 3U);
+  EXPECT_EQ(occupancy.free_places(2), 5U);
   const GeneratorOptions random{.locality = false, .compatible = false, .slots_per_worker = 4};
   EXPECT_THAT(generate_placements(cluster, occupancy, half_up, 3, random)[0].workers, ElementsAre(0, 4, 5));
   EXPECT_EQ(refusal_of([&] { generate_placements(cluster, occupancy, half_up, 4, {.slots_per_worker = 4}); }),

@@ -52,14 +52,14 @@ TEST(Repair, room_behind__is_the_gap_to_the_next_job) {
   const Timetable timetable = setting.timetable();
   for (std::uint32_t job = 0; job < 6; ++job) {
     // Bursts may overlap by 0.2% of a slot, so the room is a little longer than the gap.
-    const Nanos room = timetable.room_behind(setting.shifts, job, 5_ms);
-    EXPECT_GE(room, 1'666'000_ns) << job;
-    EXPECT_LE(room, 1'900'000_ns) << job;
+    const Nanos margin = timetable.margin_behind(setting.shifts, job, 5_ms);
+    EXPECT_GE(margin, 1'666'000_ns) << job;
+    EXPECT_LE(margin, 1'900'000_ns) << job;
   }
   Setting pair;
   pair.add(0_ms, 30_ms);
   pair.add(50_ms, 30_ms);
-  EXPECT_EQ(pair.timetable().room_behind(pair.shifts, 0, 5_ms), 5_ms) << "more than is asked for";
+  EXPECT_EQ(pair.timetable().margin_behind(pair.shifts, 0, 5_ms), 5_ms) << "more than is asked for";
 }
 
 TEST(Repair, room_behind__counts_of_an_overlap_what_is_beyond_the_capacity) {
@@ -67,7 +67,7 @@ TEST(Repair, room_behind__counts_of_an_overlap_what_is_beyond_the_capacity) {
     Setting pair;
     pair.add(0_ms, 30_ms, {0}, rate);
     pair.add(40_ms, 30_ms, {0}, rate);
-    return (pair.timetable().room_behind(pair.shifts, 0, 20_ms) - 10_ms).seconds();
+    return (pair.timetable().margin_behind(pair.shifts, 0, 20_ms) - 10_ms).seconds();
   };
   const double alone_full = beyond_the_gap(Rate(1'000'000'000));
   EXPECT_GT(alone_full, 0);

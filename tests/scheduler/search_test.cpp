@@ -51,12 +51,12 @@ TEST(minimise, bounds_of_every_length_of_search_hold) {
   for (int i = 0; i < 150; ++i) {
     const Problem problem = random_link(random, 4, 12, 1);
     const Model model = model_of(problem);
-    const Int128 least = min_excess(problem, model);
+    const Int128 min = min_excess(problem, model);
     Int128 bound = 0;
     for (std::uint64_t nodes = 0; nodes < 60; nodes += 3) {
       const Found found = minimise(model, {nodes, 0, 0, 1, false});
-      ASSERT_LE(found.bound, least) << i;
-      ASSERT_GE(found.excess, least) << i;
+      ASSERT_LE(found.bound, min) << i;
+      ASSERT_GE(found.excess, min) << i;
       ASSERT_GE(found.bound, bound) << i;  // more work must not make the bound worse
       bound = found.bound;
     }
@@ -130,9 +130,9 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
         two.jobs[1].twins = 1;
         sets.push_back({std::uint64_t{1} << a | std::uint64_t{1} << b, minimise(two, {100, 0, 0, 1, false}).excess, 0});
       }
-    const Int128 least = min_excess(problem, model);
+    const Int128 min = min_excess(problem, model);
     const Int128 root = ConfigurationBound(model, sets).root();
-    ASSERT_LE(root, least) << i;
+    ASSERT_LE(root, min) << i;
     // Except for rounding, the bound is at least the one from the area of the demands.
     Int128 area = -static_cast<Int128>(model.capacities[0]) * model.perimeter;
     for (const Problem::Use& use : problem.links[0].uses)
@@ -171,10 +171,10 @@ TEST(configuration_bound, adds_up_no_levels_that_exclude_each_other) {
     curve.level = curve.steps.front().after;
     model.jobs.push_back({16 * time, {curve}, {}, 0, false, 0});
   }
-  const Int128 least = minimise(model, {0, 4, 4, 1, false}).excess;
+  const Int128 min = minimise(model, {0, 4, 4, 1, false}).excess;
   const Int128 root = ConfigurationBound(model, {}).root();
-  EXPECT_LE(root, least);
-  EXPECT_GT(root, least / 2);
+  EXPECT_LE(root, min);
+  EXPECT_GT(root, min / 2);
 }
 
 TEST(widened, takes_the_highest_demand_within_reach) {

@@ -49,7 +49,7 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
   // Neighbouring links share one job each. The shifts of the links can be combined, so no link has a smaller margin
   // than alone.
   Random random(17);
-  int with_room = 0;
+  int with_margin = 0;
   for (int round = 0; round < 60; ++round) {
     Problem chain;
     std::vector<Demand> demands;
@@ -69,10 +69,10 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
       const Nanos alone =
           solve(on_one_link({demands[2 * l], demands[2 * l + 1], demands[2 * l + 2]}, Rate(100))).links[0].margin;
       EXPECT_GE(together.links[l].margin, alone - 4_us) << "round " << round << ", link " << l;
-      with_room += alone > 20_us ? 1 : 0;
+      with_margin += alone > 20_us ? 1 : 0;
     }
   }
-  EXPECT_GT(with_room, 60);
+  EXPECT_GT(with_margin, 60);
 }
 
 TEST(solve, a_job_beside_links_with_excess_stands_in_the_middle) {
@@ -404,9 +404,9 @@ TEST(solve, slots_of_the_caller) {
 
 TEST(pair_scores, of_three_jobs) {
   const Demand half = up(100_ms, 0_ms, 50_ms);
-  const Demand most = up(100_ms, 0_ms, 80_ms);
+  const Demand max = up(100_ms, 0_ms, 80_ms);
   const Demand too_much = up(100_ms, 0_ms, 10_ms, Rate(100'000'000'000));
-  const auto scores = pair_scores({half, most, too_much}, kLink);
+  const auto scores = pair_scores({half, max, too_much}, kLink);
   EXPECT_EQ(scores[0][0], 1);
   EXPECT_NEAR(scores[0][1], 0.7, 1e-12);
   EXPECT_EQ(scores[1][0], scores[0][1]);

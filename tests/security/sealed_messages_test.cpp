@@ -89,16 +89,16 @@ TEST_F(SealedMessagesTest, other_key__is_told_by_its_id) {
   EXPECT_FALSE(server_.has_met());
 }
 
-TEST_F(SealedMessagesTest, liar_about_its_key__can_neither_speak_nor_hear) {
-  SealedMessages liar(JobKey::generate(), true);
-  std::string greeting = liar.greeting();
+TEST_F(SealedMessagesTest, client_with_another_key__can_neither_send_nor_receive) {
+  SealedMessages attacker(JobKey::generate(), true);
+  std::string greeting = attacker.greeting();
   greeting.replace(15, 16, server_.greeting().substr(15, 16));
   server_.meet(greeting);
   std::string answer = server_.greeting();
-  answer.replace(15, 16, liar.greeting().substr(15, 16));
-  liar.meet(answer);
-  EXPECT_EQ(server_.open(liar.seal("let me in")), std::nullopt);
-  EXPECT_EQ(liar.open(server_.seal("secret")), std::nullopt);
+  answer.replace(15, 16, attacker.greeting().substr(15, 16));
+  attacker.meet(answer);
+  EXPECT_EQ(server_.open(attacker.seal("let me in")), std::nullopt);
+  EXPECT_EQ(attacker.open(server_.seal("secret")), std::nullopt);
 }
 
 TEST_F(SealedMessagesTest, greeting_that_is_none__is_refused) {

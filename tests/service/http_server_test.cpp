@@ -348,7 +348,7 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
   expect_alive();
 }
 
-TEST_F(http_server, slow_client__is_told_so_and_holds_nobody_up) {
+TEST_F(http_server, slow_client__gets_an_error_and_delays_no_other_client) {
   options_.request_time = 300_ms;
   start();
   const Client slow(server_->address());
@@ -433,7 +433,7 @@ TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_never
   // All workers of each job are on one host. The list of jobs has a few million bytes but is cheap to plan.
   for (int i = 0; i < 40; ++i)
     service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 20'000), std::vector<std::string>(20'000, "a1"),
-                     SchedulerService::Room::assumed);
+                     SchedulerService::Capacity::assumed);
   const std::size_t length = ask(request("GET", "/v1/jobs")).size();
   ASSERT_GT(length, 3'100'000U);
   ASSERT_LT(length, 6'000'000U);
@@ -469,7 +469,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_nobody_elses_turn) {
+TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_block_no_other_client) {
   constexpr std::size_t kMany = 3000;
   rlimit files{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);

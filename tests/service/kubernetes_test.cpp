@@ -181,13 +181,13 @@ TEST_F(kubernetes, nodes_that_do_not_pass__are_all_named_in_a_time_that_grows_as
   const auto time_for = [&](int more) {
     std::vector<std::string> nodes = eight_names();
     for (int i = 0; i < more; ++i) nodes.push_back("other-" + std::to_string(i));
-    auto least = std::chrono::steady_clock::duration::max();
+    auto min = std::chrono::steady_clock::duration::max();
     for (int repeat = 0; repeat < 3; ++repeat) {
       const auto begin = std::chrono::steady_clock::now();
       node(pod("u1", "train"), nodes);
-      least = std::min(least, std::chrono::steady_clock::now() - begin);
+      min = std::min(min, std::chrono::steady_clock::now() - begin);
     }
-    return least;
+    return min;
   };
   const auto few = time_for(4'000);
   EXPECT_LT(time_for(32'000), 24 * few) << "8 times as many; 64 times if each is looked for among all";

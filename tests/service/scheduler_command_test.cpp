@@ -132,8 +132,8 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
     StartedProgram service(arguments(), folder_, "service");
     ASSERT_TRUE(service.says("ready " + socket().string() + "\n")) << service.err();
     std::map<std::string, Json> found;
-    const Json told = ask(socket(), "GET", "/v1/plans").second;
-    for (const Json& plan : told.at("plans")) found[plan.at("id")] = plan;
+    const Json answer = ask(socket(), "GET", "/v1/plans").second;
+    for (const Json& plan : answer.at("plans")) found[plan.at("id")] = plan;
     for (const auto& [id, plan] : plans) {
       if (departing.contains(id)) {
         EXPECT_FALSE(departing.at(id) && found.contains(id)) << id << " has departed";

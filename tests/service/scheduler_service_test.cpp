@@ -157,7 +157,7 @@ TEST(scheduler_service, arrive__refuses_hosts_without_room_unless_the_manager_kn
               }),
               HasSubstr("host \"a1\" has no room for that many workers, with 4 slots"));
   EXPECT_EQ(service.revision(), 1U);
-  service.arrive(job("two"), {"a1", "b1"}, SchedulerService::Room::assumed);
+  service.arrive(job("two"), {"a1", "b1"}, SchedulerService::Capacity::assumed);
   EXPECT_EQ(service.free_slots()[0], 0U);
   service.depart("one");
   EXPECT_EQ(service.free_slots()[0], 3U);

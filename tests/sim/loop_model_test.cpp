@@ -17,19 +17,19 @@ TEST(Lateness, draw__has_its_least_and_its_mean) {
   Lateness lateness({.nap = 50_us, .late_min = 40_us, .late_mean = 100_us, .stall_every = {}, .stall_mean = {}},
                     Random(1));
   Nanos sum;
-  Nanos least = 1_s;
-  Nanos most;
+  Nanos min = 1_s;
+  Nanos max;
   constexpr int draws = 20'000;
   for (int i = 0; i < draws; ++i) {
     const Nanos late = lateness.draw(50_us);
     sum += late;
-    least = std::min(least, late);
-    most = std::max(most, late);
+    min = std::min(min, late);
+    max = std::max(max, late);
   }
-  EXPECT_GE(least, 40_us);
-  EXPECT_LT(least, 41_us);
+  EXPECT_GE(min, 40_us);
+  EXPECT_LT(min, 41_us);
   EXPECT_NEAR((sum / draws).millis(), 0.1, 0.002);
-  EXPECT_GT(most, 400_us) << "exponential: 60 us fall short of 400 us in all of so many draws never";
+  EXPECT_GT(max, 400_us) << "exponential: 60 us fall short of 400 us in all of so many draws never";
 }
 
 TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {

@@ -142,8 +142,8 @@ class slurm_programs : public ::testing::Test {
     folder_.write(name, "#!/bin/sh\n" + script + "\n");
     std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
   }
-  [[nodiscard]] SlurmPrograms programs(Nanos limit = 5_s, std::size_t most = 1 << 20) const {
-    return SlurmPrograms({.folder = folder_.path(), .limit = limit, .max_output = most});
+  [[nodiscard]] SlurmPrograms programs(Nanos limit = 5_s, std::size_t max = 1 << 20) const {
+    return SlurmPrograms({.folder = folder_.path(), .limit = limit, .max_output = max});
   }
   [[nodiscard]] std::string content(const std::string& name) const {
     std::ifstream file(folder_.path() / name);

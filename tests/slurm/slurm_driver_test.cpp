@@ -39,22 +39,22 @@ class FakeSlurm : public SlurmControl {
   }
   std::vector<SlurmNode> nodes() override { return nodes_of_it; }
   void set_comment(std::uint32_t job, const std::string& comment) override {
-    told.push_back(fmt::format("comment {}", job));
+    commands.push_back(fmt::format("comment {}", job));
     table.at(job).admin_comment = comment;
   }
   void set_nodes(std::uint32_t job, const std::string& comment, const std::vector<std::string>& nodes) override {
     if (refuses_nodes) throw SlurmError("scontrol fails: Requested node configuration is not available");
-    told.push_back(fmt::format("nodes {} {}", job, fmt::join(nodes, ",")));
+    commands.push_back(fmt::format("nodes {} {}", job, fmt::join(nodes, ",")));
     table.at(job).admin_comment = comment;
     table.at(job).asked_nodes = nodes;
   }
   void release(std::uint32_t job) override {
     if (refuses_release) throw SlurmError("scontrol fails: Unable to contact slurm controller");
-    told.push_back(fmt::format("release {}", job));
+    commands.push_back(fmt::format("release {}", job));
     table.at(job).held = false;
   }
   void hold(std::uint32_t job) override {
-    told.push_back(fmt::format("hold {}", job));
+    commands.push_back(fmt::format("hold {}", job));
     table.at(job).held = true;
   }
 
@@ -83,7 +83,7 @@ class FakeSlurm : public SlurmControl {
 
   std::map<std::uint32_t, SlurmJob> table;
   std::vector<SlurmNode> nodes_of_it;
-  std::vector<std::string> told;
+  std::vector<std::string> commands;
   bool down = false;
   bool refuses_nodes = false;
   bool refuses_release = false;
@@ -111,7 +111,7 @@ class slurm_driver : public ::testing::Test {
     now_ += pause;
     driver_->step(now_, 1'764'063'600 + now_.count / 1'000'000'000);
   }
-  std::vector<std::string> told() { return std::exchange(slurm_.told, {}); }
+  std::vector<std::string> commands() { return std::exchange(slurm_.commands, {}); }
   [[nodiscard]] SlurmMark mark(std::uint32_t job) const {
     return parse_mark(slurm_.table.at(job).admin_comment).value_or(SlurmMark());
   }
@@ -140,22 +140,22 @@ class slurm_driver : public ::testing::Test {
 TEST_F(slurm_driver, a_held_job__gets_nodes_and_a_plan_before_it_is_released) {
   slurm_.submit(17);
   step();
-  ASSERT_THAT(slurm_.told, ElementsAre(HasSubstr("nodes 17 n"), "release 17"));
+  ASSERT_THAT(slurm_.commands, ElementsAre(HasSubstr("nodes 17 n"), "release 17"));
   const JobPlan plan_now = plan(17);
   EXPECT_EQ(slurm_.table[17].asked_nodes, plan_now.hosts);
   EXPECT_EQ(plan_now.hosts.size(), 2U);
   EXPECT_EQ(mark(17).plan, to_mark(plan_now));
   EXPECT_EQ(known(), std::vector<std::string>{"slurm-17-1764063617"});
-  told();
+  commands();
   step();
-  EXPECT_THAT(told(), IsEmpty()) << "nothing has changed";
+  EXPECT_THAT(commands(), IsEmpty()) << "nothing has changed";
 }
 
 TEST_F(slurm_driver, jobs_without_a_mark_or_in_arrays__are_left_alone) {
   slurm_.submit(1).admin_comment = "site: gold";
   slurm_.submit(2).in_array = true;
   step();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
   EXPECT_THAT(known(), IsEmpty());
 }
 
@@ -237,7 +237,7 @@ TEST_F(slurm_driver, after_a_restart__no_job_is_lost_and_none_is_there_twice) {
   const JobPlan first = plan(1);
   slurm_.start(1, slurm_.table[1].asked_nodes);
   slurm_.start(2, slurm_.table[2].asked_nodes);
-  told();
+  commands();
   // While the service is down, job 2 ends, job 3 starts, job 5 arrives, and job 6 is submitted and starts without a
   // hold.
   slurm_.table[2].state = State::ended;
@@ -253,10 +253,10 @@ TEST_F(slurm_driver, after_a_restart__no_job_is_lost_and_none_is_there_twice) {
                                             "slurm-5-1764063605", "slurm-6-1764063606"));
   EXPECT_EQ(mark(6).reason, "");
   EXPECT_EQ(mark(6).plan, to_mark(plan(6)));
-  EXPECT_THAT(told(), Contains("release 5"));
+  EXPECT_THAT(commands(), Contains("release 5"));
   for (const std::uint32_t id : {1U, 3U, 4U, 5U, 6U}) EXPECT_EQ(mark(id).plan, to_mark(plan(id))) << id;
   step();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
 }
 
 TEST_F(slurm_driver, ended_between_arrival_and_release__it_releases_the_job_where_it_was_placed) {
@@ -308,17 +308,17 @@ TEST_F(slurm_driver, a_job_that_does_not_start__is_placed_elsewhere_and_then_lef
   step();
   const auto first = placed_on(1);
   step(59_s);
-  EXPECT_THAT(told(), Not(Contains("hold 1")));
+  EXPECT_THAT(commands(), Not(Contains("hold 1")));
   step(1_s);
-  EXPECT_THAT(told(), ElementsAre("hold 1"));
+  EXPECT_THAT(commands(), ElementsAre("hold 1"));
   EXPECT_THAT(known(), IsEmpty());
   step();
   const auto second = placed_on(1);
   EXPECT_FALSE(slurm_.table[1].held);
   for (const auto& node : first) EXPECT_THAT(second, Not(Contains(node)));
-  told();
+  commands();
   step(60_s);
-  EXPECT_THAT(told(), ElementsAre("nodes 1 ")) << "any nodes";
+  EXPECT_THAT(commands(), ElementsAre("nodes 1 ")) << "any nodes";
   EXPECT_FALSE(mark(1).plan);
   EXPECT_EQ(mark(1).reason, "") << "its tasks wait for a plan";
   EXPECT_FALSE(slurm_.table[1].held);
@@ -333,10 +333,10 @@ TEST_F(slurm_driver, a_job_without_room__is_held_for_a_while_and_then_queued_by_
   slurm_.submit(1);
   step();
   step();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
   EXPECT_EQ(std::count(log_.begin(), log_.end(), "slurm: job 1: waits for 2 free nodes in partition lab"), 1);
   step(58_s);
-  EXPECT_THAT(told(), ElementsAre("release 1"));
+  EXPECT_THAT(commands(), ElementsAre("release 1"));
   slurm_.start(1, {"n0", "n1"});
   step();
   EXPECT_TRUE(mark(1).plan);
@@ -391,7 +391,7 @@ TEST_F(slurm_driver, a_job_that_wants_nodes_for_itself__gets_idle_ones) {
 TEST_F(slurm_driver, a_constraint_that_slurm_alone_understands__is_left_to_it) {
   slurm_.submit(1).features = "[rack1|rack2]";
   step();
-  EXPECT_THAT(told(), ElementsAre("release 1"));
+  EXPECT_THAT(commands(), ElementsAre("release 1"));
 }
 
 TEST_F(slurm_driver, nodes_that_the_topology_lacks__are_said_in_the_comment) {
@@ -399,13 +399,13 @@ TEST_F(slurm_driver, nodes_that_the_topology_lacks__are_said_in_the_comment) {
   step();
   EXPECT_THAT(mark(1).reason, HasSubstr("the scheduler's topology has 4 of the 5 nodes"));
   EXPECT_FALSE(slurm_.table[1].held);
-  told();
+  commands();
   slurm_.start(1, {"n0", "n1", "n2", "n3", "gpu7"});
   step();
   EXPECT_THAT(mark(1).reason, HasSubstr("node gpu7 is not in the scheduler's topology"));
-  EXPECT_THAT(told(), ElementsAre("comment 1"));
+  EXPECT_THAT(commands(), ElementsAre("comment 1"));
   step();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
 }
 
 TEST_F(slurm_driver, a_profile_that_is_none__runs_without_slots) {
@@ -436,7 +436,7 @@ TEST_F(slurm_driver, whoever_holds_a_job__has_it_held) {
   step();
   EXPECT_TRUE(slurm_.table[2].held);
   slurm_.table[1].held = true;  // the user holds the job after the driver released it
-  told();
+  commands();
   step();
   EXPECT_TRUE(slurm_.table[1].held);
   EXPECT_FALSE(mark(1).plan);
@@ -452,7 +452,7 @@ TEST_F(slurm_driver, whoever_holds_a_job__has_it_held) {
 TEST_F(slurm_driver, a_job_that_its_user_has_held__is_theirs_to_release) {
   slurm_.submit(1, 2, R"(,"held":true)").held = true;
   for (int i = 0; i < 3; ++i) step(60_s);
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
   EXPECT_THAT(known(), IsEmpty());
   slurm_.table[1].held = false;
   slurm_.start(1, {"n0", "n1"});
@@ -472,9 +472,9 @@ TEST_F(slurm_driver, parts_of_heterogeneous_jobs__are_released_with_the_reason) 
   EXPECT_THAT(mark(1).reason, HasSubstr("heterogeneous jobs are not placed"));
   EXPECT_THAT(mark(2).reason, HasSubstr("heterogeneous jobs are not placed"));
   EXPECT_THAT(known(), IsEmpty());
-  told();
+  commands();
   step();
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(commands(), IsEmpty());
 }
 
 TEST_F(slurm_driver, a_state_that_cannot_be_written__holds_no_job_for_ever) {

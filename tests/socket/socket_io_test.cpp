@@ -132,9 +132,9 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     return made;
   }
   /// Returns packets that `io` receives: `count` packets, or those that arrive within half a second.
-  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::kMaxBurst) {
+  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t capacity = SocketIo::kMaxBurst) {
     std::vector<Got> all;
-    std::vector<RxPacket> out(room);
+    std::vector<RxPacket> out(capacity);
     const Nanos end = monotonic_now() + 500_ms;
     while (all.size() < count && monotonic_now() < end) {
       const std::size_t got = io.receive(out);
@@ -269,9 +269,9 @@ TEST_P(SocketIoTest, ecn_priority_and_hops__arrive_as_they_were_sent) {
 
   for (const auto& [ttl, hops] : {std::pair(61, 3), std::pair(1, 63), std::pair(64, 0), std::pair(255, 0)}) {
     ASSERT_TRUE(unknown_peer_sends(1, 50, ttl));
-    const auto told = receive(two, 1);
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].packet.hops, hops) << "TTL " << ttl;
+    const auto received = receive(two, 1);
+    ASSERT_EQ(received.size(), 1u);
+    EXPECT_EQ(received[0].packet.hops, hops) << "TTL " << ttl;
   }
 }
 
@@ -297,7 +297,7 @@ TEST_P(SocketIoTest, receive__hands_out_leftovers_in_order_and_leaves_bytes_alon
   EXPECT_EQ(at, made.size());
 }
 
-TEST_P(SocketIoTest, receive__gives_each_message_a_buffer_that_nobody_reads) {
+TEST_P(SocketIoTest, receive__gives_each_message_an_unused_buffer) {
   SocketIo one(config(0));
   SocketIo two(config(1));
   std::vector<RxPacket> out(30);
@@ -496,40 +496,40 @@ TEST_P(SocketIoTest, receive__takes_whatever_an_unknown_peer_sends) {
   EXPECT_EQ(two.counters().truncated, 0u);
 }
 
-TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
+TEST_P(SocketIoTest, receive__ignores_impossible_lengths) {
   SocketIo io(config(1));
-  struct Told {
+  struct Case {
     unsigned bytes;
     int segment;
     int flags;
     std::size_t packets;
   };
   const bool v6 = GetParam();
-  for (const Told& told : std::vector<Told>{{1000, 0, 0, 1},
-                                            {1000, -1, 0, 1},
-                                            {1000, INT_MIN, 0, 1},
-                                            {1000, INT_MAX, 0, 1},
-                                            {1000, 1000, 0, 1},
-                                            {1000, 999, 0, 2},
-                                            {0, 5, 0, 1},
-                                            {65536, 1, 0, 65536},
-                                            {65537, 1000, 0, 0},
-                                            {UINT_MAX, 1000, 0, 0},
-                                            {1000, 100, MSG_TRUNC, 0}}) {
+  for (const Case& one : std::vector<Case>{{1000, 0, 0, 1},
+                                           {1000, -1, 0, 1},
+                                           {1000, INT_MIN, 0, 1},
+                                           {1000, INT_MAX, 0, 1},
+                                           {1000, 1000, 0, 1},
+                                           {1000, 999, 0, 2},
+                                           {0, 5, 0, 1},
+                                           {65536, 1, 0, 65536},
+                                           {65537, 1000, 0, 0},
+                                           {UINT_MAX, 1000, 0, 0},
+                                           {1000, 100, MSG_TRUNC, 0}}) {
     bool done = false;
     made_receive = [&](mmsghdr* headers, unsigned) {
       if (std::exchange(done, true)) {
         errno = EAGAIN;
         return -1;
       }
-      headers[0].msg_len = told.bytes;
+      headers[0].msg_len = one.bytes;
       msghdr& header = headers[0].msg_hdr;
-      header.msg_flags = told.flags;
+      header.msg_flags = one.flags;
       static_cast<sockaddr*>(header.msg_name)->sa_family = v6 ? AF_INET6 : AF_INET;
       header.msg_controllen = CMSG_SPACE(sizeof(int));
       cmsghdr* const control = CMSG_FIRSTHDR(&header);
       *control = {CMSG_LEN(sizeof(int)), IPPROTO_UDP, 104};
-      std::memcpy(CMSG_DATA(control), &told.segment, sizeof told.segment);
+      std::memcpy(CMSG_DATA(control), &one.segment, sizeof one.segment);
       return 1;
     };
     std::vector<RxPacket> out(SocketIo::kMaxBurst);
@@ -537,8 +537,8 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
     std::size_t bytes = 0;
     for (std::size_t got = 0; (got = io.receive(out)) > 0; packets += got)
       for (std::size_t i = 0; i < got; ++i) bytes += out[i].bytes.size();
-    EXPECT_EQ(packets, told.packets) << told.bytes << " in segments of " << told.segment;
-    EXPECT_EQ(bytes, packets > 0 ? told.bytes : 0);
+    EXPECT_EQ(packets, one.packets) << one.bytes << " in segments of " << one.segment;
+    EXPECT_EQ(bytes, packets > 0 ? one.bytes : 0);
   }
   EXPECT_EQ(io.counters().truncated, 3u);
   // The next 200 receives succeed only if truncated messages return their buffers.

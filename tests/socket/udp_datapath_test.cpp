@@ -61,7 +61,7 @@ std::string in_namespace(const std::function<std::string()>& part) {
     } catch (const std::exception& error) {
       verdict = error.what();
     }
-    [[maybe_unused]] const auto told = write(ends[1], verdict.data(), verdict.size());
+    [[maybe_unused]] const auto written = write(ends[1], verdict.data(), verdict.size());
     _exit(0);
   }
   close(ends[1]);

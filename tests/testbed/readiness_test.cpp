@@ -42,13 +42,13 @@ void send(const std::string& name, std::string_view message) {
 
 TEST(readiness, told__once_a_program_has_said_so) {
   Readiness readiness(own_name());
-  EXPECT_FALSE(readiness.told());
+  EXPECT_FALSE(readiness.reported());
   const auto [name, value] = readiness.environment();
   EXPECT_EQ(name, "NOTIFY_SOCKET");
   const Variable variable(value);
-  EXPECT_EQ(tell_ready(), "");
-  EXPECT_TRUE(readiness.told());
-  EXPECT_TRUE(readiness.told());
+  EXPECT_EQ(report_ready(), "");
+  EXPECT_TRUE(readiness.reported());
+  EXPECT_TRUE(readiness.reported());
 }
 
 TEST(readiness, told__other_messages_are_not_that) {
@@ -56,9 +56,9 @@ TEST(readiness, told__other_messages_are_not_that) {
   send(own_name(), "STATUS=opens ports");
   send(own_name(), "READY=10");
   send(own_name(), "");
-  EXPECT_FALSE(readiness.told());
+  EXPECT_FALSE(readiness.reported());
   send(own_name(), "STATUS=forwards\nREADY=1\n");
-  EXPECT_TRUE(readiness.told());
+  EXPECT_TRUE(readiness.reported());
 }
 
 TEST(readiness, name__is_refused_where_it_is_too_long_or_taken) {
@@ -67,18 +67,18 @@ TEST(readiness, name__is_refused_where_it_is_too_long_or_taken) {
   EXPECT_THROW(Readiness{own_name()}, RunError);
 }
 
-TEST(tell_ready, nobody_asks__nothing_is_said) {
+TEST(report_ready, no_socket_variable__nothing_is_sent) {
   unsetenv("NOTIFY_SOCKET");
-  EXPECT_EQ(tell_ready(), "");
+  EXPECT_EQ(report_ready(), "");
 }
 
-TEST(tell_ready, nobody_listens__says_why) {
+TEST(report_ready, no_listener__says_why) {
   {
     const Variable variable("@" + own_name());
-    EXPECT_THAT(tell_ready(), HasSubstr("cannot be notified that this program is ready: Connection refused"));
+    EXPECT_THAT(report_ready(), HasSubstr("cannot be notified that this program is ready: Connection refused"));
   }
   const Variable variable("vsock:2:1234");
-  EXPECT_THAT(tell_ready(), HasSubstr("neither /PATH nor @NAME"));
+  EXPECT_THAT(report_ready(), HasSubstr("neither /PATH nor @NAME"));
 }
 
 }  // namespace

@@ -231,27 +231,27 @@ class Docs(unittest.TestCase):
         self.assertEqual(self.text(), before)
 
     def test_wrong_comments_are_told_with_their_line(self):
-        for text, told in (("<!-- what -->\n", 'unknown comment "what"'),
-                           ("\n<!-- made by: true -->\n", "this block has no end"),
-                           ("1.0<!-- = r: 1 -->\n", 'no run "r"'),
-                           ("about <!-- = r: 1 -->\n", "must be directly after its number"),
-                           ("<!-- let a = true -->\n<!-- let a = true -->\n", '"a" is defined twice'),
-                           ("<!-- slow -->\ntext\n", "must be before a transcript"),
-                           ("```\nno end\n", "this code block has no end")):
+        for text, expected in (("<!-- what -->\n", 'unknown comment "what"'),
+                               ("\n<!-- made by: true -->\n", "this block has no end"),
+                               ("1.0<!-- = r: 1 -->\n", 'no run "r"'),
+                               ("about <!-- = r: 1 -->\n", "must be directly after its number"),
+                               ("<!-- let a = true -->\n<!-- let a = true -->\n", '"a" is defined twice'),
+                               ("<!-- slow -->\ntext\n", "must be before a transcript"),
+                               ("```\nno end\n", "this code block has no end")):
             self.page(text)
             status, output = self.docs("--check")
             self.assertEqual(status, 2, text)
-            self.assertIn(told, output)
+            self.assertIn(expected, output)
             self.assertRegex(output, r"^tools/docs: docs/page.md:\d+: ")
 
     def test_an_expression_that_asks_for_what_is_not_there_says_what_is(self):
-        for expression, told in (('slow_down("swift")', 'no policy "swift"'), ("nonsense()", "NameError"),
-                                 ('interleaved("fair")', "not all jobs interleave"), ('line(r"x (\\d)")', "nothing like"),
-                                 ('slow_down("mltcp", "b")', 'no job "b"')):
+        for expression, expected in (('slow_down("swift")', 'no policy "swift"'), ("nonsense()", "NameError"),
+                                     ('interleaved("fair")', "not all jobs interleave"), ('line(r"x (\\d)")', "nothing like"),
+                                     ('slow_down("mltcp", "b")', 'no job "b"')):
             self.page(f"<!-- let r = mltcp run x.toml -->\n1.0<!-- = r: {expression} -->\n")
             status, output = self.docs("--check")
             self.assertEqual(status, 1, expression)
-            self.assertIn(told, output)
+            self.assertIn(expected, output)
 
     def test_list_tells_what_is_not_compared(self):
         self.page(self.ALL + "<!-- measured 2026-01-31, a machine: bench -->\n1.5\n<!-- end -->\n3% more\n")

@@ -85,9 +85,9 @@ class Inspect(unittest.TestCase):
             with self.subTest(name):
                 file = self.put(name, text)
                 read = json.loads(mltcp("inspect", file, "--json", "-").stdout)
-                told = mltcp("inspect", file).stdout
-                self.assertIn(f": {read['format']}, ", told)
-                steps = re.findall(r"^  .*?([\d.]+) ms(?: \(typical\))?: .*sends ([\d.]+) (\w+) in (\d+) ", told, re.M)
+                stated = mltcp("inspect", file).stdout
+                self.assertIn(f": {read['format']}, ", stated)
+                steps = re.findall(r"^  .*?([\d.]+) ms(?: \(typical\))?: .*sends ([\d.]+) (\w+) in (\d+) ", stated, re.M)
                 self.assertEqual(len(steps), len(read["steps"]))
                 for (length, value, unit, count), one in zip(steps, read["steps"]):
                     self.assertEqual(length, f"{one['length_ns'] / 1e6:.3f}")
@@ -113,9 +113,9 @@ class Inspect(unittest.TestCase):
                 (self.folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
                 with tarfile.open(self.folder / f"{name}.tar.xz", "w:xz") as archive:
                     archive.add(file, name)
-                told = mean(mltcp("inspect", file, "--toml", "--name", "a").stdout)
+                stated = mean(mltcp("inspect", file, "--toml", "--name", "a").stdout)
                 for packed in ("", ".gz", ".tar.xz"):
-                    self.assertEqual(mean(f'[[job]]\nname = "a"\ntrace = "{name}{packed}"\n'), told)
+                    self.assertEqual(mean(f'[[job]]\nname = "a"\ntrace = "{name}{packed}"\n'), stated)
 
     @staticmethod
     def bytes_of(text):

@@ -80,7 +80,7 @@ TEST_F(Manual, zsh__reads_it) {
 
 TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
   const std::string here = std::filesystem::weakly_canonical(folder_ / "").string();
-  const auto told = [&](const std::string& environment, const std::string& folder) {
+  const auto hints = [&](const std::string& environment, const std::string& folder) {
     return run("--version >/dev/null; env -u MANPATH -u FPATH -u XDG_DATA_HOME -u XDG_DATA_DIRS "
                "-u BASH_COMPLETION_USER_DIR " +
                environment + " " MLTCP_PROGRAM " help --write " + folder)
@@ -92,15 +92,15 @@ TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
   const std::string bash = "for bash, add to ~/.bashrc: . " + share + "/bash-completion/completions/mltcp\n";
   const std::string zsh =
       "for zsh, add to ~/.zshrc, before compinit: fpath=(" + share + "/zsh/site-functions $fpath)\n";
-  EXPECT_EQ(told("PATH=/bin", "share/"), below + man + bash + zsh);
-  EXPECT_EQ(told("PATH=/bin:" + share + "/../bin", "share"), below + bash + zsh) << "beside a folder of PATH";
-  EXPECT_EQ(told("PATH=/bin:" + share + "/../bin MANPATH=/usr/share/man", "share"), below + man + bash + zsh);
-  EXPECT_EQ(told("PATH=/bin MANPATH=/usr/share/man:" + share + "/man", "share"), below + bash + zsh);
-  EXPECT_EQ(told("PATH=/bin XDG_DATA_HOME=" + share, "share"), below + man + zsh);
-  EXPECT_EQ(told("PATH=/bin XDG_DATA_DIRS=/usr/share:" + share, "share"), below + man + zsh);
-  EXPECT_EQ(told("PATH=/bin FPATH=" + share + "/zsh/site-functions", "share"), below + man + bash);
-  EXPECT_THAT(told("PATH=/bin", "'a b'"), HasSubstr("fpath=('" + (std::filesystem::path(here) / "a b").string() +
-                                                    "/zsh/site-functions' $fpath)\n"));
+  EXPECT_EQ(hints("PATH=/bin", "share/"), below + man + bash + zsh);
+  EXPECT_EQ(hints("PATH=/bin:" + share + "/../bin", "share"), below + bash + zsh) << "beside a folder of PATH";
+  EXPECT_EQ(hints("PATH=/bin:" + share + "/../bin MANPATH=/usr/share/man", "share"), below + man + bash + zsh);
+  EXPECT_EQ(hints("PATH=/bin MANPATH=/usr/share/man:" + share + "/man", "share"), below + bash + zsh);
+  EXPECT_EQ(hints("PATH=/bin XDG_DATA_HOME=" + share, "share"), below + man + zsh);
+  EXPECT_EQ(hints("PATH=/bin XDG_DATA_DIRS=/usr/share:" + share, "share"), below + man + zsh);
+  EXPECT_EQ(hints("PATH=/bin FPATH=" + share + "/zsh/site-functions", "share"), below + man + bash);
+  EXPECT_THAT(hints("PATH=/bin", "'a b'"), HasSubstr("fpath=('" + (std::filesystem::path(here) / "a b").string() +
+                                                     "/zsh/site-functions' $fpath)\n"));
 }
 
 TEST_F(Manual, folder__that_cannot_be_made_is_refused) {

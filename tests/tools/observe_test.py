@@ -248,9 +248,9 @@ size = "100 kB"
 
     def test_inspect__claims_in_a_capture(self):
         self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng,snap=78")
-        told = self.run_program("inspect", "run.pcapng")
-        self.assertEqual(told.stderr, "")
-        received, sent = told.stdout.split("progress that jobs claimed in ")[1:]
+        done = self.run_program("inspect", "run.pcapng")
+        self.assertEqual(done.stderr, "")
+        received, sent = done.stdout.split("progress that jobs claimed in ")[1:]
         for which, text in ("received", received), ("sent", sent):
             self.assertRegex(text, rf"^{which} packets\njob +iterations +bytes +per iteration +at the end +mean progress +verdict\n")
             self.assertEqual(len(re.findall(r"(?m)^[01] +[34] .* 0\.0% +0\.\d+ +too few iterations$", text)), 2, text)
@@ -360,14 +360,14 @@ size = "100 kB"
     def test_endpoint__wrong_values(self):
         self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1")
         self.until((self.folder / "s").exists, "the server listens")
-        for name, value, told in (("MLTCP_PCAP", "x,snap=7", "MLTCP_PCAP: snap is \"7\""),
-                                  ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is not a valid address for metrics"),
-                                  ("MLTCP_LIVE", "yes", "MLTCP_LIVE is \"yes\"; give 0 or 1")):
+        for name, value, expected in (("MLTCP_PCAP", "x,snap=7", "MLTCP_PCAP: snap is \"7\""),
+                                      ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is not a valid address for metrics"),
+                                      ("MLTCP_LIVE", "yes", "MLTCP_LIVE is \"yes\"; give 0 or 1")):
             done = subprocess.run([PROGRAM, "perf", "unix:s", "--ip", "127.0.0.1", "--for", "100ms"], cwd=self.folder,
                                   env=dict(self.environment, **{name: value}), capture_output=True, text=True,
                                   timeout=PATIENCE)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn(told, done.stderr)
+            self.assertIn(expected, done.stderr)
 
     # ---- a switch ---------------------------------------------------------------------------------------------------
 
@@ -446,11 +446,12 @@ wait $switch
         said, err = ((self.folder / name).read_text() if (self.folder / name).exists() else "" for name in ("out", "err"))
         if "No supported" in err or "hugepages" in err or done.returncode != 0:
             skip(self, f"no switch here: {err.strip().splitlines()[-1:]} {done.stderr.strip()}")
-        liar, honest = json.loads((self.folder / "c.json").read_text())["claims"]
-        self.assertEqual([liar["job"], liar["iterations"], liar["packets"], liar["verdict"]], [7, 12, 240, "understated"])
-        self.assertEqual(liar["bytes"], 240 * 600)
-        self.assertEqual(liar["bytes_at_end"], 120 * 600)
-        self.assertAlmostEqual(liar["mean_progress"], (0.45 + 1) / 2, 3)
+        cheater, honest = json.loads((self.folder / "c.json").read_text())["claims"]
+        self.assertEqual([cheater["job"], cheater["iterations"], cheater["packets"], cheater["verdict"]],
+                         [7, 12, 240, "understated"])
+        self.assertEqual(cheater["bytes"], 240 * 600)
+        self.assertEqual(cheater["bytes_at_end"], 120 * 600)
+        self.assertAlmostEqual(cheater["mean_progress"], (0.45 + 1) / 2, 3)
         self.assertEqual([honest["job"], honest["bytes_at_end"], honest["verdict"]], [8, 0, "consistent"])
         self.assertAlmostEqual(honest["mean_progress"], 0.475, 3)
         self.assertRegex(said, r"(?m)^7 +12 +144 kB +12 kB +50.0% +0.725 +understated$")

@@ -183,15 +183,15 @@ TEST_F(PerfTest, help_and_page__tell_every_option_and_its_default) {
   EXPECT_GT(options, 15U) << help;
 }
 
-TEST_F(PerfTest, nobody_there__is_told) {
+TEST_F(PerfTest, no_server__is_reported) {
   const Outcome outcome = run("perf unix:s --wait 50ms");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("unix:s"));
 
   // A client whose port is outside of the kernel still reaches the server through the kernel.
-  const std::string told = "check that this host reaches it through the kernel: HOST is an address of its kernel";
-  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms --port memif:/nowhere/s --ip 10.0.0.2/24").err, HasSubstr(told));
-  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms").err, AllOf(HasSubstr("reaches it\n"), Not(HasSubstr(told))));
+  const std::string hint = "check that this host reaches it through the kernel: HOST is an address of its kernel";
+  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms --port memif:/nowhere/s --ip 10.0.0.2/24").err, HasSubstr(hint));
+  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms").err, AllOf(HasSubstr("reaches it\n"), Not(HasSubstr(hint))));
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {

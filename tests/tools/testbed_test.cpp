@@ -376,9 +376,9 @@ TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_c
   run_experiment(folder_,
                  start({"e.toml", "--device", "udp", "--json", "r.json", "--key", "job.key", "--authenticate"}), "udp");
   // Checks the options that the hosts get.
-  Started told = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
-  EXPECT_EQ(told.finish(), 0) << told.err();
-  EXPECT_THAT(told.out(), HasSubstr("--key fd:3 --authenticate"));
+  Started command = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
+  EXPECT_EQ(command.finish(), 0) << command.err();
+  EXPECT_THAT(command.out(), HasSubstr("--key fd:3 --authenticate"));
 }
 
 const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
@@ -509,7 +509,7 @@ TEST_F(TestbedCommand, program_that_is_killed_or_stopped_in_an_experiment__is_na
   struct Way {
     const char* word;
     int signal;
-    const char* told;
+    const char* message;
   };
   const std::vector<Way> ways{
       {"switch-0.json", SIGKILL, "switch 0 was ended by signal 9, so the testbed was taken down"},
@@ -526,7 +526,7 @@ TEST_F(TestbedCommand, program_that_is_killed_or_stopped_in_an_experiment__is_na
   }
   for (std::size_t i = 0; i < ways.size(); ++i) {
     EXPECT_EQ(runs[i]->finish(), 1);
-    EXPECT_THAT(runs[i]->err(), HasSubstr(std::string("\nmltcp: ") + ways[i].told));
+    EXPECT_THAT(runs[i]->err(), HasSubstr(std::string("\nmltcp: ") + ways[i].message));
   }
 }
 

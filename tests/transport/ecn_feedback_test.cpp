@@ -53,9 +53,9 @@ TEST(EcnFeedback, on_counts__marks_no_more_bytes_than_were_acknowledged) {
 }
 
 TEST(EcnFeedback, on_counts__takes_bytes_from_packets_where_the_peer_is_checked) {
-  for (const std::uint32_t told : {0U, 3000U, 1'000'000U}) {
+  for (const std::uint32_t reported : {0U, 3000U, 1'000'000U}) {
     Counted counted;
-    counted.take({.ect0_packets = 7, .ce_packets = 3, .ce_bytes = told}, 10, true);
+    counted.take({.ect0_packets = 7, .ce_packets = 3, .ce_bytes = reported}, 10, true);
     EXPECT_EQ(counted.sample.ce_bytes, 3000U);
   }
   Counted counted;
@@ -185,8 +185,8 @@ TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
 /// Sends packets and acknowledges `together` packets at a time. `received` of these arrive marked, and the sender
 /// itself has marked `tests` of them to test the peer. The peer reports `tells(received, tests)` marks.
 struct TestedPeer {
-  using Tells = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
-  void run(std::uint64_t packets, const Tells& tells, double marked_by_path = 0, std::uint32_t together = 1) {
+  using Reports = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
+  void run(std::uint64_t packets, const Reports& tells, double marked_by_path = 0, std::uint32_t together = 1) {
     const std::uint64_t end = next + packets;
     while (next < end && feedback.works()) {
       std::uint32_t received = 0;
@@ -200,16 +200,16 @@ struct TestedPeer {
       }
       tests += own;
       acked = next;
-      const std::uint32_t told_now = tells(received, own);
-      counts.ce_packets += told_now;
-      counts.ect0_packets += together - told_now;
+      const std::uint32_t reported_now = tells(received, own);
+      counts.ce_packets += reported_now;
+      counts.ect0_packets += together - reported_now;
       if (feedback.awaits_test()) feedback.on_acks(*this, next - 1);
       cc::AckSample sample;
       sample.acked_bytes = together * 1000;
       EXPECT_EQ(feedback.on_counts(counts, {together, sample.acked_bytes, next - 1, next}, true, sample),
                 sample.ce_packets);
       EXPECT_EQ(sample.ce_bytes, 1000 * sample.ce_packets);
-      told += sample.ce_packets;
+      reported += sample.ce_packets;
     }
   }
   /// Acknowledges packets until ECN works again.
@@ -234,7 +234,7 @@ struct TestedPeer {
   std::uint64_t next = 0;
   std::uint64_t acked = 0;
   std::uint32_t tests = 0;
-  std::uint32_t told = 0;
+  std::uint32_t reported = 0;
   std::uint32_t true_marks = 0;
 };
 
@@ -258,7 +258,7 @@ TEST(EcnTest, peer_that_tells_all__passes_and_its_own_marks_are_all_that_counts)
       EXPECT_TRUE(peer.feedback.works());
       EXPECT_GT(peer.tests, 140'000U / 640);
       EXPECT_LT(peer.tests, 140'000U / 40);
-      EXPECT_EQ(peer.told, peer.true_marks);
+      EXPECT_EQ(peer.reported, peer.true_marks);
     }
 }
 
@@ -330,11 +330,12 @@ TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
 
 // Each of these peers reports enough marks to pass a test of one packet.
 TEST(EcnTest, peer_that_tells_some_of_those_that_come_together__is_found_out) {
-  const TestedPeer::Tells liars[] = {[](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },
-                                     [](std::uint32_t received, std::uint32_t) { return std::min(received, 16U); },
-                                     [](std::uint32_t received, std::uint32_t) { return std::bit_floor(received); },
-                                     [](std::uint32_t received, std::uint32_t) { return (received + 1) / 2; }};
-  for (const TestedPeer::Tells& tells : liars)
+  const TestedPeer::Reports false_reports[] = {
+      [](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },
+      [](std::uint32_t received, std::uint32_t) { return std::min(received, 16U); },
+      [](std::uint32_t received, std::uint32_t) { return std::bit_floor(received); },
+      [](std::uint32_t received, std::uint32_t) { return (received + 1) / 2; }};
+  for (const TestedPeer::Reports& tells : false_reports)
     for (const double marked : {0.0, 0.2}) {
       TestedPeer peer;
       peer.run(1'000'000, tells, marked, 64);

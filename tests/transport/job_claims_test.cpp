@@ -196,12 +196,12 @@ TEST(JobClaims, report__names_the_largest_jobs_first) {
   EXPECT_EQ(top[9].job, 99U);
   EXPECT_EQ(top[10].job, 8U);
   EXPECT_TRUE(JobClaims().report().empty());
-  std::vector<JobClaim> room;
-  room.reserve(4);
-  const std::size_t places = room.capacity();
-  claims.append_to(room);
-  ASSERT_EQ(room.size(), places) << "no more than there is room for";
-  EXPECT_EQ(room[1].job, 1U);
+  std::vector<JobClaim> list;
+  list.reserve(4);
+  const std::size_t places = list.capacity();
+  claims.append_to(list);
+  ASSERT_EQ(list.size(), places) << "no more than there is room for";
+  EXPECT_EQ(list[1].job, 1U);
 }
 
 TEST(JobClaim, add_up__joins_what_is_of_one_job) {
@@ -259,13 +259,13 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
   EXPECT_EQ(claims.report().size(), JobClaims::kMaxJobs + 1);
 }
 
-TEST(JobClaims, add__finds_a_liar_that_comes_after_forged_jobs_and_among_them) {
+TEST(JobClaims, add__finds_an_overstating_job_that_comes_after_forged_jobs_and_among_them) {
   JobClaims claims;
   const Packets early = iterations(1, 20, 1.0, 0, 1'000'000);
   for (const wire::JobTag& tag : early) claims.add(tag, kPacketBytes);
   std::uint32_t forged = 2'000'000;
   for (std::size_t i = 0; i < 10 * JobClaims::kMaxJobs; ++i) claims.add({forged++, 1, 65'535}, 1400);
-  // Two forged packets follow each packet of the lying job, and 2000 follow each of its iterations.
+  // Two forged packets follow each packet of the overstating job, and 2000 follow each of its iterations.
   std::size_t sent = 0;
   for (const wire::JobTag& tag : iterations(1, 20, 0.5, 0, 7)) {
     claims.add(tag, kPacketBytes);

@@ -108,7 +108,7 @@ TEST_F(MessageReceiverTest, on_data__bounds_the_holes_of_a_message) {
   receiver.post_all(1);
   for (std::uint32_t i = 0; i < MessageReceiver::kMaxReassemblyRanges; ++i)
     ASSERT_EQ(receiver.take(piece(0, 2 * i, 1, false)), Taken::news);
-  EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::no_room);
+  EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::too_many_holes);
   EXPECT_EQ(receiver.take(piece(0, 1, 1, false)), Taken::news) << "what closes a hole is taken";
   EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::news);
 }
@@ -118,13 +118,13 @@ TEST_F(MessageReceiverTest, credit_urgent__when_the_peer_has_nothing_or_half_is_
   receiver.post_all(1);
   EXPECT_TRUE(receiver.credit_due());
   EXPECT_TRUE(receiver.credit_urgent());
-  receiver.on_told_in_credit(false);
+  receiver.on_sent_in_credit(false);
   EXPECT_FALSE(receiver.credit_due());
   EXPECT_TRUE(receiver.credit_known());
   receiver.post_all(3);
   EXPECT_FALSE(receiver.credit_known());
   EXPECT_TRUE(receiver.credit_urgent()) << "three of four are news";
-  receiver.on_told_in_ack();
+  receiver.on_sent_in_ack();
   EXPECT_FALSE(receiver.credit_due());
   EXPECT_FALSE(receiver.credit_known()) << "nobody repeats an ACK";
   receiver.post_all(1);
@@ -135,7 +135,7 @@ TEST_F(MessageReceiverTest, credit_urgent__when_the_peer_has_nothing_or_half_is_
 
 TEST_F(MessageReceiverTest, credit_known__once_the_peer_uses_the_last_of_it) {
   receiver.post_all(2);
-  receiver.on_told_in_ack();
+  receiver.on_sent_in_ack();
   receiver.take(piece(0, 0, 1, false));
   EXPECT_FALSE(receiver.credit_known());
   receiver.take(piece(1, 0, 1, false));
@@ -144,18 +144,18 @@ TEST_F(MessageReceiverTest, credit_known__once_the_peer_uses_the_last_of_it) {
 
 TEST_F(MessageReceiverTest, on_credit_lost__is_told_again) {
   receiver.post_all(8);
-  receiver.on_told_in_credit(true);
-  EXPECT_TRUE(receiver.final_told());
+  receiver.on_sent_in_credit(true);
+  EXPECT_TRUE(receiver.final_sent());
   receiver.on_credit_lost();
   EXPECT_TRUE(receiver.credit_urgent());
   EXPECT_FALSE(receiver.credit_known());
-  EXPECT_FALSE(receiver.final_told());
+  EXPECT_FALSE(receiver.final_sent());
 }
 
 TEST_F(MessageReceiverTest, on_question__assumes_that_the_peer_does_not_know_when_it_asks_for_long) {
   receiver.on_question(0_ms);  // no buffer is posted, so the peer lacks no information
   receiver.post_all(2);
-  receiver.on_told_in_credit(false);
+  receiver.on_sent_in_credit(false);
   receiver.on_question(1_s);
   receiver.on_question(1_s + MessageReceiver::kPatience - Nanos(1));
   EXPECT_TRUE(receiver.credit_known());
@@ -203,7 +203,7 @@ TEST_F(MessageReceiverTest, holes__of_all_messages_together_are_bounded) {
   EXPECT_EQ(receiver.hole_bytes, 0U);
   std::uint32_t refused = 0;
   for (std::uint32_t message = 0; message < 100; ++message)
-    if (take_with_holes(receiver, message, MessageReceiver::kOwnHoles, 8) == Taken::no_room) ++refused;
+    if (take_with_holes(receiver, message, MessageReceiver::kOwnHoles, 8) == Taken::too_many_holes) ++refused;
   EXPECT_LE(receiver.hole_bytes, 1000U);
   EXPECT_EQ(receiver.hole_bytes, 7U * 128) << "for eight more, seven have found room";
   EXPECT_EQ(refused, 93U);

@@ -16,15 +16,15 @@ struct Sender : MessageSender {
   void post_all(std::uint64_t count, Bytes length) {
     for (std::uint64_t i = 0; i < count; ++i) post(nullptr, length, end(), 0);
   }
-  /// Sends all data for which there is credit, in pieces of at most `room` bytes. Returns the pieces.
-  std::vector<Chunk> send_all(std::size_t room) {
+  /// Sends all data for which there is credit, in pieces of at most `free_bytes` bytes. Returns the pieces.
+  std::vector<Chunk> send_all(std::size_t free_bytes) {
     std::vector<Chunk> sent;
-    while (has_credited()) sent.push_back(take_new(room));
+    while (has_credited()) sent.push_back(take_new(free_bytes));
     return sent;
   }
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> send_lost(std::size_t room) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> send_lost(std::size_t free_bytes) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sent;
-    for (Chunk chunk; take_lost(room, chunk);) sent.emplace_back(chunk.offset, chunk.offset + chunk.length);
+    for (Chunk chunk; take_lost(free_bytes, chunk);) sent.emplace_back(chunk.offset, chunk.offset + chunk.length);
     return sent;
   }
 };
@@ -95,9 +95,9 @@ TEST_F(MessageSenderTest, end_credit__may_withdraw_what_was_told_and_only_falls_
 TEST_F(MessageSenderTest, end_credit__may_bring_the_last_buffers_and_not_more_than_there_can_be) {
   EXPECT_TRUE(sender.end_credit(2));
   EXPECT_EQ(sender.credit(), 2U);
-  Sender lied_to;
-  EXPECT_FALSE(lied_to.end_credit(MessageSender::kMaxReceives + 1));
-  EXPECT_FALSE(lied_to.credit_ended());
+  Sender deceived;
+  EXPECT_FALSE(deceived.end_credit(MessageSender::kMaxReceives + 1));
+  EXPECT_FALSE(deceived.credit_ended());
 }
 
 TEST_F(MessageSenderTest, take_lost__what_has_not_arrived_after_all) {

@@ -433,10 +433,10 @@ TEST(PhaseGate, objection__names_what_is_out_of_range) {
 }
 
 TEST(PhaseGate, edges_of_64_bits__neither_wrap_nor_trap) {
-  constexpr std::int64_t most = std::int64_t{1} << 62;
-  for (const std::int64_t slot : {-most, -most + 1, std::int64_t{-1}, std::int64_t{0}, most - 1, most})
-    for (const std::int64_t period : {std::int64_t{1}, std::int64_t{3}, std::int64_t{1'000'000'007}, most / 4})
-      for (const std::int64_t now : {std::int64_t{0}, std::int64_t{1}, most, Nanos::never().count - 1}) {
+  constexpr std::int64_t max = std::int64_t{1} << 62;
+  for (const std::int64_t slot : {-max, -max + 1, std::int64_t{-1}, std::int64_t{0}, max - 1, max})
+    for (const std::int64_t period : {std::int64_t{1}, std::int64_t{3}, std::int64_t{1'000'000'007}, max / 4})
+      for (const std::int64_t now : {std::int64_t{0}, std::int64_t{1}, max, Nanos::never().count - 1}) {
         PhasePlan plan;
         plan.slot = Nanos(slot);
         plan.period = Nanos(period);

@@ -24,14 +24,14 @@ class TestTime final : public TimeSource {
     naps.push_back(duration);
     time += duration;
   }
-  WaitEnd wait(std::span<const int> files, Nanos most) override {
-    waits.push_back(most);
+  WaitEnd wait(std::span<const int> files, Nanos max) override {
+    waits.push_back(max);
     waited_for.assign(files.begin(), files.end());
     if (fails) return WaitEnd::failed;
-    const Nanos end = std::min(arrives, time + most);
-    const bool told = arrives <= end;
+    const Nanos end = std::min(arrives, time + max);
+    const bool arrived = arrives <= end;
     time = std::max(time, end);
-    return told ? WaitEnd::readable : WaitEnd::timed_out;
+    return arrived ? WaitEnd::readable : WaitEnd::timed_out;
   }
 
   Nanos time;
@@ -145,7 +145,7 @@ TEST_F(PollLoopTest, run__is_woken_by_a_packet) {
   EXPECT_TRUE(program.was_polled_within(5_ms, 5_ms + 10_us));
 }
 
-TEST_F(PollLoopTest, run__naps_while_the_datapath_is_blocked_because_nobody_tells_of_room) {
+TEST_F(PollLoopTest, run__naps_while_the_datapath_is_blocked_because_free_space_is_not_signalled) {
   io.blocked = true;
   EXPECT_FALSE(loop.run(2_ms));
   EXPECT_TRUE(time.waits.empty());

@@ -144,11 +144,11 @@ TEST(ReceivedPackets, add__forgets_what_the_sender_has_forgotten) {
 
 TEST(ReceivedPackets, add__remembers_as_many_ranges_as_an_ack_names_and_that_of_the_latest_packet) {
   ReceivedPackets packets;
-  const std::uint64_t most = ReceivedPackets::kMaxRanges;
-  for (std::uint64_t i = 1; i <= most; ++i) packets.add(10 * i, kEverything, 0, kStart);
-  EXPECT_EQ(ranges(packets).size(), most);
-  packets.add(10 * (most + 1), kEverything, 0, kStart);
-  EXPECT_EQ(ranges(packets).size(), most);
+  const std::uint64_t max = ReceivedPackets::kMaxRanges;
+  for (std::uint64_t i = 1; i <= max; ++i) packets.add(10 * i, kEverything, 0, kStart);
+  EXPECT_EQ(ranges(packets).size(), max);
+  packets.add(10 * (max + 1), kEverything, 0, kStart);
+  EXPECT_EQ(ranges(packets).size(), max);
   EXPECT_FALSE(packets.contains(10)) << "the lowest goes";
   packets.add(5, kEverything, 0, kStart);
   EXPECT_TRUE(packets.contains(5)) << "but that of the latest packet stays";

@@ -399,15 +399,15 @@ TEST_F(SentPacketsTest, reduction_allows__nothing_after_marks) {
 }
 
 TEST_F(SentPacketsTest, make_room__gives_the_oldest_up) {
-  const std::size_t most = SentPackets::kRecordsPerPacketInFlight * sent.config.max_packets_in_flight;
-  sent.send(most);
+  const std::size_t max = SentPackets::kRecordsPerPacketInFlight * sent.config.max_packets_in_flight;
+  sent.send(max);
   ASSERT_TRUE(sent.full(sent.config));
   Messages lost;
   sent.make_room([&](const Chunk& chunk) { lost.push_back(chunk.message); });
   EXPECT_EQ(lost, (Messages{0}));
   EXPECT_FALSE(sent.full(sent.config));
   EXPECT_EQ(sent.lost_packets(), 1U);
-  EXPECT_EQ(sent.in_flight_packets(), most - 1);
+  EXPECT_EQ(sent.in_flight_packets(), max - 1);
 }
 
 /// A sender that skips packet numbers at random intervals.
@@ -415,8 +415,8 @@ struct Skipping : Sent {
   explicit Skipping(bool are_own = true) : Sent(true) {
     if (are_own) trust_numbers();
   }
-  bool is_lie(const wire::AckFrame& frame) {
-    return SentPackets::is_lie(frame, acks_ahead, [](const Chunk&) {});
+  bool is_false_ack(const wire::AckFrame& frame) {
+    return SentPackets::is_false_ack(frame, acks_ahead, [](const Chunk&) {});
   }
   /// Sends until a number has been skipped. Returns that number.
   std::uint64_t send_until_skip() {
@@ -437,19 +437,19 @@ TEST(SentPackets, skip_number__one_in_some_hundreds_at_random) {
   Skipping sent;
   sent.config.max_packets_in_flight = 1U << 20;
   std::uint64_t before = 0;
-  std::uint64_t least = 1000;
-  std::uint64_t most = 0;
+  std::uint64_t min = 1000;
+  std::uint64_t max = 0;
   for (std::uint64_t i = 1; i <= 500; ++i) {
     const std::uint64_t skipped = sent.send_until_skip();
-    least = std::min(least, skipped - before);
-    most = std::max(most, skipped - before);
+    min = std::min(min, skipped - before);
+    max = std::max(max, skipped - before);
     before = skipped;
     EXPECT_EQ(sent.packets_sent(), sent.next_number() - i);
   }
-  EXPECT_GE(least, SentPackets::kMinBetweenSkips);
-  EXPECT_LT(least, SentPackets::kMinBetweenSkips + 10);
-  EXPECT_LE(most, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips);
-  EXPECT_GT(most, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips - 10);
+  EXPECT_GE(min, SentPackets::kMinBetweenSkips);
+  EXPECT_LT(min, SentPackets::kMinBetweenSkips + 10);
+  EXPECT_LE(max, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips);
+  EXPECT_GT(max, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips - 10);
 }
 
 wire::AckFrame ack_of(std::initializer_list<wire::PacketRange> ranges) {
@@ -465,7 +465,7 @@ TEST(SentPackets, on_ack__tells_who_acknowledges_what_was_never_sent) {
     Skipping sent;
     EXPECT_EQ(sent.send_until_skip(), skipped);
     EXPECT_EQ(sent.next_number() - 1, last);
-    return sent.is_lie(ack_of(ranges)) || !sent.ack(ranges);
+    return sent.is_false_ack(ack_of(ranges)) || !sent.ack(ranges);
   };
   EXPECT_FALSE(is_found({{0, skipped - 1}}));
   EXPECT_FALSE(is_found({{last, last}, {0, skipped - 1}}));
@@ -484,28 +484,28 @@ TEST(SentPackets, on_ack__finds_numbers_skipped_earlier_as_long_as_they_have_rec
   ASSERT_LT(first + 1, second);
   EXPECT_TRUE(sent.ack({{first + 1, second - 1}}));
   EXPECT_TRUE(sent.ack({{0, first - 1}}));
-  Skipping liars;
-  liars.send_until_skip();
-  liars.send_until_skip();
-  EXPECT_FALSE(liars.ack({{0, first + 1}}));
+  Skipping false_acks;
+  false_acks.send_until_skip();
+  false_acks.send_until_skip();
+  EXPECT_FALSE(false_acks.ack({{0, first + 1}}));
 }
 
 TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives_one_skipped_number) {
   const auto last_of = [](Skipping& sent) { return sent.next_number() - 1; };
   Skipping to_come(false);
   to_come.send(5);
-  EXPECT_FALSE(to_come.is_lie(ack_of({{900, 900}, {0, 2}})));
+  EXPECT_FALSE(to_come.is_false_ack(ack_of({{900, 900}, {0, 2}})));
   EXPECT_TRUE(to_come.ack({{900, 900}, {0, 2}}));
   EXPECT_EQ(to_come.in_flight_packets(), 2U);
   EXPECT_FALSE(to_come.rtt().has_sample()) << "nobody knows when that was acknowledged";
   EXPECT_TRUE(to_come.ack({{0, 900}}));
   EXPECT_EQ(to_come.in_flight_packets(), 0U);
-  EXPECT_FALSE(to_come.is_lie(ack_of({{0, 5 + (1U << 22)}})));
-  EXPECT_TRUE(to_come.is_lie(ack_of({{0, 6 + (1U << 22)}}))) << "which no receiver believes";
+  EXPECT_FALSE(to_come.is_false_ack(ack_of({{0, 5 + (1U << 22)}})));
+  EXPECT_TRUE(to_come.is_false_ack(ack_of({{0, 6 + (1U << 22)}}))) << "which no receiver believes";
   Skipping often(false);
   often.send(5);
   int acks = 0;
-  while (acks < 10'000 && !often.is_lie(ack_of({{900, 900}, {0, 2}}))) ++acks;
+  while (acks < 10'000 && !often.is_false_ack(ack_of({{900, 900}, {0, 2}}))) ++acks;
   EXPECT_EQ(acks, Skipping::kMaxAcksAhead) << "who goes on has no round trip measured";
   // The peer acknowledges the first skipped number, with and without the sender's record of it. The sender then skips a
   // second number soon.
@@ -518,7 +518,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
       sent.forget_finished(sent.config, sent.now);
     }
     for (int i = 0; i < 3; ++i) {  // the acknowledgement arrives several times
-      EXPECT_FALSE(sent.is_lie(ack_of({{first, first}}))) << has_record;
+      EXPECT_FALSE(sent.is_false_ack(ack_of({{first, first}}))) << has_record;
       EXPECT_TRUE(sent.ack({{0, last_of(sent)}})) << has_record;
     }
     const std::uint64_t second = sent.send_until_skip();
@@ -528,10 +528,10 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
 }
 
 // So many packets are in flight that the sender skips further numbers before the first skipped number is acknowledged.
-TEST(SentPackets, is_lie__about_a_number_whose_record_went_with_all_before_it) {
+TEST(SentPackets, is_false_ack__about_a_number_whose_record_went_with_all_before_it) {
   std::uint64_t first = 0;
   std::uint64_t third = 0;
-  const auto is_lie = [&](std::initializer_list<wire::PacketRange> ranges) {
+  const auto is_false_ack = [&](std::initializer_list<wire::PacketRange> ranges) {
     Skipping sent;
     sent.config.max_packets_in_flight = 1U << 20;
     first = sent.send_until_skip();
@@ -539,15 +539,15 @@ TEST(SentPackets, is_lie__about_a_number_whose_record_went_with_all_before_it) {
     third = sent.send_until_skip();
     EXPECT_TRUE(sent.ack({{0, first - 1}}));
     sent.forget_finished(sent.config, sent.now);
-    return sent.is_lie(ack_of(ranges));
+    return sent.is_false_ack(ack_of(ranges));
   };
-  EXPECT_FALSE(is_lie({{0, 0}}));
-  EXPECT_FALSE(is_lie({{first + 1, first + 1}, {0, first - 1}}));
-  EXPECT_FALSE(is_lie({{first + 1, first + 2}}));
-  EXPECT_TRUE(is_lie({{0, first + 1}}));
-  EXPECT_TRUE(is_lie({{first + 3, first + 3}, {first, first + 1}, {0, first - 2}}));
-  EXPECT_TRUE(is_lie({{first, first}}));
-  EXPECT_TRUE(is_lie({{0, third}}));
+  EXPECT_FALSE(is_false_ack({{0, 0}}));
+  EXPECT_FALSE(is_false_ack({{first + 1, first + 1}, {0, first - 1}}));
+  EXPECT_FALSE(is_false_ack({{first + 1, first + 2}}));
+  EXPECT_TRUE(is_false_ack({{0, first + 1}}));
+  EXPECT_TRUE(is_false_ack({{first + 3, first + 3}, {first, first + 1}, {0, first - 2}}));
+  EXPECT_TRUE(is_false_ack({{first, first}}));
+  EXPECT_TRUE(is_false_ack({{0, third}}));
 }
 
 TEST(SentPackets, skipped_number__is_neither_lost_nor_in_flight) {
@@ -576,7 +576,7 @@ TEST(SentPackets, skip_number__with_nothing_in_flight_leaves_no_record) {
     sent.ack({{sent.next_number() - 1, sent.next_number() - 1}});
     sent.forget_finished(sent.config, sent.now);
   }
-  EXPECT_TRUE(sent.is_lie(ack_of({{0, skipped}})));
+  EXPECT_TRUE(sent.is_false_ack(ack_of({{0, skipped}})));
 }
 
 TEST_F(SentPacketsTest, give_up__leaves_nothing_in_flight) {

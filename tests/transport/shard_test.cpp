@@ -353,7 +353,7 @@ TEST_F(ShardConnected, take_completions__in_order_and_in_parts) {
   EXPECT_EQ(next, 10u);
 }
 
-TEST_F(ShardConnected, counters__of_packets_that_belong_to_nobody) {
+TEST_F(ShardConnected, counters__of_packets_without_a_connection) {
   const Address client = pair.client().address;
   const auto arrive = [&](ByteVector bytes, const Address& source) {
     pair.inject(pair.server(), source, std::move(bytes));
@@ -392,16 +392,16 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
   ByteVector buffer(message.size());
   ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
   pair.run_for(1_ms);
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   // The datapath accepts at most three packets per call, and sometimes none.
   Random random(1);
   for (int i = 0; i < 2000 && pair.server().count(Kind::received) == 0; ++i) {
-    pair.client().room = random.below(4);
+    pair.client().free_places = random.below(4);
     pair.wake(pair.client());
     pair.run_for(20_us);
   }
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   pair.run_for(1_s);
   EXPECT_EQ(pair.client().count(Kind::sent), 1u);
   ASSERT_EQ(pair.server().count(Kind::received), 1u);
@@ -415,13 +415,13 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
 }
 
 TEST_F(ShardConnected, full_datapath__is_not_asked_for_ever) {
-  pair.client().room = 0;
+  pair.client().free_places = 0;
   pair.client().send_calls = 0;
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
   pair.run_for(1_s);  // one second is long enough for timers to expire
   EXPECT_LT(pair.client().send_calls, 100u);
-  pair.client().room = ~std::size_t{0};
+  pair.client().free_places = ~std::size_t{0};
   EXPECT_TRUE(pair.transfer(1, 1));
 }
 

@@ -127,7 +127,7 @@ class TestHost final : public PacketIo {
   /// Leaves completions in the shard if true.
   bool keep_completions = false;
   /// Number of packets that the datapath still accepts.
-  std::size_t room = ~std::size_t{0};
+  std::size_t free_places = ~std::size_t{0};
   std::size_t send_calls = 0;
   std::size_t receive_calls = 0;
   Address address;
@@ -401,8 +401,8 @@ inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
   EXPECT_FALSE(packets.empty());
   ++send_calls;
   std::size_t count = 0;
-  for (; count < packets.size() && room > 0; ++count) {
-    if (room != ~std::size_t{0}) --room;
+  for (; count < packets.size() && free_places > 0; ++count) {
+    if (free_places != ~std::size_t{0}) --free_places;
     network_.launch(number_, packets[count]);
   }
   return count;

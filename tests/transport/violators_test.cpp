@@ -10,42 +10,42 @@ namespace mltcp::transport::violators_test {
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
-const Address liar = Address::v4(0x0A000001, 1);
+const Address violator = Address::v4(0x0A000001, 1);
 
 TEST(Violators, address__is_held_off_twice_as_long_each_time_up_to_some_minutes) {
   Violators violators;
   Nanos now = kSecond;
-  EXPECT_FALSE(violators.holds_off(liar, now));
-  EXPECT_FALSE(violators.knows(liar, Nanos()));
+  EXPECT_FALSE(violators.holds_off(violator, now));
+  EXPECT_FALSE(violators.knows(violator, Nanos()));
   for (const int seconds : {1, 2, 4, 8, 16, 32, 64, 128, 256, 256, 256}) {
-    violators.add(liar, now);
-    EXPECT_EQ(violators.until(liar), now + kSecond * seconds);
-    EXPECT_TRUE(violators.holds_off(liar, now + kSecond * seconds - Nanos(1)));
+    violators.add(violator, now);
+    EXPECT_EQ(violators.until(violator), now + kSecond * seconds);
+    EXPECT_TRUE(violators.holds_off(violator, now + kSecond * seconds - Nanos(1)));
     now += kSecond * seconds;
-    EXPECT_FALSE(violators.holds_off(liar, now));
-    EXPECT_TRUE(violators.knows(liar, now));
+    EXPECT_FALSE(violators.holds_off(violator, now));
+    EXPECT_TRUE(violators.knows(violator, now));
   }
 }
 
 TEST(Violators, address__is_forgotten_after_it_was_honest_for_long) {
   Violators violators;
-  for (int i = 0; i < 3; ++i) violators.add(liar, kSecond * (1 << i));
-  const Nanos then = violators.until(liar) + Violators::kForgottenAfter;
-  EXPECT_TRUE(violators.knows(liar, then - Nanos(1)));
-  EXPECT_FALSE(violators.knows(liar, then));
-  violators.add(liar, then);
-  EXPECT_EQ(violators.until(liar), then + kSecond) << "as the first time";
+  for (int i = 0; i < 3; ++i) violators.add(violator, kSecond * (1 << i));
+  const Nanos then = violators.until(violator) + Violators::kForgottenAfter;
+  EXPECT_TRUE(violators.knows(violator, then - Nanos(1)));
+  EXPECT_FALSE(violators.knows(violator, then));
+  violators.add(violator, then);
+  EXPECT_EQ(violators.until(violator), then + kSecond) << "as the first time";
 }
 
-TEST(Violators, lies_of_many_connections_at_once__count_as_one) {
+TEST(Violators, violations_of_many_connections_at_once__count_as_one) {
   Violators violators;
-  for (int i = 0; i < 9; ++i) violators.add(liar, kSecond + Nanos(i));
-  EXPECT_EQ(violators.until(liar), kSecond * 2);
+  for (int i = 0; i < 9; ++i) violators.add(violator, kSecond + Nanos(i));
+  EXPECT_EQ(violators.until(violator), kSecond * 2);
 }
 
 TEST(Violators, others__are_not_held_off) {
   Violators violators;
-  violators.add(liar, kSecond);
+  violators.add(violator, kSecond);
   EXPECT_TRUE(violators.holds_off(Address::v4(0x0A000001, 2), kSecond)) << "who lies chooses his port";
   EXPECT_FALSE(violators.holds_off(Address::v4(0x0A000002, 1), kSecond));
   const auto six = [](std::uint8_t subnet, std::uint8_t host) {
@@ -67,7 +67,7 @@ TEST(Violators, many_addresses_of_one_subnet__have_no_other_subnet_forgotten) {
   violators.add(address, kSecond);
   const Address first = address;
   address.ip[1] = 2;
-  for (std::uint32_t i = 0; i < 2 * Violators::kMost; ++i) {
+  for (std::uint32_t i = 0; i < 2 * Violators::kMaxEntries; ++i) {
     address.ip[14] = static_cast<std::uint8_t>(i >> 8);
     address.ip[15] = static_cast<std::uint8_t>(i);
     violators.add(address, kSecond * 2);
@@ -77,14 +77,14 @@ TEST(Violators, many_addresses_of_one_subnet__have_no_other_subnet_forgotten) {
 
 TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {
   Violators violators;
-  for (int i = 0; i < 5; ++i) violators.add(liar, kSecond * (1 << i));
+  for (int i = 0; i < 5; ++i) violators.add(violator, kSecond * (1 << i));
   const Nanos now = kSecond * 20;
-  for (std::uint32_t i = 0; i < 10 * Violators::kMost; ++i) violators.add(Address::v4(0x0B000000 + i, 1), now);
-  EXPECT_TRUE(violators.holds_off(liar, now));
+  for (std::uint32_t i = 0; i < 10 * Violators::kMaxEntries; ++i) violators.add(Address::v4(0x0B000000 + i, 1), now);
+  EXPECT_TRUE(violators.holds_off(violator, now));
   std::size_t held = 0;
-  for (std::uint32_t i = 0; i < 10 * Violators::kMost; ++i)
+  for (std::uint32_t i = 0; i < 10 * Violators::kMaxEntries; ++i)
     held += violators.holds_off(Address::v4(0x0B000000 + i, 1), now) ? 1U : 0U;
-  EXPECT_EQ(held, Violators::kMost - 1);
+  EXPECT_EQ(held, Violators::kMaxEntries - 1);
 }
 
 }  // namespace

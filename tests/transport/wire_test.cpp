@@ -244,13 +244,13 @@ TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
 }
 
 TEST(Wire, ack__writes_as_many_ranges_as_fit) {
-  for (std::size_t room = kAckFrameBytes; room < kMaxAckBytes + 20; ++room) {
-    ByteVector buffer(kHeaderBytes + room);
+  for (std::size_t free_bytes = kAckFrameBytes; free_bytes < kMaxAckBytes + 20; ++free_bytes) {
+    ByteVector buffer(kHeaderBytes + free_bytes);
     Writer writer(buffer);
     writer.ack(sample_ack(kMaxAckRanges));
     ASSERT_LE(writer.used(), buffer.size());
     const Frame frame = frame_of(writer.finish(kSampleHeader, {}));
-    ASSERT_EQ(frame.ack.range_count, std::min<std::size_t>(kMaxAckRanges, 1 + (room - kAckFrameBytes) / 8));
+    ASSERT_EQ(frame.ack.range_count, std::min<std::size_t>(kMaxAckRanges, 1 + (free_bytes - kAckFrameBytes) / 8));
   }
 }
 
@@ -277,7 +277,7 @@ TEST(Wire, control__there_and_back) {
                           .source_connection = 0xFFFFFFF0,
                           .credit = 0xFFFFFFF1,
                           .tag = ~0ULL - 1,
-                          .least = 100,
+                          .lowest = 100,
                           .highest = 250};
   for (const bool connect : {true, false}) {
     const Frame frame = frame_of(packet_of([&](Writer& w) { connect ? w.connect(sent) : w.accept(sent); }));
@@ -287,7 +287,7 @@ TEST(Wire, control__there_and_back) {
     EXPECT_EQ(frame.connect.source_connection, sent.source_connection);
     EXPECT_EQ(frame.connect.credit, sent.credit);
     EXPECT_EQ(frame.connect.tag, sent.tag);
-    EXPECT_EQ(frame.connect.least, connect ? sent.least : sent.version);
+    EXPECT_EQ(frame.connect.lowest, connect ? sent.lowest : sent.version);
     EXPECT_EQ(frame.connect.highest, sent.highest);
   }
   for (const bool asks : {true, false}) {
@@ -366,8 +366,8 @@ TEST(Wire, flags_kept_for_later__are_refused) {
 }
 
 TEST(Wire, version__the_highest_in_common_and_no_other) {
-  const auto chosen = [](std::uint8_t least, std::uint8_t highest) {
-    return chosen_version({.least = least, .highest = highest});
+  const auto chosen = [](std::uint8_t min, std::uint8_t highest) {
+    return chosen_version({.lowest = min, .highest = highest});
   };
   EXPECT_EQ(chosen(kProtocolVersion, kProtocolVersion), kProtocolVersion);
   EXPECT_EQ(chosen(1, 200), kProtocolVersion);

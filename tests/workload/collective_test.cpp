@@ -55,11 +55,11 @@ TEST(Collective, bytes_sent__large_sizes_do_not_wrap) {
 }
 
 TEST(Collective, bytes_sent__nothing_when_63_bits_do_not_hold_it) {
-  constexpr Bytes most = std::numeric_limits<Bytes>::max();
-  EXPECT_EQ(bytes_sent(Collective::all_reduce, most, 4'000'000'000), std::nullopt);
-  EXPECT_EQ(bytes_sent(Collective::broadcast, most, 2), std::nullopt);
+  constexpr Bytes max = std::numeric_limits<Bytes>::max();
+  EXPECT_EQ(bytes_sent(Collective::all_reduce, max, 4'000'000'000), std::nullopt);
+  EXPECT_EQ(bytes_sent(Collective::broadcast, max, 2), std::nullopt);
   EXPECT_EQ(bytes_sent(Collective::all_gather, Bytes{1} << 62, 4, GatherSize::shard), std::nullopt);
-  EXPECT_EQ(bytes_sent(Collective::all_gather, most, 4'294'967'295, GatherSize::shard), std::nullopt);
+  EXPECT_EQ(bytes_sent(Collective::all_gather, max, 4'294'967'295, GatherSize::shard), std::nullopt);
 }
 
 TEST(Collective, name__all_differ) {

@@ -8,7 +8,7 @@ local bits = bit or bit32 or require("bit")
 
 local HEADER_BYTES = 36
 local MAGIC = 0xA3
-local MOST_RANGES = 32
+local MAX_RANGES = 32
 local OLDEST_VERSION = 3 -- with this header
 local NEWEST_VERSION = 3
 
@@ -231,7 +231,7 @@ local function ack_frame(walk)
   tree:add_le(f.ack_ce, tvb(at + 24, 4))
   tree:add_le(f.ack_ce_bytes, tvb(at + 28, 4))
   tree:add_le(f.ack_first_length, tvb(at + 32, 4))
-  if count == 0 or count > MOST_RANGES then
+  if count == 0 or count > MAX_RANGES then
     tree:add_proto_expert_info(e.malformed, "An acknowledgement has 1 to 32 ranges")
     return false
   end
@@ -366,13 +366,13 @@ local frame_dissectors = {
 
 -- ---- a packet ---------------------------------------------------------------------------------------------------------
 
-local MOST_TOLD = 4 -- frames in the info column
+local MAX_SHOWN_FRAMES = 4 -- frames in the info column
 
 function Walk:tell(text)
   self.frames = self.frames + 1
-  if self.frames <= MOST_TOLD then
+  if self.frames <= MAX_SHOWN_FRAMES then
     self.info = self.info .. (self.info ~= "" and "; " or "") .. text
-  elseif self.frames == MOST_TOLD + 1 then
+  elseif self.frames == MAX_SHOWN_FRAMES + 1 then
     self.info = self.info .. "; ..."
   end
 end

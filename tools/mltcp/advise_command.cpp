@@ -312,9 +312,9 @@ int advise(const AdviseArguments& arguments) {
   bar.clear();
   advice.provenance = provenance;
   for (std::size_t i = 0; i < advice.jobs.size(); ++i) advice.jobs[i].period = periods[i];
-  std::set<std::string> told;
+  std::set<std::string> printed;
   for (const std::string& warning : advice.warnings)
-    if (told.insert(warning).second) print_warning(warning);
+    if (printed.insert(warning).second) print_warning(warning);
   print_advice(advice, outputs.text());
   if (arguments.json) write_file(*arguments.json, to_json(advice));
   return 0;

@@ -246,8 +246,8 @@ Option Option::required() {
   return *this;
 }
 
-Option Option::words(int least, int most) {
-  option_->expected(least, most);
+Option Option::words(int min, int max) {
+  option_->expected(min, max);
   return *this;
 }
 

@@ -29,7 +29,7 @@ class Option {
   Option suggest(const std::vector<std::string>& values);
   Option required();
   /// Sets the minimum and maximum number of words of an argument.
-  Option words(int least, int most);
+  Option words(int min, int max);
 
  private:
   CLI::Option* option_;

@@ -367,7 +367,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
   std::thread coordinator;
   if (rank == 0) {
     coordinator = std::thread([&] {
-      bool told = false;
+      bool reported = false;
       try {
         check_processes(arguments, size);
         // Without --serve, the coordinator listens on a Unix socket if all processes run on one machine.
@@ -375,12 +375,12 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
         if (!arguments.serve && one_machine) folder.emplace();
         const std::string own_address = folder ? "unix:" + folder->path() + "/coordinator" : "0.0.0.0:0";
         serve(arguments, key, arguments.serve.value_or(own_address), [&](const std::string& where) {
-          told = true;
+          reported = true;
           listening.set_value(for_others(where));
         });
       } catch (...) {
         failure = std::current_exception();
-        if (!told) listening.set_value("");
+        if (!reported) listening.set_value("");
       }
     });
   }

@@ -93,7 +93,7 @@ std::string word(const fs::path& path) {
 }
 
 /// Prints where the files are, and what the user must still set so that man and the shells find them.
-void tell_where(const std::string& given) {
+void print_where(const std::string& given) {
   std::error_code problem;
   fs::path folder = fs::weakly_canonical(fs::absolute(given), problem);
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -116,7 +116,7 @@ void add_help_command(CommandLine& line) {
       return 0;
     }
     write_manual(line, *arguments.write);
-    tell_where(*arguments.write);
+    print_where(*arguments.write);
     return 0;
   };
   line.add<HelpArguments>("help", "Show the help of mltcp or of a command, as --help does", add_options, help);

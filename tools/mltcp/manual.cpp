@@ -55,9 +55,9 @@ void write_option(const OptionDescription& option, std::string& page) {
     page += fmt::format("{}{}\n", fmt::join(names, ", "), option.value.empty() ? "" : " " + value_text(option));
   }
   page += roff(option.help);
-  const bool told = std::ranges::all_of(
+  const bool names_choices = std::ranges::all_of(
       option.choices, [&](const std::string& choice) { return option.help.find(choice) != std::string::npos; });
-  if (!option.choices.empty() && !told)
+  if (!option.choices.empty() && !names_choices)
     page += roff(fmt::format(" ({})", fmt::join(option.choices, ", ")));
   else if (option.choices.empty() && !option.bounds.empty())
     page += " " + roff(option.bounds);

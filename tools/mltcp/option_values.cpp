@@ -133,27 +133,27 @@ std::optional<OptionValue> option_value(std::string_view option, std::string_vie
   return std::nullopt;
 }
 
-ValueCheck whole(std::uint64_t least, std::uint64_t most) {
-  return {fmt::format("[{} - {}]", least, most), [=](const std::string& text) {
+ValueCheck whole(std::uint64_t min, std::uint64_t max) {
+  return {fmt::format("[{} - {}]", min, max), [=](const std::string& text) {
             const auto value = number_from<std::uint64_t>(text);
-            if (value && *value >= least && *value <= most) return std::string();
-            return fmt::format("{} is not a whole number from {} to {}", in_quotes(text), least, most);
+            if (value && *value >= min && *value <= max) return std::string();
+            return fmt::format("{} is not a whole number from {} to {}", in_quotes(text), min, max);
           }};
 }
 
-ValueCheck share(double most) {
-  return {fmt::format("[0 - {}]", most), [most](const std::string& text) {
+ValueCheck share(double max) {
+  return {fmt::format("[0 - {}]", max), [max](const std::string& text) {
             const auto value = number_from<double>(text);
-            if (value && *value >= 0 && *value <= most) return std::string();
-            return fmt::format("{} is not a number from 0 to {}", in_quotes(text), most);
+            if (value && *value >= 0 && *value <= max) return std::string();
+            return fmt::format("{} is not a number from 0 to {}", in_quotes(text), max);
           }};
 }
 
-ValueCheck factor(double most) {
-  return {"", [most](const std::string& text) {
+ValueCheck factor(double max) {
+  return {"", [max](const std::string& text) {
             const auto value = number_from<double>(text);
-            if (value && *value > 0 && *value <= most) return std::string();
-            return fmt::format("{} is not a number above 0 and at most {}", in_quotes(text), most);
+            if (value && *value > 0 && *value <= max) return std::string();
+            return fmt::format("{} is not a number above 0 and at most {}", in_quotes(text), max);
           }};
 }
 

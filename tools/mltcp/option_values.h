@@ -33,14 +33,14 @@ struct ValueCheck {
   std::vector<std::string> words{};  ///< all permitted words; empty if the value is not one of a few words
 };
 
-/// Checks for a whole number from `least` to `most`, in decimal digits.
-ValueCheck whole(std::uint64_t least, std::uint64_t most);
+/// Checks for a whole number from `min` to `max`, in decimal digits.
+ValueCheck whole(std::uint64_t min, std::uint64_t max);
 
-/// Checks for a number from 0 to `most`.
-ValueCheck share(double most);
+/// Checks for a number from 0 to `max`.
+ValueCheck share(double max);
 
-/// Checks for a number above 0 and up to `most`.
-ValueCheck factor(double most);
+/// Checks for a number above 0 and up to `max`.
+ValueCheck factor(double max);
 
 /// Checks for a list of CPU numbers, as in "0,1" or "0-3".
 ValueCheck cpu_list();

@@ -37,8 +37,8 @@ struct PerfArguments {
   bool listen = false;
   bool once = false;
   std::vector<std::string> tests;
-  std::string least = "1B";
-  std::string most = "1GiB";
+  std::string min_bytes = "1B";
+  std::string max_bytes = "1GiB";
   std::string time = "1s";
   std::string limit = "60s";
   std::string wait = "10s";
@@ -90,8 +90,9 @@ void add_options(Options& options, PerfArguments& arguments) {
   options.add_list("--tests", arguments.tests,
                    "Tests: latency, out (to the server), in (from the server), both (both directions at once); "
                    "default: latency,out,both");
-  options.add("--min", arguments.least, "Length of the shortest messages" + by_default(arguments.least));
-  options.add("--max", arguments.most, "Length of the longest messages; up to 4GiB - 1" + by_default(arguments.most));
+  options.add("--min", arguments.min_bytes, "Length of the shortest messages" + by_default(arguments.min_bytes));
+  options.add("--max", arguments.max_bytes,
+              "Length of the longest messages; up to 4GiB - 1" + by_default(arguments.max_bytes));
   options
       .add("--factor", arguments.settings.factor,
            "Factor between the lengths of messages" + by_default(arguments.settings.factor))
@@ -122,8 +123,8 @@ experiment::PerfSettings settings_of(const PerfArguments& arguments) {
   if (!arguments.tests.empty()) settings.tests.clear();
   for (const std::string& test : arguments.tests)
     settings.tests.push_back(of_option("--tests", [&] { return experiment::perf_test_of(test); }));
-  settings.least = of_option("--min", arguments.least, parse_bytes);
-  settings.most = of_option("--max", arguments.most, parse_bytes);
+  settings.min_bytes = of_option("--min", arguments.min_bytes, parse_bytes);
+  settings.max_bytes = of_option("--max", arguments.max_bytes, parse_bytes);
   settings.time = of_option("--for", arguments.time, parse_duration);
   settings.limit = of_option("--limit", arguments.limit, parse_duration);
   if (arguments.every) settings.every = of_option("--every", *arguments.every, parse_duration);

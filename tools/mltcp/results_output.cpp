@@ -63,27 +63,27 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
 std::string mean_text(const experiment::Run& run) {
   constexpr std::size_t few = 8;
   double sum = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
   std::size_t jobs = 0;
   for (const experiment::JobResult& job : run.jobs) {
     if (job.unaware || job.slowdown <= 0) continue;
-    least = jobs == 0 ? job.slowdown : std::min(least, job.slowdown);
-    most = std::max(most, job.slowdown);
+    min = jobs == 0 ? job.slowdown : std::min(min, job.slowdown);
+    max = std::max(max, job.slowdown);
     sum += job.slowdown;
     ++jobs;
   }
   if (jobs <= few) return "";
-  return fmt::format("{}: mean slow-down {:.3f} ({:.3f} to {:.3f})\n", run.policy, sum / static_cast<double>(jobs),
-                     least, most);
+  return fmt::format("{}: mean slow-down {:.3f} ({:.3f} to {:.3f})\n", run.policy, sum / static_cast<double>(jobs), min,
+                     max);
 }
 
 /// Returns a list such as "a", "b" and 3 more, with the names in quotes.
 std::string names_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 4;
+  constexpr std::size_t max = 4;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
-  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+  for (std::size_t i = 0; i < std::min(names.size(), max); ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  return names.size() > max ? fmt::format("{} and {} more", text, names.size() - max) : text;
 }
 
 /// Returns a text about the scheduler's plan; empty for a run without a schedule.

@@ -178,7 +178,7 @@ int schedule(const ScheduleArguments& arguments) {
   options.solve.seed = experiment.seed;
   // Ideal periods are shorter than the iterations of real jobs, and so would be the slots: measure the periods.
   options.measure = arguments.measure || arguments.plan;
-  options.make_room = arguments.plan && !arguments.slack && !experiment.schedule.slack;
+  options.add_margin = arguments.plan && !arguments.slack && !experiment.schedule.slack;
   if (arguments.plan && experiment.mltcp.learn_iterations)
     throw InputError(
         fmt::format("--plan: the jobs of {} do not report the start of their iterations to the transport, so they "

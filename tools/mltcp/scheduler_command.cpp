@@ -165,7 +165,7 @@ int run_scheduler(const SchedulerArguments& arguments) {
   if (arguments.slurm.slurm) slurm.emplace(scheduler, arguments.slurm, options.log);
   fmt::print("ready {}\n", one_line(server.address()));
   std::fflush(stdout);
-  if (const std::string wrong = testbed::tell_ready(); !wrong.empty()) print_warning(wrong);
+  if (const std::string wrong = testbed::report_ready(); !wrong.empty()) print_warning(wrong);
   server.run(EndOnSignal::came, [&](Nanos now) { kubernetes.expire(now); });
   fmt::print(stderr, "{}; {} kept in {}\n", EndOnSignal::why(), plural(scheduler.plans().size(), "job"),
              one_line(options.state.string()));

@@ -206,16 +206,16 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
 }
 
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
-  constexpr Nanos least{1'000'000};  // the switch does not check more often
-  constexpr Nanos most{3'600'000'000'000};
+  constexpr Nanos min{1'000'000};  // the switch does not check more often
+  constexpr Nanos max{3'600'000'000'000};
   constexpr Nanos usual{10'000'000};
   if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;
   if (!arguments.json && !arguments.series) throw InputError("--every: only for --json and --series; add one of them");
   const Nanos every = of_option("--every", *arguments.every, parse_duration);
-  if (every > most)
-    throw InputError(fmt::format("--every {}: too long; give at most {}", *arguments.every, to_text(most)));
-  if (every < least)
-    throw InputError(fmt::format("--every {}: too short; give at least {}", *arguments.every, to_text(least)));
+  if (every > max)
+    throw InputError(fmt::format("--every {}: too long; give at most {}", *arguments.every, to_text(max)));
+  if (every < min)
+    throw InputError(fmt::format("--every {}: too short; give at least {}", *arguments.every, to_text(min)));
   return every;
 }
 
@@ -268,7 +268,7 @@ int run_switch(const SwitchArguments& arguments) {
   for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
   fmt::print(out, "ready{}\n", names);
   std::fflush(out);
-  if (const std::string wrong = testbed::tell_ready(); !wrong.empty()) print_warning(wrong);
+  if (const std::string wrong = testbed::report_ready(); !wrong.empty()) print_warning(wrong);
 
   const Nanos begun = opened.bridge->now();
   if (!end.is_never()) end += begun;

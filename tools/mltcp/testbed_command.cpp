@@ -237,10 +237,10 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
 /// Returns the interval at which switches record their counters: 0.1 s for results, or the chosen interval for series.
 Nanos counted_every(const TestbedArguments& arguments) {
   constexpr Nanos usual{100'000'000};
-  constexpr Nanos least{1'000'000};
+  constexpr Nanos min{1'000'000};
   if (!arguments.series.file) return usual;
-  if (!arguments.series.interval) return least;
-  return std::clamp(of_option("--series-interval", *arguments.series.interval, parse_duration), least, usual);
+  if (!arguments.series.interval) return min;
+  return std::clamp(of_option("--series-interval", *arguments.series.interval, parse_duration), min, usual);
 }
 
 Plan make_plan(const TestbedArguments& arguments) {
@@ -373,9 +373,9 @@ class Report : public testbed::TestbedObserver {
       add_ports(table, made, counted);
       timing += held_up_text(made, counted.value("loop", Json::object()), counted.value("duration_ns", 0.0));
     }
-    constexpr double tell = 0.005;
+    constexpr double min_shown = 0.005;
     constexpr double warn_above = 0.02;
-    if (counters.stolen >= tell)
+    if (counters.stolen >= min_shown)
       timing += fmt::format("the hypervisor gave {:.1f}% of this machine's CPU time to other machines\n",
                             counters.stolen * 100);
     fmt::print(out_, "\n{}{}", table.text(), timing);

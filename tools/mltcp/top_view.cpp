@@ -223,8 +223,8 @@ std::vector<std::size_t> widths_of(const Section& section, std::size_t columns) 
   std::size_t all = widths.size() - 1;
   for (const std::size_t width : widths) all += width;
   for (std::size_t i = 0; i < section.left && all > columns; ++i) {
-    const std::size_t least = columns_of(section.header[i]);
-    const std::size_t less = std::min(widths[i] - std::min(widths[i], least), all - columns);
+    const std::size_t min = columns_of(section.header[i]);
+    const std::size_t less = std::min(widths[i] - std::min(widths[i], min), all - columns);
     widths[i] -= less;
     all -= less;
   }
@@ -247,19 +247,19 @@ std::string painted_line(const std::string& line, std::string_view colour, bool 
   return has_colours ? fmt::format("{}{}{}\n", colour, line, kPlain) : line + "\n";
 }
 
-/// Returns the lines of a section, at most `most` including the header.
-std::string text_of(const Section& section, const TopOptions& options, std::size_t most) {
-  if (most == 0) return "";
+/// Returns the lines of a section, at most `max` including the header.
+std::string text_of(const Section& section, const TopOptions& options, std::size_t max) {
+  if (max == 0) return "";
   const std::vector<std::size_t> widths = widths_of(section, options.columns);
   std::string text =
       painted_line(line_of(section.header, widths, section.left, options.columns), kBold, options.has_colours);
   std::size_t shown = section.rows.size();
-  if (shown + 1 > most) shown = most >= 2 ? most - 2 : 0;
+  if (shown + 1 > max) shown = max >= 2 ? max - 2 : 0;
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string line = line_of(section.rows[i].cells, widths, section.left, options.columns);
     text += section.rows[i].is_alarming ? painted_line(line, kRed, options.has_colours) : line + "\n";
   }
-  if (shown < section.rows.size() && most >= 2)
+  if (shown < section.rows.size() && max >= 2)
     text += clipped(fmt::format("  ... {} more", section.rows.size() - shown), options.columns) + "\n";
   return text;
 }

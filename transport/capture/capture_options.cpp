@@ -27,13 +27,13 @@ std::size_t ending_of(const std::string& file) {
   return dot == std::string::npos || dot <= name ? file.size() : dot;
 }
 
-std::uint32_t whole(std::string_view what, std::string_view key, std::string_view text, std::uint32_t least,
-                    std::uint32_t most) {
+std::uint32_t whole(std::string_view what, std::string_view key, std::string_view text, std::uint32_t min,
+                    std::uint32_t max) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max)
     throw InputError(
-        fmt::format("{}: {} is {}; give a whole number from {} to {}", what, key, in_quotes(text), least, most));
+        fmt::format("{}: {} is {}; give a whole number from {} to {}", what, key, in_quotes(text), min, max));
   return value;
 }
 

@@ -430,13 +430,13 @@ bool Neighbours::receive_discovery(std::span<const std::byte> packet, const MacA
 
   if (destination != own_ && destination != kAllNodes && destination != solicited_node(own_)) return true;
   if (mac && *mac == config_.mac) return true;
-  const MacAddress* const told = mac ? &*mac : nullptr;
+  const MacAddress* const stated = mac ? &*mac : nullptr;
   if (source == own_ || (!solicitation && target == own_)) {
     on_conflict(now);
   } else if (!solicitation) {
-    learn(target, told, (flags & kOverrideFlag) != 0, solicited, now);
+    learn(target, stated, (flags & kOverrideFlag) != 0, solicited, now);
   } else if (target == own_) {
-    if (told != nullptr) learn(source, told, true, false, now);
+    if (stated != nullptr) learn(source, stated, true, false, now);
     answer(source, mac.value_or(source_mac));
   }
   return true;

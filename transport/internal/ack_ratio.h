@@ -29,12 +29,12 @@ namespace mltcp::transport {
 constexpr std::uint32_t ack_ratio(Rate delivery_rate, Bytes in_flight, Bytes packet) {
   constexpr Nanos time_per_ack{25'000};
   constexpr Bytes acks_in_flight = 4;
-  constexpr Bytes least = 4;
-  constexpr Bytes most = 32;
+  constexpr Bytes min = 4;
+  constexpr Bytes max = 32;
   // true in most calls, and tested first because the test is cheap
-  if (in_flight / (acks_in_flight * least) < packet) return 1;
+  if (in_flight / (acks_in_flight * min) < packet) return 1;
   const Bytes packets = std::min(delivery_rate.bytes_in(time_per_ack), in_flight / acks_in_flight) / packet;
-  return packets < least ? 1 : static_cast<std::uint32_t>(std::bit_floor(std::min(packets, most)));
+  return packets < min ? 1 : static_cast<std::uint32_t>(std::bit_floor(std::min(packets, max)));
 }
 
 }  // namespace mltcp::transport

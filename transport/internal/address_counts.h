@@ -34,9 +34,9 @@ class AddressCounts {
 
   /// Constructs an object without a limit. It counts nothing, and has_share() always returns false.
   AddressCounts() : counts_(0, Hash{}) {}
-  /// `most` is the maximum number of connections per address, 1 or more. `key` is the key of the hash, so that peers
+  /// `max` is the maximum number of connections per address, 1 or more. `key` is the key of the hash, so that peers
   /// cannot choose addresses that share a bucket.
-  AddressCounts(std::uint32_t most, const SipKey& key) : max_(most), counts_(0, Hash{key}) {}
+  AddressCounts(std::uint32_t max, const SipKey& key) : max_(max), counts_(0, Hash{key}) {}
 
   [[nodiscard]] std::uint32_t of(const Address& address) const {
     if (max_ == 0) return 0;

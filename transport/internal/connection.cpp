@@ -42,8 +42,8 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
 }
 
 // Puts the congestion controller into the state that it has after persistent losses.
-void Connection::begin_with_least(Nanos now) {
-  begins_least_ = true;
+void Connection::start_at_min_window(Nanos now) {
+  starts_at_min_window_ = true;
   controller_.on_congestion({now, cc::CongestionEvent::Cause::loss, 0});
   controller_.on_timeout(now);
   update_pacing();
@@ -99,7 +99,7 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   mtu_.agree(peers);
   // The controller's window is in units of this size. Restarting it is safe, because no data has been sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
-  if (begins_least_) begin_with_least(heard_);
+  if (starts_at_min_window_) start_at_min_window(heard_);
   update_pacing();
 }
 
@@ -174,7 +174,7 @@ void Connection::fail(Status status) {
 }
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
-  if (state_ == State::draining && ((aborted_ && !end_told_) || links_->tx->has_destination(&remote_)))
+  if (state_ == State::draining && ((aborted_ && !close_built_) || links_->tx->has_destination(&remote_)))
     return;  // the peer must still be notified
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
@@ -183,7 +183,7 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::dead) return;
   complete_all(status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
-  if (is_half_open_ && room() == 0) {  // the peer cannot be notified
+  if (is_half_open_ && packet_limit() == 0) {  // the peer cannot be notified
     state_ = State::dead;
     return;
   }
@@ -280,9 +280,9 @@ void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
     if (now < ends_at_) return;  // build() sends the copies of CLOSE
     // The only CLOSE of a half-open connection may still be waiting for room in the datapath. Wait once more, for
-    // kRoomForClose.
+    // kTimeForClose.
     if (ends_at_ == Nanos(0) && links_->tx->has_destination(&remote_))
-      ends_at_ = now + kRoomForClose;
+      ends_at_ = now + kTimeForClose;
     else
       state_ = State::dead;
     return;

@@ -65,7 +65,7 @@ class alignas(64) Connection {
 
   /// Starts with the minimum window, which then grows slowly. Call this function before start_connect() or
   /// start_accept() if there was a recent violation from the peer's address.
-  void begin_with_least(Nanos now);
+  void start_at_min_window(Nanos now);
 
   /// Seals the packets of this connection. Call this function before start_connect() or start_accept().
   void set_seal(std::unique_ptr<PacketSeal> seal);
@@ -236,7 +236,7 @@ class alignas(64) Connection {
   /// Drain time after closing, in probe timeouts; see SentPackets::bounded() for its limit.
   static constexpr std::int64_t kDrainTimeouts = 8;
   /// Maximum time that a half-open connection's CLOSE waits for room in the datapath.
-  static constexpr Nanos kRoomForClose{1'000'000};
+  static constexpr Nanos kTimeForClose{1'000'000};
   /// Maximum time for which an accepted connection may be half open, however often its peer repeats CONNECT. This is
   /// several round trips of nearly any path. half_open_time() is longer if initial_rtt is long.
   static constexpr Nanos kHalfOpenLimit{3'000'000'000};
@@ -318,7 +318,7 @@ class alignas(64) Connection {
   }
   /// Returns whether the final credit must be sent now. It lets the peer end messages for which this end will post no
   /// buffer.
-  [[nodiscard]] bool needs_final_credit() const { return !receives_.final_told() && sends_.waits_for_credit(); }
+  [[nodiscard]] bool needs_final_credit() const { return !receives_.final_sent() && sends_.waits_for_credit(); }
   /// Returns whether the next packet contains CONNECT or ACCEPT.
   [[nodiscard]] bool greets_next() const { return due_.connect || (due_.accept && state_ != State::draining); }
   [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT, which is not sent while draining
@@ -332,7 +332,7 @@ class alignas(64) Connection {
   Blocked gate_blocked(Nanos now);
   Blocked window_blocked(Nanos now);
   /// Returns whether to wait because the window has room for a packet, but not yet for a batch that is worth sending.
-  bool gathers(Bytes room);
+  bool gathers(Bytes free_bytes);
   /// Returns the header of the next packet without the fields that depend on its contents.
   [[nodiscard]] wire::Header next_header() const {
     wire::Header header;
@@ -353,20 +353,20 @@ class alignas(64) Connection {
   void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
   /// Returns the maximum size of the next packet in bytes. Returns 0 if no packet may be sent because the peer's
   /// address is not proven.
-  [[nodiscard]] std::size_t room() const { return is_proven_ ? max_packet_ : room_unproven(); }
-  [[gnu::cold]] [[nodiscard]] std::size_t room_unproven() const;
+  [[nodiscard]] std::size_t packet_limit() const { return is_proven_ ? max_packet_ : unproven_packet_limit(); }
+  [[gnu::cold]] [[nodiscard]] std::size_t unproven_packet_limit() const;
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
   }
-  /// Writes an ACK that leaves `room_behind` bytes of the packet for later frames. `withheld`: the packet will not be
+  /// Writes an ACK that leaves `reserved` bytes of the packet for later frames. `withheld`: the packet will not be
   /// sent, so the next packet repeats the ACK.
-  void write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now);
+  void write_ack(wire::Writer& writer, std::size_t reserved, bool withheld, Nanos now);
   void write_control(Draft& draft, bool with_data);
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
-  [[nodiscard]] bool has_room_for_data(std::size_t room) const;
+  [[nodiscard]] bool has_space_for_data(std::size_t free_bytes) const;
   /// Returns whether the next packet with data must request an acknowledgement at once.
   [[nodiscard]] bool needs_ack_now() const;
   /// Returns whether the next packet with data is withheld, which replaces skipping a packet number. See
@@ -450,21 +450,21 @@ class alignas(64) Connection {
     [[nodiscard]] bool any() const { return std::bit_cast<std::uint32_t>(*this) != 0; }
   };
   Due due_;
-  bool needs_timer_;                  ///< the congestion controller needs on_timer()
-  std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
-  bool app_limited_ : 1 = false;      ///< whether the application limited the delivery_rate_ sample
-  bool aborted_ : 1 = false;          ///< this end has ended the connection, so the peer must be notified
-  bool end_told_ : 1 = false;         ///< CLOSE has been built; only used if aborted_
-  bool has_deadlines_ : 1 = false;    ///< deadlines_ is not null
-  bool was_accepted_ : 1 = false;     ///< the peer has opened the connection, not this end
-  bool is_proven_ : 1 = true;         ///< the peer has shown that it receives packets at its address
-  bool is_half_open_ : 1 = false;     ///< see is_half_open()
-  bool has_cookie_ : 1 = false;       ///< cookie_ must be sent with CONNECT
-  bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe() is not 0
-  bool size_changed_ : 1 = false;     ///< max_packet_ must be changed to PathMtu::size()
-  bool may_raise_size_ : 1 = false;   ///< result of PathMtu::waits_to_raise()
-  bool is_sealed_ : 1 = false;        ///< sealing_ is not null
-  bool begins_least_ : 1 = false;     ///< begin_with_least() has been called
+  bool needs_timer_;                       ///< the congestion controller needs on_timer()
+  std::uint8_t ack_ratio_flags_ = 0;       ///< header flags of packets with data, see ack_ratio.h
+  bool app_limited_ : 1 = false;           ///< whether the application limited the delivery_rate_ sample
+  bool aborted_ : 1 = false;               ///< this end has ended the connection, so the peer must be notified
+  bool close_built_ : 1 = false;           ///< CLOSE has been built; only used if aborted_
+  bool has_deadlines_ : 1 = false;         ///< deadlines_ is not null
+  bool was_accepted_ : 1 = false;          ///< the peer has opened the connection, not this end
+  bool is_proven_ : 1 = true;              ///< the peer has shown that it receives packets at its address
+  bool is_half_open_ : 1 = false;          ///< see is_half_open()
+  bool has_cookie_ : 1 = false;            ///< cookie_ must be sent with CONNECT
+  bool size_probe_due_ : 1 = false;        ///< PathMtu::next_probe() is not 0
+  bool size_changed_ : 1 = false;          ///< max_packet_ must be changed to PathMtu::size()
+  bool may_raise_size_ : 1 = false;        ///< result of PathMtu::waits_to_raise()
+  bool is_sealed_ : 1 = false;             ///< sealing_ is not null
+  bool starts_at_min_window_ : 1 = false;  ///< start_at_min_window() has been called
 
   // Cache line 2.
   alignas(kLine) ReceivedPackets received_;
@@ -503,7 +503,7 @@ class alignas(64) Connection {
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = kMaxRetries;
   std::uint8_t looks_put_off_ = 0;  ///< consecutive postponements, see puts_off()
-  std::uint16_t acks_ahead_ = 0;    ///< acknowledgements of future packets, see SentPackets::is_lie()
+  std::uint16_t acks_ahead_ = 0;    ///< acknowledgements of future packets, see SentPackets::is_false_ack()
   std::uint32_t allowance_ = 0;     ///< bytes that may still be sent before the peer's address is proven
   std::uint64_t hole_bytes_ = 0;    ///< bytes of the shard's memory for holes that this connection uses (HoleLedger)
   std::uint64_t cookie_ = 0;        ///< cookie of the latest RETRY, if has_cookie_

@@ -239,8 +239,8 @@ void Connection::on_half_open(const wire::Header& header, const RxPacket& packet
     return;
   }
   const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
-  constexpr std::uint32_t most = 1U << 20;
-  allowance_ = std::min(allowance_ + kBytesPerUnprovenByte * static_cast<std::uint32_t>(bytes), most);
+  constexpr std::uint32_t max = 1U << 20;
+  allowance_ = std::min(allowance_ + kBytesPerUnprovenByte * static_cast<std::uint32_t>(bytes), max);
 }
 
 // RETRY shows that the peer has received CONNECT but stored nothing about it. So CONNECT is sent again, with the
@@ -373,7 +373,7 @@ void Connection::count_refused(MessageReceiver::Taken why) {
     if (state_ == State::flushing && !receives_.credit_in_flight()) receives_.on_credit_lost();
   }
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
-  if (why == MessageReceiver::Taken::no_room) ++links_->stats->beyond_holes;
+  if (why == MessageReceiver::Taken::too_many_holes) ++links_->stats->beyond_holes;
 }
 
 void Connection::complete_receive(const MessageReceiver::Message& message, const wire::Header& header) {
@@ -393,7 +393,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
 // ---- acknowledgements -----------------------------------------------------------------------------------------------
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
-  if (sent_.is_lie(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
+  if (sent_.is_false_ack(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
     on_violation(now);
     return false;
   }
@@ -441,8 +441,8 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   // hide, counts as a mark instead. The time to wake up a sleeping thread is not time in a queue.
   if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
     return;
-  const Nanos least = sent_.rtt().minimum();
-  if (ecn_.average_round_trip(sent_.rtt().latest()) > std::max(least * kRoundTripsOfQueue, least + kWokenUp)) {
+  const Nanos min = sent_.rtt().minimum();
+  if (ecn_.average_round_trip(sent_.rtt().latest()) > std::max(min * kRoundTripsOfQueue, min + kWokenUp)) {
     sample.ce_packets = sample.acked_packets;
     sample.ce_bytes = sample.acked_bytes;
   }
@@ -552,7 +552,7 @@ void Connection::end_of_batch(Nanos now) {
 void Connection::add_gain(cc::AckSample& sample) const {
   const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
   if (controller_.algorithm().capabilities.timed_increase) {
-    sample.gain = augmentation.gain_over_least();
+    sample.gain = augmentation.gain_over_min();
     sample.iteration_bytes = augmentation.known_iteration_bytes();
   } else {
     sample.gain = augmentation.gain();
@@ -663,8 +663,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     with_data = with_data && !greets;
   }
 
-  const std::size_t most = room();
-  if (most == 0) [[unlikely]]
+  const std::size_t max = packet_limit();
+  if (max == 0) [[unlikely]]
     return Blocked::nothing;
   bool withheld = false;
   if (sent_.skip_is_due()) [[unlikely]] {
@@ -672,7 +672,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     if (!withheld) sent_.skip_number(*links_->random);
   }
 
-  Draft draft{.writer = wire::Writer(buffer.first(most))};
+  Draft draft{.writer = wire::Writer(buffer.first(max))};
   wire::Header header = next_header();
   // ACCEPT comes first, because a client ignores everything before it. CLOSE comes after an ACK that covers all packets
   // received so far, because data that arrives later is refused.
@@ -689,7 +689,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (eliciting) {
     const bool more = has_data();
     // With a window below two packets, the peer would delay its acknowledgement to wait for a packet that cannot be
-    // sent. The same can happen before the peer's address is proven, see room().
+    // sent. The same can happen before the peer's address is proven, see packet_limit().
     if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_ || needs_ack_now())
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
@@ -764,14 +764,14 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   packet.payload = {};
 }
 
-std::size_t Connection::room_unproven() const {
+std::size_t Connection::unproven_packet_limit() const {
   // Control frames are written without a check for room, so the packet must have room for all of them. ACK and DATA
   // check for room themselves.
   constexpr std::size_t control =
       wire::kHeaderBytes + wire::kCreditFrameBytes + wire::kPingFrameBytes + wire::kCloseFrameBytes;
   const std::size_t accept = wire::kAcceptFrameBytes + (!is_sealed_ ? 0 : wire::kKeyFrameBytes);
-  const std::size_t least = due_.accept ? control + accept : control;
-  return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
+  const std::size_t min = due_.accept ? control + accept : control;
+  return allowance_ < min ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
 
 bool Connection::is_held_off(Nanos now) {
@@ -831,14 +831,14 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
 
 // TCP similarly defers data that segmentation offload could send at once. Acknowledgements then also arrive in larger
 // steps, because the receiver acknowledges a received batch at once.
-bool Connection::gathers(Bytes room) {
-  if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= room) return false;
+bool Connection::gathers(Bytes free_bytes) {
+  if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= free_bytes) return false;
   const double paced = pacer_.rate().is_zero() ? 0
                                                : static_cast<double>(kBatchTime.count) * 1e-9 / 8 *
                                                      static_cast<double>(pacer_.rate().bits_per_second);
   const double batch = std::min(
       {static_cast<double>(links_->limits.batch) * max_packet_, paced, kBatchShare * controller_.output().cwnd_bytes});
-  in_batch_ = static_cast<double>(room) >= batch;
+  in_batch_ = static_cast<double>(free_bytes) >= batch;
   return !in_batch_;
 }
 
@@ -849,13 +849,13 @@ void Connection::repeat_close(Nanos now) {
       --abort_copies_left_ > 0 ? now + std::min(sent_.probe_timeout(*config_), kLongestBetweenCopies) : Nanos::never();
 }
 
-void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now) {
+void Connection::write_ack(wire::Writer& writer, std::size_t reserved, bool withheld, Nanos now) {
   // Before the peer's address is proven, the packet may be too short for an ACK.
-  constexpr std::size_t least = wire::kAckFrameBytes + wire::kAckCreditBytes;
-  if (writer.room() < least + room_behind) return;
+  constexpr std::size_t min = wire::kAckFrameBytes + wire::kAckCreditBytes;
+  if (writer.free_bytes() < min + reserved) return;
   wire::AckFrame frame;
   received_.fill(frame, now);
-  const std::size_t ranges = 1 + (writer.room() - least - room_behind) / wire::kAckRangeBytes;
+  const std::size_t ranges = 1 + (writer.free_bytes() - min - reserved) / wire::kAckRangeBytes;
   frame.range_count = static_cast<std::uint32_t>(std::min<std::size_t>(frame.range_count, ranges));
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
@@ -872,7 +872,7 @@ void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool w
   if (acks_carry_credit()) {
     frame.has_credit = !receives_.credit_known();
     frame.credit = static_cast<std::uint32_t>(receives_.posted());
-    receives_.on_told_in_ack();
+    receives_.on_sent_in_ack();
   }
   if (frame.range_count > 0) writer.ack(frame);
   if (!withheld) [[likely]]
@@ -892,14 +892,14 @@ void Connection::write_control(Draft& draft, bool with_data) {
     if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
     due_.connect = false;
-    receives_.on_told_in_greeting();
+    receives_.on_sent_in_greeting();
   }
   if (due_.accept && state_ != State::draining) {
     draft.writer.accept(greeting());
     if (is_sealed_) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     carry(draft, {.kind = ChunkKind::accept});
     due_.accept = false;
-    receives_.on_told_in_greeting();
+    receives_.on_sent_in_greeting();
   }
   // Credit that is not urgent waits for a packet with data, because a packet with credit alone would need its own
   // acknowledgement. If an ACK is due, it carries the credit instead, see write_ack().
@@ -908,7 +908,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
     const bool final = state_ == State::flushing;
     draft.writer.credit({.messages = static_cast<std::uint32_t>(receives_.posted()), .final = final});
     carry(draft, {.kind = ChunkKind::credit});
-    receives_.on_told_in_credit(final);
+    receives_.on_sent_in_credit(final);
   }
   if (due_.ping) {
     draft.writer.ping();
@@ -921,7 +921,7 @@ void Connection::write_close(Draft& draft) {
   draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
   carry(draft, {.kind = ChunkKind::close});
   due_.close = false;
-  end_told_ = aborted_;
+  close_built_ = aborted_;
   if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // the slot is free once this packet has been sent
 }
 
@@ -944,10 +944,10 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
 
 // A message is not cut into pieces shorter than smallest_piece. But a shorter message, or the rest of a message, may
 // fill up the packet.
-bool Connection::has_room_for_data(std::size_t room) const {
+bool Connection::has_space_for_data(std::size_t free_bytes) const {
   constexpr std::size_t smallest_piece = 64;
-  if (room >= wire::kDataFrameBytes + smallest_piece) return true;
-  return !sends_.has_lost() && has_new_data() && room >= wire::kDataFrameBytes + sends_.next_unsent();
+  if (free_bytes >= wire::kDataFrameBytes + smallest_piece) return true;
+  return !sends_.has_lost() && has_new_data() && free_bytes >= wire::kDataFrameBytes + sends_.next_unsent();
 }
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
@@ -955,14 +955,14 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   // user's memory. Short pieces of virtual payloads are written as zeros, so that packets are cut as with real bytes.
   constexpr std::size_t copy_limit = 256;
   wire::Writer& writer = draft.writer;
-  while (has_room_for_data(writer.room())) {
-    const std::size_t room = writer.room() - wire::kDataFrameBytes;
+  while (has_space_for_data(writer.free_bytes())) {
+    const std::size_t free_bytes = writer.free_bytes() - wire::kDataFrameBytes;
     Chunk chunk;
-    if (sends_.take_lost(room, chunk)) {
+    if (sends_.take_lost(free_bytes, chunk)) {
       draft.retransmission = true;
     } else {
       if (!has_new_data()) return;
-      chunk = sends_.take_new(room);
+      chunk = sends_.take_new(free_bytes);
     }
     const MessageSender::Message& message = sends_[chunk.message];
     const bool last = Bytes{chunk.offset} + chunk.length == message.length;

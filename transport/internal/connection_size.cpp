@@ -56,7 +56,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
     // The controller's state is that of another path, or of a window of packets that were all lost.
     controller_ = cc::Controller(controller_.algorithm(), path());
     ack_ratio_flags_ = 0;
-    if (begins_least_) begin_with_least(heard_);
+    if (starts_at_min_window_) start_at_min_window(heard_);
   } else {
     controller_.on_packet_size(path());
   }
@@ -70,7 +70,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   if (size == 0) return false;  // the record that make_room() removed was the last probe needed
   if (sent_.skip_is_due()) sent_.skip_number(*links_->random);
   Draft draft{.writer = wire::Writer(buffer.first(size))};
-  draft.writer.padding(static_cast<std::uint16_t>(draft.writer.room() - wire::kPaddingFrameBytes));
+  draft.writer.padding(static_cast<std::uint16_t>(draft.writer.free_bytes() - wire::kPaddingFrameBytes));
   carry(draft, {.offset = mtu_.round(), .length = static_cast<std::uint16_t>(size), .kind = ChunkKind::size_probe});
   mtu_.on_probe_sent();
   size_probe_due_ = mtu_.next_probe() != 0;

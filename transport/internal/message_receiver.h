@@ -48,9 +48,9 @@ class MessageReceiver {
 
   /// Result of a DATA frame. Refused data must not be acknowledged, so that the sender regards it as lost.
   enum class Taken : std::uint8_t {
-    malformed,      ///< refused: invalid, or contradicts an earlier frame of the message
-    beyond_credit,  ///< refused: no buffer is posted for it
-    no_room,        ///< refused: too many holes in this message, or in all messages of the shard
+    malformed,       ///< refused: invalid, or contradicts an earlier frame of the message
+    beyond_credit,   ///< refused: no buffer is posted for it
+    too_many_holes,  ///< refused: too many holes in this message, or in all messages of the shard
     nothing_new,
     news,
     oldest_whole,  ///< new data; the oldest message, and perhaps later messages, have completed
@@ -102,7 +102,7 @@ class MessageReceiver {
     }
     if (message.received.size() > kOwnHoles && message.received.would_grow(begin, end) && !make_room(message, holes))
         [[unlikely]]
-      return Taken::no_room;
+      return Taken::too_many_holes;
     if (frame.last) {
       message.total = end;
       message.total_known = true;
@@ -132,7 +132,7 @@ class MessageReceiver {
   /// Returns whether the peer certainly knows the current credit: it was sent reliably, or the peer has used it.
   [[nodiscard]] bool credit_known() const { return credit_known_; }
   /// Returns whether the final credit has been sent or is being sent.
-  [[nodiscard]] bool final_told() const { return final_told_; }
+  [[nodiscard]] bool final_sent() const { return final_sent_; }
   /// Returns whether credit must be sent without waiting for a packet that can carry it. It is urgent if it was lost,
   /// if the peer has no credit left, or if half of the buffers are new.
   [[nodiscard]] bool credit_urgent() const {
@@ -141,15 +141,15 @@ class MessageReceiver {
     return credit_lost_ || advertised_ <= messages_.begin() || news * 2 >= messages_.size();
   }
   /// Records that credit was sent: in CONNECT or ACCEPT, in an ACK (unreliable), or in a CREDIT frame (reliable).
-  void on_told_in_greeting() { advertised_ = messages_.end(); }
-  void on_told_in_ack() {
+  void on_sent_in_greeting() { advertised_ = messages_.end(); }
+  void on_sent_in_ack() {
     advertised_ = messages_.end();
     credit_due_ = credit_lost_ = false;
   }
-  void on_told_in_credit(bool final) {
-    on_told_in_ack();
+  void on_sent_in_credit(bool final) {
+    on_sent_in_ack();
     credit_known_ = true;
-    final_told_ = final;
+    final_sent_ = final;
     credit_in_flight_ = true;
   }
   void on_credit_acked() { credit_in_flight_ = false; }
@@ -160,7 +160,7 @@ class MessageReceiver {
   void on_credit_lost() {
     credit_due_ = credit_lost_ = true;
     credit_known_ = false;
-    final_told_ = false;
+    final_sent_ = false;
     credit_in_flight_ = false;
   }
 
@@ -250,7 +250,7 @@ class MessageReceiver {
   bool credit_due_ = false;
   bool credit_known_ = false;
   bool credit_lost_ = false;
-  bool final_told_ : 1 = false;
+  bool final_sent_ : 1 = false;
   bool credit_in_flight_ : 1 = false;
   std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< value of whole() when the first of several PINGs arrived
   Nanos asked_since_;

@@ -27,11 +27,11 @@ bool MessageSender::next_lost(Chunk& chunk) {
   return false;
 }
 
-bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
+bool MessageSender::take_from_lost(std::size_t free_bytes, Chunk& chunk) {
   if (!next_lost(chunk)) return false;
   Chunk& whole = lost_.front();
   const std::uint32_t whole_end = whole.offset + whole.length;
-  chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, room));
+  chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, free_bytes));
   const std::uint32_t sent_end = chunk.offset + chunk.length;
   // whole_end and sent_end are modulo 2^32. They wrap only in the last chunk of a 4 GiB message, and their difference
   // is correct.

@@ -126,13 +126,13 @@ class MessageSender {
     return next_ + (next_ < messages_.end() && messages_[next_].next_offset > 0 ? 1 : 0);
   }
 
-  /// Takes the next piece to retransmit, at most `room` bytes. Returns false if there is none.
-  bool take_lost(std::size_t room, Chunk& chunk) { return !lost_.empty() && take_from_lost(room, chunk); }
-  /// Takes the next unsent piece, at most `room` bytes. Requires has_credited().
-  Chunk take_new(std::size_t room) {
+  /// Takes the next piece to retransmit, at most `free_bytes` bytes. Returns false if there is none.
+  bool take_lost(std::size_t free_bytes, Chunk& chunk) { return !lost_.empty() && take_from_lost(free_bytes, chunk); }
+  /// Takes the next unsent piece, at most `free_bytes` bytes. Requires has_credited().
+  Chunk take_new(std::size_t free_bytes) {
     Message& message = messages_[next_];
     const Bytes offset = message.next_offset;
-    const Bytes length = std::min<Bytes>(message.length - offset, room);
+    const Bytes length = std::min<Bytes>(message.length - offset, free_bytes);
     const Chunk chunk{
         .message = next_, .offset = static_cast<std::uint32_t>(offset), .length = static_cast<std::uint16_t>(length)};
     message.next_offset = offset + length;
@@ -160,7 +160,7 @@ class MessageSender {
   }
   /// Processes the peer's report of the number of whole messages, modulo 2^32.
   void on_whole(std::uint32_t messages) {
-    tells_whole_ = true;
+    reports_whole_ = true;
     const std::uint64_t whole = wire::widen(messages, whole_);
     // A report of more messages than were sent includes messages that somebody else has forged.
     if (whole > whole_ && whole <= std::max(credit_, next_)) whole_ = std::min(whole, next_);
@@ -168,9 +168,11 @@ class MessageSender {
   /// Returns whether all of the oldest message has been acknowledged.
   [[nodiscard]] bool front_acked() const { return !messages_.empty() && messages_.front().all_acked; }
   /// Returns whether the peer has reported the oldest message as whole, or never sends such reports.
-  [[nodiscard]] bool front_whole() const { return !tells_whole_ || messages_.begin() < whole_; }
+  [[nodiscard]] bool front_whole() const { return !reports_whole_ || messages_.begin() < whole_; }
   /// Returns whether the peer has reported the oldest message as whole.
-  [[nodiscard]] bool front_reported() const { return tells_whole_ && !messages_.empty() && messages_.begin() < whole_; }
+  [[nodiscard]] bool front_reported() const {
+    return reports_whole_ && !messages_.empty() && messages_.begin() < whole_;
+  }
   [[nodiscard]] const Message& front() const { return messages_.front(); }
   /// Removes the oldest message, and the messages after it that ended out of order.
   void pop_front() {
@@ -223,7 +225,7 @@ class MessageSender {
   void prefetch() const { messages_.prefetch(); }
 
  private:
-  bool take_from_lost(std::size_t room, Chunk& chunk);
+  bool take_from_lost(std::size_t free_bytes, Chunk& chunk);
   bool next_lost(Chunk& chunk);
   /// Returns the upper bound of plausible credit: the number of messages sent, plus the maximum number of posted
   /// buffers.
@@ -246,9 +248,9 @@ class MessageSender {
   /// Number of the packet whose acknowledgement will contain a current report; kNone if there is none.
   std::uint64_t asked_at_ = kNone;
   std::uint32_t repairs_ = 0;
-  bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
-  bool ended_beyond_ = false;  ///< messages have ended because of credit_final_, so the credit no longer rises
-  bool tells_whole_ = false;   ///< the peer sends reports of whole messages
+  bool credit_final_ = false;   ///< the peer has said that it will post no more buffers
+  bool ended_beyond_ = false;   ///< messages have ended because of credit_final_, so the credit no longer rises
+  bool reports_whole_ = false;  ///< the peer sends reports of whole messages
 };
 
 static_assert(sizeof(MessageSender) == 120, "two cache lines of a connection but for eight bytes");

@@ -18,7 +18,7 @@ struct PositionRange {
 
 class RangeList {
  public:
-  static constexpr std::size_t kLeast = 8;  ///< minimum number of ranges for which insert() allocates memory
+  static constexpr std::size_t kMinCapacity = 8;  ///< minimum number of ranges for which insert() allocates memory
 
   RangeList() = default;
   ~RangeList() { free(); }
@@ -51,7 +51,7 @@ class RangeList {
   /// Inserts `range` before the i-th range. Requires i <= size().
   void insert(std::size_t i, PositionRange range) {
     const std::size_t count = size();
-    if (count == capacity()) reallocate(std::max<std::size_t>(count * 2, kLeast));
+    if (count == capacity()) reallocate(std::max<std::size_t>(count * 2, kMinCapacity));
     PositionRange* const at = ranges() + i;
     std::memmove(at + 1, at, (count - i) * sizeof(PositionRange));
     *at = range;

@@ -41,7 +41,7 @@ class RangeSet {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
   /// Number of holes for which memory is allocated first.
-  static constexpr std::size_t kFirstHoles = RangeList::kLeast;
+  static constexpr std::size_t kFirstHoles = RangeList::kMinCapacity;
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_.size(); }

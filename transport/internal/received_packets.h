@@ -155,8 +155,8 @@ inline bool ReceivedPackets::enough(std::uint64_t number, std::uint32_t ratio, b
   if (ratio == 1) return finished;
   // A sender that requests few acknowledgements has much more data in flight, so the end of a message is not urgent.
   // But packets right after a gap are urgent, because their acknowledgement lets the sender detect the loss.
-  constexpr std::uint64_t packets_that_tell = 3;  // packet threshold of RFC 9002 section 6.1.1
-  return numbers_.size() > 1 && number - numbers_.back().begin < packets_that_tell;
+  constexpr std::uint64_t packet_threshold = 3;  // packet threshold of RFC 9002 section 6.1.1
+  return numbers_.size() > 1 && number - numbers_.back().begin < packet_threshold;
 }
 
 }  // namespace mltcp::transport

@@ -224,7 +224,7 @@ class SentPackets {
   /// that continues to acknowledge future numbers keeps the sender from measuring round trips and marks, so
   /// `acks_ahead` counts such acknowledgements. Calls `on_lost(const Chunk&)` for the contents of a withheld packet.
   template <typename OnLost>
-  [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
+  [[nodiscard]] bool is_false_ack(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
       if (are_own_ || frame.ranges[0].last - packets_.end() > kRecordsPerPacketInFlight << 20 ||
           ++acks_ahead > kMaxAcksAhead)

@@ -47,9 +47,9 @@ ConnectionId seeded_id(Random& random, std::uint32_t index) {
   return (drawn | index) != 0 ? drawn | index : 1U << (32 - bits);
 }
 
-void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
-  if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
+void check(std::string_view key, std::uint64_t value, std::uint64_t min, std::uint64_t max) {
+  if (value < min || value > max)
+    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, min, max));
 }
 
 const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, const PacketIo::Limits& limits) {
@@ -203,7 +203,7 @@ Connection* ShardCore::make_connection(Slot& slot, const Address& remote,
                                        const std::shared_ptr<const ConnectionConfig>& config, Nanos now) {
   slot.connection = std::make_unique<Connection>(slot.id, remote, config,
                                                  cc::find_algorithm(config->congestion_control), links_, now);
-  if (violators_.knows(remote, now)) slot.connection->begin_with_least(now);
+  if (violators_.knows(remote, now)) slot.connection->start_at_min_window(now);
   return slot.connection.get();
 }
 
@@ -602,7 +602,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
   if (slots_[index].tag != header.tag) {
     // The packet was forged, or was sent before a restart to a connection whose id now belongs to another connection.
     ++stats_.forged_packets;
-    tell_unknown(packet, header, now);
+    send_reset(packet, header, now);
     return;
   }
   Connection& connection = *slots_[index].connection;
@@ -746,10 +746,10 @@ void ShardCore::on_foreign(const RxPacket& packet) {
   }
   ++stats_.refused_connects;
   const auto bytes = wire::version_2_close(source);
-  TxPacket told;
-  told.destination = &packet.source;
-  told.header = bytes;
-  stats_.packets_sent += io_.send({&told, 1});
+  TxPacket reply;
+  reply.destination = &packet.source;
+  reply.header = bytes;
+  stats_.packets_sent += io_.send({&reply, 1});
 }
 
 // Answers a packet of a connection that this program does not know, for example after a restart. RESET informs the
@@ -757,10 +757,10 @@ void ShardCore::on_foreign(const RxPacket& packet) {
 // sender and its intended receiver know.
 void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
-  tell_unknown(packet, header, now);
+  send_reset(packet, header, now);
 }
 
-void ShardCore::tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
+void ShardCore::send_reset(const RxPacket& packet, const wire::Header& header, Nanos now) {
   constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
   if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || !may_reset(now)) return;
   answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });
@@ -794,10 +794,10 @@ void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& he
     const std::span<std::byte> bytes = writer.finish_unsealed(wire::Header{wire::sealed | wire::clear, 0, 0, 0, {}, 0});
     const PacketSeal::Tag tag = engine(key).answer_of_restarted(key, wire::seal_of(packet.bytes), header.connection);
     std::memcpy(bytes.data() + wire::kSealOffset, tag.data(), tag.size());
-    TxPacket told;
-    told.destination = &packet.source;
-    told.header = bytes;
-    stats_.packets_sent += io_.send({&told, 1});
+    TxPacket reply;
+    reply.destination = &packet.source;
+    reply.header = bytes;
+    stats_.packets_sent += io_.send({&reply, 1});
   }
 }
 
@@ -842,30 +842,30 @@ void ShardCore::on_unknown_connection(const RxPacket& packet, const wire::Header
 
 void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now) {
   const auto known = by_peer_.find({packet.source, connection});
-  const auto is_told = [&](const Connection& known_here) {
+  const auto is_valid = [&](const Connection& known_here) {
     if (!known_here.is_sealed()) return (header.flags & wire::sealed) == 0 && known_here.peer_tag() == header.tag;
     if ((header.flags & wire::sealed) == 0 || failed_resets_.is_spent(now)) return false;
     const bool is_answer = known_here.is_answer_of_restarted(wire::seal_of(packet.bytes));
     if (!is_answer) failed_resets_.pay(now);
     return is_answer;
   };
-  if (known == by_peer_.end() || !is_told(*slots_[known->second].connection)) {
+  if (known == by_peer_.end() || !is_valid(*slots_[known->second].connection)) {
     ++stats_.forged_resets;
     return;
   }
-  Connection& told = *slots_[known->second].connection;
-  if (!told.is_over() && !told.is_sealed()) ++stats_.resets_taken;
-  told.on_reset(now);
-  watch(told);
-  activate(told);
+  Connection& reset = *slots_[known->second].connection;
+  if (!reset.is_over() && !reset.is_sealed()) ++stats_.resets_taken;
+  reset.on_reset(now);
+  watch(reset);
+  activate(reset);
 }
 
 wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) const {
   if (!listening_) return wire::CloseReason::refused;
   if (wire::chosen_version(connect) == 0) return wire::CloseReason::version;
-  const bool has_room =
+  const bool has_space =
       free_slots_.size() > config_.kept_for_connect || has(Kept::ended) || has(Kept::unproven) || has(Kept::unanswered);
-  if (!has_room || completions_full()) return wire::CloseReason::full;
+  if (!has_space || completions_full()) return wire::CloseReason::full;
   return wire::CloseReason::done;
 }
 
@@ -937,8 +937,8 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
   const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
-  const bool has_room = free_slots_.size() > config_.kept_for_connect || is_proven || has(Kept::ended);
-  if (is_costly || !has_room ||
+  const bool has_space = free_slots_.size() > config_.kept_for_connect || is_proven || has(Kept::ended);
+  if (is_costly || !has_space ||
       (!is_proven &&
        (known != by_peer_.end() || cookie == Cookies::Worth::used || stats_.half_open >= max_half_open_ || is_crowd))) {
     ++stats_.retries_sent;

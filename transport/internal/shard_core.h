@@ -178,7 +178,7 @@ class ShardCore {
   void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now);
   void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
-  void tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
+  void send_reset(const RxPacket& packet, const wire::Header& header, Nanos now);
   /// Processes a packet of another protocol version. A peer that connects with version 2 gets a CLOSE of that version.
   void on_foreign(const RxPacket& packet);
   void fire_timers(Nanos now);

@@ -34,7 +34,7 @@ class Violators {
   static constexpr std::uint32_t kMaxDoublings = 8;  ///< the longest hold-off time is 256 s
   /// An address is forgotten after this time without a violation, counted from the end of its hold-off time.
   static constexpr Nanos kForgottenAfter{600'000'000'000};
-  static constexpr std::size_t kMost = 1024;
+  static constexpr std::size_t kMaxEntries = 1024;
 
   void add(const Address& address, Nanos now) {
     // A connection that was open when the hold-off began does not extend it. So violations of many connections at once
@@ -67,7 +67,7 @@ class Violators {
   using Entries = std::map<Key, Entry>;
 
   static Entry& entry_of(Entries& entries, const Key& key) {
-    if (entries.size() >= kMost && !entries.contains(key))
+    if (entries.size() >= kMaxEntries && !entries.contains(key))
       entries.erase(std::min_element(entries.begin(), entries.end(),
                                      [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
     return entries[key];

@@ -55,10 +55,10 @@ class SecretText {
   bool read(int descriptor, bool is_regular, std::string_view name) {
     for (;;) {
       char* const at = text_.data() + used_;
-      const std::size_t room = text_.size() - used_;
+      const std::size_t free = text_.size() - used_;
       // Uses pread(), because processes that have inherited a file also share its position.
       const ssize_t got =
-          is_regular ? ::pread(descriptor, at, room, static_cast<off_t>(used_)) : ::read(descriptor, at, room);
+          is_regular ? ::pread(descriptor, at, free, static_cast<off_t>(used_)) : ::read(descriptor, at, free);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw InputError(fmt::format("{}: the key cannot be read: {}", name, why(errno)));
       if (got == 0) return true;

@@ -216,9 +216,9 @@ std::unique_ptr<SealEngine> JobPacketKey::make_engine() const { return std::make
 }  // namespace
 
 std::shared_ptr<const PacketKey> packet_key(const JobKey& key, Protection protection, std::uint64_t packets_an_epoch) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 23;
-  if (packets_an_epoch < 1 || packets_an_epoch > most)
-    throw InputError(fmt::format("packets_an_epoch is {}; it has to be from 1 to {}", packets_an_epoch, most));
+  constexpr std::uint64_t max = std::uint64_t{1} << 23;
+  if (packets_an_epoch < 1 || packets_an_epoch > max)
+    throw InputError(fmt::format("packets_an_epoch is {}; it has to be from 1 to {}", packets_an_epoch, max));
   return std::make_shared<JobPacketKey>(key, protection, packets_an_epoch);
 }
 

@@ -65,11 +65,11 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
-/// Combines phases so that at most `most` remain. A computation and a communication replace several consecutive phases.
+/// Combines phases so that at most `max` remain. A computation and a communication replace several consecutive phases.
 /// The computation lasts as long as all of their computations, and the communication sends all of their bytes.
-std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t most) {
+std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t max) {
   using Kind = workload::Phase::Kind;
-  const std::size_t each = (2 * phases.size() + most - 1) / most;
+  const std::size_t each = (2 * phases.size() + max - 1) / max;
   std::vector<workload::Phase> result;
   for (std::size_t first = 0; first < phases.size(); first += each) {
     workload::Phase compute;
@@ -93,13 +93,13 @@ std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phase
 /// Returns the experiment with the number of phases reduced to the limit. Adds a warning if the number is reduced.
 Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::string>& warnings) {
   Experiment result = experiment;
-  const std::size_t most = std::max(kFewestPhases, kMaxAdvicePhases / std::max<std::size_t>(1, result.jobs.size()));
+  const std::size_t max = std::max(kFewestPhases, kMaxAdvicePhases / std::max<std::size_t>(1, result.jobs.size()));
   std::size_t coarse = 0;
   std::string first;
   for (workload::Job& job : result.jobs) {
-    if (job.ranked() || job.phases.size() <= most) continue;
+    if (job.ranked() || job.phases.size() <= max) continue;
     const std::size_t all = job.phases.size();
-    job.phases = coarsened(job.phases, most);
+    job.phases = coarsened(job.phases, max);
     if (++coarse == 1)
       first =
           fmt::format("job {}: its iteration has {} phases and is simulated with {}, each of which combines several",

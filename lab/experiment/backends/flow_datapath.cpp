@@ -70,7 +70,7 @@ class FlowRun final : public LiveRun {
   }
   [[nodiscard]] Nanos now() const override { return cluster_.now(); }
   [[nodiscard]] Nanos patience() const override { return patience_; }
-  bool tells_progress(std::function<void()> tell) override {
+  bool reports_progress(std::function<void()> tell) override {
     tell_ = std::move(tell);
     return true;
   }
@@ -103,10 +103,10 @@ class FlowRun final : public LiveRun {
   /// Records each job's use over time of every link that several jobs share. If no link is shared, records all used
   /// links.
   void meter_links(const Experiment& experiment) {
-    const auto used_by = [&](std::size_t least) {
+    const auto used_by = [&](std::size_t min) {
       std::vector<std::uint32_t> found;
       for (std::uint32_t link = 0; link < cluster_.fabric().links.size(); ++link)
-        if (cluster_.jobs_on(link) >= least) found.push_back(link);
+        if (cluster_.jobs_on(link) >= min) found.push_back(link);
       return found;
     };
     std::vector<std::uint32_t> metered = used_by(2);
@@ -175,7 +175,7 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
   const auto meet = [&](std::size_t a, std::size_t b) {
     return std::ranges::any_of(links[a], [&](std::uint32_t link) { return links[b].contains(link); });
   };
-  constexpr std::size_t most = 4;  // maximum number of names in a warning
+  constexpr std::size_t max = 4;  // maximum number of names in a warning
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -185,13 +185,13 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
     for (std::size_t j = i + 1; j < jobs.size(); ++j) {
       if (named[j] || !together(jobs[i], jobs[j]) || !meet(i, j)) continue;
       named[j] = true;
-      if (++count <= most) names.push_back(in_quotes(jobs[j].name));
+      if (++count <= max) names.push_back(in_quotes(jobs[j].name));
     }
     if (count == 1) continue;
     warnings.push_back(
         fmt::format("jobs {}{} are alike and start together: the flow model has no noise to separate them, so they "
                     "collide for ever under policy mltcp; give them different starts, or a jitter or start_jitter",
-                    fmt::join(names, ", "), count > most ? fmt::format(" and {} more", count - most) : ""));
+                    fmt::join(names, ", "), count > max ? fmt::format(" and {} more", count - max) : ""));
   }
   return warnings;
 }

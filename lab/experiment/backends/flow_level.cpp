@@ -159,8 +159,8 @@ class FlowLevelCluster::State {
     void clear_plan() override;
     [[nodiscard]] PlanState plan_state() const override;
     [[nodiscard]] Nanos adrift_since() const override;
-    [[nodiscard]] bool done() const override { return spec.iterations > 0 && told >= spec.iterations; }
-    [[nodiscard]] std::size_t recorded() const override { return told; }
+    [[nodiscard]] bool done() const override { return spec.iterations > 0 && recorded_iterations >= spec.iterations; }
+    [[nodiscard]] std::size_t recorded() const override { return recorded_iterations; }
     [[nodiscard]] JobResult result() const override;
 
     State& all;
@@ -169,8 +169,8 @@ class FlowLevelCluster::State {
     const bool slow_start;
     std::vector<std::unique_ptr<Team>> teams;
     std::vector<Channel> channels;
-    std::size_t told = 0;    ///< number of iterations that all teams have recorded
-    std::size_t behind = 0;  ///< number of teams that have not yet recorded iteration `told`
+    std::size_t recorded_iterations = 0;  ///< number of iterations that all teams have recorded
+    std::size_t behind = 0;  ///< number of teams that have not yet recorded iteration `recorded_iterations`
   };
   struct Owner {  // the owner of a flow in `network_`
     JobId job = 0;
@@ -605,21 +605,22 @@ void FlowLevelCluster::State::advance(JobId id, Team& team) {
     if (step == IterationEngine::Step::unrecorded) continue;
     if (team.engine.done()) team.gate_in_the_end = team.gate.stats();
     FlowJob& job = team.job_of;
-    if (team.engine.recorded() == job.told + 1 && --job.behind == 0 && !tell(id)) return;
+    if (team.engine.recorded() == job.recorded_iterations + 1 && --job.behind == 0 && !tell(id)) return;
   }
 }
 
 bool FlowLevelCluster::State::tell(JobId id) {
   while (jobs_[id] && jobs_[id]->behind == 0) {
     FlowJob& job = *jobs_[id];
-    Iteration iteration{static_cast<std::uint32_t>(job.told), Nanos::never(), {}, false};
+    Iteration iteration{static_cast<std::uint32_t>(job.recorded_iterations), Nanos::never(), {}, false};
     for (const auto& team : job.teams) {
-      if (team->program.communicates()) iteration.start = std::min(iteration.start, team->engine.start_of(job.told));
-      iteration.length = std::max(iteration.length, team->engine.times()[job.told]);
+      if (team->program.communicates())
+        iteration.start = std::min(iteration.start, team->engine.start_of(job.recorded_iterations));
+      iteration.length = std::max(iteration.length, team->engine.times()[job.recorded_iterations]);
     }
-    ++job.told;
-    job.behind = static_cast<std::size_t>(
-        std::ranges::count_if(job.teams, [&](const auto& team) { return team->engine.recorded() == job.told; }));
+    ++job.recorded_iterations;
+    job.behind = static_cast<std::size_t>(std::ranges::count_if(
+        job.teams, [&](const auto& team) { return team->engine.recorded() == job.recorded_iterations; }));
     iteration.last = job.done();
     if (on_iteration) on_iteration(id, iteration);
   }

@@ -35,16 +35,16 @@ std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoc
                          const std::map<std::uint32_t, std::string>& names, Run& run,
                          std::span<const Carried> carried_on) {
   std::size_t busiest = 0;
-  double most = -1;
+  double max = -1;
   bool max_shared = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const JobNetwork::LinkView& link = links[i];
     const Carried carried = carried_on.empty() ? carried_since(*link.usage, epoch) : carried_on[i];
     const double used = utilization(carried.bytes, link.config->rate, run.duration);
     const bool shared = carried.jobs > 1;
-    if ((shared && !max_shared) || (shared == max_shared && used > most)) {
+    if ((shared && !max_shared) || (shared == max_shared && used > max)) {
       busiest = i;
-      most = used;
+      max = used;
       max_shared = shared;
     }
     if (links.size() > 1)
@@ -55,7 +55,7 @@ std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoc
   const fabric::LinkCounters& counters = *link.counters;
   Bottleneck& bottleneck = run.bottleneck;
   if (links.size() > 1) bottleneck.name = link.name;
-  bottleneck.utilization = std::max(most, 0.0);
+  bottleneck.utilization = std::max(max, 0.0);
   bottleneck.rate = link.config->rate;
   bottleneck.ecn_marked_packets = counters.marked_packets;
   bottleneck.dropped_packets = counters.dropped_packets;

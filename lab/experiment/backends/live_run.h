@@ -46,7 +46,7 @@ class LiveRun {
   /// Returns the patience of the run: if no job finishes an iteration for this long, the caller gives up the run.
   [[nodiscard]] virtual Nanos patience() const = 0;
   /// Makes run() call `tell` at the end of each iteration. Returns false if unsupported; the caller must then poll.
-  virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }
+  virtual bool reports_progress(std::function<void()> /*tell*/) { return false; }
   /// Makes run() call `ask` every 65536 events, because a single call of run() may take minutes. `ask` may throw to end
   /// the run.
   void ask_with(std::function<void()> ask) { ask_ = std::move(ask); }

@@ -98,8 +98,8 @@ Nanos initial_rtt_of(const Experiment& experiment) {
 /// Returns how much time a job may catch up at once after its thread was delayed. Data sent at the job's rate in this
 /// time fills at most half of a buffer.
 Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
-  constexpr Nanos most{300'000};
-  return link.buffer_bytes == 0 ? most : std::min(most, rate.time_for(link.buffer_bytes / 2));
+  constexpr Nanos max{300'000};
+  return link.buffer_bytes == 0 ? max : std::min(max, rate.time_for(link.buffer_bytes / 2));
 }
 
 }  // namespace
@@ -238,12 +238,12 @@ class PacketRun final : public LiveRun {
     record_jobs(pointers_, plan_, run);
     std::vector<JobNetwork::LinkView> links = network_->links();
     record_links(links, epoch_, names_of(plan_), run);
-    tell_captured();
+    report_captured();
     return links;
   }
 
  private:
-  void tell_captured() {
+  void report_captured() {
     if (captured_ == nullptr || !plan_.captured) return;
     bool is_complete = false;
     const std::string line = capture::Capture::to_text(captured_->finish(), is_complete);

@@ -33,13 +33,13 @@ class Progress {
     const auto jobs = live_.jobs();
     for (std::size_t i = 0; i < jobs.size(); ++i) done += static_cast<double>(jobs[i]->recorded()) * work_[i];
     if (done / total_ < next_) return;
-    told_ = done / total_;
-    tick_(told_);
-    next_ = told_ + 0.01;
+    reported_ = done / total_;
+    tick_(reported_);
+    next_ = reported_ + 0.01;
   }
   /// Repeats the latest report, so that the callback can end the run.
   void ask() const {
-    if (tick_) tick_(told_);
+    if (tick_) tick_(reported_);
   }
 
  private:
@@ -47,7 +47,7 @@ class Progress {
   const std::function<void(double)>& tick_;
   std::vector<double> work_;  ///< by job: work of an iteration
   double total_ = 0;
-  double told_ = 0;
+  double reported_ = 0;
   double next_ = 0;
 };
 
@@ -105,12 +105,12 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
     last_progress = std::max(last_progress, epoch + job.start);
   }
   const Nanos patience = live->patience();
-  std::size_t told = 0;
+  std::size_t reports = 0;
   // Reports once per plan.jobs.size() iterations, so that the cost per iteration does not depend on the number of jobs.
   const auto tell = [&] {
-    if (++told % plan.jobs.size() == 0) progress.tell();
+    if (++reports % plan.jobs.size() == 0) progress.tell();
   };
-  const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
+  const bool in_slices = !live->reports_progress(tell) || plan.between != nullptr || real_time();
   Nanos slice = live->slice(plan.slice);
   // Limits the number of slices. The total cost of slices is then at most some seconds, however long the run is in
   // virtual time.

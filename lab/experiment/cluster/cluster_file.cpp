@@ -154,10 +154,10 @@ class ClusterReader : public SettingsReader {
       experiment_.schemes.push_back(scheme_from(name));
   }
 
-  double share(const Item& item, double most) const {
+  double share(const Item& item, double max) const {
     const double result = decimal(item, "0.05");
-    if (result < 0 || result > most)
-      fail(item, fmt::format("{} is out of range", result), fmt::format("write a number from 0 to {}", most));
+    if (result < 0 || result > max)
+      fail(item, fmt::format("{} is out of range", result), fmt::format("write a number from 0 to {}", max));
     return result;
   }
 
@@ -190,13 +190,13 @@ class ClusterReader : public SettingsReader {
   // ---- types ----
 
   /// Returns a list of numbers, written as an array or as a single whole number.
-  std::vector<std::uint32_t> numbers(const Item& item, std::int64_t least, std::int64_t most) const {
-    if (!item.node->is_array()) return {count(item, least, most)};
+  std::vector<std::uint32_t> numbers(const Item& item, std::int64_t min, std::int64_t max) const {
+    if (!item.node->is_array()) return {count(item, min, max)};
     const std::vector<Item> list = elements(item, "numbers", "numbers");
     if (list.empty() || list.size() > kMaxChoices)
       fail(item, fmt::format("the list has {} numbers", list.size()), fmt::format("write 1 to {}", kMaxChoices));
     std::vector<std::uint32_t> result;
-    for (const Item& number : list) result.push_back(count(number, least, most));
+    for (const Item& number : list) result.push_back(count(number, min, max));
     return result;
   }
 

@@ -144,7 +144,7 @@ std::vector<double> InPercentiles::written(const std::vector<float>& values) {
 void InPercentiles::read(const JsonObject& json, const char* key, std::vector<float>& percentiles) {
   const std::vector<double> values = json.reals(key);
   if (values.size() != kPercentiles)
-    json.fail(json.place_of(key), fmt::format("is not a list of {} numbers", kPercentiles));
+    json.fail(json.path_of(key), fmt::format("is not a list of {} numbers", kPercentiles));
   percentiles.assign(values.begin(), values.end());
 }
 

@@ -160,7 +160,7 @@ class ClusterRunner {
       ended += done.size();
       while (arrived_ < arrivals_.size() && arrivals_[arrived_].at <= now) queue_.push_back(arrived_++);
       bool changed = !done.empty();
-      while (!queue_.empty() && has_room(arrivals_[queue_.front()])) {
+      while (!queue_.empty() && has_space(arrivals_[queue_.front()])) {
         start(queue_.front());
         queue_.pop_front();
         changed = true;
@@ -178,19 +178,19 @@ class ClusterRunner {
     if (arrival.workers == 1) return static_cast<double>(arrival.length.count);
     return static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
   }
-  [[nodiscard]] bool has_room(const Arrival& arrival) const {
-    return arrival.workers <= occupancy_.rooms(arrival.gpus_per_worker());
+  [[nodiscard]] bool has_space(const Arrival& arrival) const {
+    return arrival.workers <= occupancy_.free_places(arrival.gpus_per_worker());
   }
   /// Returns the fraction of all work done. Assumes that running jobs progress as in isolation, up to 99 % of each
   /// job's work.
   [[nodiscard]] double progress() const {
-    constexpr double most = 0.99;
+    constexpr double max = 0.99;
     double done = work_done_;
     for (const std::uint32_t number : running_) {
       const ClusterJobResult& job = run_.jobs[number];
       const double alone = length_of(arrivals_[number]);
       const auto ran = static_cast<double>((network_->now() - arrivals_.front().at - job.start).count);
-      done += std::min(ran, most * alone) * job.workers;
+      done += std::min(ran, max * alone) * job.workers;
     }
     return done / work_;
   }
@@ -300,12 +300,12 @@ class ClusterRunner {
       shared.push_back(shared_links(links_of(candidates.back().jobs.front())));
     }
     std::size_t best = candidates.size();
-    double least = 0;
+    double min = 0;
     for (const scheduler::RankedCandidate& ranked : cluster_.rank(candidates)) {
       const double lost = (1 - ranked.score) * shared[ranked.candidate];
-      if (best < candidates.size() && (lost > least || (lost == least && ranked.candidate > best))) continue;
+      if (best < candidates.size() && (lost > min || (lost == min && ranked.candidate > best))) continue;
       best = ranked.candidate;
-      least = lost;
+      min = lost;
     }
     return placements[best].workers;
   }

@@ -42,8 +42,8 @@ class ComputeTimes {
   /// applies to delays and computations.
   [[nodiscard]] Nanos delay(Nanos time) const {
     // Limits the random value so that the result can be added to a time without overflow.
-    constexpr double most = 0x1p60;
-    return Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(time.count) * scale_ + 0.5, most)));
+    constexpr double max = 0x1p60;
+    return Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(time.count) * scale_ + 0.5, max)));
   }
 
  private:

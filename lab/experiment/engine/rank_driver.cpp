@@ -536,14 +536,14 @@ void RankDriver::on_first_message(const Completion& completion, Nanos now) {
 
 void RankDriver::limit_pending(Nanos now) {
   std::size_t all = 0;
-  const Channel* most = &channels_.front();
+  const Channel* max = &channels_.front();
   for (const Channel& channel : channels_) {
     all += excess(channel);
-    if (excess(channel) > excess(*most)) most = &channel;
+    if (excess(channel) > excess(*max)) max = &channel;
   }
   if (all <= kMaxExcess) return;
   const auto oldest = std::ranges::find_if(
-      pending_, [&](const PendingConnection& pending) { return &channels_[pending.channel] == most; });
+      pending_, [&](const PendingConnection& pending) { return &channels_[pending.channel] == max; });
   const ConnectionId connection = oldest->connection;
   drop_pending(oldest);
   shard_.abort(connection, now);
@@ -828,10 +828,10 @@ bool JobDriver::done() const {
 }
 
 std::size_t JobDriver::recorded() const {
-  std::size_t least = ranks_.front()->recorded();
-  if (!receivers_.empty()) return least;  // the number is equal for all workers
-  for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
-  return least;
+  std::size_t min = ranks_.front()->recorded();
+  if (!receivers_.empty()) return min;  // the number is equal for all workers
+  for (const auto& rank : ranks_) min = std::min(min, rank->recorded());
+  return min;
 }
 
 PlanState JobDriver::set_plan(const PhasePlan& plan) {

@@ -387,9 +387,9 @@ class Reader final : public SettingsReader {
     return pairs.size();
   }
 
-  // Refuses more than `most` jobs, including copies, before any copy is made. The error names the job that exceeds the
+  // Refuses more than `max` jobs, including copies, before any copy is made. The error names the job that exceeds the
   // limit.
-  void check_number(const Item& item, const std::vector<Item>& jobs, std::size_t most, bool at_job,
+  void check_number(const Item& item, const std::vector<Item>& jobs, std::size_t max, bool at_job,
                     std::string_view limit, std::string_view cure) const {
     std::size_t total = 0;
     std::uint32_t line = 0;
@@ -398,9 +398,9 @@ class Reader final : public SettingsReader {
       const auto* count = keys != nullptr ? keys->get_as<std::int64_t>("count") : nullptr;
       // An invalid count is refused when the job is read.
       total += count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMaxJobs + 1)) : 1;
-      if (total > most && line == 0) line = at_job || count != nullptr ? job.line : item.line;
+      if (total > max && line == 0) line = at_job || count != nullptr ? job.line : item.line;
     }
-    if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
+    if (total > max) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
   }
 
   // Returns the jobs of an entry: one job, or `count` jobs with different names and start times.

@@ -139,8 +139,8 @@ OuterKeys outer_keys(std::string_view text) {
 
 std::optional<FileKind> kind_of_json(std::string_view text) {
   // Number of bytes to search; traces may be large and have no schema.
-  constexpr std::size_t most = std::size_t{1} << 20;
-  const std::optional<std::string> found = outer_keys(text.substr(0, most)).schema;
+  constexpr std::size_t max = std::size_t{1} << 20;
+  const std::optional<std::string> found = outer_keys(text.substr(0, max)).schema;
   for (const Schema& schema : kSchemas)
     if (found && found->starts_with(schema.begin)) return schema.kind;
   return std::nullopt;
@@ -203,7 +203,7 @@ struct Packed {
 
 std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
   using namespace std::literals;
-  constexpr std::size_t most = std::size_t{16} << 20;
+  constexpr std::size_t max = std::size_t{16} << 20;
   if (is_text(text.substr(0, kBeginning))) return std::nullopt;
   struct Enough {};  // thrown to leave for_each_input_in() after the first file
   std::optional<Packed> found;
@@ -218,10 +218,10 @@ std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
                                             "unxz -k"sv},
                                            {"BZh"sv, "bunzip2 -k"sv}})
         if (found->command.empty() && text.starts_with(magic)) found->command = command;
-      found->text.resize(most);
+      found->text.resize(max);
       std::size_t size = 0;
-      for (std::size_t read = 1; read > 0 && size < most; size += read)
-        read = input.read(found->text.data() + size, most - size);
+      for (std::size_t read = 1; read > 0 && size < max; size += read)
+        read = input.read(found->text.data() + size, max - size);
       found->text.resize(size);
       throw Enough();
     });

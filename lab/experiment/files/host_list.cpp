@@ -30,7 +30,7 @@ struct Piece {
 
 class HostList {
  public:
-  HostList(std::string_view list, std::size_t most) : list_(list), max_(most) {}
+  HostList(std::string_view list, std::size_t max) : list_(list), max_(max) {}
 
   std::vector<std::string> expanded() {
     for (std::size_t from = 0; from <= list_.size();) {
@@ -135,8 +135,6 @@ class HostList {
 
 }  // namespace
 
-std::vector<std::string> expand_hosts(std::string_view list, std::size_t most) {
-  return HostList(list, most).expanded();
-}
+std::vector<std::string> expand_hosts(std::string_view list, std::size_t max) { return HostList(list, max).expanded(); }
 
 }  // namespace mltcp::experiment

@@ -25,8 +25,8 @@ constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 61;
 constexpr std::int64_t kMaxPeriod = scheduler::kLongestPeriod.count;
 constexpr JsonLimits kPlanLimits{.depth = 8, .values = 1'000'000};
 
-Nanos time_of(const JsonObject& json, std::string_view key, std::int64_t most, std::uint64_t least = 0) {
-  return Nanos(static_cast<std::int64_t>(json.whole(key, static_cast<std::uint64_t>(most), least)));
+Nanos time_of(const JsonObject& json, std::string_view key, std::int64_t max, std::uint64_t min = 0) {
+  return Nanos(static_cast<std::int64_t>(json.whole(key, static_cast<std::uint64_t>(max), min)));
 }
 
 }  // namespace

@@ -407,10 +407,10 @@ void SettingsReader::read_faults(const Item& item, fabric::FaultConfig& faults) 
   }
 }
 
-double SettingsReader::between(const Item& item, double least, double most, std::string_view example) const {
+double SettingsReader::between(const Item& item, double min, double max, std::string_view example) const {
   const double value = decimal(item, example);
-  if (!(value >= least && value <= most))
-    fail(item, fmt::format("{} is out of range", value), fmt::format("write {} to {}", least, most));
+  if (!(value >= min && value <= max))
+    fail(item, fmt::format("{} is out of range", value), fmt::format("write {} to {}", min, max));
   return value;
 }
 
@@ -609,12 +609,12 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
         std::pair{"experts", &training.experts}})
     if (const auto value = find(keys, item.key, key)) *bytes = size_above_zero(*value, "100 MB");
   const auto buckets = find(keys, item.key, "buckets");
-  constexpr std::int64_t most = workload::kMaxOperations;
+  constexpr std::int64_t max = workload::kMaxOperations;
   for (const auto& [key, number] :
        {std::pair{"micro_batches", &training.micro_batches}, std::pair{"buckets", &training.buckets}})
-    if (const auto value = find(keys, item.key, key)) *number = count(*value, 1, most);
+    if (const auto value = find(keys, item.key, key)) *number = count(*value, 1, max);
   training.layers = training.buckets;
-  if (const auto value = find(keys, item.key, "layers")) training.layers = count(*value, 1, most);
+  if (const auto value = find(keys, item.key, "layers")) training.layers = count(*value, 1, max);
   if (buckets && training.buckets > training.layers)
     fail(*buckets, fmt::format("{} buckets are more than the {} layers", training.buckets, training.layers),
          "write at most as many");

@@ -78,8 +78,8 @@ class SettingsReader : public TomlReader {
   /// Reads faults. Fields whose keys are missing do not change.
   void read_faults(const Item& item, fabric::FaultConfig& faults) const;
   void read_schedule(const Item& item, ScheduleSettings& schedule) const;
-  /// Returns a number, which must be from `least` to `most`.
-  double between(const Item& item, double least, double most, std::string_view example) const;
+  /// Returns a number, which must be from `min` to `max`.
+  double between(const Item& item, double min, double max, std::string_view example) const;
   /// Reads those keys of a list of fields (file_key.h) that are present. Other members do not change.
   template <typename T>
   void read_keys(const Item& item, const toml::table& keys, T& value) const {
@@ -108,16 +108,16 @@ class SettingsReader : public TomlReader {
       if (const auto found = find(keys, item.key, field.name)) read_value(*found, field.about, value.*field.member);
   }
   void read_value(const Item& item, const workload::WholeKey& key, std::uint32_t& value) const {
-    value = count(item, key.least, key.most);
+    value = count(item, key.min, key.max);
   }
   void read_value(const Item& item, const workload::TimeKey& key, Nanos& value) const {
-    value = duration(item, key.example, key.most);
+    value = duration(item, key.example, key.max);
   }
   void read_value(const Item& item, const workload::NumberKey& key, double& value) const {
-    value = between(item, key.least, key.most, key.example);
+    value = between(item, key.min, key.max, key.example);
   }
   void read_value(const Item& item, const workload::FactorKey& key, double& value) const {
-    value = factor(item, key.most);
+    value = factor(item, key.max);
   }
   void read_value(const Item& item, const workload::ProbabilityKey& /*key*/, double& value) const {
     value = probability(item);

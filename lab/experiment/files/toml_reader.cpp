@@ -76,13 +76,13 @@ std::string TomlReader::name_text(const Item& item) const {
   return result;
 }
 
-std::int64_t TomlReader::whole(const Item& item, std::int64_t least, std::int64_t most) const {
+std::int64_t TomlReader::whole(const Item& item, std::int64_t min, std::int64_t max) const {
   const toml::value<std::int64_t>* result = item.node->as_integer();
   if (result == nullptr)
     fail(item, fmt::format("a whole number is expected, but this is {}", type_name(*item.node)),
-         fmt::format("write a number from {} to {}, without quotes", least, most));
-  if (result->get() < least || result->get() > most)
-    fail(item, fmt::format("{} is out of range", result->get()), fmt::format("write {} to {}", least, most));
+         fmt::format("write a number from {} to {}, without quotes", min, max));
+  if (result->get() < min || result->get() > max)
+    fail(item, fmt::format("{} is out of range", result->get()), fmt::format("write {} to {}", min, max));
   return result->get();
 }
 
@@ -106,10 +106,10 @@ double TomlReader::probability(const Item& item) const {
   return result;
 }
 
-double TomlReader::factor(const Item& item, double most) const {
+double TomlReader::factor(const Item& item, double max) const {
   const double result = decimal(item, "1.0");
-  if (result <= 0 || result > most)
-    fail(item, fmt::format("{} is out of range", result), fmt::format("write a number above 0 and at most {}", most));
+  if (result <= 0 || result > max)
+    fail(item, fmt::format("{} is out of range", result), fmt::format("write a number above 0 and at most {}", max));
   return result;
 }
 
@@ -121,9 +121,9 @@ bool TomlReader::truth(const Item& item) const {
   return result->get();
 }
 
-Nanos TomlReader::duration(const Item& item, std::string_view example, Nanos most) const {
+Nanos TomlReader::duration(const Item& item, std::string_view example, Nanos max) const {
   const Nanos result = with_unit(item, example, parse_duration);
-  if (result > most) fail(item, fmt::format("{} is too long", to_text(result)), "write at most " + to_text(most));
+  if (result > max) fail(item, fmt::format("{} is too long", to_text(result)), "write at most " + to_text(max));
   return result;
 }
 
@@ -135,10 +135,10 @@ Rate TomlReader::rate(const Item& item) const {
   return result;
 }
 
-Bytes TomlReader::bytes(const Item& item, std::string_view example, Bytes most) const {
+Bytes TomlReader::bytes(const Item& item, std::string_view example, Bytes max) const {
   const Bytes result = with_unit(item, example, parse_bytes);
-  if (result > most)
-    fail(item, fmt::format("{} is too large", bytes_to_text(result)), "write at most " + bytes_to_text(most));
+  if (result > max)
+    fail(item, fmt::format("{} is too large", bytes_to_text(result)), "write at most " + bytes_to_text(max));
   return result;
 }
 

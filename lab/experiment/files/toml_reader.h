@@ -68,9 +68,9 @@ class TomlReader {
   const toml::table& table(const Item& item, std::string_view example) const;
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;
-  std::int64_t whole(const Item& item, std::int64_t least, std::int64_t most) const;
-  std::uint32_t count(const Item& item, std::int64_t least, std::int64_t most) const {
-    return static_cast<std::uint32_t>(whole(item, least, most));
+  std::int64_t whole(const Item& item, std::int64_t min, std::int64_t max) const;
+  std::uint32_t count(const Item& item, std::int64_t min, std::int64_t max) const {
+    return static_cast<std::uint32_t>(whole(item, min, max));
   }
   /// Returns the value of the word in `item`, which must be one of `known`. Errors give the first word as an example.
   template <typename Value>
@@ -86,7 +86,7 @@ class TomlReader {
   std::vector<Item> elements(const Item& item, std::string_view what, std::string_view example) const;
   double decimal(const Item& item, std::string_view example) const;
   double probability(const Item& item) const;
-  double factor(const Item& item, double most) const;
+  double factor(const Item& item, double max) const;
   bool truth(const Item& item) const;
   /// Returns the parsed value of a text with a unit. A number without a unit is a common mistake and gets a specific
   /// error.
@@ -106,9 +106,9 @@ class TomlReader {
       throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
     }
   }
-  Nanos duration(const Item& item, std::string_view example, Nanos most) const;
+  Nanos duration(const Item& item, std::string_view example, Nanos max) const;
   Rate rate(const Item& item) const;
-  Bytes bytes(const Item& item, std::string_view example, Bytes most) const;
+  Bytes bytes(const Item& item, std::string_view example, Bytes max) const;
   static bool contains(const std::vector<std::string>& list, std::string_view word) {
     return std::ranges::find(list, word) != list.end();
   }

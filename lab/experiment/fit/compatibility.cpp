@@ -86,7 +86,7 @@ class Scheduling {
       profiles_ = profile_jobs(
           experiment_, *make_sim_datapath(),
           [this](double fraction, const std::string& job) { tell(0.4 * fraction, "measuring " + job); }, 0);
-    if (options_.make_room) {
+    if (options_.add_margin) {
       ScheduleSettings settings = experiment_.schedule;
       settings.max_stretch = options_.solve.max_stretch;  // the option may differ from the file's setting
       options_.solve.slack = slack_for(settings, experiment_.jobs, profiles_);
@@ -163,12 +163,12 @@ class Scheduling {
         const scheduler::Solution found = solution(steps * kHelpStep, stretch);
         return found.slots.within_limit && found.links.front().score >= 1;
       };
-      const int most = in_steps(kMaxHelp);
+      const int max = in_steps(kMaxHelp);
       int too_little = std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1);
       int enough = too_little;
       for (int step = 1;; step = (3 * step + 1) / 2) {
-        if (too_little >= most) return std::nullopt;
-        enough = std::min(too_little + step, most);
+        if (too_little >= max) return std::nullopt;
+        enough = std::min(too_little + step, max);
         if (fits(enough)) break;
         too_little = enough;
       }
@@ -191,10 +191,10 @@ class Scheduling {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
       if (!found.slots.within_limit) continue;
-      const double least = in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep;
+      const double min = in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep;
       rhythms.push_back(stretch);
       if (found.links.front().score < 1) continue;
-      for (const double tried : {least, stretch}) {
+      for (const double tried : {min, stretch}) {
         options.max_stretch = tried;
         if (result_.enough_stretch || tried <= options_.solve.max_stretch || !fits_with(options)) continue;
         result_.enough_stretch = tried;
@@ -246,12 +246,12 @@ class Scheduling {
   // the least effect.
   [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
     const auto& uses = profiles_[number].uses;
-    const auto most =
+    const auto max =
         std::ranges::max_element(uses, [](const auto& a, const auto& b) { return bits(a.demand) < bits(b.demand); });
-    if (most == uses.end() || most->demand.bursts.empty())
+    if (max == uses.end() || max->demand.bursts.empty())
       throw RunError(fmt::format("job {} alone sends nothing that can be measured; leave --measure out",
                                  in_quotes(experiment_.jobs[number].name)));
-    return *most;
+    return *max;
   }
 
   // Refuses a link if the periods of its jobs are so different that the search for the shortest perimeter would take
@@ -641,9 +641,8 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
   std::string text =
       fmt::format("not compatible: {} {} of what the link can carry is needed beyond its capacity",
                   solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));
-  const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
-  if (!solution.optimal && least != percent(1 - solution.score))
-    text += fmt::format(" (no shifts get below {})", least);
+  const std::string min = percent(std::max(0.0, 1 - solution.upper_bound));
+  if (!solution.optimal && min != percent(1 - solution.score)) text += fmt::format(" (no shifts get below {})", min);
   if (const std::string options = help_of(schedule); !options.empty())
     text += fmt::format(
         "; with {} all jobs fit, in longer slots{}", options,

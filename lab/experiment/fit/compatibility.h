@@ -38,7 +38,7 @@ struct ScheduleOptions {
   bool measure = false;  ///< whether to measure demands and periods in the simulator; ideal demands are used if false
   /// Whether to ignore solve.slack and use the slack that policy schedule would choose (plan.h) with solve.max_stretch.
   /// Requires `measure`.
-  bool make_room = false;
+  bool add_margin = false;
   /// Maximum number of bursts per job and iteration; further bursts are merged with adjacent ones.
   std::size_t max_bursts = kMaxBursts;
   /// Called with the progress, 0 to 1, and a description of the current step. May be empty.

@@ -16,7 +16,7 @@ using Indices = std::map<std::string, std::uint32_t>;
 
 std::uint32_t index_of(const JsonObject& json, std::string_view key, const Indices& known, const std::string& name) {
   const auto at = known.find(name);
-  if (at == known.end()) json.fail(json.place_of(key), "names something that the file does not have");
+  if (at == known.end()) json.fail(json.path_of(key), "names something that the file does not have");
   return at->second;
 }
 
@@ -28,7 +28,7 @@ ScheduleResult::Use use_from(const JsonObject& json, const Indices& jobs) {
   use.demand.period = json.nanos("period_ns");
   for (const auto& burst : json.tuples("demand", 3)) {
     if (burst[1] < burst[0] || burst[1] > static_cast<std::uint64_t>(kMaxTime.count))
-      json.fail(json.place_of("demand"), "has a burst that ends before it begins, or after 36 years");
+      json.fail(json.path_of("demand"), "has a burst that ends before it begins, or after 36 years");
     use.demand.bursts.push_back(
         {Nanos(static_cast<std::int64_t>(burst[0])), Nanos(static_cast<std::int64_t>(burst[1])), Rate(burst[2])});
   }

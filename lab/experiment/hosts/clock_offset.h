@@ -48,8 +48,8 @@ class ClockMap {
   [[nodiscard]] Nanos gained(const ClockOffset& after) const { return after.offset() - first_.offset(); }
   /// Returns whether gained() is plausible. The rates of clocks differ by less than 1 %, unless a clock was set.
   [[nodiscard]] bool believes(const ClockOffset& after) const {
-    const Nanos most = slack(after.at()) + after.uncertainty();
-    return gained(after) <= most && Nanos() - gained(after) <= most;
+    const Nanos max = slack(after.at()) + after.uncertainty();
+    return gained(after) <= max && Nanos() - gained(after) <= max;
   }
   /// Returns the maximum error of a conversion at local time `ours` that uses only the first estimate.
   [[nodiscard]] Nanos slack(Nanos ours) const {

@@ -311,12 +311,12 @@ class HostsDatapath final : public Coordinator {
     try {
       protocol::send(*host.stream, message);
     } catch (const StreamError& error) {
-      tell_last_words(host);
+      send_last_message(host);
       lost(host, error.what());
     }
   }
   /// Throws RunError with the text of the host's failure message, if there is one among the unread messages.
-  static void tell_last_words(const Host& host) {
+  static void send_last_message(const Host& host) {
     std::string words;
     try {
       std::optional<Json> message;
@@ -480,7 +480,7 @@ class HostsDatapath final : public Coordinator {
     const Nanos now = wall_now();
     if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
       throw InputError("an outage of its link at a time outside this run");
-    if (++links_told_ > 2 * kMaxOutages) return;  // hosts send two messages per outage
+    if (++link_messages_ > 2 * kMaxOutages) return;  // hosts send two messages per outage
     if (message.at("lasted").is_null()) {
       warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
       return;
@@ -528,8 +528,8 @@ class HostsDatapath final : public Coordinator {
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
-      const std::uint64_t most = job_of(entry).spec.iterations;
-      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded", 0, most));
+      const std::uint64_t max = job_of(entry).spec.iterations;
+      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded", 0, max));
       rank.sent = std::max(rank.sent, whole_field<std::uint64_t>(entry, "sent"));
       rank.last = duration_from(host, entry, "last");
       rank.plan = protocol::plan_state_from(entry, "plan");
@@ -587,7 +587,7 @@ class HostsDatapath final : public Coordinator {
     setup.mltcp = experiment.mltcp;
     jobs_.clear();
     outages_.clear();
-    links_told_ = 0;
+    link_messages_ = 0;
     stopping_ = false;
     recorder_ = nullptr;
     setup.series = plan.series != nullptr;
@@ -756,9 +756,9 @@ class HostsDatapath final : public Coordinator {
         job.ranks, [&](const RankState& rank) { return rank.done && rank.recorded >= job.spec.iterations; });
   }
   static std::uint64_t recorded_of(const RunJob& job) {
-    std::uint64_t least = job.ranks.front().recorded;
-    for (const RankState& rank : job.ranks) least = std::min(least, rank.recorded);
-    return least;
+    std::uint64_t min = job.ranks.front().recorded;
+    for (const RankState& rank : job.ranks) min = std::min(min, rank.recorded);
+    return min;
   }
 
   void collect() {
@@ -798,11 +798,11 @@ class HostsDatapath final : public Coordinator {
   void send_plan(std::uint32_t index, const PhasePlan* plan) {
     RunJob& job = jobs_[index];
     ++job.plan_serial;
-    std::set<std::uint32_t> told;
+    std::set<std::uint32_t> notified;
     Nanos bound;
     for (const RankState& rank : job.ranks) bound = std::max(bound, hosts_.at(rank.host)->clock.uncertainty());
     for (const RankState& rank : job.ranks) {
-      if (!told.insert(rank.host).second) continue;
+      if (!notified.insert(rank.host).second) continue;
       Host& host = *hosts_.at(rank.host);
       Json message{{"type", "plan"}, {"job", index}, {"serial", job.plan_serial}, {"plan", nullptr}};
       if (plan != nullptr) {
@@ -856,7 +856,7 @@ class HostsDatapath final : public Coordinator {
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
   std::vector<LinkOutage> outages_;     ///< outages of links in this run
-  std::size_t links_told_ = 0;          ///< number of messages about links in this run
+  std::size_t link_messages_ = 0;       ///< number of messages about links in this run
   bool stopping_ = false;               ///< whether the stop message has been sent
   SeriesRecorder* recorder_ = nullptr;  ///< null if hosts record no series
   protocol::SeriesOrder series_order_;  ///< settings without the epoch, which depends on each host's clock

@@ -38,16 +38,16 @@ HostLayout host_layout(const Experiment& experiment) {
 }
 
 std::string roles_of(const Experiment& experiment, const HostLayout& layout, std::uint32_t host) {
-  constexpr std::size_t most = 4;
+  constexpr std::size_t max = 4;
   const std::vector<HostLayout::Rank> ranks = layout.ranks_of(host);
   std::vector<std::string> roles;
-  for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, ranks.size()); ++i) {
     const workload::Job& job = experiment.jobs[ranks[i].job];
     roles.push_back(job.hosts.empty()
                         ? fmt::format("{} {}", ranks[i].rank == 0 ? "sends for" : "receives for", in_quotes(job.name))
                         : fmt::format("rank {} of {}", ranks[i].rank, in_quotes(job.name)));
   }
-  if (ranks.size() > most) roles.push_back(fmt::format("{} more", ranks.size() - most));
+  if (ranks.size() > max) roles.push_back(fmt::format("{} more", ranks.size() - max));
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 

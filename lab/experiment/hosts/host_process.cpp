@@ -162,7 +162,7 @@ class HostProcess {
     } catch (const Json::exception& error) {
       malformed(problem_of(error));
     } catch (const std::exception& error) {
-      tell_failure(error.what());
+      report_failure(error.what());
       throw;
     }
     return {};
@@ -208,14 +208,14 @@ class HostProcess {
     }
     return std::nullopt;
   }
-  void tell_failure(const std::string& why) {
+  void report_failure(const std::string& why) {
     try {
       protocol::send(*stream_, {{"type", "failed"}, {"message", one_line(why)}});
     } catch (const StreamError&) {  // the stream is broken, so the coordinator cannot be notified
     }
   }
   [[noreturn]] void complain(const std::string& why) {
-    tell_failure(why);
+    report_failure(why);
     throw RunError(why);
   }
   [[noreturn]] void malformed(const std::string& what) {
@@ -226,7 +226,7 @@ class HostProcess {
   void check_interrupted() {
     const std::string why = interrupted();
     if (why.empty()) return;
-    tell_failure(why);
+    report_failure(why);
     throw RunError(why + "; the coordinator was notified");
   }
   void warn(const std::string& line) const {
@@ -357,8 +357,8 @@ class HostProcess {
       operations += before.operations.size();
       waits += before.waits.size();
     }
-    check_room("operations", operations, kMaxOperations);
-    check_room("waits of operations", waits, kMaxWaits);
+    check_capacity("operations", operations, kMaxOperations);
+    check_capacity("waits of operations", waits, kMaxWaits);
     const std::pair key(whole_field<std::uint32_t>(message, "job"), program.rank);
     if (programs_.size() >= ranks_ || !programs_.emplace(key, std::move(program)).second)
       throw InputError("a program that was not requested");
@@ -415,20 +415,20 @@ class HostProcess {
       live::add_packets(own.driver->shard_stats(), ended_);
     }
     if (unknown_peers > 0) tell(fmt::format("dropped {} from unknown peers", plural(unknown_peers, "connection")));
-    if (setup_.series) tell_series();
+    if (setup_.series) send_series();
     here_.clear();
-    tell_end(loop.counters(), before);
+    report_end(loop.counters(), before);
   }
 
-  static void check_room(const char* what, std::size_t asked, std::size_t most) {
-    if (asked > most)
+  static void check_capacity(const char* what, std::size_t asked, std::size_t max) {
+    if (asked > max)
       throw RunError(fmt::format(
           "the coordinator requests {} {} on this host, but the maximum is {}; use fewer ranks, flows or iterations",
-          asked, what, most));
+          asked, what, max));
   }
 
   /// Throws RunError if the ranks exceed the limits of a host. Call before memory is allocated for the ranks.
-  void check_room_for_ranks() const {
+  void check_capacity_for_ranks() const {
     std::size_t connections = 0;
     std::size_t operations = 0;
     std::size_t iterations = 0;
@@ -436,14 +436,14 @@ class HostProcess {
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
         const workload::RankProgram program = workload::rank_program(job.spec.job, rank);
-        check_room("connections", connections += RankDriver::connections_of(job.spec, program), kMaxConnections);
-        check_room("operations", operations += program.operations.size(), kMaxOperations);
-        check_room("recorded iterations", iterations += job.spec.iterations, kMaxOperations);
+        check_capacity("connections", connections += RankDriver::connections_of(job.spec, program), kMaxConnections);
+        check_capacity("operations", operations += program.operations.size(), kMaxOperations);
+        check_capacity("recorded iterations", iterations += job.spec.iterations, kMaxOperations);
       }
   }
 
   void make_ranks() {
-    check_room_for_ranks();
+    check_capacity_for_ranks();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
       job.spec.pacing_quantum = kRealPacingQuantum;
@@ -474,7 +474,7 @@ class HostProcess {
     Nanos next;
     Nanos next_at_link;
     Nanos next_report;
-    std::size_t told = 0;
+    std::size_t reported = 0;
   };
 
   /// Handles the coordinator's messages, checks the link and reports the ranks' progress. Returns true if the run must
@@ -491,9 +491,9 @@ class HostProcess {
     }
     std::size_t state = 0;
     for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
-    if (time >= looks.next_report || state != looks.told) {
+    if (time >= looks.next_report || state != looks.reported) {
       looks.next_report = time + kReportEvery;
-      looks.told = state;
+      looks.reported = state;
       report();
     }
     return stop_;
@@ -509,7 +509,7 @@ class HostProcess {
       const std::vector<SeriesConnection> flows = own.driver->flows();
       connections.insert(connections.end(), flows.begin(), flows.end());
     }
-    check_room("rows of series", order.rows * connections.size(), kMaxSeriesRows);
+    check_capacity("rows of series", order.rows * connections.size(), kMaxSeriesRows);
     recorder_ = SeriesRecorder({.interval = order.interval, .max_rows = order.rows * connections.size()});
     if (!connections.empty()) recorder_.begin(order.epoch, std::move(connections), {});
   }
@@ -523,7 +523,7 @@ class HostProcess {
   }
 
   /// Sends the recorded series to the coordinator in pieces.
-  void tell_series() {
+  void send_series() {
     if (!recorder_.next().is_never()) {
       read_states(recorder_.states().connections);
       recorder_.finish(now());
@@ -582,7 +582,7 @@ class HostProcess {
     const std::string name = job.name;
     own.driver->visit_connections([&](std::uint32_t peer, const ConnectionStats& stats) {
       ++job.connections;
-      if (!live::has_room(shown.connections, shown)) return;
+      if (!live::has_space(shown.connections, shown)) return;
       live::ConnectionView& view = shown.connections.emplace_back();
       view.peer = to_text(setup.addresses.at(peer));
       view.job = name;
@@ -601,11 +601,11 @@ class HostProcess {
       job.bytes_ratio = augmentation->tracker.bytes_ratio();
       job.gain = augmentation->gain();
     }
-    if (live::has_room(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
+    if (live::has_space(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
   }
 
   /// Reports the end of the run to the coordinator: the loop's counters, and the port's losses since `before`.
-  void tell_end(const LoopCounters& loop, const HostLosses& before) {
+  void report_end(const LoopCounters& loop, const HostLosses& before) {
     if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
                        run_, loop.naps, loop.mean_nap_overslept().millis() * 1e3, loop.min_nap_overslept.millis() * 1e3,

@@ -10,19 +10,19 @@ namespace mltcp::experiment {
 
 void BoundedLines::tell(const std::string& line, Nanos now) {
   update(now);
-  if (told_ == 0) until_ = now + kEvery;
-  if (told_ == kMax) {
+  if (shown_ == 0) until_ = now + kEvery;
+  if (shown_ == kMax) {
     ++left_out_;
     return;
   }
-  ++told_;
+  ++shown_;
   if (tell_) tell_(line);
 }
 
 void BoundedLines::update(Nanos now) {
-  if (told_ == 0 || now < until_) return;
+  if (shown_ == 0 || now < until_) return;
   if (left_out_ > 0 && tell_) tell_(fmt::format("{} more lines like these are left out", left_out_));
-  told_ = 0;
+  shown_ = 0;
   left_out_ = 0;
 }
 

@@ -32,7 +32,7 @@ class BoundedLines {
  private:
   const std::function<void(const std::string& line)> tell_;
   Nanos until_;
-  std::uint32_t told_ = 0;
+  std::uint32_t shown_ = 0;
   std::uint64_t left_out_ = 0;
 };
 

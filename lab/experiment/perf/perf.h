@@ -56,8 +56,8 @@ PerfTest perf_test_of(const std::string& text);
 
 struct PerfSettings {
   std::vector<PerfTest> tests{PerfTest::latency, PerfTest::out, PerfTest::both};
-  Bytes least = 1;
-  Bytes most = Bytes{1} << 30;
+  Bytes min_bytes = 1;
+  Bytes max_bytes = Bytes{1} << 30;
   std::uint32_t factor = 4;       ///< ratio of successive message lengths, 2 to 1024
   Nanos time{1'000'000'000};      ///< approximate duration of a point's last batch; 10 ms to 1 h
   Nanos limit{60'000'000'000};    ///< maximum duration of a batch, after which the run fails; 10 ms to 1 h

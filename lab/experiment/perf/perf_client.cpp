@@ -25,8 +25,8 @@ constexpr std::uint32_t kMaxUnderWay = 4096;
 constexpr Nanos kAnswer{60'000'000'000};
 
 template <typename Number>
-void check_range(std::string_view what, Number value, Number least, Number most) {
-  if (value < least || value > most) throw InputError(fmt::format("{} of {}: give {} to {}", what, value, least, most));
+void check_range(std::string_view what, Number value, Number min, Number max) {
+  if (value < min || value > max) throw InputError(fmt::format("{} of {}: give {} to {}", what, value, min, max));
 }
 
 PerfLatency latency_of(std::vector<Nanos>& rounds) {
@@ -116,7 +116,7 @@ class Client {
   perf::Outcome batch(PerfTest test, Bytes bytes, std::uint64_t messages) {
     const perf::Batch batch{test, bytes, messages, test == PerfTest::latency ? 1 : depth_of(bytes)};
     perf::send(stream_, perf::to_json(batch));
-    end_->make_room(bytes);
+    end_->reserve(bytes);
     end_->prepare(batch, true);
     // Waits until the server is ready. Does not drive the endpoint, since run() counts messages that arrive before it
     // begins, but not their time.
@@ -191,27 +191,27 @@ PerfTest perf_test_of(const std::string& text) {
 
 std::vector<Bytes> lengths_of(const PerfSettings& settings) {
   std::vector<Bytes> lengths;
-  for (Bytes bytes = settings.least; bytes < settings.most; bytes *= settings.factor) lengths.push_back(bytes);
-  lengths.push_back(settings.most);
+  for (Bytes bytes = settings.min_bytes; bytes < settings.max_bytes; bytes *= settings.factor) lengths.push_back(bytes);
+  lengths.push_back(settings.max_bytes);
   return lengths;
 }
 
 void check(const PerfSettings& settings) {
-  check_range<Bytes>("messages", settings.least, 1, perf::kMaxBytes);
-  check_range<Bytes>("messages", settings.most, 1, perf::kMaxBytes);
-  if (settings.least > settings.most)
-    throw InputError(fmt::format("messages from {} to {}: give the shorter first", bytes_to_text(settings.least),
-                                 bytes_to_text(settings.most)));
+  check_range<Bytes>("messages", settings.min_bytes, 1, perf::kMaxBytes);
+  check_range<Bytes>("messages", settings.max_bytes, 1, perf::kMaxBytes);
+  if (settings.min_bytes > settings.max_bytes)
+    throw InputError(fmt::format("messages from {} to {}: give the shorter first", bytes_to_text(settings.min_bytes),
+                                 bytes_to_text(settings.max_bytes)));
   check_range<std::uint32_t>("a factor", settings.factor, 2, 1024);
   check_range<std::uint32_t>("a number of connections", settings.connections, 1, 64);
   check_range<std::uint32_t>("a depth", settings.depth, 1, 1024);
   if (settings.connections * settings.depth > kMaxUnderWay)
     throw InputError(fmt::format("{} connections with {} outstanding messages each: give at most {} messages in total",
                                  settings.connections, settings.depth, kMaxUnderWay));
-  const auto check_time = [](std::string_view what, Nanos time, Nanos least) {
-    constexpr Nanos most{3'600'000'000'000};
-    if (time < least || time > most)
-      throw InputError(fmt::format("{} of {}: give {} to 1 h", what, to_text(time), to_text(least)));
+  const auto check_time = [](std::string_view what, Nanos time, Nanos min) {
+    constexpr Nanos max{3'600'000'000'000};
+    if (time < min || time > max)
+      throw InputError(fmt::format("{} of {}: give {} to 1 h", what, to_text(time), to_text(min)));
   };
   check_time("a time", settings.time, Nanos(10'000'000));
   check_time("a limit", settings.limit, Nanos(10'000'000));

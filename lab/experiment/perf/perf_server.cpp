@@ -76,7 +76,7 @@ class Session {
 
   void measure(const perf::Batch& batch) {
     if (end_->connections() == 0) throw Refused("there is no connection; use the same build on both");
-    end_->make_room(batch.bytes);
+    end_->reserve(batch.bytes);
     end_->prepare(batch, false);
     perf::send(stream_, {{"ready", true}});
     const perf::Outcome outcome = end_->run(kBatchLimit, Nanos(), [&] {
@@ -99,7 +99,7 @@ class Session {
 std::string serve_one(MessageStream& stream, const std::string& first, const PerfPlace& place,
                       const PerfCallbacks& callbacks, const std::string& version) {
   std::string why;
-  std::string told;  // sent to the client in place of `why`
+  std::string public_reason;  // sent to the client in place of `why`
   try {
     Session(stream, place, callbacks, version).run(first);
     return {};
@@ -110,10 +110,10 @@ std::string serve_one(MessageStream& stream, const std::string& first, const Per
   } catch (const std::exception& error) {
     why = error.what();
     // A client must not learn paths of this machine.
-    if (why.find('/') != std::string::npos) told = "it cannot open its endpoint; read its output";
+    if (why.find('/') != std::string::npos) public_reason = "it cannot open its endpoint; read its output";
   }
   try {
-    perf::send(stream, {{"error", told.empty() ? why : told}});
+    perf::send(stream, {{"error", public_reason.empty() ? why : public_reason}});
   } catch (const StreamError&) {
     // The client has already closed the connection.
   }

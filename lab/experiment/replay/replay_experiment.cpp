@@ -170,7 +170,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
 }
 
 std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
-  constexpr std::size_t most = 4;  // maximum number of names in a warning
+  constexpr std::size_t max = 4;  // maximum number of names in a warning
   const std::vector<workload::Job>& jobs = experiment.jobs;
   std::vector<std::string> warnings;
   std::vector<bool> named(jobs.size());
@@ -182,7 +182,7 @@ std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
     for (std::size_t j = i + 1; j < jobs.size(); ++j)
       named[j] = named[j] || (jobs[i].start == jobs[j].start && alike(jobs[i], jobs[j]));
     if (names.size() < 2) continue;
-    const std::size_t more = names.size() - std::min(names.size(), most);
+    const std::size_t more = names.size() - std::min(names.size(), max);
     names.resize(names.size() - more);
     warnings.push_back(
         fmt::format("jobs {}{} are alike and start together, so they may behave the same for ever; give them different "

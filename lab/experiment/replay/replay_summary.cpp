@@ -85,21 +85,21 @@ Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs
       corrected_last = std::max(corrected_last, node.start + node.length - error);
     }
   }
-  const Nanos told = graph.steps[step].length;
-  if (first.is_never()) return told;
+  const Nanos stated = graph.steps[step].length;
+  if (first.is_never()) return stated;
   const Nanos corrected = corrected_last - corrected_first;
-  return told.count > 0 ? std::max(told - (last - first) + corrected, Nanos()) : corrected;
+  return stated.count > 0 ? std::max(stated - (last - first) + corrected, Nanos()) : corrected;
 }
 
 }  // namespace
 
 std::size_t iterations_with_times(const GraphPrograms& programs, const JobResult& result) {
   if (result.timelines.size() != programs.ranks.size()) return 0;
-  std::size_t least = SIZE_MAX;
+  std::size_t min = SIZE_MAX;
   for (std::size_t program = 0; program < programs.ranks.size(); ++program)
     if (operations_of(programs, program) > 0)
-      least = std::min(least, result.timelines[program].size() / operations_of(programs, program));
-  return least == SIZE_MAX ? 0 : least;
+      min = std::min(min, result.timelines[program].size() / operations_of(programs, program));
+  return min == SIZE_MAX ? 0 : min;
 }
 
 std::vector<NodeTimes> node_times(const ExecutionGraph& graph, const GraphPrograms& programs, const JobResult& result,

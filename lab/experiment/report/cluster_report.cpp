@@ -19,7 +19,7 @@ namespace mltcp::experiment {
 
 static void complete(const JsonObject& json, ClusterJobResult& job) {
   if (job.start < job.arrival || job.end < job.start)
-    json.fail(json.place_of("end_ns"), "is before the job's start, or its start is before its arrival");
+    json.fail(json.path_of("end_ns"), "is before the job's start, or its start is before its arrival");
 }
 
 namespace {
@@ -236,10 +236,10 @@ std::string render_cluster(const ClusterFile& cluster) {
     std::vector<std::string> names;
     for (const auto& run : cluster.unfinished)
       names.push_back(fmt::format("<b>{}</b> with seed {}", escaped(run.scheme), run.seed));
-    constexpr std::size_t most = 10;
-    if (names.size() > most) {
-      const std::string more = fmt::format("{} more", names.size() - most);
-      names.resize(most);
+    constexpr std::size_t max = 10;
+    if (names.size() > max) {
+      const std::string more = fmt::format("{} more", names.size() - max);
+      names.resize(max);
       names.push_back(more);
     }
     body +=

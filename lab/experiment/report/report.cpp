@@ -160,7 +160,7 @@ std::string facts(const View& view) {
   std::vector<std::string> seeds;
   std::vector<std::string> rates;
   std::size_t fewest = SIZE_MAX;
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (const Run& run : view.results.runs) {
     add_once(ccs, escaped(run.cc));
     add_once(datapaths, escaped(run.datapath));
@@ -168,7 +168,7 @@ std::string facts(const View& view) {
     if (!run.bottleneck.rate.is_zero()) add_once(rates, rate_text(run.bottleneck.rate));
     for (const JobResult& job : run.jobs) {
       fewest = std::min(fewest, job.iterations.size());
-      most = std::max(most, job.iterations.size());
+      max = std::max(max, job.iterations.size());
     }
   }
   std::string out;
@@ -177,8 +177,7 @@ std::string facts(const View& view) {
   out += fact("Congestion control", listed(ccs));
   out += fact("Datapath", listed(datapaths));
   out += fact("Seed", listed(seeds));
-  if (most > 0)
-    out += fact("Iterations", fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most));
+  if (max > 0) out += fact("Iterations", fewest == max ? std::to_string(max) : fmt::format("{} to {}", fewest, max));
   return "<dl class=\"facts\">" + out + "</dl>\n";
 }
 
@@ -210,9 +209,9 @@ std::string overlap_caption(const View& view, std::size_t run, TimeSpan span, st
                  : fmt::format("{}: {}", window, overlap);
 }
 
-int rows_height(std::size_t rows, int least) {
+int rows_height(std::size_t rows, int min) {
   const int each = rows <= 40 ? 15 : rows <= 100 ? 8 : 4;
-  return std::clamp(static_cast<int>(rows) * each + 46, least, 900);
+  return std::clamp(static_cast<int>(rows) * each + 46, min, 900);
 }
 
 /// Returns the text about the use of the link. For each policy, `shares` says how long jobs send simultaneously, and

@@ -58,19 +58,19 @@ std::vector<std::pair<std::size_t, std::size_t>> matched(const Results& a, const
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::set<std::size_t> taken;
   for (std::size_t i = 0; i < a.runs.size(); ++i) {
-    int most = -1;
+    int max = -1;
     std::size_t best = 0;
     for (std::size_t k = 0; k < b.runs.size(); ++k) {
       if (b.runs[k].policy != a.runs[i].policy || taken.contains(k)) continue;
       const int alike = 4 * (a.runs[i].cc == b.runs[k].cc ? 1 : 0) +
                         2 * (a.runs[i].datapath == b.runs[k].datapath ? 1 : 0) +
                         (a.runs[i].seed == b.runs[k].seed ? 1 : 0);
-      if (alike > most) {
-        most = alike;
+      if (alike > max) {
+        max = alike;
         best = k;
       }
     }
-    if (most < 0) continue;
+    if (max < 0) continue;
     taken.insert(best);
     pairs.emplace_back(i, best);
   }
@@ -78,10 +78,10 @@ std::vector<std::pair<std::size_t, std::size_t>> matched(const Results& a, const
 }
 
 std::string known(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 6;
+  constexpr std::size_t max = 6;
   std::vector<std::string> quoted;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) quoted.push_back(in_quotes(names[i]));
-  if (names.size() > most) quoted.push_back(fmt::format("{} more", names.size() - most));
+  for (std::size_t i = 0; i < std::min(names.size(), max); ++i) quoted.push_back(in_quotes(names[i]));
+  if (names.size() > max) quoted.push_back(fmt::format("{} more", names.size() - max));
   return quoted.empty() ? "none" : listed(quoted);
 }
 
@@ -226,9 +226,9 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   add("Seed", [](const Results& of) { return words_of(of, [](const Run& run) { return std::to_string(run.seed); }); });
   add("Iterations", [](const Results& of) {
     return words_of(of, [](const Run& run) {
-      std::size_t most = 0;
-      for (const JobResult& job : run.jobs) most = std::max(most, job.iterations.size());
-      return std::to_string(most);
+      std::size_t max = 0;
+      for (const JobResult& job : run.jobs) max = std::max(max, job.iterations.size());
+      return std::to_string(max);
     });
   });
   add("Bottleneck", [](const Results& of) {
@@ -264,7 +264,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
 
 // Returns whether another row of the table shows this key. The runs contain most of these values, because options of
 // the command may override the file. ECN marking has its own row.
-bool told_elsewhere(const std::string& key) {
+bool is_shown_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
   return std::ranges::find(keys, key) != keys.end();
@@ -280,7 +280,7 @@ std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Sett
   std::set<std::string> keys;
   for (const auto* settings : {&a, &b})
     for (const Setting& setting : *settings)
-      if (!told_elsewhere(setting.key)) keys.insert(setting.key);
+      if (!is_shown_elsewhere(setting.key)) keys.insert(setting.key);
   std::vector<Trait> traits;
   for (const std::string& key : keys)
     if (Trait trait{key, value(a, key), value(b, key)}; trait.a != trait.b) traits.push_back(std::move(trait));
@@ -435,7 +435,7 @@ std::string iterations_section(const std::vector<Policy>& policies, ChartList& c
     const auto a = sorted_slowdowns(policy.jobs_a);
     const auto b = sorted_slowdowns(policy.jobs_b);
     if (a.empty() || b.empty()) continue;  // records of sweeps contain no single iterations
-    const std::size_t length = std::max(most_iterations(policy.jobs_a), most_iterations(policy.jobs_b));
+    const std::size_t length = std::max(max_iterations(policy.jobs_a), max_iterations(policy.jobs_b));
     const std::size_t group = (length + kMaxPoints - 1) / kMaxPoints;
     const Json lines =
         slowdown_lines("compared-iterations-" + policy.label, length, group, axis("slow-down"),

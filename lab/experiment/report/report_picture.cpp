@@ -174,10 +174,10 @@ void time_axis(Svg& svg, const View& view, TimeSpan span, double bottom) {
 
 void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
   const Bands bands = cut(bands_of(view, panel.run), panel.span, kColumns);
-  const double most = top_rate(view, panel.run);
-  const RateUnit unit = RateUnit::for_rate(most);
+  const double max = top_rate(view, panel.run);
+  const RateUnit unit = RateUnit::for_rate(max);
   const double bottom = top + kPlot;
-  const double highest = most * 1.05;
+  const double highest = max * 1.05;
   const auto y_of = [&](double rate) { return bottom - std::min(rate, highest) / highest * kPlot; };
   const auto x_of = [&](std::int64_t time) {
     const double share = static_cast<double>(time - panel.span.from.count) /
@@ -185,7 +185,7 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
     return kLeft + std::clamp(share, 0.0, 1.0) * (kRight - kLeft);
   };
   std::string grid;
-  for (const auto& [value, text] : round_ticks(0, most / unit.bits_per_second, 3)) {
+  for (const auto& [value, text] : round_ticks(0, max / unit.bits_per_second, 3)) {
     const double y = y_of(value * unit.bits_per_second);
     grid += fmt::format("M{} {}H{}", place(kLeft), place(y), place(kRight));
     svg.text("s", kLeft - 8, y + 4.5, "end", text);
@@ -218,7 +218,7 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
     svg.path(class_of_colour(bands.bands[k].colour), d);
   }
   if (!view.results.runs[panel.run].bottleneck.rate.is_zero())
-    svg.path("cap", fmt::format("M{} {}H{}", place(kLeft), place(y_of(most)), place(kRight)));
+    svg.path("cap", fmt::format("M{} {}H{}", place(kLeft), place(y_of(max)), place(kRight)));
   if (!bands.by_count) {
     const Usage& usage = view.results.runs[panel.run].bottleneck.usage;
     std::string strip;
@@ -325,20 +325,20 @@ std::string iterations_picture(const View& view, const std::vector<std::string>&
     throw InputError(
         "the results have no slow-downs by iteration, like records of sweeps without --full; give a file that `mltcp "
         "run --json FILE` wrote");
-  double least = 1;
-  double most = 1;
+  double min = 1;
+  double max = 1;
   std::vector<Entry> entries;
   for (const PolicyLine& line : all.lines) {
-    least = std::min(least, *std::ranges::min_element(line.least));
-    most = std::max(most, *std::ranges::max_element(line.most));
+    min = std::min(min, *std::ranges::min_element(line.least));
+    max = std::max(max, *std::ranges::max_element(line.most));
     std::string name = line.name;
     for (std::size_t r = 0; r < view.labels.size(); ++r)
       if (view.labels[r] == line.name) name += fmt::format(": {}", interleaved_text(view.summaries[r]));
     entries.push_back({class_of_colour(line.colour), name});
   }
-  const double room = std::max(0.06 * (most - least), 0.01);
-  const double from = std::max(0.0, least - room);
-  const double to = most + room;
+  const double margin = std::max(0.06 * (max - min), 0.01);
+  const double from = std::max(0.0, min - margin);
+  const double to = max + margin;
   constexpr double head = 64;
   constexpr double plot = 260;
   const double top = head + legend(nullptr, entries, 0) + 10;

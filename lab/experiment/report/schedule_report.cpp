@@ -128,12 +128,12 @@ std::string link_table(const ScheduleResult& schedule) {
 
 std::string loops(const ScheduleResult& schedule) {
   if (schedule.joint.empty()) return "";
-  constexpr std::size_t most = 12;  // maximum number of names in a sentence
+  constexpr std::size_t max = 12;  // maximum number of names in a sentence
   const auto names = [&](const std::vector<std::uint32_t>& which, const auto& of) {
     std::vector<std::string> list;
-    for (std::size_t i = 0; i < std::min(which.size(), most); ++i)
+    for (std::size_t i = 0; i < std::min(which.size(), max); ++i)
       list.push_back("<b>" + escaped(of[which[i]].name) + "</b>");
-    if (which.size() > most) list.push_back(fmt::format("{} more", which.size() - most));
+    if (which.size() > max) list.push_back(fmt::format("{} more", which.size() - max));
     return listed(list);
   };
   std::string out = fmt::format(

@@ -135,10 +135,10 @@ std::string lead(const SweepFile& sweep) {
     const std::size_t all = tally.better + tally.same + tally.worse;
     out += fmt::format("<li><b>{}</b>, compared with <b>{}</b>: ", escaped(policy), escaped(tally.beside));
     std::vector<std::string> parts;
-    const auto part = [&](std::size_t count, std::string_view classes, std::string_view word, const std::string& most) {
+    const auto part = [&](std::size_t count, std::string_view classes, std::string_view word, const std::string& max) {
       if (count > 0)
         parts.push_back(
-            fmt::format("<b class=\"{}\">{}</b> at {} of {}{}", classes, word, count, plural(all, "point"), most));
+            fmt::format("<b class=\"{}\">{}</b> at {} of {}{}", classes, word, count, plural(all, "point"), max));
     };
     part(tally.better, "better", "better", fmt::format(" (by up to {} of the time)", percent_text(tally.best)));
     part(tally.worse, "worse", "worse", fmt::format(" (by up to {} of the time)", percent_text(-tally.worst)));
@@ -347,7 +347,7 @@ SweepFile parse_sweep(std::string_view text, const std::string& file) {
     if (entry.has("set"))
       for (const std::string& key : entry.object("set").keys()) sweep.set.insert(key);
     if (point.values.size() != sweep.factors.size())
-      entry.fail(entry.place_of("values"), fmt::format("are not the {} of the factors", sweep.factors.size()));
+      entry.fail(entry.path_of("values"), fmt::format("are not the {} of the factors", sweep.factors.size()));
     for (const JsonObject& row : entry.objects("policies")) point.rows.push_back(row_from(row));
     point.missing = entry.whole("missing_seeds");
     for (const JsonObject& failure : entry.objects("failures"))

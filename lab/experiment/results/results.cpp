@@ -267,8 +267,8 @@ constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std:
 
 static void complete(const JsonObject& json, JobResult& job) {
   if (job.starts.size() != job.iterations.size())
-    json.fail(json.place_of("start_ns"), "and iteration_ns differ in length");
-  if (!std::ranges::is_sorted(job.starts)) json.fail(json.place_of("start_ns"), "is not ascending");
+    json.fail(json.path_of("start_ns"), "and iteration_ns differ in length");
+  if (!std::ranges::is_sorted(job.starts)) json.fail(json.path_of("start_ns"), "is not ascending");
   if (!json.has("slowdown")) derive_slowdown(job);
   if (!json.has("second_half_mean_ns")) job.second_half_mean = iteration_stats(job.iterations).second_half_mean;
   if (!json.has("second_half_p99_ns")) job.second_half_p99 = iteration_stats(job.iterations).second_half_p99;
@@ -276,9 +276,9 @@ static void complete(const JsonObject& json, JobResult& job) {
                                   std::pair{"interleaved_from_5pct", job.interleaved_from_5pct}})
     // Records of sweeps have no iterations, so their indices cannot be checked.
     if (from && !job.iterations.empty() && *from >= job.iterations.size())
-      json.fail(json.place_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
+      json.fail(json.path_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
   if (json.has("iteration_compute_ns") && job.iteration_compute.size() != job.iterations.size())
-    json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
+    json.fail(json.path_of("iteration_compute_ns"), "and iteration_ns differ in length");
 }
 
 static void complete(const JsonObject& json, Run& run) {
@@ -297,7 +297,7 @@ static void complete(const JsonObject& json, Run& run) {
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from_5pct = from[j];
   }
   run.links_unknown = !json.has("bottleneck");
-  if (run.links_unknown && run.datapath != "hosts") json.fail(json.place_of("bottleneck"), "is missing");
+  if (run.links_unknown && run.datapath != "hosts") json.fail(json.path_of("bottleneck"), "is missing");
 }
 
 Results parse_json(std::string_view text, const std::string& name) {

@@ -9,8 +9,8 @@
 namespace mltcp::experiment {
 
 inline constexpr double kMaxSlowdown = 1e9;  ///< upper bound of plausible values; limits the width of table columns
-inline constexpr InJson kShare{.least = 0, .most = 1};
-inline constexpr InJson kScore{.least = -kMaxSlowdown, .most = 1};
+inline constexpr InJson kShare{.min = 0, .max = 1};
+inline constexpr InJson kScore{.min = -kMaxSlowdown, .max = 1};
 
 constexpr auto fields_of(const RankTimes* /*type*/) {
   using T = RankTimes;
@@ -28,7 +28,7 @@ constexpr auto fields_of(const ReplayResult::Collective* /*type*/) {
   using T = ReplayResult::Collective;
   return list_of<T>(field("name", &T::name), field("count", &T::count), field("bytes", &T::bytes),
                     field("recorded_ns", &T::recorded), field("replayed_ns", &T::replayed),
-                    field("mean_error", &T::mean_error, InJson{.least = 0, .most = kMaxSlowdown}));
+                    field("mean_error", &T::mean_error, InJson{.min = 0, .max = kMaxSlowdown}));
 }
 
 constexpr auto fields_of(const ReplayResult* /*type*/) {
@@ -111,14 +111,14 @@ constexpr auto fields_of(const ScheduleSummary::Slot* /*type*/) {
   using T = ScheduleSummary::Slot;
   return list_of<T>(field("job", &T::job), field("period_ns", &T::period), field("offset_ns", &T::offset),
                     field("time_shift_ns", &T::time_shift),
-                    field("stretch", &T::stretch, InJson{.least = -1, .most = kMaxSlowdown}));
+                    field("stretch", &T::stretch, InJson{.min = -1, .max = kMaxSlowdown}));
 }
 
 constexpr auto fields_of(const ScheduleSummary* /*type*/) {
   using T = ScheduleSummary;
   return list_of<T>(field("links", &T::links), field("score", &T::score, kScore),
                     field("upper_bound", &T::upper_bound, kScore), field("optimal", &T::optimal),
-                    field("stretch", &T::stretch, InJson{.least = 0, .most = kMaxSlowdown}),
+                    field("stretch", &T::stretch, InJson{.min = 0, .max = kMaxSlowdown}),
                     field("replanned", &T::replanned), field("repaired", &T::repaired, kLater),
                     field("unplanned_jobs", &T::unplanned), field("slots", &T::slots, kLater),
                     field("without_slots", &T::without_slots, kLater), field("reasons", &T::reasons, kLater),

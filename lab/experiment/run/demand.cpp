@@ -39,8 +39,8 @@ double moved(const Burst& a, const Burst& b) {
 
 // Joins the neighbours whose joining changes the demand least. Changes are computed once, for the initial neighbours.
 // Computing them again after each joining would take too long for 100,000 bursts.
-bool limit_bursts(std::vector<Burst>& bursts, std::size_t most) {
-  if (bursts.size() <= most) return false;
+bool limit_bursts(std::vector<Burst>& bursts, std::size_t max) {
+  if (bursts.size() <= max) return false;
   std::vector<std::size_t> order(bursts.size() - 1);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<double> cost;
@@ -48,7 +48,7 @@ bool limit_bursts(std::vector<Burst>& bursts, std::size_t most) {
   for (const std::size_t i : order) cost.push_back(moved(bursts[i], bursts[i + 1]));
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
   std::vector<bool> join(bursts.size());
-  for (std::size_t i = 0; i < bursts.size() - most; ++i) join[order[i]] = true;
+  for (std::size_t i = 0; i < bursts.size() - max; ++i) join[order[i]] = true;
   std::vector<Burst> result;
   for (std::size_t i = 0; i < bursts.size(); ++i) {
     if (i > 0 && join[i - 1])

@@ -15,8 +15,8 @@ namespace mltcp::experiment {
 /// least, and a warning is given.
 inline constexpr std::size_t kMaxBursts = 100;
 
-/// Merges adjacent bursts until there are at most `most`. Returns whether there were more.
-bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t most = kMaxBursts);
+/// Merges adjacent bursts until there are at most `max`. Returns whether there were more.
+bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t max = kMaxBursts);
 
 /// Returns the transfers of an iteration as a demand. If there are more than kMaxBursts bursts, some are merged with
 /// neighbours at their mean rate. `joined` may be null; otherwise it is set to whether bursts were merged.

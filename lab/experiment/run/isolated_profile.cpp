@@ -208,18 +208,18 @@ std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapa
   side_by_side(real_time ? 1 : threads, measured.size(), [&](std::size_t place) {
     const std::size_t i = measured[place];
     const double work = profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, real_time);
-    double told = 0;
+    double reported = 0;
     const auto tick = [&](double fraction) {
       if (!progress) return;
       const std::lock_guard lock(mutex);
-      done += work * fraction - told;
-      told = work * fraction;
+      done += work * fraction - reported;
+      reported = work * fraction;
       progress(done / total, experiment.jobs[i].name);
     };
     tick(0);
     profiles[i] = profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick);
     const std::lock_guard lock(mutex);
-    done += work - told;
+    done += work - reported;
   });
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i] != i) profiles[i] = profiles[all[i]];

@@ -17,11 +17,11 @@ namespace {
 
 // Jobs whose demand exceeds their links' capacity need longer slots. The search tries lengths in growing steps until
 // one suffices, and then lengths between the last two.
-constexpr double kFirstRoom = 0.0025;
-constexpr double kRoomGrowth = 1.5;
-constexpr int kRoomHalvings = 5;
+constexpr double kFirstMargin = 0.0025;
+constexpr double kMarginGrowth = 1.5;
+constexpr int kMarginHalvings = 5;
 // Maximum number of connected jobs for which longer slots are searched.
-constexpr std::size_t kMaxJobsWithRoom = 64;
+constexpr std::size_t kMaxJobsWithMargin = 64;
 
 // Even without jitter, the first iteration is late because of its slow start.
 constexpr double kMinSlack = 0.001;
@@ -104,7 +104,7 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
 /// shift. Returns the common shift.
 Nanos min_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
                  std::vector<Nanos>& delays) {
-  double least = -1;
+  double min = -1;
   Nanos best;
   // With the best common shift, at least one job is not delayed.
   for (std::size_t candidate = 0; candidate < component.jobs.size(); ++candidate) {
@@ -115,8 +115,8 @@ Nanos min_delays(const Component& component, const scheduler::Solution& solution
       these.push_back(modulo(solution.shifts[i] + common - jobs[component.jobs[i]].start, solution.slots.periods[i]));
       sum += these.back().seconds();
     }
-    if (least >= 0 && sum >= least) continue;
-    least = sum;
+    if (min >= 0 && sum >= min) continue;
+    min = sum;
     best = common;
     for (std::size_t i = 0; i < these.size(); ++i) delays[component.jobs[i]] = these[i];
   }
@@ -164,7 +164,7 @@ double lowest_score(const scheduler::Solution& solution) {
 /// Returns the maximum room in addition to `slack`. Slots do not pay if they cost more than sharing. Slots longer than
 /// twice an iteration do not pay either, because jobs that need them keep the link busy all the time, with or without
 /// slots.
-double max_room(double slack, const Forecast& sharing) {
+double max_margin(double slack, const Forecast& sharing) {
   return std::clamp(sharing.mean - 1, 0.0, scheduler::kMaxSlack - slack);
 }
 
@@ -211,9 +211,9 @@ class Planning {
     // long enough, because they may cost less than the overlaps that they avoid.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
-    const double most = max_room(needed, sharing_);
+    const double max = max_margin(needed, sharing_);
     if (exhausted()) return best;
-    const double enough = room_for(component_.problem, options, most, &work_);
+    const double enough = margin_for(component_.problem, options, max, &work_);
     const auto take_better = [&](Candidate other) {
       const bool worth = other.objection.empty();
       if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
@@ -223,9 +223,9 @@ class Planning {
       take_better(candidate(needed + enough));
       return best;
     }
-    double room = 0;
-    for (double step = kFirstRoom; (room += step) < most && !exhausted(); step *= kRoomGrowth)
-      take_better(candidate(needed + room));
+    double margin = 0;
+    for (double step = kFirstMargin; (margin += step) < max && !exhausted(); step *= kMarginGrowth)
+      take_better(candidate(needed + margin));
     return best;
   }
 
@@ -263,7 +263,7 @@ class Planning {
     work_ += result.solution.nodes * kMeetingsPerNode;
     if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
       // The search for robust slots leaves less work for improving the score. So also tries a search that ignores
-      // robustness, as room_for() does.
+      // robustness, as margin_for() does.
       options.robust = false;
       scheduler::Solution other = scheduler::solve(component_.problem, options);
       work_ += other.nodes * kMeetingsPerNode;
@@ -318,10 +318,10 @@ class Planning {
         // A job is late if its delay exceeds the free time behind its slot. A delay within the uncertainty of the
         // clocks does not count.
         const double period = plan.period.seconds();
-        const Nanos most = Nanos::from_seconds(period * settings_.tolerance);
-        const double room = candidate.timetable->room_behind(solution.shifts, i, most).seconds() / period;
+        const Nanos max = Nanos::from_seconds(period * settings_.tolerance);
+        const double margin = candidate.timetable->margin_behind(solution.shifts, i, max).seconds() / period;
         const double clocks = (settings_.clock_bound + Nanos(1)).seconds() / period;
-        plan.tolerance = std::min(settings_.tolerance, std::max({room, kMinTolerance, clocks}));
+        plan.tolerance = std::min(settings_.tolerance, std::max({margin, kMinTolerance, clocks}));
       }
       jobs[i].slots = plan;
     }
@@ -346,13 +346,13 @@ class Planning {
       return "the jobs do not fit together, and are too many and too different to predict the effect of slots";
     }
     const double saved = sharing_.mean - slots.mean;
-    const double least = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
-    if (saved >= least && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) return {};
+    const double min = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
+    if (saved >= min && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) return {};
     std::string why = fmt::format(
         "slots do not help enough: iterations would take {:.3f} times their time alone, the longest of the later half "
         "{:.3f}; without slots {:.3f} and {:.3f}",
         slots.mean, slots.tail, sharing_.mean, sharing_.tail);
-    if (saved > 0 && saved < least)
+    if (saved > 0 && saved < min)
       why +=
           fmt::format(", and slots in which jobs overlap must save {:.0f}% of the cost of sharing", 100 * kMinSaving);
     return why;
@@ -418,14 +418,14 @@ std::shared_ptr<const std::vector<Found>> found_for(const ScheduleSettings& sett
 
 }  // namespace
 
-double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
-                std::uint64_t* work) {
+double margin_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double max,
+                  std::uint64_t* work) {
   std::uint64_t own = 0;
   std::uint64_t& done = work != nullptr ? *work : own;
-  if (problem.jobs.size() > kMaxJobsWithRoom || most <= 0) return 0;
-  const auto fits = [&](double room) {
+  if (problem.jobs.size() > kMaxJobsWithMargin || max <= 0) return 0;
+  const auto fits = [&](double margin) {
     scheduler::SolveOptions with = options;
-    with.slack += room;
+    with.slack += margin;
     with.robust = false;
     const scheduler::Solution solution = scheduler::solve(problem, with);
     done += solution.nodes * kMeetingsPerNode;
@@ -434,17 +434,17 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
   if (fits(0)) return 0;
   double too_little = 0;
   double enough = 0;
-  for (double step = kFirstRoom; enough == 0; step *= kRoomGrowth) {
+  for (double step = kFirstMargin; enough == 0; step *= kMarginGrowth) {
     if (done > kMaxPlanWork) return 0;
-    const double room = std::min(too_little + step, most);
-    if (fits(room))
-      enough = room;
-    else if (room >= most)
+    const double margin = std::min(too_little + step, max);
+    if (fits(margin))
+      enough = margin;
+    else if (margin >= max)
       return 0;
     else
-      too_little = room;
+      too_little = margin;
   }
-  for (int i = 0; i < kRoomHalvings && done <= kMaxPlanWork; ++i) {
+  for (int i = 0; i < kMarginHalvings && done <= kMaxPlanWork; ++i) {
     const double middle = (too_little + enough) / 2;
     (fits(middle) ? enough : too_little) = middle;
   }
@@ -458,7 +458,7 @@ double slack_for(double sigma, double tolerance) {
 
 double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                  std::span<const Profile> profiles) {
-  double most = 0;
+  double max = 0;
   for (const Component& component : components_of(jobs, profiles)) {
     scheduler::SolveOptions options = options_of(settings);
     options.slack = slack_of(settings, component, jobs, profiles);
@@ -466,11 +466,11 @@ double slack_for(const ScheduleSettings& settings, std::span<const workload::Job
     if (!settings.slack) {
       const Forecast sharing =
           forecast_sharing(component.problem, forecast_jobs(component, jobs, profiles), std::nullopt);
-      slack += room_for(component.problem, options, max_room(slack, sharing));
+      slack += margin_for(component.problem, options, max_margin(slack, sharing));
     }
-    most = std::max(most, slack);
+    max = std::max(max, slack);
   }
-  return most;
+  return max;
 }
 
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,

@@ -99,12 +99,12 @@ struct Schedule {
 /// the period.
 double slack_for(double sigma, double tolerance);
 
-/// Returns the minimum share, up to `most`, by which slots must be longer than with `options` for a score of 1. Returns
+/// Returns the minimum share, up to `max`, by which slots must be longer than with `options` for a score of 1. Returns
 /// 0 if the score is already 1, if no share suffices, if none was found within kMaxPlanWork, and for more than 64 jobs.
 /// The share is found by search, so it may be slightly too large. `work` may be null; otherwise it is the work done so
 /// far, and is increased.
-double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
-                std::uint64_t* work = nullptr);
+double margin_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double max,
+                  std::uint64_t* work = nullptr);
 
 /// Returns the maximum slack that plan_jobs() gives to any slots, whether these pay or not. Returns 0 if no jobs
 /// compete.

@@ -53,10 +53,10 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
         }
   std::ranges::sort(edges);
   // Merges edges that are closer than this time, since measured demands have many bursts.
-  const double least = period / static_cast<double>(kMaxSegments);
+  const double min = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
   for (const double edge : edges)
-    if (edge - kept.back() > (edges.size() > kMaxSegments ? least : 1e-9) && period - edge > 1e-9) kept.push_back(edge);
+    if (edge - kept.back() > (edges.size() > kMaxSegments ? min : 1e-9) && period - edge > 1e-9) kept.push_back(edge);
   kept.push_back(period);
   std::vector<Segment> segments;
   for (std::size_t i = 0; i + 1 < kept.size(); ++i) {
@@ -80,9 +80,9 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
   // Counts progress only on the link with the highest demand, since a sender counts each byte once.
   double all = 0;
   const auto weight = [](const Segment& segment) {
-    double most = 0;
-    for (const auto& [link, share] : segment.asks) most = std::max(most, share);
-    return most * (segment.to - segment.from);
+    double max = 0;
+    for (const auto& [link, share] : segment.asks) max = std::max(max, share);
+    return max * (segment.to - segment.from);
   };
   for (Segment& segment : segments) {
     segment.sent = all;
@@ -182,9 +182,9 @@ class Replay {
 
   /// Returns the number of iterations that every job has completed, at most kIterations.
   [[nodiscard]] std::size_t fewest() const {
-    std::size_t least = kIterations;
-    for (const State& state : states_) least = std::min(least, state.lengths.size());
-    return least;
+    std::size_t min = kIterations;
+    for (const State& state : states_) min = std::min(min, state.lengths.size());
+    return min;
   }
 
   [[nodiscard]] Nanos nanos() const { return Nanos::from_seconds(now_); }

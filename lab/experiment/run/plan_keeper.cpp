@@ -219,8 +219,8 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   std::sort(last, computed.end());
   const Nanos compute = last[static_cast<std::ptrdiff_t>(latest / 2)];
   Profile& profile = profiles_[number];
-  const double least = std::max(min_change * profile.period.seconds(), (deviations + slowest) * jitter);
-  if (std::abs((compute - profile.compute).seconds()) < least) return false;
+  const double min = std::max(min_change * profile.period.seconds(), (deviations + slowest) * jitter);
+  if (std::abs((compute - profile.compute).seconds()) < min) return false;
   profile = with_compute(profile, compute);
   return true;
 }

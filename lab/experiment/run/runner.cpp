@@ -114,25 +114,25 @@ class PlanFollower {
  private:
   /// Returns text such as "\"a\", \"b\", and 3 more".
   static std::string first_of(const std::vector<std::string>& jobs) {
-    constexpr std::size_t most = 5;
+    constexpr std::size_t max = 5;
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(most, jobs.size()); ++i) names.push_back(in_quotes(jobs[i]));
-    if (jobs.size() > most) names.push_back(fmt::format("and {} more", jobs.size() - most));
+    for (std::size_t i = 0; i < std::min(max, jobs.size()); ++i) names.push_back(in_quotes(jobs[i]));
+    if (jobs.size() > max) names.push_back(fmt::format("and {} more", jobs.size() - max));
     return fmt::format("{}", fmt::join(names, ", "));
   }
   /// Returns text such as "\"a\" is not in the experiment, \"b\" is unaware", for the first few jobs that are left out.
   static std::string list_of(const PlanFile& plan, const std::vector<bool>& left_out,
                              std::span<const workload::Job> jobs) {
-    constexpr std::size_t most = 5;
+    constexpr std::size_t max = 5;
     std::vector<std::string> names;
     std::size_t count = 0;
     for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
-      if (!left_out[i] || ++count > most) continue;
+      if (!left_out[i] || ++count > max) continue;
       const bool unaware =
           std::ranges::any_of(jobs, [&](const workload::Job& job) { return job.name == plan.jobs[i].name; });
       names.push_back(in_quotes(plan.jobs[i].name) + (unaware ? " is unaware" : " is not in the experiment"));
     }
-    if (count > most) names.push_back(fmt::format("and {} more are left out", count - most));
+    if (count > max) names.push_back(fmt::format("and {} more are left out", count - max));
     return fmt::format("{}", fmt::join(names, ", "));
   }
   void report(const std::string& problem) const {
@@ -258,9 +258,9 @@ class Runner {
       throw RunError(fmt::format("{}; {}", end.why, kNothingLeft));
     }
     if (!datapath_.real_time() || !options_.report) return;
-    constexpr double most = 0.05;
+    constexpr double max = 0.05;
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
-      if (profiles_[i].deviation <= most) continue;
+      if (profiles_[i].deviation <= max) continue;
       options_.report(fmt::format(
           "job \"{}\" alone has iteration times that differ by {:.0f}%: {} it up, so slow-downs are unreliable; stop "
           "other load and run again",
@@ -350,8 +350,8 @@ class Runner {
     const Nanos round_trip =
         experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
     // In real time a sample may wake a sleeping host.
-    const Nanos least = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
-    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), least});
+    const Nanos min = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
+    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), min});
   }
 
   [[nodiscard]] RunSeries series_of(SeriesRecorder& recorder, const Run& run) const {

@@ -110,7 +110,7 @@ void read_column(const JsonObject& json, const char* name, M State::*member, std
                  std::size_t entities, std::size_t number, std::size_t rows) {
   const auto store = [&](const auto& values, const auto& converted) {
     if (values.size() != rows)
-      json.fail(json.place_of(name), fmt::format("has {} values for {} times", values.size(), rows));
+      json.fail(json.path_of(name), fmt::format("has {} values for {} times", values.size(), rows));
     for (std::size_t row = 0; row < rows; ++row) states[row * entities + number].*member = converted(values[row]);
   };
   if constexpr (std::is_same_v<M, Nanos>)
@@ -131,7 +131,7 @@ void read_entities(const JsonObject& run, const char* name, bool packets, std::s
   // damaged file does not have.
   for (const JsonObject& entry : entries)
     if (const std::size_t length = entry.length("sent_bytes"); length != rows)
-      entry.fail(entry.place_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));
+      entry.fail(entry.path_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));
   states.resize(entries.size() * rows);
   for (std::size_t number = 0; number < entries.size(); ++number) {
     const JsonObject& entry = entries[number];
@@ -164,7 +164,7 @@ RunSeries run_from(const JsonObject& json) {
   run.sampled_every = json.nanos("sampled_every_ns");
   run.packets = json.truth("packets");
   run.times = json.nanos_list("time_ns");
-  if (!std::ranges::is_sorted(run.times, std::less_equal<>())) json.fail(json.place_of("time_ns"), "is not ascending");
+  if (!std::ranges::is_sorted(run.times, std::less_equal<>())) json.fail(json.path_of("time_ns"), "is not ascending");
   read_entities(json, "connections", run.packets, run.times.size(), run.connections, run.connection_states);
   read_entities(json, "links", run.packets, run.times.size(), run.links, run.link_states);
   return run;

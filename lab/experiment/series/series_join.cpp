@@ -38,7 +38,7 @@ void put_columns(const std::vector<Nanos>& times, const std::vector<State>& part
 
 /// Inserts `more` columns after the `entities` columns of `states`.
 template <typename State>
-void make_room(std::vector<State>& states, std::size_t entities, std::size_t more, std::size_t rows) {
+void add_columns(std::vector<State>& states, std::size_t entities, std::size_t more, std::size_t rows) {
   if (more == 0) return;
   std::vector<State> all(rows * (entities + more));
   for (std::size_t row = 0; row < rows; ++row)
@@ -56,8 +56,8 @@ void join_all(RunSeries& whole, const std::vector<const RunSeries*>& parts) {
     connections += part->connections.size();
     links += part->links.size();
   }
-  make_room(whole.connection_states, whole.connections.size(), connections, whole.times.size());
-  make_room(whole.link_states, whole.links.size(), links, whole.times.size());
+  add_columns(whole.connection_states, whole.connections.size(), connections, whole.times.size());
+  add_columns(whole.link_states, whole.links.size(), links, whole.times.size());
   const std::size_t all_connections = whole.connections.size() + connections;
   const std::size_t all_links = whole.links.size() + links;
   whole.connections.reserve(all_connections);

@@ -113,8 +113,8 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
     watchdog.begin(replay_command(settings, round));
     Random random = Random::stream(settings.seed, round);
     // Most rounds are short, since most errors are at beginnings and ends of connections. Some rounds are long.
-    const double most = networks->real_time() ? 20e9 : 2e9;
-    const Nanos busy(static_cast<std::int64_t>(20e6 * std::pow(most / 20e6, random.uniform() * random.uniform())));
+    const double max = networks->real_time() ? 20e9 : 2e9;
+    const Nanos busy(static_cast<std::int64_t>(20e6 * std::pow(max / 20e6, random.uniform() * random.uniform())));
     const std::unique_ptr<SoakNetwork> network = networks->make(random);
     Traffic traffic(
         {.seed = random.next(), .busy = busy, .real_time = networks->real_time(), .two_sides = networks->two_sides()},

@@ -182,12 +182,12 @@ class SweepRunner {
       if (stopped()) context.cancel_group_execution();
       if (context.is_group_execution_cancelled()) throw Stopped();
     };
-    double told = 0;
+    double reported = 0;
     const auto tick = [&](double fraction) {
       check();
       const std::lock_guard lock(mutex_);
-      fractions_ += fraction - told;
-      told = fraction;
+      fractions_ += fraction - reported;
+      reported = fraction;
       tell();
     };
     try {
@@ -198,7 +198,7 @@ class SweepRunner {
       write(task, record_text(record, task.identity, fmt::format("{}, seed {}", what, task.seed)));
       failures_[number] = std::move(record.failure);
       const std::lock_guard lock(mutex_);
-      fractions_ += 1 - told;
+      fractions_ += 1 - reported;
       ++outcome_.ran;
       tell();
     } catch (const Stopped&) {

@@ -32,8 +32,8 @@ constexpr Nanos kLongestStall = 120_s;
 constexpr Bytes kMaxBytesOfARound = 64'000'000;  // limits the length of rounds, so that there are many
 constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};
 
-/// Returns a random number between `least` and `most`, uniform on a logarithmic scale.
-double any_scale(Random& random, double least, double most) { return least * std::pow(most / least, random.uniform()); }
+/// Returns a random number between `min` and `max`, uniform on a logarithmic scale.
+double any_scale(Random& random, double min, double max) { return min * std::pow(max / min, random.uniform()); }
 
 std::shared_ptr<const PacketKey> draw_key(Random& random, security::Protection protection) {
   std::array<std::byte, security::JobKey::kSize> bytes;
@@ -372,7 +372,7 @@ void Traffic::tick(Nanos now) {
       close_all();  // also closes connections that were accepted after the phase began
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
-        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
+        return require(!impatient || (has_connections() && now - phase_since_ <= patience_ + kLongestDraining),
                        "a timer is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
@@ -388,7 +388,7 @@ void Traffic::tick(Nanos now) {
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
       if (!is_quiet())
-        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
+        return require(!impatient || (has_connections() && now - phase_since_ <= patience_ + kLongestDraining),
                        "a timer is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
@@ -416,7 +416,7 @@ void Traffic::change_weather() {
     return;
   }
   is_well_ = false;
-  const auto maybe = [this](double most) { return below(2) == 0 ? random_.uniform() * most * badness_ : 0; };
+  const auto maybe = [this](double max) { return below(2) == 0 ? random_.uniform() * max * badness_ : 0; };
   for (const auto& host : hosts_) {
     Faults faults;
     faults.loss = below(8) == 0 ? 1 : maybe(0.3);
@@ -509,7 +509,7 @@ bool Traffic::is_quiet() const {
   });
 }
 
-bool Traffic::is_telling() const {
+bool Traffic::has_connections() const {
   return std::ranges::any_of(hosts_, [](const auto& host) { return host->shard->stats().connections > 0; });
 }
 
@@ -600,10 +600,10 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
 
 Nanos Traffic::deadline() { return with_deadlines_ && below(16) == 0 ? now_ + up_to(50_ms) : Nanos::never(); }
 
-void Traffic::post_sends(Host& host, Link& link, const Side& side, std::uint64_t most) {
+void Traffic::post_sends(Host& host, Link& link, const Side& side, std::uint64_t max) {
   Ledger& out = side.is_client ? link.up : link.down;
   const ConnectionId id = side.is_client ? link.client.id : link.server.id;
-  for (; most > 0 && out.sends_open() < depth_; --most) {
+  for (; max > 0 && out.sends_open() < depth_; --max) {
     const Bytes bytes = below(3) == 0 ? below(std::min<Bytes>(max_bytes_, 200) + 1) : below(max_bytes_ + 1);
     const auto message = out.make(bytes);
     const auto uncharged = static_cast<std::uint8_t>(below(4) == 0 ? std::min<Bytes>(bytes, below(40)) : 0);
@@ -612,10 +612,10 @@ void Traffic::post_sends(Host& host, Link& link, const Side& side, std::uint64_t
   }
 }
 
-void Traffic::post_receives(Host& host, Link& link, const Side& side, std::uint64_t most) {
+void Traffic::post_receives(Host& host, Link& link, const Side& side, std::uint64_t max) {
   Ledger& in = side.is_client ? link.down : link.up;
   const ConnectionId id = side.is_client ? link.client.id : link.server.id;
-  for (; most > 0 && in.receives_open() < depth_; --most) {
+  for (; max > 0 && in.receives_open() < depth_; --max) {
     const auto buffer = in.make_buffer(below(16) == 0 ? below(max_bytes_ + 1) : max_bytes_ + below(16));
     if (host.shard->receive(id, buffer, in.receives() - 1, deadline()) == PostResult::ok) continue;
     return in.take_back_buffer();

@@ -131,8 +131,8 @@ class Traffic {
   void draw_settings();
   [[nodiscard]] ConnectionConfig draw_connection();
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
-  [[nodiscard]] Nanos up_to(Nanos most) {
-    return Nanos(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.count) + 1)));
+  [[nodiscard]] Nanos up_to(Nanos max) {
+    return Nanos(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(max.count) + 1)));
   }
 
   Nanos poll(Host& host, Nanos now);
@@ -156,7 +156,7 @@ class Traffic {
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_quiet() const;
   /// Returns whether any shard still holds a connection.
-  [[nodiscard]] bool is_telling() const;
+  [[nodiscard]] bool has_connections() const;
   /// Returns a number that changes whenever data arrives or an operation completes.
   [[nodiscard]] std::uint64_t progress() const;
   void close_all();
@@ -166,8 +166,8 @@ class Traffic {
   void act(Host& host);
   bool connect(Host& host, std::size_t to, bool is_proof);
   void act_on(Host& host, const Side& side);
-  void post_sends(Host& host, Link& link, const Side& side, std::uint64_t most);
-  void post_receives(Host& host, Link& link, const Side& side, std::uint64_t most);
+  void post_sends(Host& host, Link& link, const Side& side, std::uint64_t max);
+  void post_receives(Host& host, Link& link, const Side& side, std::uint64_t max);
   void act_on_job(Host& host, ConnectionId id);
   [[nodiscard]] Nanos deadline();
 

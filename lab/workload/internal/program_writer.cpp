@@ -93,9 +93,9 @@ Waits ProgramWriter::delay(Nanos time, const Waits& waits) {
 }
 
 Waits ProgramWriter::joined(Waits waits) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max = 8;
   sort_unique(waits);
-  if (waits.size() <= most) return waits;
+  if (waits.size() <= max) return waits;
   Operation operation;
   operation.kind = Operation::Kind::delay;
   return add(operation, waits);

@@ -85,12 +85,12 @@ class AicbCsvReader {
   }
 
  private:
-  std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
+  std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t min, std::uint64_t max) const {
     // Python writes a whole number as "4" or as "4.0".
     if (text.ends_with(".0")) text.remove_suffix(2);
-    const auto value = number_from<std::uint64_t>(text, least, most);
+    const auto value = number_from<std::uint64_t>(text, min, max);
     if (!value)
-      lines_.fail(fmt::format("{}: {} is not a whole number from {} to {}", what, in_quotes(text), least, most),
+      lines_.fail(fmt::format("{}: {} is not a whole number from {} to {}", what, in_quotes(text), min, max),
                   "give a CSV file that AICB wrote");
     return *value;
   }
@@ -216,12 +216,12 @@ class AicbCsvReader {
     std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(GroupKind::all));
     if (data_ == 0) data_ = ranks > tensor_ ? static_cast<std::uint32_t>(ranks / tensor_) : expert_;
     const std::uint64_t one = std::uint64_t{tensor_} * data_;
-    const std::uint64_t most = std::min<std::uint64_t>(kMaxRanks, options_.max_ranks);
-    if (one > most) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
+    const std::uint64_t max = std::min<std::uint64_t>(kMaxRanks, options_.max_ranks);
+    if (one > max) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
     stages_ =
         std::max<std::uint32_t>(size(GroupKind::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
     ranks = std::max(ranks, one * stages_);
-    if (ranks != one * stages_ || ranks > most)
+    if (ranks != one * stages_ || ranks > max)
       builder_.fail(
           fmt::format("{} ranks are not {} pipeline stages of {} times {} ranks", ranks, stages_, tensor_, data_),
           "give a file whose groups fit its ranks");
@@ -310,8 +310,8 @@ class AicbCsvReader {
     for (const Row& row : rows_) nodes += row.count;
     const std::uint32_t from = options_.as_recorded ? std::clamp(options_.rank, first_, *last_) : first_;
     const std::uint32_t to = options_.as_recorded ? from : *last_;
-    const std::uint64_t most = options_.as_recorded ? kMaxOfOne : kMaxNodes;
-    if (nodes * (std::uint64_t{to} - from + 1) > most)
+    const std::uint64_t max = options_.as_recorded ? kMaxOfOne : kMaxNodes;
+    if (nodes * (std::uint64_t{to} - from + 1) > max)
       builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, to - from + 1), "give fewer iterations");
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
     for (std::uint32_t rank = from; rank <= to; ++rank) {

@@ -153,9 +153,9 @@ class AstraTextReader {
     } else if (options_.ranks > 0) {
       data_ = std::max(options_.ranks / model_, 1U);
     } else {
-      Trace sized_as_told = trace_;
-      sized_as_told.layers.clear();
-      data_ = group_size(sized_as_told, Group::data, {});
+      Trace without_layers = trace_;
+      without_layers.layers.clear();
+      data_ = group_size(without_layers, Group::data, {});
       if (trace_.all_workers == 0)
         builder_.warn(fmt::format("the trace does not state how many ranks reduce gradients: assuming {}", data_));
     }

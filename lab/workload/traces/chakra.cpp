@@ -220,8 +220,8 @@ class ChakraReader {
     builder_.warn(dimensions_, "collective", "of some dimensions of the network: taken as those of the whole job");
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
-    if (untold_ == 0 && !communicates_) untold_ = untold_of_host_;
-    builder_.warn(untold_, "communication", "without a size or kind: left out");
+    if (without_size_ == 0 && !communicates_) without_size_ = host_without_size_;
+    builder_.warn(without_size_, "communication", "without a size or kind: left out");
     builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken as barriers, messages are left out");
     if (!builder_.try_sort(rank_)) {
       builder_.warn("ctrl_deps are left out: with them nodes wait for each other");
@@ -258,9 +258,9 @@ class ChakraReader {
   }
   void find_own_rank(const Entry& entry, std::uint32_t index) {
     const bool send = entry.type == kSend;
-    const std::optional<std::int64_t>& told = send ? entry.source : entry.destination;
-    if (!told) return;
-    const std::uint32_t rank = rank_of(told, send ? "comm_src" : "comm_dst", index);
+    const std::optional<std::int64_t>& stated = send ? entry.source : entry.destination;
+    if (!stated) return;
+    const std::uint32_t rank = rank_of(stated, send ? "comm_src" : "comm_dst", index);
     if (!own_rank_) own_rank_ = {rank, index};
     if (own_rank_->first != rank)
       builder_.fail(fmt::format("node {} is of rank {}, node {} of rank {}", own_rank_->second + 1, own_rank_->first,
@@ -304,18 +304,18 @@ class ChakraReader {
   }
 
   std::uint32_t rank_of(std::optional<std::int64_t> rank, std::string_view key, std::uint32_t index) const {
-    constexpr std::int64_t most = 1'000'000;
-    if (!rank || *rank < 0 || *rank >= most)
+    constexpr std::int64_t max = 1'000'000;
+    if (!rank || *rank < 0 || *rank >= max)
       builder_.fail(fmt::format("node {}: {} is missing or no rank", index + 1, key), kRecordAgain);
     return static_cast<std::uint32_t>(*rank);
   }
 
   /// Returns whether the communication has no size and is therefore left out. Its node then only takes time.
   bool left_out(const Entry& entry) {
-    const bool untold = !entry.size;
-    if (untold) ++(entry.host ? untold_of_host_ : untold_);
+    const bool is_size_missing = !entry.size;
+    if (is_size_missing) ++(entry.host ? host_without_size_ : without_size_);
     if (entry.size == 0) ++empty_;
-    return untold;
+    return is_size_missing;
   }
 
   void message(const Entry& entry, GraphNode& node, std::uint32_t index) {
@@ -366,10 +366,10 @@ class ChakraReader {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< id and index of each node; sorted in finish()
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
-  std::size_t late_ = 0;    ///< number of starts beyond kLatestStart
-  std::size_t untold_ = 0;  ///< number of communications without a size or kind
+  std::size_t late_ = 0;          ///< number of starts beyond kLatestStart
+  std::size_t without_size_ = 0;  ///< number of communications without a size or kind
   /// Number of the host's communications without a size or kind. The kernels of these communications usually have both.
-  std::size_t untold_of_host_ = 0;
+  std::size_t host_without_size_ = 0;
   std::size_t empty_ = 0;  ///< number of communications of 0 bytes that are not barriers
   bool communicates_ = false;
   std::size_t dimensions_ = 0;
@@ -606,8 +606,8 @@ std::optional<std::int64_t> number_of(const rapidjson::Value& value) {
 
 /// Returns the number, rounded. Returns nothing if `value` is not a number, or is below 0.
 std::optional<std::uint64_t> time_of(const rapidjson::Value& value) {
-  constexpr double most = 9e18;
-  if (value.IsDouble() && value.GetDouble() >= 0 && value.GetDouble() < most)
+  constexpr double max = 9e18;
+  if (value.IsDouble() && value.GetDouble() >= 0 && value.GetDouble() < max)
     return static_cast<std::uint64_t>(value.GetDouble() + 0.5);
   const auto number = number_of(value);
   return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
@@ -693,8 +693,8 @@ PartialGraph read_json(TraceInput& input, const TraceOptions&) {
       },
       [&](std::string_view key, const rapidjson::Value& value) {
         const auto number = number_of(value);
-        constexpr std::int64_t most = 1'000'000;
-        if ((key == "ngpus" || key == "num_npus") && number && *number > 0 && *number <= most)
+        constexpr std::int64_t max = 1'000'000;
+        if ((key == "ngpus" || key == "num_npus") && number && *number > 0 && *number <= max)
           world = static_cast<std::uint32_t>(*number);
       });
   PartialGraph part = reader.finish();

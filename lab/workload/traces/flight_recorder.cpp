@@ -51,7 +51,7 @@ using Kind = GraphNode::Kind;
 
 struct Tensors {
   Bytes bytes = 0;
-  bool told = false;
+  bool stated = false;
 };
 
 struct FlightEntry {
@@ -270,7 +270,7 @@ class FlightRecorderReader {
       if (what->instead != nullptr) count(taken_as_[what->instead], name);
       if (any && *any >= 0) one.number = static_cast<std::uint64_t>(*any) + 1;
     }
-    if (!one.in.told && !one.out.told && !one.what.barrier) {
+    if (!one.in.stated && !one.out.stated && !one.what.barrier) {
       count(unsized_, title);
       return;
     }
@@ -356,9 +356,9 @@ class FlightRecorderReader {
       if (bytes > kMaxMessageBytes || all.bytes + static_cast<Bytes>(bytes) > kMaxMessageBytes)
         fail(fmt::format("\"{}\" is of more than {} bytes", sizes, kMaxMessageBytes));
       all.bytes += static_cast<Bytes>(bytes);
-      all.told = true;
+      all.stated = true;
     }
-    if (all.told && !typed) ++untyped_;
+    if (all.stated && !typed) ++untyped_;
     return all;
   }
 

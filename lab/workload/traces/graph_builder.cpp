@@ -47,7 +47,7 @@ std::uint32_t GraphBuilder::number(Texts& texts, std::string_view text) {
 }
 
 void GraphBuilder::fail_by_budget() const {
-  fail(fmt::format("this trace and those before it need more than {} MiB", budget_->most() >> 20U),
+  fail(fmt::format("this trace and those before it need more than {} MiB", budget_->max() >> 20U),
        "give traces of fewer steps, or of fewer ranks");
 }
 

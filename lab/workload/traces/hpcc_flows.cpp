@@ -83,10 +83,10 @@ class HpccFlowsReader {
   }
 
  private:
-  std::uint64_t whole(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
+  std::uint64_t whole(std::string_view text, std::string_view what, std::uint64_t min, std::uint64_t max) const {
     const auto value = number_from<std::uint64_t>(text);
-    if (!value || *value < least || *value > most)
-      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, least, most),
+    if (!value || *value < min || *value > max)
+      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, min, max),
                   "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
     return *value;
   }

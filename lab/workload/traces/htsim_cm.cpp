@@ -101,16 +101,16 @@ class HtsimCmReader {
   }
 
  private:
-  std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
-    const auto value = number_from<std::uint64_t>(text, least, most);
+  std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t min, std::uint64_t max) const {
+    const auto value = number_from<std::uint64_t>(text, min, max);
     if (!value)
-      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, least, most),
+      lines_.fail(fmt::format("{} of {} is not a whole number from {} to {}", in_quotes(text), what, min, max),
                   "write digits only");
     return *value;
   }
-  std::uint64_t header(const std::vector<std::string_view>& all, std::uint64_t most) const {
+  std::uint64_t header(const std::vector<std::string_view>& all, std::uint64_t max) const {
     if (all.size() != 2) lines_.fail(fmt::format("{} has no number", in_quotes(all[0])), "write one after it");
-    return number(all[1], all[0], 0, most);
+    return number(all[1], all[0], 0, max);
   }
   std::string_view value(const std::vector<std::string_view>& all, std::size_t at) const {
     if (at + 1 >= all.size()) lines_.fail(fmt::format("{} has no value", in_quotes(all[at])), "write one after it");

@@ -228,7 +228,7 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     if (!submitted) return;
     JobTable::Row job{*submitted, {}, 0};
     Reason why = Reason::not_started;
-    Nanos most;  // duration of the longest attempt
+    Nanos max;  // duration of the longest attempt
     std::size_t wrong = 0;
     std::optional<std::uint64_t> first;
     bool differ = false;
@@ -248,11 +248,11 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
       differ |= first && *first != gpus;
       first = gpus;
       job.ran = job.ran + length;
-      if (length <= most) continue;
-      most = length;
+      if (length <= max) continue;
+      max = length;
       job.gpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(gpus, kMaxGpus));
     }
-    if (most == Nanos()) {
+    if (max == Nanos()) {
       rows.leave_out(why);
     } else if (job.gpus == 0) {
       rows.leave_out(Reason::no_gpu);

@@ -33,11 +33,11 @@ constexpr Nanos kMaxApart(86'400'000'000'000);
 
 /// Formats ranks for messages: "rank 3", "ranks 1, 2, 5, 6 and 40 more".
 std::string shown(const Ranks& ranks) {
-  constexpr std::size_t most = 4;
+  constexpr std::size_t max = 4;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
+  for (std::size_t i = 0; i < std::min(max, ranks.size()); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  if (ranks.size() > most) text += fmt::format(" and {} more", ranks.size() - most);
+  if (ranks.size() > max) text += fmt::format(" and {} more", ranks.size() - max);
   return text;
 }
 
@@ -60,7 +60,7 @@ class Join {
     gather_shards();
     merge_steps();
     if (options_.as_recorded) {
-      for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
+      for (std::uint32_t rank = 0; rank < world_; ++rank) index_of_[rank] = rank;
       graph_.ranks.resize(world_);
       for (const auto& [rank, from] : present_) copy(from, rank, rank, true);
       return std::move(graph_);
@@ -264,41 +264,41 @@ class Join {
   }
 
   void find_world() {
-    std::uint32_t told = 0;
-    std::uint32_t least = present_.rbegin()->first + 1;
+    std::uint32_t stated = 0;
+    std::uint32_t min = present_.rbegin()->first + 1;
     bool talks = false;
     bool whole = false;  // whether anything depends on the number of ranks
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const PartialGraph& part = parts_[p];
-      if (told != 0 && part.world != 0 && part.world != told)
+      if (stated != 0 && part.world != 0 && part.world != stated)
         graph_.warnings.push_back(fmt::format("{}: the job has {} ranks here and {} in another trace; {} is taken",
-                                              part.graph.sources.front(), part.world, told,
-                                              std::max(part.world, told)));
-      told = std::max(told, part.world);
+                                              part.graph.sources.front(), part.world, stated,
+                                              std::max(part.world, stated)));
+      stated = std::max(stated, part.world);
       for (const Members& members : members_[p]) {
         whole = whole || members.size == 0;
-        least = std::max(least, members.size);
-        if (!members.ranks.empty()) least = std::max(least, members.ranks.back() + 1);
+        min = std::max(min, members.size);
+        if (!members.ranks.empty()) min = std::max(min, members.ranks.back() + 1);
       }
       for (const RankGraph& rank : part.graph.ranks)
         for (const GraphNode& node : rank.nodes) {
           if (node.kind == Kind::collective) talks = true;
           if (node.kind == Kind::send || node.kind == Kind::receive) whole = true;
           if (node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast)
-            least = std::max(least, node.peer + 1);
+            min = std::max(min, node.peer + 1);
         }
     }
-    if (told == 0 && options_.ranks != 0) {
-      if (options_.ranks < least)
-        fail(source(), fmt::format("it needs {} ranks, but {} are given", least, options_.ranks),
+    if (stated == 0 && options_.ranks != 0) {
+      if (options_.ranks < min)
+        fail(source(), fmt::format("it needs {} ranks, but {} are given", min, options_.ranks),
              "give at least as many");
-      told = options_.ranks;
-    } else if (options_.ranks != 0 && options_.ranks != told) {
-      warn(fmt::format("the trace states that the job has {} ranks; ignoring the given {}", told, options_.ranks));
+      stated = options_.ranks;
+    } else if (options_.ranks != 0 && options_.ranks != stated) {
+      warn(fmt::format("the trace states that the job has {} ranks; ignoring the given {}", stated, options_.ranks));
     }
-    world_ = std::max(told, least);
-    if (world_ == 1 && talks && told == 0) world_ = 2;
-    if (told == 0 && whole && world_ > present_.size())
+    world_ = std::max(stated, min);
+    if (world_ == 1 && talks && stated == 0) world_ = 2;
+    if (stated == 0 && whole && world_ > present_.size())
       warn(fmt::format("the trace does not state the job's number of ranks; assuming {}, the smallest number that fits",
                        world_));
     if (world_ > options_.max_ranks)
@@ -306,7 +306,7 @@ class Join {
   }
 
   void complete_members() {
-    std::set<std::string> told;
+    std::set<std::string> warned;
     std::size_t count = 0;
     for (std::size_t p = 0; p < parts_.size(); ++p)
       for (std::size_t g = 0; g < members_[p].size(); ++g) {
@@ -321,7 +321,7 @@ class Join {
           // Assumes adjacent ranks, as in tensor parallelism.
           const std::uint32_t one = known.empty() ? parts_[p].rank_of.front() : known.front();
           first = std::min(one / members.size * members.size, world_ - members.size);
-          if (told.insert(parts_[p].groups[g].id + fmt::format(" {}", members.size)).second)
+          if (warned.insert(parts_[p].groups[g].id + fmt::format(" {}", members.size)).second)
             graph_.warnings.push_back(
                 fmt::format("{}: the trace does not state which {} ranks are in a group; assuming neighbours",
                             parts_[p].graph.sources.front(), members.size));
@@ -470,7 +470,7 @@ class Join {
     graph_.lanes.clear();
     name_ = {};
     lane_ = {};
-    place_of_.clear();
+    index_of_.clear();
     group_.clear();
     copied_.clear();
     left_out_ = messages_out_ = smaller_ = roots_ = 0;
@@ -505,7 +505,7 @@ class Join {
            fmt::format("it is one rank of {}, of {} nodes that wait for {} others each: too much in all", world_, nodes,
                        copied.waits.size()),
            "give a trace of fewer steps, or say that ranks are not alike");
-    for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
+    for (std::uint32_t rank = 0; rank < world_; ++rank) index_of_[rank] = rank;
     graph_.ranks.resize(world_);
     for (const auto& [rank, own] : present_) copy(own, rank, rank);
     for (const std::uint32_t rank : missing) copy(from, model, rank);
@@ -531,7 +531,7 @@ class Join {
     bool numbered = true;
     for (const auto& [rank, from] : present_) {
       numbered = numbered && rank == place;
-      place_of_[rank] = place++;
+      index_of_[rank] = place++;
       graph_.recorded_ranks.push_back(rank);
     }
     if (numbered) graph_.recorded_ranks.clear();
@@ -557,7 +557,7 @@ class Join {
   void copy(const From& from, std::uint32_t model, std::uint32_t rank, bool last = false) {
     PartialGraph& part = parts_[from.part];
     const std::set<std::uint32_t> used = groups_used(from);
-    RankGraph& to = graph_.ranks[place_of_.at(rank)];
+    RankGraph& to = graph_.ranks[index_of_.at(rank)];
     if (last)
       to = std::move(part.graph.ranks[from.position]);
     else
@@ -576,8 +576,8 @@ class Join {
       if (added) {
         Ranks places;
         for (const std::uint32_t member : all) {
-          const auto at = place_of_.find(static_cast<std::uint32_t>(member + moved[group]));
-          if (at != place_of_.end()) places.push_back(at->second);
+          const auto at = index_of_.find(static_cast<std::uint32_t>(member + moved[group]));
+          if (at != index_of_.end()) places.push_back(at->second);
         }
         known->second.cut = places.size() < all.size();
         if (places.size() > 1 || all.size() == 1) known->second.index = group_index(std::move(places));
@@ -602,17 +602,17 @@ class Join {
         if (groups[group].cut) ++smaller_;
         if (node.collective == Collective::broadcast) {
           // If the root is missing, the first member of the group becomes the root.
-          const auto at = place_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
+          const auto at = index_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
           const Ranks& members = graph_.groups[node.group];
           node.peer =
-              at != place_of_.end() && std::ranges::binary_search(members, at->second) ? at->second : members.front();
+              at != index_of_.end() && std::ranges::binary_search(members, at->second) ? at->second : members.front();
         } else {
           node.peer = 0;
         }
         continue;
       }
-      const auto at = place_of_.find(peer);
-      if (at == place_of_.end()) {
+      const auto at = index_of_.find(peer);
+      if (at == index_of_.end()) {
         ++messages_out_;
         leave_out(node);
       } else {
@@ -706,11 +706,11 @@ class Join {
     std::size_t uneven = 0;
     for (auto& [where, lists] : all) {
       leave_out_unpaired(graph_.groups[where.first], lists, lacking);
-      std::size_t least = lists.of.begin()->second.size();
-      for (const std::uint32_t rank : graph_.groups[where.first]) least = std::min(least, lists.of[rank].size());
+      std::size_t min = lists.of.begin()->second.size();
+      for (const std::uint32_t rank : graph_.groups[where.first]) min = std::min(min, lists.of[rank].size());
       for (auto& [rank, list] : lists.of)
-        for (; list.size() > least; list.pop_back(), ++lacking) leave_out(graph_.ranks[rank].nodes[list.back()]);
-      for (std::size_t i = 0; i < least; ++i)
+        for (; list.size() > min; list.pop_back(), ++lacking) leave_out(graph_.ranks[rank].nodes[list.back()]);
+      for (std::size_t i = 0; i < min; ++i)
         if (!agree_on(lists, i)) ++uneven;
     }
     warn(lacking, "collective", "that other ranks of the group do not run in that step: left out");
@@ -725,7 +725,7 @@ class Join {
     };
     const auto& leader = *lists.of.begin();
     const GraphNode& first = node_of(leader);
-    Bytes most = 0;
+    Bytes max = 0;
     bool even = true;
     bool one_root = true;
     for (const auto& entry : lists.of) {
@@ -736,13 +736,13 @@ class Join {
                          name(node.collective), in_quotes(graph_.names[node.name]), recorded(leader.first),
                          name(first.collective), in_quotes(graph_.names[first.name])),
              "give traces of one run");
-      most = std::max(most, node.bytes);
+      max = std::max(max, node.bytes);
       even = even && node.bytes == first.bytes;
       one_root = one_root && node.peer == first.peer;
       node.peer = first.peer;
     }
     if (!one_root) ++roots_;
-    for (const auto& entry : lists.of) node_of(entry).bytes = most;
+    for (const auto& entry : lists.of) node_of(entry).bytes = max;
     return even;
   }
 
@@ -806,7 +806,7 @@ class Join {
   std::map<std::uint32_t, From> present_;            ///< ranks with a trace, by recorded rank
   std::vector<std::vector<Members>> members_;        ///< members of each group, by part and group
   std::vector<std::vector<std::uint32_t>> steps_;    ///< index in graph_.steps, by part and step
-  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< index in graph_.ranks, by recorded rank
+  std::map<std::uint32_t, std::uint32_t> index_of_;  ///< index in graph_.ranks, by recorded rank
   std::map<Ranks, std::uint32_t> group_;
   /// Stride of each group of the part from which missing ranks are copied; 0 if the group has no stride.
   std::vector<std::uint32_t> strides_;

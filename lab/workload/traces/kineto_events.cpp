@@ -116,12 +116,12 @@ std::string_view annotated(std::string_view name) {
 }
 
 /// Converts microseconds to nanoseconds. A double is not precise enough for nanoseconds since 1970. Returns an empty
-/// value if `text` is not a number from 0 to `most`.
-std::optional<Nanos> parse_micros(std::string_view text, double most) {
+/// value if `text` is not a number from 0 to `max`.
+std::optional<Nanos> parse_micros(std::string_view text, double max) {
   const char* const end = text.data() + text.size();
   std::int64_t whole = 0;
   auto [at, error] = std::from_chars(text.data(), end, whole);
-  if (error != std::errc() || text.starts_with('-') || static_cast<double>(whole) > most) return std::nullopt;
+  if (error != std::errc() || text.starts_with('-') || static_cast<double>(whole) > max) return std::nullopt;
   if (at == end) return Nanos(whole * 1000);
   if (*at == '.') {
     std::int64_t nanos = 0;
@@ -136,7 +136,7 @@ std::optional<Nanos> parse_micros(std::string_view text, double most) {
     if (at == end) return Nanos(whole * 1000 + nanos);
   }
   const double value = std::strtod(std::string(text).c_str(), nullptr);  // the number has an exponent
-  if (!(value >= 0) || value > most) return std::nullopt;
+  if (!(value >= 0) || value > max) return std::nullopt;
   return Nanos(std::llround(value * 1000));
 }
 
@@ -228,8 +228,8 @@ class Stream {
   /// Replaces libkineto's spelling of infinite numbers and NaN (inf, nan) by the spelling that RapidJSON reads (Inf,
   /// NaN).
   void respell() {
-    constexpr std::ptrdiff_t most = 4;  // characters
-    if (end_ - at_ < most) {
+    constexpr std::ptrdiff_t max = 4;  // characters
+    if (end_ - at_ < max) {
       // The remaining characters are in the next piece.
       const auto rest = static_cast<std::size_t>(end_ - at_);
       before_ = Tell();
@@ -237,7 +237,7 @@ class Stream {
       std::copy(at_, end_, buffer_->data());
       at_ = buffer_->data();
       end_ = at_ + rest;
-      for (std::size_t read = 1; read > 0 && end_ - at_ < most; end_ += read)
+      for (std::size_t read = 1; read > 0 && end_ - at_ < max; end_ += read)
         read = source_(end_, kChunk - static_cast<std::size_t>(end_ - at_));
       *end_ = '\0';
     }
@@ -512,8 +512,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
 
   void info_value(std::string_view text, Value::Type type) {
     if (depth_ == 2 && (info_key_ == "rank" || info_key_ == "world_size")) {
-      const std::int64_t least = info_key_ == "rank" ? 0 : 1;
-      const auto number = checked(info_key_, text, type, least, kMaxWorkers);
+      const std::int64_t min = info_key_ == "rank" ? 0 : 1;
+      const auto number = checked(info_key_, text, type, min, kMaxWorkers);
       (info_key_ == "rank" ? rank_ : world_) = static_cast<std::uint32_t>(number);
     }
     if (info_key_ != "pg_config" || configured_.empty()) return;
@@ -531,21 +531,21 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         configured.ranks.push_back(static_cast<std::uint32_t>(*rank));
   }
 
-  std::int64_t checked(std::string_view key, std::string_view text, Value::Type type, std::int64_t least,
-                       std::int64_t most) const {
-    const auto number = type == Value::Type::number ? number_from<std::int64_t>(text, least, most) : std::nullopt;
+  std::int64_t checked(std::string_view key, std::string_view text, Value::Type type, std::int64_t min,
+                       std::int64_t max) const {
+    const auto number = type == Value::Type::number ? number_from<std::int64_t>(text, min, max) : std::nullopt;
     if (!number)
-      fail(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key,
-                       in_quotes(type == Value::Type::text ? fmt::format("\"{}\"", text) : std::string(text)), least,
-                       most),
-           kAnew);
+      fail(
+          fmt::format("\"{}\" is {}, not a whole number from {} to {}", key,
+                      in_quotes(type == Value::Type::text ? fmt::format("\"{}\"", text) : std::string(text)), min, max),
+          kAnew);
     return *number;
   }
   [[nodiscard]] bool has(Field field) const { return (present_ & 1U << field) != 0; }
-  std::optional<std::int64_t> whole(Field field, std::string_view key, std::int64_t least, std::int64_t most) const {
+  std::optional<std::int64_t> whole(Field field, std::string_view key, std::int64_t min, std::int64_t max) const {
     if (!has(field)) return std::nullopt;
     const Value& found = values_of_[field];
-    return checked(key, found.text, found.type, least, most);
+    return checked(key, found.text, found.type, min, max);
   }
   /// Returns the number in a field, or `otherwise` if there is none.
   [[nodiscard]] std::int64_t number(Field field, std::int64_t otherwise) const {
@@ -757,17 +757,17 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
 
   void peer(std::string_view name, KinetoDetails& result) const {
     const Field field = result.kind == Kind::send ? kDestination : kSource;
-    if (const auto told = number(field, -1); told >= 0 && told < kMaxWorkers) {
-      result.peer = told;
+    if (const auto stated = number(field, -1); stated >= 0 && stated < kMaxWorkers) {
+      result.peer = stated;
       return;
     }
     // Names such as "send 0->1" and "recv 1<-0" state the peer.
     std::size_t at = name.find("->");
     if (at == std::string_view::npos) at = name.find("<-");
     if (at == std::string_view::npos) return;
-    const auto told = number_from<std::int64_t>(name.substr(at + 2));
-    if (!told || *told < 0 || *told >= kMaxWorkers) return;
-    result.peer = *told;
+    const auto stated = number_from<std::int64_t>(name.substr(at + 2));
+    if (!stated || *stated < 0 || *stated >= kMaxWorkers) return;
+    result.peer = *stated;
     result.peer_of_group = true;
   }
 
@@ -881,16 +881,15 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       if (late.back() < Nanos(0) - kTolerance) ++early;
     });
     if (late.empty()) return;
-    const auto least = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 50);
-    std::nth_element(late.begin(), least, late.end());
-    const bool differ = early > late.size() / 2 || *least > kMaxApart;
-    if (differ) each_on_gpu([by = *least](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
+    const auto min = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 50);
+    std::nth_element(late.begin(), min, late.end());
+    const bool differ = early > late.size() / 2 || *min > kMaxApart;
+    if (differ) each_on_gpu([by = *min](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
     if (differ || early > 0)
       warn(fmt::format("{} they are launched: the clocks of host and GPU differ{}",
                        early > 0 ? fmt::format("{} kernels begin before", early) : "kernels begin hours after",
-                       differ
-                           ? fmt::format(", so the GPU's times are moved by {:+.3f} ms", (Nanos(0) - *least).millis())
-                           : std::string()));
+                       differ ? fmt::format(", so the GPU's times are moved by {:+.3f} ms", (Nanos(0) - *min).millis())
+                              : std::string()));
   }
 
   /// Leaves out events that begin more than an hour away from the main part of the trace. Also leaves out events that
@@ -918,12 +917,12 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (count == 0) return;
     range.length = last - range.start;
     if (range.length > kMaxApart) range = largest_heap(each_list, count);
-    const Nanos most = std::max(kMaxAlone, std::min(range.length, kMaxApart) * 10);
+    const Nanos max = std::max(kMaxAlone, std::min(range.length, kMaxApart) * 10);
     std::size_t far = 0;
     each_list([&](auto& all) {
       far += std::erase_if(all, [&](const auto& each) {
         if constexpr (requires { each.length; })
-          if (each.length > most) return true;
+          if (each.length > max) return true;
         return each.start < range.start || each.start > range.end();
       });
     });
@@ -945,11 +944,11 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     });
     std::ranges::sort(starts);
     KinetoSpan largest;
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (std::size_t from = 0, to = 0; from < count; from = to) {
       for (to = from + 1; to < count && starts[to] - starts[to - 1] <= kMaxApart;) ++to;
-      if (to - from >= most) largest = {starts[from], starts[to - 1] - starts[from]};
-      most = std::max(most, to - from);
+      if (to - from >= max) largest = {starts[from], starts[to - 1] - starts[from]};
+      max = std::max(max, to - from);
     }
     return largest;
   }

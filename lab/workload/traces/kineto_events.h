@@ -147,8 +147,8 @@ struct KinetoEvents {
   [[nodiscard]] const Launch* launch(std::int64_t correlation) const;
 };
 
-/// Reads up to `most` bytes of a trace. Returns their number, or 0 at the end of the trace.
-using KinetoSource = std::function<std::size_t(char* to, std::size_t most)>;
+/// Reads up to `max` bytes of a trace. Returns their number, or 0 at the end of the trace.
+using KinetoSource = std::function<std::size_t(char* to, std::size_t max)>;
 
 /// Called with a number of bytes that stay in memory from now on. May throw to limit the memory.
 using KinetoKeep = std::function<void(std::size_t bytes)>;

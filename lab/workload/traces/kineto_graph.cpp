@@ -207,11 +207,11 @@ class KinetoReader {
       if (last.size() <= one.lane) last.resize(one.lane + 1), count.resize(one.lane + 1);
       one.in_lane = count[one.lane]++;
       const Communication* const before = std::exchange(last[one.lane], &one);
-      const Nanos least = steps_.steps[one.step].start;  // the nodes of a rank must be in the order of steps
-      one.ready = std::max(one.start, least);
+      const Nanos min = steps_.steps[one.step].start;  // the nodes of a rank must be in the order of steps
+      one.ready = std::max(one.start, min);
       if (before == nullptr || before->end < one.start - kQueued || before->end > one.start + kTolerance) continue;
       const Nanos launched = std::max(one.launch, end_of_launched(one.launch)) + latency_;
-      one.ready = std::max(std::clamp(launched, std::min(before->ready, one.start), one.start), least);
+      one.ready = std::max(std::clamp(launched, std::min(before->ready, one.start), one.start), min);
     }
     lanes_ = lanes.size();
     if (lanes_ > kMaxLanes)
@@ -220,8 +220,8 @@ class KinetoReader {
 
   bool find_group(const KinetoEvents::Communication& kernel, Transfer& one) {
     const std::uint32_t size = one.what.workers;
-    const bool told = kernel.details.workers > 0 || events_.workers > 0 || size > 1;
-    if (told && size < 2) return false;
+    const bool is_size_stated = kernel.details.workers > 0 || events_.workers > 0 || size > 1;
+    if (is_size_stated && size < 2) return false;
     const KinetoEvents::Group* const group =
         one.what.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.what.group)] : nullptr;
     if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
@@ -237,7 +237,7 @@ class KinetoReader {
             fmt::format("event {}: rank {} is not in the group that it communicates in; using only the group's size",
                         kernel.event, rank_));
     }
-    if (!told || size == events_.workers) {
+    if (!is_size_stated || size == events_.workers) {
       one.group = builder_.group({});
     } else {
       one.group = builder_.group({}, {size, group != nullptr ? group->name : std::string()});
@@ -553,7 +553,7 @@ PartialGraph read_kineto(TraceInput& input, const TraceOptions& /*options*/) {
   GraphBuilder builder("Kineto", input);
   const KinetoKeep keep = [&](std::size_t bytes) { builder.hold(bytes); };
   KinetoEvents events =
-      read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); }, input.name(), keep);
+      read_kineto_events([&](char* to, std::size_t max) { return input.read(to, max); }, input.name(), keep);
   return graph_of_events(builder, events);
 }
 

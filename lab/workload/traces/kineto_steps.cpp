@@ -57,9 +57,9 @@ class StepFinder {
   /// The progress through the records of a thread.
   struct Thread {
     std::size_t next = 0;  ///< index in KinetoEvents::around of the first record after all launches so far
-    const KinetoEvents::Around* told = nullptr;  ///< record that describes the last communication
-    std::size_t last = 0;                        ///< index of the last communication
-    bool group = false;                          ///< whether the last communication has several operations
+    const KinetoEvents::Around* description = nullptr;  ///< record that describes the last communication
+    std::size_t last = 0;                               ///< index of the last communication
+    bool group = false;                                 ///< whether the last communication has several operations
   };
 
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const {
@@ -170,7 +170,7 @@ class StepFinder {
     std::optional<KinetoTransfer> transfer = complete(*one.kernel, one.kernel->details);
     Thread nobody;
     Thread& thread = one.call != nullptr && one.call->thread < threads_.size() ? threads_[one.call->thread] : nobody;
-    const KinetoEvents::Around* told = nullptr;
+    const KinetoEvents::Around* description = nullptr;
     bool goes_on = false;  // true for a further kernel of the last operation
     if (&thread != &nobody) {
       auto& around = events_.around[one.call->thread];
@@ -183,14 +183,14 @@ class StepFinder {
         --at;
         if (at->end() < one.at) continue;
         at->used = true;
-        if (transfer && told != nullptr) continue;
+        if (transfer && description != nullptr) continue;
         const auto found = complete(*one.kernel, at->details);
         if (!found) continue;
-        told = &*at;
+        description = &*at;
         if (!transfer) transfer = found;
       }
       const auto next = around.begin() + static_cast<std::ptrdiff_t>(thread.next);
-      if (transfer && told == nullptr) {
+      if (transfer && description == nullptr) {
         // No record is around the launch: the operation ended before it. Marks the last operation before the launch as
         // used.
         at = after;
@@ -198,7 +198,7 @@ class StepFinder {
           if ((--at)->operation && !std::exchange(at->used, true)) break;
       }
       if (transfer)
-        goes_on = told != nullptr && told == thread.told;
+        goes_on = description != nullptr && description == thread.description;
       else if (!take_group(*one.kernel, next, after))
         goes_on = thread.group && next == after;
       thread.next = std::max(thread.next, static_cast<std::size_t>(after - around.begin()));
@@ -211,7 +211,7 @@ class StepFinder {
     }
     if (transfer) result_.transfers.push_back(*transfer);
     const std::size_t count = result_.transfers.size() - first;
-    thread.told = step ? told : nullptr;
+    thread.description = step ? description : nullptr;
     thread.group = step && !transfer && count > 0;
     if (!step) return result_.transfers.resize(first);
     if (count == 0) {

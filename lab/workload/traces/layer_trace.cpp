@@ -185,7 +185,7 @@ class Parser {
          "give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
   }
 
-  std::uint64_t number(const Line& line, std::size_t index, std::string_view column, std::uint64_t most) const {
+  std::uint64_t number(const Line& line, std::size_t index, std::string_view column, std::uint64_t max) const {
     const std::string_view token = line.tokens[index];
     if (token.size() > 1 && token[0] == '-' && all_digits(token.substr(1)))
       fail(line.number, column, fmt::format("{} is negative", in_quotes(token)), "write 0 or a positive whole number");
@@ -193,9 +193,8 @@ class Parser {
       fail(line.number, column, fmt::format("{} is not a whole number", in_quotes(token)),
            "write digits only, in nanoseconds or bytes");
     const auto value = number_from<std::uint64_t>(token);
-    if (!value || *value > most)
-      fail(line.number, column, fmt::format("{} is too large", in_quotes(token)),
-           fmt::format("write at most {}", most));
+    if (!value || *value > max)
+      fail(line.number, column, fmt::format("{} is too large", in_quotes(token)), fmt::format("write at most {}", max));
     return *value;
   }
 

@@ -122,11 +122,11 @@ bool is_libra(std::string_view beginning) {
 LibraFile parse_libra(std::string_view text, const std::string& name) { return LibraReader(text, name).read(); }
 
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload) {
-  constexpr std::size_t most = 1000;  // maximum number of folder entries to examine
+  constexpr std::size_t max = 1000;  // maximum number of folder entries to examine
   std::optional<std::string> found;
   std::error_code error;
   std::filesystem::directory_iterator entry(workload.has_parent_path() ? workload.parent_path() : ".", error);
-  for (std::size_t i = 0; !error && i < most && entry != std::filesystem::directory_iterator();
+  for (std::size_t i = 0; !error && i < max && entry != std::filesystem::directory_iterator();
        entry.increment(error), ++i) {
     const std::filesystem::path path = workload.parent_path() / entry->path().filename();
     std::error_code unknown;

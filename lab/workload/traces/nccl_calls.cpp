@@ -90,7 +90,7 @@ void NcclCalls::forget(std::uint32_t owner, std::string_view name) {
   communicator_of_.erase({owner, std::string(name)});
 }
 
-void NcclCalls::set_rank(std::uint32_t owner, std::uint32_t rank) { owners_[owner].told = rank; }
+void NcclCalls::set_rank(std::uint32_t owner, std::uint32_t rank) { owners_[owner].stated = rank; }
 
 void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
   Owner& owner = owners_[communicators_[communicator].owner];
@@ -115,8 +115,8 @@ void NcclCalls::find_ranks() {
   std::vector<std::uint32_t> largest(owners_.size(), 0);
   for (const Communicator& one : communicators_) {
     Owner& owner = owners_[one.owner];
-    if (owner.told) owner.rank = *owner.told;
-    if (owner.told || !one.rank || one.ranks <= largest[one.owner]) continue;
+    if (owner.stated) owner.rank = *owner.stated;
+    if (owner.stated || !one.rank || one.ranks <= largest[one.owner]) continue;
     largest[one.owner] = one.ranks;
     owner.rank = *one.rank;
   }

@@ -89,7 +89,7 @@ class NcclCalls {
   struct Owner {
     std::string name;
     std::uint64_t order = 0;
-    std::optional<std::uint32_t> told;
+    std::optional<std::uint32_t> stated;
     std::uint32_t rank = kUnknownRank;
     std::map<std::string, std::uint32_t, std::less<>> streams;
     std::vector<Call> calls;

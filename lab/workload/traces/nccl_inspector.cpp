@@ -155,8 +155,8 @@ class NcclInspectorReader {
     const auto rank = whole<std::uint32_t>(header, "rank", 0, kMaxRanks);
     if (!ranks || !rank || *rank >= *ranks) fail("its \"header\" has no \"rank\" below \"n_ranks\"");
     std::string id;
-    if (const auto told = header.find("id"); told != header.end())
-      id = told->is_string() ? told->get<std::string>() : told->dump();
+    if (const auto stated = header.find("id"); stated != header.end())
+      id = stated->is_string() ? stated->get<std::string>() : stated->dump();
     // A file is from one process, which usually has one GPU.
     std::string owner = "process";
     if (const auto metadata = object.find("metadata"); metadata != object.end() && metadata->is_object()) {
@@ -216,13 +216,13 @@ class NcclInspectorReader {
   }
 
   template <typename T>
-  std::optional<T> whole(const Json& object, const std::string& key, T least, T most) const {
+  std::optional<T> whole(const Json& object, const std::string& key, T min, T max) const {
     const auto value = object.find(key);
     if (value == object.end()) return std::nullopt;
-    const auto number = whole_number<T>(*value, least, most);
+    const auto number = whole_number<T>(*value, min, max);
     if (!number)
       fail(fmt::format("\"{}\" is {}, not a whole number from {} to {}", key, in_quotes(value->dump(-1, ' ', true)),
-                       least, most));
+                       min, max));
     return number;
   }
 

@@ -108,11 +108,11 @@ struct Range {
 /// Returns a name in lower case with its digits replaced: "iteration #" for "Iteration 12". Returns an empty text if it
 /// is not the name of an iteration.
 std::string stem_of(std::string_view name) {
-  constexpr std::size_t most = 100;
+  constexpr std::size_t max = 100;
   std::string stem;
   std::string word;
   bool found = false;
-  if (name.size() > most) return stem;
+  if (name.size() > max) return stem;
   const auto end_word = [&] {
     for (const std::string_view known : {"iteration", "iter", "step", "profilerstep", "trainstep"})
       found = found || word == known;
@@ -225,13 +225,13 @@ class NsightReader {
       if (kernel.name >= 0) ++at->second;
     }
     if (all.empty()) builder_.fail("it has no kernels of a GPU", "record with nsys profile --trace=cuda,nvtx");
-    const auto most = std::ranges::max_element(all, [](const auto& a, const auto& b) { return a.second < b.second; });
-    device_ = most->first.first;
-    process_ = most->first.second;
+    const auto max = std::ranges::max_element(all, [](const auto& a, const auto& b) { return a.second < b.second; });
+    device_ = max->first.first;
+    process_ = max->first.second;
     std::erase_if(kernels_, [&](const Kernel& k) { return k.device != device_ || k.process != process_; });
     std::size_t others = 0;
     for (const auto& [key, communications] : all)
-      if (key != most->first && communications > 0) ++others;
+      if (key != max->first && communications > 0) ++others;
     if (others > 0)
       builder_.warn(
           fmt::format("it holds {} processes or GPUs that communicate: only GPU {} is read; record each rank "
@@ -350,8 +350,8 @@ class NsightReader {
         constexpr std::uint64_t eight = 0xFU << 7U | 1U << 17U | 1U << 18U | 1U << 22U;
         const std::uint64_t bit = entry.type >= 0 && entry.type < 64 ? std::uint64_t{1} << entry.type : 0;
         const std::size_t size = (bit & four) != 0 ? 4 : (bit & eight) != 0 ? 8 : 0;
-        constexpr std::int64_t most = 1 << 16;
-        const bool placed = entry.offset && *entry.offset >= 0 && *entry.offset <= most;
+        constexpr std::int64_t max = 1 << 16;
+        const bool placed = entry.offset && *entry.offset >= 0 && *entry.offset <= max;
         const std::size_t aligned = size == 0 ? end : (end + size - 1) / size * size;
         const std::size_t at = placed ? static_cast<std::size_t>(*entry.offset) : aligned;
         if (size > 0) schemas_[key].push_back({entry.name, at, size});

@@ -54,7 +54,7 @@ class ParamReader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is not a known collective: {} left out", in_quotes(what), count));
-    builder_.warn(untold_, "communication", "without a size or kind: left out");
+    builder_.warn(without_size_, "communication", "without a size or kind: left out");
     builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken as barriers, messages are left out");
     if (timeless_ > 0)
       builder_.warn(fmt::format("{} a startTime_ns that is not a time since 1970: ignored",
@@ -73,13 +73,13 @@ class ParamReader {
     builder_.fail(fmt::format("{}: {}", elements_.place(), cause), kRecordAgain);
   }
   /// Returns a number of an entry. Returns an empty value if it is missing, null or not whole. Throws InputError if it
-  /// exceeds `most`.
-  std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key, std::int64_t most) const {
+  /// exceeds `max`.
+  std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key, std::int64_t max) const {
     const rapidjson::Value* value = json::member(entry, key);
     if (value == nullptr || value->IsNull()) return std::nullopt;
     std::int64_t result = 0;
     if (!json::whole(value, result)) return std::nullopt;
-    if (result > most) fail(fmt::format("{} {} is out of range", key, result));
+    if (result > max) fail(fmt::format("{} {} is out of range", key, result));
     return result;
   }
 
@@ -114,7 +114,7 @@ class ParamReader {
       if (node.bytes == 0) node.bytes = bytes(entry, send ? "out_msg_size" : "in_msg_size");
       if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) == own_)
         fail("the other rank of a message is missing");
-      if (untold(entry, node.bytes) || node.bytes == 0) return;
+      if (is_size_missing(entry, node.bytes) || node.bytes == 0) return;
       node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       node.peer = static_cast<std::uint32_t>(*peer);
       order_.post(node, request);
@@ -128,7 +128,7 @@ class ParamReader {
     const Bytes in = what->barrier ? 0 : bytes(entry, "in_msg_size");
     const Bytes out = what->barrier ? 0 : bytes(entry, "out_msg_size");
     node.bytes = what->collective == Collective::all_gather ? std::max(in, out) : in != 0 ? in : out;
-    if (!what->barrier && untold(entry, node.bytes)) return;
+    if (!what->barrier && is_size_missing(entry, node.bytes)) return;
     if (what->instead != nullptr) ++taken_as_[{name, what->instead}];
     node.kind = GraphNode::Kind::collective;
     node.collective = what->collective;
@@ -138,11 +138,11 @@ class ParamReader {
     order_.post(node, request);
   }
 
-  bool untold(const rapidjson::Value& entry, Bytes bytes) {
-    const auto told = [&](const char* key) { return number(entry, key, INT64_MAX).has_value(); };
-    const bool untold = !told("in_msg_size") && !told("out_msg_size");
-    if (bytes == 0) ++(untold ? untold_ : empty_);
-    return untold;
+  bool is_size_missing(const rapidjson::Value& entry, Bytes bytes) {
+    const auto states = [&](const char* key) { return number(entry, key, INT64_MAX).has_value(); };
+    const bool is_size_missing = !states("in_msg_size") && !states("out_msg_size");
+    if (bytes == 0) ++(is_size_missing ? without_size_ : empty_);
+    return is_size_missing;
   }
 
   Bytes bytes(const rapidjson::Value& entry, const char* key) {
@@ -182,14 +182,14 @@ class ParamReader {
   void time(const rapidjson::Value& entry) {
     const rapidjson::Value* value = json::member(entry, "startTime_ns");
     if (value == nullptr || value->IsNull()) return;
-    std::int64_t told = 0;
-    if (!json::whole(value, told) || told <= 0 || told > kLatestStart.count) {
+    std::int64_t stated = 0;
+    if (!json::whole(value, stated) || stated <= 0 || stated > kLatestStart.count) {
       ++timeless_;
       return;
     }
     if (last_start_) {
-      const std::int64_t gap = told - *last_start_;
-      if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, told));
+      const std::int64_t gap = stated - *last_start_;
+      if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, stated));
       if (gap > kMaxGap) fail(fmt::format("nothing happens for {} ns", gap));
       if (gap > 0) {
         if (after_wait_) behind_waits_ += Nanos(gap);
@@ -202,7 +202,7 @@ class ParamReader {
         timed_ = true;
       }
     }
-    last_start_ = told;
+    last_start_ = stated;
   }
 
   void markers(const rapidjson::Value* list) {
@@ -233,10 +233,10 @@ class ParamReader {
   std::size_t entries_ = 0;
   std::size_t computations_ = 0;
   std::size_t untyped_ = 0;
-  std::size_t untold_ = 0;    ///< communications without a size
-  std::size_t empty_ = 0;     ///< communications of 0 bytes
-  std::size_t timeless_ = 0;  ///< entries without a valid time
-  Nanos behind_waits_;        ///< total time between the beginning of a wait and the next entry
+  std::size_t without_size_ = 0;  ///< communications without a size
+  std::size_t empty_ = 0;         ///< communications of 0 bytes
+  std::size_t timeless_ = 0;      ///< entries without a valid time
+  Nanos behind_waits_;            ///< total time between the beginning of a wait and the next entry
   bool after_wait_ = false;
   bool timed_ = false;
 };

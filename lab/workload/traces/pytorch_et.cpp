@@ -205,7 +205,7 @@ class PytorchEtReader {
   PartialGraph finish() {
     if (nodes_ == 0) builder_.fail("it has no nodes", kRecordAgain);
     std::ranges::stable_sort(kept_, {}, &Node::id);
-    const bool told = std::ranges::any_of(
+    const bool states_operations = std::ranges::any_of(
         kept_, [](const Node& node) { return !node.kernel && collective_named(node.operation).has_value(); });
     const std::uint32_t rank = own_rank();
     const std::uint32_t position = builder_.rank(rank);
@@ -218,7 +218,7 @@ class PytorchEtReader {
         if (std::exchange(stepped, true)) order.next_step(step);
       } else if (node.operation == "wait") {
         if (node.request) order.wait(*node.request);
-      } else if (node.kernel != told) {
+      } else if (node.kernel != states_operations) {
         if (!post(node, rank, order)) ++others;
       }
     }

@@ -40,13 +40,13 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
 /// Returns the message of unknown_format(). For a pickle that calls something, returns a message about the call,
 /// wherever in the file it is.
 std::string unknown_input(TraceInput& input, std::string_view more) {
-  constexpr std::size_t most = std::size_t{16} << 20;  // maximum number of bytes of the pickle in memory
+  constexpr std::size_t max = std::size_t{16} << 20;  // maximum number of bytes of the pickle in memory
   const std::string unknown = unknown_format(input.name(), input.beginning(), more);
   if (!is_pickle(input.beginning())) return unknown;
   std::size_t held = 0;
   try {
     const Pickle pickle(input, [&](std::size_t bytes) {
-      if ((held += bytes) > most) throw InputError(unknown);
+      if ((held += bytes) > max) throw InputError(unknown);
     });
   } catch (const CallInPickle& call) {
     return call.what();
@@ -61,9 +61,9 @@ std::string unknown_input(TraceInput& input, std::string_view more) {
 std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
   constexpr std::uint64_t anyway = std::uint64_t{160} << 20;
   constexpr std::uint64_t times = 8;
-  const std::uint64_t enough = TraceBudget::kMost / times;
-  return std::make_shared<TraceBudget>(
-      static_cast<std::size_t>(std::min<std::uint64_t>(TraceBudget::kMost, anyway + times * std::min(bytes, enough))));
+  const std::uint64_t enough = TraceBudget::kMaxBytes / times;
+  return std::make_shared<TraceBudget>(static_cast<std::size_t>(
+      std::min<std::uint64_t>(TraceBudget::kMaxBytes, anyway + times * std::min(bytes, enough))));
 }
 
 /// Returns the total size of the files. A pipe, whose size is unknown, counts as a large file.
@@ -72,7 +72,7 @@ std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
   const auto add = [&](const std::filesystem::path& file) {
     std::error_code error;
     const std::uint64_t size = std::filesystem::file_size(file, error);
-    bytes += std::min<std::uint64_t>(error ? TraceBudget::kMost : size, TraceBudget::kMost);
+    bytes += std::min<std::uint64_t>(error ? TraceBudget::kMaxBytes : size, TraceBudget::kMaxBytes);
   };
   for (const std::filesystem::path& path : paths) {
     std::error_code error;
@@ -160,8 +160,8 @@ class Parts {
   /// If `alone` is true, throws InputError for an input of unknown format that was added since the last call. `alone`
   /// means that the path contains only one input.
   void refuse_unknown(bool alone) {
-    if (alone && unknown_.size() > told_) throw InputError(unknown_[told_]);
-    told_ = unknown_.size();
+    if (alone && unknown_.size() > reported_) throw InputError(unknown_[reported_]);
+    reported_ = unknown_.size();
   }
 
  private:
@@ -172,7 +172,7 @@ class Parts {
   std::vector<std::string> unused_;    ///< one warning per file of settings that was not used
   std::vector<PartialGraph> parts_;
   std::vector<std::string> unknown_;
-  std::size_t told_ = 0;
+  std::size_t reported_ = 0;
   const TraceFormat* format_ = nullptr;
   std::string first_;
   std::string libra_;  ///< the first file of settings that describes the job

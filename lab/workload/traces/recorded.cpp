@@ -23,9 +23,9 @@ std::string letters(std::string_view text) {
 }
 
 std::uint32_t number(std::string_view digits) {
-  constexpr std::size_t most = 6;
+  constexpr std::size_t max = 6;
   std::uint32_t value = kUnknownRank;
-  if (digits.empty() || digits.size() > most) return kUnknownRank;
+  if (digits.empty() || digits.size() > max) return kUnknownRank;
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return value;
 }

@@ -48,9 +48,9 @@ TraceSource file_source(const std::filesystem::path& path, const std::string& na
   const std::shared_ptr<void> closed(nullptr, [number](void*) { close(number); });
   if (fcntl(number, F_SETFL, 0) != 0)
     fail(name, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
-  return [number, name, closed](char* to, std::size_t most) {
+  return [number, name, closed](char* to, std::size_t max) {
     while (true) {
-      const ssize_t count = ::read(number, to, most);
+      const ssize_t count = ::read(number, to, max);
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno != EINTR)
         fail(name, fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
@@ -59,8 +59,8 @@ TraceSource file_source(const std::filesystem::path& path, const std::string& na
 }
 
 TraceSource memory_source(std::string_view text) {
-  return [text](char* to, std::size_t most) mutable {
-    const std::size_t count = text.copy(to, most);
+  return [text](char* to, std::size_t max) mutable {
+    const std::size_t count = text.copy(to, max);
     text.remove_prefix(count);
     return count;
   };
@@ -141,8 +141,8 @@ class Unpacked {
   [[nodiscard]] bool is_archive() const { return is_archive_; }
   [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< number of packed bytes read
 
-  std::size_t read(char* to, std::size_t most) {
-    const la_ssize_t count = archive_read_data(archive_.get(), to, most);
+  std::size_t read(char* to, std::size_t max) {
+    const la_ssize_t count = archive_read_data(archive_.get(), to, max);
     rethrow();
     if (count < 0) damaged();
     charge(static_cast<std::size_t>(count));
@@ -233,7 +233,7 @@ class Unpacked {
 
 /// Returns a source of the bytes of the current member. `unpacked` must outlive the source.
 TraceSource member_source(Unpacked& unpacked) {
-  return [&unpacked](char* to, std::size_t most) { return unpacked.read(to, most); };
+  return [&unpacked](char* to, std::size_t max) { return unpacked.read(to, max); };
 }
 
 void each_unpacked(TraceSource source, const std::string& name, const std::function<void(TraceInput&)>& each) {
@@ -248,7 +248,7 @@ void each_unpacked(TraceSource source, const std::string& name, const std::funct
     }
     if (!unpacked.is_archive()) packed_twice(name);
     // A packed member must not be an archive. Its unpacked content has the name of the member.
-    const auto again = [&input](char* to, std::size_t most) { return input.read(to, most); };
+    const auto again = [&input](char* to, std::size_t max) { return input.read(to, max); };
     Unpacked inner(again, unpacked.name(), &unpacked);
     if (!inner.next()) continue;
     if (inner.is_archive())
@@ -285,10 +285,10 @@ std::string_view TraceInput::beginning() {
   return std::string_view(beginning_).substr(taken_);
 }
 
-std::size_t TraceInput::read(char* to, std::size_t most) {
+std::size_t TraceInput::read(char* to, std::size_t max) {
   beginning();
-  if (taken_ == beginning_.size()) return source_(to, most);
-  const std::size_t count = beginning_.copy(to, most, taken_);
+  if (taken_ == beginning_.size()) return source_(to, max);
+  const std::size_t count = beginning_.copy(to, max, taken_);
   taken_ += count;
   return count;
 }

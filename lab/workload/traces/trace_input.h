@@ -16,8 +16,8 @@ namespace mltcp::workload {
 /// memory.
 class TraceBudget {
  public:
-  explicit TraceBudget(std::size_t most = kMost) : max_(most) {}
-  static constexpr std::size_t kMost = std::size_t{1} << 30;
+  explicit TraceBudget(std::size_t max = kMaxBytes) : max_(max) {}
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
   /// Charges bytes to the budget. Returns false if the budget is exceeded.
   [[nodiscard]] bool take(std::size_t bytes) {
@@ -25,16 +25,16 @@ class TraceBudget {
     return taken_ <= max_;
   }
   void give_back(std::size_t bytes) { taken_ -= bytes; }
-  [[nodiscard]] std::size_t most() const { return max_; }
+  [[nodiscard]] std::size_t max() const { return max_; }
 
  private:
   std::size_t max_;
   std::size_t taken_ = 0;
 };
 
-/// Reads up to `most` bytes, which must be at least 1. Returns the number of bytes read, or 0 at the end. Throws
+/// Reads up to `max` bytes, which must be at least 1. Returns the number of bytes read, or 0 at the end. Throws
 /// InputError "NAME: cause; cure" if the data are damaged or cut off, or cannot be read.
-using TraceSource = std::function<std::size_t(char* to, std::size_t most)>;
+using TraceSource = std::function<std::size_t(char* to, std::size_t max)>;
 
 class TraceInput {
  public:
@@ -47,7 +47,7 @@ class TraceInput {
   /// Returns the first bytes without consuming them: 64 KiB, or all if the input is shorter. Used to recognise formats.
   std::string_view beginning();
   /// Reads like a TraceSource.
-  std::size_t read(char* to, std::size_t most);
+  std::size_t read(char* to, std::size_t max);
   /// Returns the memory budget: the one given to share(), or a budget for this input only if share() has not been
   /// called.
   [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }

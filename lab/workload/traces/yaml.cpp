@@ -32,8 +32,8 @@ class PlainOnly final : public YAML::EventHandler {
 
  private:
   void deeper(const YAML::Mark& mark) {
-    constexpr int most = 16;
-    if (++depth_ > most) throw YAML::ParserException(mark, "it is nested deeply");
+    constexpr int max = 16;
+    if (++depth_ > max) throw YAML::ParserException(mark, "it is nested deeply");
   }
 
   int depth_ = 0;

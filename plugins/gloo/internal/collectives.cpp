@@ -162,7 +162,7 @@ std::int64_t CollectiveIterations::separating_silence() const {
 
 void CollectiveIterations::try_to_be_sure() {
   const std::uint64_t periods = period_ == proven_ ? 1 : 2;
-  const std::uint64_t needed = std::max<std::uint64_t>(periods * period_, kLeast);
+  const std::uint64_t needed = std::max<std::uint64_t>(periods * period_, kMinMatched);
   // Checked once per period, because the check reads that many symbols.
   if (matched_ < needed || (matched_ - needed) % period_ != 0) return;
   if (count_ < 2 * period_) return;

@@ -36,7 +36,7 @@ class CollectiveIterations {
  public:
   static constexpr std::size_t kMemory = 4096;  ///< maximum stored symbols; a period has at most a third of them
   static constexpr std::size_t kGram = 8;
-  static constexpr std::size_t kLeast = 12;
+  static constexpr std::size_t kMinMatched = 12;
 
   struct Advice {
     enum class Kind : std::uint8_t {

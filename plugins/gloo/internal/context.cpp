@@ -108,15 +108,15 @@ void Context::on_available(Pair& pair, std::uint64_t slot) {
   pair.start_receive(*receive.buffer, slot, receive.offset, receive.bytes);
 }
 
-void Context::on_pair_failed(Pair& failed, bool tell_others) {
-  if (tell_others) note(failed.error());
+void Context::on_pair_failed(Pair& failed, bool notify_others) {
+  if (notify_others) note(failed.error());
   any_.remove_if([&](const AnyReceive& receive) {
     for (const int peer : receive.ranks)
       if (const Pair* const pair = find(peer); pair != nullptr && !pair->failed()) return false;
     receive.buffer->fail(failed.error());
     return true;
   });
-  if (!tell_others) return;
+  if (!notify_others) return;
   for (int peer = 0; peer < size; ++peer) {
     Pair* const pair = find(peer);
     if (pair == nullptr || pair == &failed || pair->failed()) continue;

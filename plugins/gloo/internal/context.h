@@ -71,9 +71,9 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   void on_available(Pair& pair, std::uint64_t slot);
   /// Returns the next number for arrivals, which are counted over all pairs.
   std::uint64_t next_arrival() { return ++arrivals_; }
-  /// Fails the receives that only this pair could serve. If `tell_others` is true, reports the failure to the other
+  /// Fails the receives that only this pair could serve. If `notify_others` is true, reports the failure to the other
   /// ranks.
-  void on_pair_failed(Pair& pair, bool tell_others);
+  void on_pair_failed(Pair& pair, bool notify_others);
   /// Records a failure that another rank has reported.
   void note(const std::string& text);
   /// Returns "; before that ..." with the first known failure, or an empty text.

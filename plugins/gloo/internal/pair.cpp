@@ -94,9 +94,9 @@ void Pair::connect(const std::vector<char>& bytes) {
     const std::lock_guard device_lock(context_.device().mutex());
     Context::Lock lock(context_.mutex());
     if (failed()) throw IoException(error_);
-    if (told_)
+    if (is_connect_called_)
       throw InvalidOperationException(context_.who() + " was connected to " + name() + " before; connect a pair once");
-    told_ = true;
+    is_connect_called_ = true;
     peer_text_ = text_of(peer.endpoint);
     if (own < bytes) {
       call(peer);
@@ -154,13 +154,13 @@ void Pair::accept_peer(const PairAddress& peer) {
 
 bool Pair::adopt(ep::ConnectionHandle connection, const Hello& hello) {
   if (adopted_ || failed() || connection_ != 0 || hello.rank != static_cast<std::uint32_t>(rank_)) return false;
-  if (told_ && caller_ != hello.from) return false;
+  if (is_connect_called_ && caller_ != hello.from) return false;
   adopted_ = true;
   caller_ = hello.from;
   connection_ = connection;
   ended_ = false;
   open();
-  if (told_) state_ = State::connected;
+  if (is_connect_called_) state_ = State::connected;
   context_.changed().notify_all();
   return true;
 }
@@ -237,13 +237,13 @@ void Pair::on_closed(const ep::Completion& event) {
   context_.changed().notify_all();
 }
 
-void Pair::fail(const std::string& cause, Ending ending, bool tell_others) {
+void Pair::fail(const std::string& cause, Ending ending, bool notify_others) {
   if (!failed()) {
     // A cause that comes from a wait already begins with context_.who().
     const bool is_whole = cause.starts_with(context_.who());
     error_ = is_whole ? cause : context_.who() + ": " + name() + ": " + cause + context_.noted();
     fail_waiters();
-    context_.on_pair_failed(*this, tell_others);
+    context_.on_pair_failed(*this, notify_others);
     context_.changed().notify_all();
   }
   if (ending == Ending::at_once) {

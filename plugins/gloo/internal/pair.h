@@ -113,7 +113,7 @@ class Pair final : public ::gloo::transport::Pair {
     graceful,  ///< operations in progress may finish
     at_once,
   };
-  void fail(const std::string& cause, Ending ending, bool tell_others);
+  void fail(const std::string& cause, Ending ending, bool notify_others);
   void begin_close();
   void finish_close(Context::Lock& lock);
   /// Drops queued operations of `buffer` and cancels its posted operations.
@@ -208,9 +208,9 @@ class Pair final : public ::gloo::transport::Pair {
 
   enum class State : std::uint8_t { fresh, connecting, connected };
   State state_ = State::fresh;
-  bool told_ = false;     ///< connect() was called
-  bool adopted_ = false;  ///< the peer has connected
-  bool ended_ = true;     ///< there is no connection, or it has ended
+  bool is_connect_called_ = false;  ///< connect() was called
+  bool adopted_ = false;            ///< the peer has connected
+  bool ended_ = true;               ///< there is no connection, or it has ended
   bool closing_ = false;
   bool close_asked_ = false;
   bool polls_ = false;

@@ -26,7 +26,7 @@
 /* Maps that the algorithms share. The algorithms are separate objects, which find the maps pinned by these names. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, MLTCP_MOST_JOBS);
+  __uint(max_entries, MLTCP_MAX_JOBS);
   __type(key, struct mltcp_job_key);
   __type(value, struct mltcp_job);
   __uint(pinning, LIBBPF_PIN_BY_NAME);
@@ -34,7 +34,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, MLTCP_MOST_JOBS);
+  __uint(max_entries, MLTCP_MAX_JOBS);
   __type(key, struct mltcp_job_key);
   __type(value, struct mltcp_settings);
   __uint(pinning, LIBBPF_PIN_BY_NAME);
@@ -119,7 +119,7 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
     return;
   key->kind = MLTCP_JOB_CGROUP;
   /* Find the nearest cgroup that has settings, from the socket's own cgroup upwards. */
-  for (level = MLTCP_MOST_LEVELS; level > 0; --level) {
+  for (level = MLTCP_MAX_LEVELS; level > 0; --level) {
     u64 above = 0;
     if (level > own_level || !MLTCP_READ(&above, struct cgroup, ancestors, own + level * sizeof(above)) ||
         !MLTCP_READ(&node, struct cgroup, kn, above) || !MLTCP_READ(&key->id, struct kernfs_node, id, node))
@@ -378,18 +378,18 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
  * Splits `acked` into the packets that slow start uses, and the rest for congestion avoidance. Only the rest is scaled.
  * `increase` is the kernel's cong_avoid().
  */
-#define MLTCP_INCREASE(sk, ack, acked, flow, increase)                                           \
-  do {                                                                                           \
-    const struct tcp_sock* const tp_ = (struct tcp_sock*)(sk);                                   \
-    const u32 room_ = tp_->snd_cwnd < tp_->snd_ssthresh ? tp_->snd_ssthresh - tp_->snd_cwnd : 0; \
-    u64 scaled_;                                                                                 \
-    if (!(flow) || (flow)->gain == MLTCP_GAIN_ONE || (acked) <= room_) {                         \
-      increase(sk, ack, acked);                                                                  \
-      break;                                                                                     \
-    }                                                                                            \
-    if (room_ > 0) increase(sk, ack, room_);                                                     \
-    scaled_ = mltcp_scaled((acked)-room_, (flow)->gain, &(flow)->carry);                         \
-    if (scaled_ > 0) increase(sk, ack, (u32)scaled_);                                            \
+#define MLTCP_INCREASE(sk, ack, acked, flow, increase)                                                      \
+  do {                                                                                                      \
+    const struct tcp_sock* const tp_ = (struct tcp_sock*)(sk);                                              \
+    const u32 below_threshold_ = tp_->snd_cwnd < tp_->snd_ssthresh ? tp_->snd_ssthresh - tp_->snd_cwnd : 0; \
+    u64 scaled_;                                                                                            \
+    if (!(flow) || (flow)->gain == MLTCP_GAIN_ONE || (acked) <= below_threshold_) {                         \
+      increase(sk, ack, acked);                                                                             \
+      break;                                                                                                \
+    }                                                                                                       \
+    if (below_threshold_ > 0) increase(sk, ack, below_threshold_);                                          \
+    scaled_ = mltcp_scaled((acked)-below_threshold_, (flow)->gain, &(flow)->carry);                         \
+    if (scaled_ > 0) increase(sk, ack, (u32)scaled_);                                                       \
   } while (0)
 
 #endif

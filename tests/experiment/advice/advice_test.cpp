@@ -90,7 +90,7 @@ TEST(Advice, jobs_that_do_not_fit__are_told_whom_to_move) {
   }
 }
 
-TEST(Advice, one_job__has_nobody_in_its_way) {
+TEST(Advice, one_job__has_no_competitor) {
   const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB")), by_flows());
   EXPECT_EQ(advice.recommended, "fair");
   EXPECT_NEAR(policy(advice, "fair").mean(), 1, 0.001);
@@ -133,10 +133,10 @@ TEST(Advice, work_beyond_what_is_usual__is_less_or_refused) {
   const Advice advice = advise(three, options);
   EXPECT_LT(advice.starts, kAdviceStarts);
   EXPECT_EQ(advice.iterations, kAdviceIterations);
-  bool told = false;
+  bool warned = false;
   for (const std::string& warning : advice.warnings)
-    told |= warning.find("only; give --starts and --iterations to run more") != std::string::npos;
-  EXPECT_TRUE(told);
+    warned |= warning.find("only; give --starts and --iterations to run more") != std::string::npos;
+  EXPECT_TRUE(warned);
   options.max_work = flow_work_of(three, 8);
   const std::string refused = refusal(three, options);
   EXPECT_NE(refused.find("advice on 3 jobs would take"), std::string::npos) << refused;

@@ -359,7 +359,7 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
 
 // Both jobs end an iteration at the same moment. Setting a plan for one job at that moment must not lose the end of the
 // other job's iteration.
-TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_nobody) {
+TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_no_job) {
   FlowLevelOptions options;
   options.burst_latency = Nanos(0);
   FlowLevelCluster cluster(one_link(), options);

@@ -282,12 +282,12 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
   ClusterRunSettings two;
   two.threads = 2;
   double last = 0;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   std::vector<std::string> what;
   two.progress = [&](double fraction, const std::string& now) {
     EXPECT_GE(fraction, last - 1e-9) << now;
     last = fraction;
-    ++told;
+    ++reported;
     what.push_back(now);
   };
   const ClusterResults results = run_cluster(experiment, two);
@@ -298,7 +298,7 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
   std::size_t events = 0;
   for (const ClusterRun& run : results.runs) events += 2 * run.jobs.size();
   if (GetParam() == std::string("packet")) {
-    EXPECT_GT(told, 2 * events);
+    EXPECT_GT(reported, 2 * events);
   }
   EXPECT_EQ(to_json(run_cluster(experiment, one)), to_json(results));
   EXPECT_NE(results.runs[0].slowdowns, results.runs[1].slowdowns);  // another seed gives other jobs

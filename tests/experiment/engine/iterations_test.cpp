@@ -273,7 +273,7 @@ TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
   EXPECT_EQ(carrier.iterations, (std::vector<Nanos>{0_ns, 5_ns, 10_ns}));
 }
 
-TEST(IterationEngine, program_that_communicates_with_nobody__ends_with_what_is_recorded) {
+TEST(IterationEngine, program_without_communication__ends_with_what_is_recorded) {
   workload::Job job;
   job.phases = {computes(5_ns)};
   const workload::RankProgram computes = workload::phase_program(job);

@@ -394,7 +394,7 @@ TEST(RankDriver, progress__counts) {
 }
 
 // Every rank has a gate, which holds the rank's first bytes until the job's slot.
-TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
+TEST(RankDriver, time_to_first_send__is_of_ranks_that_do_not_wait) {
   Pattern ring = pattern(Kind::all_reduce, 3, 3'000'000);
   ring.compute = 5_ms;
   for (std::uint32_t rank = 0; rank < 3; ++rank)
@@ -782,9 +782,9 @@ TEST_F(UnknownPeers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
 /// Rank 0, and a peer of the test at the address of rank 1.
 class Alone : public UnknownPeers {
  protected:
-  explicit Alone(std::uint32_t room = 1) {
+  explicit Alone(std::uint32_t capacity = 1) {
     ShardConfig config;
-    config.max_connections = room;
+    config.max_connections = capacity;
     config.seed = 5;
     peer_.emplace(testbed_.host(ends_[1]), config);
     testbed_.attach(ends_[1], *peer_);

@@ -253,7 +253,7 @@ TEST(Schedule, verdict__rates_are_readable) {
 TEST(Schedule, make_room__takes_the_limit_of_the_options) {
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   ScheduleOptions options;
-  options.measure = options.make_room = true;
+  options.measure = options.add_margin = true;
   options.solve.max_stretch = 0.15;
   const ScheduleResult by_option = schedule(odd, options);
   const ScheduleResult by_key = schedule(odd + "[schedule]\nmax_stretch = 0.15\n", options);
@@ -281,8 +281,8 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
 TEST(Schedule, dumbbell__measured_jobs_are_slower_than_ideal_ones) {
   ScheduleOptions options;
   options.measure = true;
-  std::vector<std::string> told;
-  options.progress = [&](double, const std::string& what) { told.push_back(what); };
+  std::vector<std::string> reported;
+  options.progress = [&](double, const std::string& what) { reported.push_back(what); };
   const ScheduleResult measured = schedule(k4060, options);
   EXPECT_TRUE(measured.measured);
   EXPECT_GT(measured.jobs[0].period, 40_ms);
@@ -292,7 +292,7 @@ TEST(Schedule, dumbbell__measured_jobs_are_slower_than_ideal_ones) {
   EXPECT_GT(scheduler::bits(measured.links[0].uses[0].demand), 8.1e6);
   EXPECT_LT(scheduler::bits(measured.links[0].uses[0].demand), 9e6);
   EXPECT_EQ(json::parse(to_json(measured))["demand"], "measured");
-  EXPECT_THAT(told, Contains(HasSubstr("measuring fast")));
+  EXPECT_THAT(reported, Contains(HasSubstr("measuring fast")));
 }
 
 TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {

@@ -12,14 +12,14 @@ using namespace literals;
 
 constexpr Nanos kAhead{123'456'789'012};
 
-/// Returns the result of `count` exchanges from the time `at` on. One-way delays are `least` plus up to 500 us.
-ClockOffset measured(Nanos at, Nanos least, Nanos offset, std::uint64_t seed, int count = 16) {
+/// Returns the result of `count` exchanges from the time `at` on. One-way delays are `min` plus up to 500 us.
+ClockOffset measured(Nanos at, Nanos min, Nanos offset, std::uint64_t seed, int count = 16) {
   ClockOffset clock;
   Random random(seed);
   for (int i = 0; i < count; ++i) {
     const Nanos sent = at + Nanos(i * 1'000'000);
-    const Nanos there = sent + least + Nanos(static_cast<std::int64_t>(random.below(500'000)));
-    const Nanos back = there + least + Nanos(static_cast<std::int64_t>(random.below(500'000)));
+    const Nanos there = sent + min + Nanos(static_cast<std::int64_t>(random.below(500'000)));
+    const Nanos back = there + min + Nanos(static_cast<std::int64_t>(random.below(500'000)));
     clock.add(sent, there + offset, back);
   }
   return clock;

@@ -30,15 +30,17 @@ constexpr Nanos kIteration = 4_ms;
 
 class FakeHost;
 /// Changes a message before it is sent and returns true, or sends something else and returns false.
-using Lie = std::function<bool(FakeHost&, Json&)>;
+using Change = std::function<bool(FakeHost&, Json&)>;
 
 /// A thread that sends the messages of a host. Each iteration of the host's ranks takes `kIteration`.
 class FakeHost {
  public:
-  FakeHost(std::string address, std::uint32_t number, Lie lie = {}, StreamKey key = {})
-      : address_(std::move(address)), number_(number), lie_(std::move(lie)), key_(std::move(key)), thread_([this] {
-          live();
-        }) {}
+  FakeHost(std::string address, std::uint32_t number, Change change = {}, StreamKey key = {})
+      : address_(std::move(address)),
+        number_(number),
+        change_(std::move(change)),
+        key_(std::move(key)),
+        thread_([this] { live(); }) {}
   ~FakeHost() { thread_.join(); }
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
@@ -69,7 +71,7 @@ class FakeHost {
     }
   }
   void say(Json message) {
-    if (!lie_ || lie_(*this, message)) protocol::send(*stream_, message);
+    if (!change_ || change_(*this, message)) protocol::send(*stream_, message);
   }
   bool answer(const Json& message) {
     const auto type = message.at("type").get<std::string>();
@@ -78,17 +80,17 @@ class FakeHost {
     if (type == "setup") {
       run_ = message.at("run").get<std::uint64_t>();
       setup_ = protocol::setup_from(message);
-      tell_progress(false);
+      send_progress(false);
     }
     if (type == "start") {
       at_ = message.at("at");
       if (message.contains("series")) order_ = protocol::series_order_from(message.at("series"));
       const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + kIteration * setup_.jobs[0].spec.iterations;
       std::this_thread::sleep_for(std::chrono::nanoseconds((end - wall_now()).count));
-      tell_progress(true);
+      send_progress(true);
     }
-    if (type == "collect") each_rank([&](std::uint32_t job, std::uint32_t rank) { tell_result(job, rank); });
-    if (type == "stop" && setup_.series) tell_series();
+    if (type == "collect") each_rank([&](std::uint32_t job, std::uint32_t rank) { send_result(job, rank); });
+    if (type == "stop" && setup_.series) send_series();
     if (type == "stop")
       say({{"type", "stopped"}, {"longest_gap", 0}, {"stalled", 0}, {"losses", protocol::to_json(HostLosses())}});
     return type != "end" && type != "refused";
@@ -98,7 +100,7 @@ class FakeHost {
       for (std::uint32_t rank = 0; rank < setup_.jobs[job].hosts.size(); ++rank)
         if (setup_.jobs[job].hosts[rank] == number_) call(job, rank);
   }
-  void tell_progress(bool done) {
+  void send_progress(bool done) {
     Json ranks = Json::array();
     each_rank([&](std::uint32_t job, std::uint32_t rank) {
       ranks.push_back({{"job", job},
@@ -114,7 +116,7 @@ class FakeHost {
     });
     say({{"type", "progress"}, {"run", run_}, {"ranks", ranks}});
   }
-  void tell_result(std::uint32_t job, std::uint32_t rank) {
+  void send_result(std::uint32_t job, std::uint32_t rank) {
     RankResult result;
     for (std::uint32_t i = 0; i < setup_.jobs[job].spec.iterations; ++i) {
       result.starts.push_back(Nanos(at_.at(job).get<std::int64_t>()) + kIteration * i);
@@ -127,7 +129,7 @@ class FakeHost {
   }
 
   /// Sends series with enough rows for two pieces. The number of sent bytes grows by 10 per row.
-  void tell_series() {
+  void send_series() {
     RunSeries series;
     series.interval = series.sampled_every = order_.interval;
     each_rank([&](std::uint32_t /*job*/, std::uint32_t rank) {
@@ -155,7 +157,7 @@ class FakeHost {
 
   const std::string address_;
   const std::uint32_t number_;
-  const Lie lie_;
+  const Change change_;
   const StreamKey key_;
   std::unique_ptr<MessageStream> stream_;
   std::uint64_t run_ = 0;
@@ -168,7 +170,7 @@ class FakeHost {
 /// A coordinator with two hosts, the first of which may send false messages.
 class Coordinated : public testing::Test {
  protected:
-  experiment::Run run_with(const Lie& lie, Nanos join_limit = 10_s) {
+  experiment::Run run_with(const Change& change, Nanos join_limit = 10_s) {
     CoordinatorOptions options;
     options.address = "unix:" + (folder_ / "socket").string();
     options.join_limit = join_limit;
@@ -176,7 +178,7 @@ class Coordinated : public testing::Test {
     if (stop_limit_.count > 0) options.stop_limit = stop_limit_;
     options.warn = [&](const std::string& line) { warnings_.push_back(line); };
     const FakeHost honest(options.address, 1);  // the hosts end after the coordinator
-    const FakeHost liar(options.address, 0, lie);
+    const FakeHost host(options.address, 0, change);
     const auto coordinator = make_coordinator(experiment_, options);
     return run_of(*coordinator);
   }
@@ -191,17 +193,17 @@ class Coordinated : public testing::Test {
     coordinator.finish();
     return run;
   }
-  std::string refusal(const Lie& lie, Nanos join_limit = 10_s) {
-    return message_of<RunError>([&] { return run_with(lie, join_limit); });
+  std::string refusal(const Change& change, Nanos join_limit = 10_s) {
+    return message_of<RunError>([&] { return run_with(change, join_limit); });
   }
-  /// Returns a lie that applies `change` to each message of the type `type`.
-  static Lie in(const std::string& type, const std::function<void(FakeHost&, Json&)>& change) {
+  /// Returns a change that applies `change` to each message of the type `type`.
+  static Change in(const std::string& type, const std::function<void(FakeHost&, Json&)>& change) {
     return [=](FakeHost& host, Json& message) {
       if (message.at("type") == type) change(host, message);
       return true;
     };
   }
-  static Lie in_result(const std::string& key, const Json& value) {
+  static Change in_result(const std::string& key, const Json& value) {
     return in("result", [=](FakeHost& /*host*/, Json& message) { message[Json::json_pointer(key)] = value; });
   }
 
@@ -224,7 +226,7 @@ class Coordinated : public testing::Test {
                                                   "x.toml");
 };
 
-TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
+TEST_F(Coordinated, hosts_with_correct_values__are_accepted) {
   const experiment::Run done = run_with({});
   ASSERT_EQ(done.jobs.size(), 1U);
   EXPECT_THAT(done.jobs[0].iterations, ElementsAre(kIteration, kIteration, kIteration));
@@ -238,8 +240,8 @@ TEST_F(Coordinated, hosts_without_its_key__are_told_and_the_others_go_on) {
     options.address = "unix:" + (folder_ / "socket").string();
     options.join_limit = 30_s;
     options.key = key;
-    std::vector<std::string> told;
-    options.tell = [&](const std::string& line) { told.push_back(line); };
+    std::vector<std::string> lines;
+    options.tell = [&](const std::string& line) { lines.push_back(line); };
     const auto coordinator = make_coordinator(experiment_, options);
     std::vector<std::string> refused;
     std::thread hosts([&] {
@@ -266,12 +268,12 @@ TEST_F(Coordinated, hosts_without_its_key__are_told_and_the_others_go_on) {
       EXPECT_EQ(refused[1], who +
                                 " has a key, but this end has none: start this end with --key FILE too, or start the "
                                 "other end without a key");
-      EXPECT_THAT(told, testing::IsSupersetOf({StartsWith("refused a host: it has another key, "),
-                                               StartsWith("refused a host: it uses no key: ")}));
+      EXPECT_THAT(lines, testing::IsSupersetOf({StartsWith("refused a host: it has another key, "),
+                                                StartsWith("refused a host: it uses no key: ")}));
     } else {
       ASSERT_EQ(refused.size(), 1U);
       EXPECT_EQ(refused[0], who + " uses no key: give it the key, too (--key FILE), or leave the key out here");
-      EXPECT_THAT(told, Contains(StartsWith("refused a host: it has a key, but this end has none: ")));
+      EXPECT_THAT(lines, Contains(StartsWith("refused a host: it has a key, but this end has none: ")));
     }
   }
 }
@@ -369,7 +371,7 @@ TEST_F(Coordinated, series_that_take_long__are_waited_for_while_they_come) {
   EXPECT_EQ(recorder.take().times.size(), 1500U);
 }
 
-TEST_F(Coordinated, series_that_nobody_wants__are_refused) {
+TEST_F(Coordinated, series_that_were_not_requested__are_refused) {
   EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
                 if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
                 return true;
@@ -469,7 +471,7 @@ TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
   // The host becomes ready only after the coordinator has sent two signs of life.
   alive_every_ = 1_ms;
   int heard = 0;
-  const Lie late = [&](FakeHost& host, Json& message) {
+  const Change late = [&](FakeHost& host, Json& message) {
     if (message.at("type") != "ready") return true;
     while (heard < 2) {
       const auto word = protocol::receive(host.stream());
@@ -482,7 +484,7 @@ TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
   EXPECT_EQ(heard, 2);
 }
 
-TEST_F(Coordinated, host_that_sends_without_end__holds_nobody_up) {
+TEST_F(Coordinated, host_that_sends_without_end__delays_no_other_host) {
   std::string nothing = R"({"type":"pong","id":0,"time":0,"more":[[])";  // takes longer to read than to send
   for (int i = 0; i < 20'000; ++i) nothing += ",[]";
   nothing += "]}";

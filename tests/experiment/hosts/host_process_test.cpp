@@ -89,7 +89,7 @@ TEST(host_process, coordinator_that_asks_for_more_than_a_host_has_memory_for__is
   const TemporaryFolder folder;
   HostOptions options = options_in(folder);
   const auto refusal = [&](std::uint32_t ranks, const std::function<void(protocol::JobSetup & job)>& change) {
-    std::string told;
+    std::string reported;
     std::thread coordinator([&] {
       StreamListener listener(parse_stream_address(options.coordinator));
       std::unique_ptr<MessageStream> stream;
@@ -102,11 +102,11 @@ TEST(host_process, coordinator_that_asks_for_more_than_a_host_has_memory_for__is
       Json message = protocol::to_json(setup);
       message["run"] = 1;
       protocol::send(*stream, message);
-      if (const auto last = next(*stream)) told = last->value("message", "");
+      if (const auto last = next(*stream)) reported = last->value("message", "");
     });
     const std::string failure = message_of<RunError>([&] { run_host(options); });
     coordinator.join();
-    EXPECT_EQ(failure, told);
+    EXPECT_EQ(failure, reported);
     return failure;
   };
   EXPECT_THAT(refusal(2, [](protocol::JobSetup& job) { job.spec.job.flows = 1000; }),
@@ -121,18 +121,18 @@ TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_
   const TemporaryFolder folder;
   HostOptions options = options_in(folder);
   options.connect_limit = 60_s;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   std::thread coordinator;
   options.tell = [&](const std::string& line) {
-    told.push_back(line);
+    reported.push_back(line);
     // The coordinator starts after the host has begun to wait.
-    if (told.size() == 1) coordinator = std::thread([&] { fall_silent(options.coordinator, Nanos(-1)); });
+    if (reported.size() == 1) coordinator = std::thread([&] { fall_silent(options.coordinator, Nanos(-1)); });
   };
   const std::string failure = message_of<RunError>([&] { run_host(options); });
   coordinator.join();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0], "waiting for a coordinator at " + options.coordinator + ", for at most 60 s");
-  EXPECT_THAT(told[1], HasSubstr("joined the experiment"));
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_EQ(reported[0], "waiting for a coordinator at " + options.coordinator + ", for at most 60 s");
+  EXPECT_THAT(reported[1], HasSubstr("joined the experiment"));
   EXPECT_EQ(failure, "the coordinator at " + options.coordinator +
                          " closed the connection before the experiment ended; read its output");
 }
@@ -141,12 +141,12 @@ TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_l
   const TemporaryFolder folder;
   HostOptions options = options_in(folder);
   options.silence_limit = 2_s;
-  std::string told;
+  std::string reported;
   std::thread coordinator([&] {
     try {
-      told = fall_silent(options.coordinator, 3_s);
+      reported = fall_silent(options.coordinator, 3_s);
     } catch (const std::exception& error) {  // the host has ended before the coordinator
-      told = error.what();
+      reported = error.what();
     }
   });
   const Nanos began = wall_now();
@@ -154,7 +154,7 @@ TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_l
   EXPECT_GE(wall_now() - began, 5_s) << "while it hears something, it waits";
   coordinator.join();
   EXPECT_THAT(failure, HasAll("the coordinator at " + options.coordinator, "has sent nothing for 2 s"));
-  EXPECT_EQ(told, failure);
+  EXPECT_EQ(reported, failure);
 }
 
 }  // namespace

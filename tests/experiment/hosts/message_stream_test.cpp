@@ -160,7 +160,7 @@ TEST(message_stream, peer_whose_machine_has_gone__is_noticed) {
   EXPECT_NE(on, 0);
 }
 
-TEST(message_stream, nobody_there__is_an_error_that_says_where) {
+TEST(message_stream, no_listener__is_an_error_that_says_where) {
   const auto error = message_of<RunError>(
       [] { MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 0_s, [] { return std::string(); }); });
   EXPECT_THAT(error, HasSubstr("no coordinator at unix:/nowhere/at/all"));

@@ -14,19 +14,19 @@ namespace {
 using namespace literals;
 
 TEST(BoundedLines, beyond_some_a_minute__are_counted) {
-  std::vector<std::string> told;
-  BoundedLines lines([&](const std::string& line) { told.push_back(line); });
+  std::vector<std::string> shown;
+  BoundedLines lines([&](const std::string& line) { shown.push_back(line); });
   lines.tell("before", 1_s);
   for (int i = 0; i < 1000; ++i) lines.tell("flood", 59_s);
-  EXPECT_EQ(told.size(), BoundedLines::kMax);
+  EXPECT_EQ(shown.size(), BoundedLines::kMax);
   lines.update(60_s);
-  EXPECT_EQ(told.size(), BoundedLines::kMax) << "the minute is not over";
+  EXPECT_EQ(shown.size(), BoundedLines::kMax) << "the minute is not over";
   lines.update(61_s);
-  EXPECT_EQ(told.back(), "981 more lines like these are left out");
+  EXPECT_EQ(shown.back(), "981 more lines like these are left out");
   lines.update(200_s);
   lines.tell("later", 200_s);
-  EXPECT_EQ(told.size(), BoundedLines::kMax + 2);
-  EXPECT_EQ(told.back(), "later");
+  EXPECT_EQ(shown.size(), BoundedLines::kMax + 2);
+  EXPECT_EQ(shown.back(), "later");
 }
 
 class PendingStreamsTest : public testing::Test {
@@ -40,11 +40,11 @@ class PendingStreamsTest : public testing::Test {
   }
 
   StreamListener listener_{parse_stream_address("127.0.0.1:0")};
-  std::vector<std::string> told_;
-  PendingStreams pending_{listener_, "client", [this](const std::string& line) { told_.push_back(line); }};
+  std::vector<std::string> shown_;
+  PendingStreams pending_{listener_, "client", [this](const std::string& line) { shown_.push_back(line); }};
 };
 
-TEST_F(PendingStreamsTest, silent_ones__keep_nobody_out) {
+TEST_F(PendingStreamsTest, silent_ones__do_not_block_other_peers) {
   std::vector<std::unique_ptr<MessageStream>> silent;
   for (int i = 0; i < 100; ++i) {
     silent.push_back(connect(listener_.address()));
@@ -63,8 +63,8 @@ TEST_F(PendingStreamsTest, who_sends_no_message__is_told_of_in_few_lines) {
     connect(listener_.address());
     EXPECT_EQ(next_message(), "");
   }
-  EXPECT_EQ(told_.size(), BoundedLines::kMax);
-  EXPECT_EQ(told_.front(), "a peer that is not a client closed the connection");
+  EXPECT_EQ(shown_.size(), BoundedLines::kMax);
+  EXPECT_EQ(shown_.front(), "a peer that is not a client closed the connection");
 }
 
 TEST_F(PendingStreamsTest, messages_of_several__come_one_at_a_time_and_the_first_first) {

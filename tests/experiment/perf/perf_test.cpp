@@ -86,7 +86,7 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
 TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is_asked_for) {
   PerfSettings settings;
   settings.tests = {GetParam()};
-  settings.least = settings.most = 1000;
+  settings.min_bytes = settings.max_bytes = 1000;
   settings.depth = 8;
   settings.time = Nanos(10'000'000);
   const Address receiver = AddressPrefix::parse(GetParam() == PerfTest::out ? server.ip : client.ip).address;
@@ -115,7 +115,7 @@ using PerfPathTest = PerfLossTest;
 TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_results) {
   PerfSettings settings;
   settings.tests = {GetParam()};
-  settings.least = settings.most = 10'000;
+  settings.min_bytes = settings.max_bytes = 10'000;
   settings.depth = 8;
   settings.time = Nanos(10'000'000);
   network->longest = 1000;
@@ -137,7 +137,7 @@ TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_result
 TEST_P(PerfPathTest, unknown_peers_that_say_nothing__keep_no_client_out) {
   PerfSettings settings;
   settings.tests = {GetParam()};
-  settings.least = settings.most = 1000;
+  settings.min_bytes = settings.max_bytes = 1000;
   settings.time = Nanos(10'000'000);
   server.key = client.key = std::make_shared<const security::JobKey>(security::JobKey::generate());
   unknown_peers = 30;
@@ -150,7 +150,7 @@ TEST_P(PerfPathTest, unknown_peers_that_say_nothing__keep_no_client_out) {
 TEST_P(PerfPathTest, clients_with_the_key__are_told_of_each) {
   PerfSettings settings;
   settings.tests = {GetParam()};
-  settings.least = settings.most = 1000;
+  settings.min_bytes = settings.max_bytes = 1000;
   settings.time = Nanos(10'000'000);
   server.key = client.key = std::make_shared<const security::JobKey>(security::JobKey::generate());
   const std::string address = "unix:" + (folder.path() / "s").string();

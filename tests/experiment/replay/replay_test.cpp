@@ -182,7 +182,7 @@ TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
   }
 }
 
-TEST(Replay, ranks_without_communication__hold_up_nobody) {
+TEST(Replay, ranks_without_communication__delay_no_rank) {
   // Rank 2 has no operations and rank 3 only computes: the iterations of both end before those of ranks 0 and 1.
   SmallGraph graph(4);
   const std::uint32_t pair = graph.group({0, 1});

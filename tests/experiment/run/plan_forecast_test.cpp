@@ -33,7 +33,7 @@ struct Setting {
       plan.slot = solution.shifts[job] + jobs[job].first_send;
       plan.period = solution.slots.periods[job];
       plan.tolerance =
-          std::max(0.01, slots.room_behind(solution.shifts, job, plan.period / 20).seconds() / plan.period.seconds());
+          std::max(0.01, slots.margin_behind(solution.shifts, job, plan.period / 20).seconds() / plan.period.seconds());
     }
   }
   [[nodiscard]] scheduler::Timetable timetable() const { return {problem, solution.slots}; }

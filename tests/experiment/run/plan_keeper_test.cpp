@@ -77,11 +77,11 @@ TEST(PlanKeeper, drift__is_repaired_once_however_often_it_is_looked_at) {
   setting.fakes[0].adrift = now;
   keeper.follow(setting.drivers, epoch, now);
   ASSERT_EQ(keeper.summary().repaired, 1U);
-  const std::size_t told = setting.fakes[0].plans.size() + setting.fakes[1].plans.size();
-  EXPECT_GE(told, 1U);
+  const std::size_t sent = setting.fakes[0].plans.size() + setting.fakes[1].plans.size();
+  EXPECT_GE(sent, 1U);
   for (Nanos later = now + 1_ms; later < now + 30_ms; later += 1_ms) keeper.follow(setting.drivers, epoch, later);
   EXPECT_EQ(keeper.summary().repaired, 1U);
-  EXPECT_EQ(setting.fakes[0].plans.size() + setting.fakes[1].plans.size(), told);
+  EXPECT_EQ(setting.fakes[0].plans.size() + setting.fakes[1].plans.size(), sent);
   // The keeper releases the late job before its next regular slot.
   ASSERT_FALSE(setting.fakes[0].plans.empty());
   const PhasePlan& own = setting.fakes[0].plans.back();

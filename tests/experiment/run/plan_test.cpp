@@ -61,27 +61,27 @@ scheduler::Problem on_one_link(const std::vector<std::pair<Nanos, Nanos>>& compu
 
 TEST(Plan, room__is_what_bursts_one_after_the_other_take) {
   const scheduler::SolveOptions options;
-  EXPECT_EQ(room_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options, 0.5), 0);
+  EXPECT_EQ(margin_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options, 0.5), 0);
   // Bursts of 60 + 60 ms exceed a period of 100 ms by 20%. Bursts of 40 + 40 + 45 ms exceed it by 25%.
-  const double two = room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options, 0.5);
+  const double two = margin_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(two, 0.2);
   EXPECT_LT(two, 0.21);
-  const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options, 0.5);
+  const double three = margin_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(three, 0.25);
   EXPECT_LT(three, 0.26);
   // A slack of 15% counts as room, so that only 5% more room is needed.
   scheduler::SolveOptions slack;
   slack.slack = 0.15;
-  EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack, 0.5), 0.05, 0.01);
+  EXPECT_NEAR(margin_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack, 0.5), 0.05, 0.01);
 }
 
 TEST(Plan, room__is_none_where_it_would_not_help) {
   // In the first two cases, both jobs send for 80 of 100 ms and need 60% more room. In the third case, the periods
   // never match.
-  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.5), 0);
-  EXPECT_GE(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.7), 0.6);
-  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}, 0.3), 0);
-  EXPECT_EQ(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), {}, 0), 0) << "none is allowed";
+  EXPECT_EQ(margin_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.5), 0);
+  EXPECT_GE(margin_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.7), 0.6);
+  EXPECT_EQ(margin_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}, 0.3), 0);
+  EXPECT_EQ(margin_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), {}, 0), 0) << "none is allowed";
 }
 
 TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {

@@ -149,11 +149,11 @@ buffer = "75 kB"
       return static_cast<double>(one.jobs[i].second_half_mean.count) / static_cast<double>(one.jobs[i].isolated.count);
     };
     const double fair = second_half(learned.runs[0]);
-    const double told = second_half(exact.runs[0]);
+    const double declared = second_half(exact.runs[0]);
     const double found = second_half(learned.runs[1]);
-    std::printf("job %zu: second half %.3f fair, %.3f exact, %.3f learned\n", i, fair, told, found);
+    std::printf("job %zu: second half %.3f fair, %.3f exact, %.3f learned\n", i, fair, declared, found);
     EXPECT_LE(found, 1.02);
-    EXPECT_LE(found, told + 0.01);
+    EXPECT_LE(found, declared + 0.01);
     EXPECT_GT(fair, 1.1);
   }
 }
@@ -528,15 +528,15 @@ TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
   // The third call of `interrupted` comes before the first isolated iteration ends, when no progress has been reported
   // yet.
   int asked = 0;
-  double told = -1;
+  double reported = -1;
   RunOptions options;
   options.interrupted = [&] { return ++asked == 3 ? std::string("interrupted by a test") : std::string(); };
   EXPECT_THROW(
       run_experiment(
-          experiment, *make_sim_datapath(), [&](double fraction, const std::string&) { told = fraction; }, options),
+          experiment, *make_sim_datapath(), [&](double fraction, const std::string&) { reported = fraction; }, options),
       RunError);
   EXPECT_EQ(asked, 3);
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(reported, 0);
 }
 
 TEST(Runner, unfinished_policies__read_back) {

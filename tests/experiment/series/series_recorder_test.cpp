@@ -101,15 +101,15 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
         ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
       // With longer intervals, the recorder did not take all samples, and may have missed the peak.
       if (series.sampled_every > kInterval) continue;
-      double most = 0;
+      double max = 0;
       Bytes longest = 0;
       Nanos slowest;
       for (std::size_t row = 0; row < series.times.size(); ++row) {
-        most = std::max(most, series.connection(row, 0).cwnd_most_bytes);
+        max = std::max(max, series.connection(row, 0).cwnd_most_bytes);
         longest = std::max(longest, series.link(row, 0).queue_most_bytes);
         slowest = std::max(slowest, series.connection(row, 0).rtt_max);
       }
-      EXPECT_EQ(most, 900);
+      EXPECT_EQ(max, 900);
       EXPECT_EQ(longest, 90U);
       EXPECT_EQ(slowest, 9_us);
     }

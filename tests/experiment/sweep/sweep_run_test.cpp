@@ -69,9 +69,9 @@ class SweepRun : public ::testing::Test {
     return all;
   }
   [[nodiscard]] int max_written() const {
-    int most = 0;
-    for (const auto& [name, times] : written_) most = std::max(most, times);
-    return most;
+    int max = 0;
+    for (const auto& [name, times] : written_) max = std::max(max, times);
+    return max;
   }
 
   TemporaryFolder folder_;

@@ -268,7 +268,7 @@ TEST(Connections, of_one_listener__are_as_many_as_connect) {
   EXPECT_EQ(loaded.net().close_listen(first.listen_comm), Result::success);
 }
 
-TEST(Connections, that_nobody_accepts__are_there_and_do_not_block) {
+TEST(Connections, that_are_not_accepted__are_there_and_do_not_block) {
   Loaded loaded;
   Handle handle;
   void* listen_comm = nullptr;

@@ -89,34 +89,34 @@ def unprivileged_user():
 
 
 class BackendTest(unittest.TestCase):
-    def told(self, scenario, ranks, **environment):
+    def results(self, scenario, ranks, **environment):
         ended = run(scenario, ranks, **environment)
         for status, _, error in ended:
             self.assertEqual(status, 0, error)
         return [one for _, one, _ in ended]
 
     def test_every_collective_gives_what_gloo_gives_over_tcp(self):
-        ours = self.told("collectives", 3)
-        theirs = self.told("collectives", 3, WORKER_BACKEND="gloo")
+        ours = self.results("collectives", 3)
+        theirs = self.results("collectives", 3, WORKER_BACKEND="gloo")
         self.assertEqual([one["checksum"] for one in ours], [one["checksum"] for one in theirs])
         self.assertEqual({one["backend"] for one in ours}, {"mltcp"})
         self.assertEqual([one["groups"] for one in ours], [2, 2, 1], "new_group() has a device of its own")
         self.assertGreater(ours[0]["results"], 80)
 
     def test_variables_of_the_debug_mode_and_of_interfaces_work_as_with_gloo(self):
-        detail = self.told("collectives", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL", GLOO_SOCKET_IFNAME="lo,lo")
-        plain = self.told("collectives", 2)
+        detail = self.results("collectives", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL", GLOO_SOCKET_IFNAME="lo,lo")
+        plain = self.results("collectives", 2)
         self.assertEqual([one["checksum"] for one in detail], [one["checksum"] for one in plain])
-        own = self.told("collectives", 2, GLOO_SOCKET_IFNAME="", MLTCP_DEVICE="udp:lo")
+        own = self.results("collectives", 2, GLOO_SOCKET_IFNAME="", MLTCP_DEVICE="udp:lo")
         self.assertEqual([one["checksum"] for one in own], [one["checksum"] for one in plain])
 
     def test_training_is_the_same_to_the_bit_and_says_who_tells_iterations(self):
         for ranks in (2, 3):
-            tcp = self.told("train", ranks, WORKER_BACKEND="gloo")
+            tcp = self.results("train", ranks, WORKER_BACKEND="gloo")
             self.assertEqual(len({one["checksum"] for one in tcp}), 1)
             for mark, by in (("", "collectives"), ("hook", "hook"), ("program", "program")):
                 with self.subTest(ranks=ranks, mark=mark):
-                    ours = self.told("train", ranks, WORKER_MARK=mark)
+                    ours = self.results("train", ranks, WORKER_MARK=mark)
                     self.assertEqual({one["checksum"] for one in ours}, {tcp[0]["checksum"]})
                     for one in ours:
                         self.assertEqual(one["states"][-1]["iterations_by"], by, one["states"])
@@ -133,7 +133,7 @@ class BackendTest(unittest.TestCase):
     def test_iterations_are_those_of_the_group_that_is_trained_or_named(self):
         for debug in ("OFF", "DETAIL"):
             with self.subTest(debug=debug):
-                for one in self.told("groups", 2, TORCH_DISTRIBUTED_DEBUG=debug):
+                for one in self.results("groups", 2, TORCH_DISTRIBUTED_DEBUG=debug):
                     self.assertEqual(one["trained"][1], "hook")
                     self.assertNotIn(one["trained"][0], ("hook", "program"))
                     self.assertEqual(one["named"], ["program", "hook"])
@@ -143,13 +143,13 @@ class BackendTest(unittest.TestCase):
 
     def test_gradients_as_views_of_buckets_are_averaged_as_without_the_hook(self):
         for ranks in (2, 3):
-            tcp = self.told("train", ranks, WORKER_BACKEND="gloo", WORKER_VIEW="1")
-            ours = self.told("train", ranks, WORKER_MARK="hook", WORKER_VIEW="1")
+            tcp = self.results("train", ranks, WORKER_BACKEND="gloo", WORKER_VIEW="1")
+            ours = self.results("train", ranks, WORKER_MARK="hook", WORKER_VIEW="1")
             self.assertEqual({one["checksum"] for one in ours + tcp}, {tcp[0]["checksum"]})
 
     def test_a_hook_of_the_users_is_what_it_is_alone(self):
-        tcp = self.told("train", 2, WORKER_BACKEND="gloo", WORKER_MARK="fp16")
-        ours = self.told("train", 2, WORKER_MARK="fp16")
+        tcp = self.results("train", 2, WORKER_BACKEND="gloo", WORKER_MARK="fp16")
+        ours = self.results("train", 2, WORKER_MARK="fp16")
         self.assertEqual({one["checksum"] for one in ours}, {tcp[0]["checksum"]})
         last = ours[0]["states"][-1]
         self.assertEqual(last["iterations_by"], "hook")
@@ -158,7 +158,7 @@ class BackendTest(unittest.TestCase):
     def test_the_variable_does_not_matter_and_gloo_goes_by_it(self):
         for name in ("TCP", "MLTCP"):
             with self.subTest(GLOO_DEVICE_TRANSPORT=name):
-                self.assertEqual(self.told("collectives", 2, GLOO_DEVICE_TRANSPORT=name)[0]["groups"], 2)
+                self.assertEqual(self.results("collectives", 2, GLOO_DEVICE_TRANSPORT=name)[0]["groups"], 2)
 
     def test_a_rank_that_is_killed_is_named_by_the_others(self):
         with Ranks("reduce_for_ever", 3, MLTCP_PEER_TIMEOUT_MS="1000") as started:
@@ -189,9 +189,9 @@ class BackendTest(unittest.TestCase):
                     self.assertIn(value, error.splitlines()[-1])
 
     def test_the_process_grows_by_less_than_64_mb_and_its_threads_stay_as_they_are_without_privileges(self):
-        tcp = self.told("footprint", 2, fresh=True, WORKER_BACKEND="gloo")
+        tcp = self.results("footprint", 2, fresh=True, WORKER_BACKEND="gloo")
         user = unprivileged_user()
-        for one in self.told("footprint", 2, fresh=True, user=user):
+        for one in self.results("footprint", 2, fresh=True, user=user):
             self.assertEqual(one["user"], os.getuid() if user is None else user)
             print(f"resident: {one['memory'] / 1e6:.1f} MB more, over TCP {tcp[0]['memory'] / 1e6:.1f}; "
                   f"threads: {one['added']} more, over TCP {tcp[0]['added']}")
@@ -201,11 +201,11 @@ class BackendTest(unittest.TestCase):
             self.assertLessEqual(one["added"], tcp[0]["added"] + 2)
 
     def test_a_thread_that_drops_the_last_of_a_tensor_does_not_end_the_process_with_the_interpreter(self):
-        self.told("last_hold", 2, fresh=True)
-        self.told("last_hold", 2, fresh=True, WORKER_HOLDS="1")
+        self.results("last_hold", 2, fresh=True)
+        self.results("last_hold", 2, fresh=True, WORKER_HOLDS="1")
 
     def test_children_of_multiprocessing_that_have_their_parents_groups_end(self):
-        for one in self.told("fork", 2, fresh=True):
+        for one in self.results("fork", 2, fresh=True):
             self.assertEqual(one["exitcode"], 0)
 
     def test_children_of_multiprocessing_leave_their_groups(self):

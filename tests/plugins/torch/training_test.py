@@ -40,17 +40,17 @@ def train(ranks, transport, fresh=True, **environment):
 class TrainingTest(unittest.TestCase):
     def test_the_same_parameters_as_over_tcp_to_the_bit(self):
         for ranks in (2, 3):
-            told = {}
+            results = {}
             for transport in ("TCP", "MLTCP"):
                 # Two ranks run in new interpreters, which end as those of users do.
                 ended = train(ranks, transport, fresh=ranks == 2)
                 for status, _, error in ended:
                     self.assertEqual(status, 0, error)
-                told[transport] = [json.loads(out.splitlines()[-1]) for _, out, _ in ended]
-            checksums = {one["checksum"] for transport in told.values() for one in transport}
-            self.assertEqual(len(checksums), 1, told)
-            self.assertTrue(all(one["state"] == [] for one in told["TCP"]))
-            for one in told["MLTCP"]:
+                results[transport] = [json.loads(out.splitlines()[-1]) for _, out, _ in ended]
+            checksums = {one["checksum"] for transport in results.values() for one in transport}
+            self.assertEqual(len(checksums), 1, results)
+            self.assertTrue(all(one["state"] == [] for one in results["TCP"]))
+            for one in results["MLTCP"]:
                 self.assertEqual(len(one["state"]), 1, "one device for the process group")
                 self.assertEqual(one["state"][0]["connections"], 2 * (ranks - 1))
                 # The model has 596,490 parameters of 4 bytes. In a step, each rank sends 2 (n - 1) / n of them.

@@ -139,9 +139,9 @@ TEST(GraphBuilder, memory__that_a_reader_held_for_itself_is_there_for_the_next) 
       builder.take();
     });
   };
-  constexpr std::size_t most = (std::size_t{1} << 20) - 1000;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(fill(most), "no error") << i;
-  EXPECT_THAT(fill(most + 1), HasSubstr("need more than 1 MiB"));
+  constexpr std::size_t max = (std::size_t{1} << 20) - 1000;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fill(max), "no error") << i;
+  EXPECT_THAT(fill(max + 1), HasSubstr("need more than 1 MiB"));
 }
 
 ExecutionGraph joined(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {

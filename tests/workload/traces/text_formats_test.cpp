@@ -180,7 +180,7 @@ TEST(AstraText, headers__of_which_all_ranks_are_one_group) {
   }
 }
 
-TEST(TextFormats, ranks__that_nobody_looks_at_are_not_made) {
+TEST(TextFormats, ranks__that_are_not_used_are_not_made) {
   const std::string aicb = "[rank0 ~ rank7]\n" + aicb_head + aicb_row("all_reduce", "tp_group", 4, 1000, "forward") +
                            aicb_row("reduce_scatter", "dp_group", 2, 4000, "step");
   for (const auto& [text, ranks] : {std::pair{aicb, 8U}, {astra, 6U}}) {
@@ -204,8 +204,8 @@ TEST(AstraText, headers__that_are_not_known_are_told_what_is_near) {
 }
 
 TEST(AstraText, times__that_can_not_be_are_refused) {
-  const std::string most = std::to_string(kLongestTrace.count);
-  const std::string text = "DATA\n2\nl0 -1 " + most + " NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n" + "l1 -1 " + most +
+  const std::string max = std::to_string(kLongestTrace.count);
+  const std::string text = "DATA\n2\nl0 -1 " + max + " NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n" + "l1 -1 " + max +
                            " NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n";
   EXPECT_THAT(refusal(text), HasSubstr("and the rank's in all more than 115 days"));
   EXPECT_THAT(refusal("DATA\n1\nl0 -1 inf NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n"),
@@ -228,9 +228,9 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   const auto workload = write("w.txt", bare);
   const auto communicator =
       write("c.yml", "# groups\nForward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n");
-  const ExecutionGraph told = read_traces(std::vector{workload, communicator});
-  EXPECT_EQ(told.ranks.size(), 6u);
-  EXPECT_THAT(told.warnings, IsEmpty());
+  const ExecutionGraph graph = read_traces(std::vector{workload, communicator});
+  EXPECT_EQ(graph.ranks.size(), 6u);
+  EXPECT_THAT(graph.warnings, IsEmpty());
   EXPECT_THAT(read_traces(std::vector{workload}).warnings,
               Contains(HasSubstr("also give a communicator file of LIBRA: mltcp inspect " + workload.string() + " " +
                                  communicator.string())));
@@ -260,9 +260,9 @@ TEST(Libra, files__of_a_folder_are_used_and_those_that_are_not_are_told_of) {
   const std::string communicator = "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n";
   write("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n");
   write("c.yml", communicator);
-  const ExecutionGraph told = read_traces(std::vector{folder.path()});
-  EXPECT_EQ(told.ranks.size(), 6u);
-  EXPECT_THAT(told.warnings, IsEmpty());
+  const ExecutionGraph graph = read_traces(std::vector{folder.path()});
+  EXPECT_EQ(graph.ranks.size(), 6u);
+  EXPECT_THAT(graph.warnings, IsEmpty());
   write("d.yaml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 4 ]\n");
   EXPECT_THAT(refused(), HasSubstr("d.yaml: it states 4 ranks, but another file of LIBRA states 3; keep one of them"));
   std::filesystem::remove(folder / "d.yaml");

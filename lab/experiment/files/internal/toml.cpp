@@ -201,7 +201,7 @@ struct Place {
 };
 
 // Returns the position of the last line of `text`.
-Place place_of_last_line(std::string_view text) {
+Place position_of_last_line(std::string_view text) {
   const std::size_t last = text.find_last_of('\n') + 1;  // 0 if there is no line end
   Place place;
   std::map<std::string, std::size_t, std::less<>> elements;
@@ -249,7 +249,7 @@ void refuse_missing_quotes(std::string_view text, const std::string& file, std::
     const auto found = without_quotes(line);
     if (!found) continue;
     const Place place =
-        place_of_last_line(text.substr(0, static_cast<std::size_t>(line.data() - text.data()) + line.size()));
+        position_of_last_line(text.substr(0, static_cast<std::size_t>(line.data() - text.data()) + line.size()));
     if (place.inside_text) continue;
     throw InputError(
         one_line(fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(), place.table, found->key,

@@ -61,16 +61,16 @@ Json value_of(const T& value) {
 /// Returns whether `value` is in the range of its key in experiment files. `unset` is the value if a file omits the
 /// key, and is always in range.
 bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
-  return value == unset || (value >= key.least && value <= key.most);
+  return value == unset || (value >= key.min && value <= key.max);
 }
 bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
-  return value.count >= 0 && value <= key.most * 2;  // twice the limit, because a start time may include jitter
+  return value.count >= 0 && value <= key.max * 2;  // twice the limit, because a start time may include jitter
 }
 // The comparisons in the functions below are false for NaN.
 bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
-  return value >= key.least && value <= key.most;
+  return value >= key.min && value <= key.max;
 }
-bool sound(const workload::FactorKey& key, double value, double /*unset*/) { return value > 0 && value <= key.most; }
+bool sound(const workload::FactorKey& key, double value, double /*unset*/) { return value > 0 && value <= key.max; }
 bool sound(const workload::ProbabilityKey& /*key*/, double value, double /*unset*/) { return value >= 0 && value <= 1; }
 template <typename Key, typename T>
 bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
@@ -186,8 +186,8 @@ T cell_from(const Json& json, const char* key) {
     return Nanos(whole_value<std::int64_t>(json, key, 0, kMaxTime.count));
   } else if constexpr (std::is_same_v<T, Rate>) {
     // Maximum pacing rate of window-based algorithms (cc/pacing.h).
-    constexpr std::uint64_t most = 1'000'000'000'000'000'000;
-    return Rate(whole_value<std::uint64_t>(json, key, 0, most));
+    constexpr std::uint64_t max = 1'000'000'000'000'000'000;
+    return Rate(whole_value<std::uint64_t>(json, key, 0, max));
   } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 if there is no value
     return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMaxCount));
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -404,9 +404,9 @@ std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool seri
 }
 
 std::string words_from(const Json& json, const char* key) {
-  constexpr std::size_t most = 2000;
+  constexpr std::size_t max = 2000;
   const std::string& text = json.at(key).get_ref<const std::string&>();
-  return text.size() <= most ? one_line(text) : one_line(text.substr(0, most)) + "...";
+  return text.size() <= max ? one_line(text) : one_line(text.substr(0, max)) + "...";
 }
 
 Json to_json(const HostLosses& losses) { return value_of(losses); }

@@ -63,7 +63,7 @@ Operation operation_of(char letter) {
 /// Reads the whole numbers of a list one by one.
 class Column {
  public:
-  Column(const Json& json, const char* key, std::uint64_t most) : list_(json.at(key)), key_(key), max_(most) {
+  Column(const Json& json, const char* key, std::uint64_t max) : list_(json.at(key)), key_(key), max_(max) {
     if (!list_.is_array()) throw InputError(fmt::format("\"{}\" of a program is not a list", key));
   }
   std::uint64_t next() {

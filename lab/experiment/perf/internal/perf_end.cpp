@@ -156,7 +156,7 @@ void End::accept(Nanos limit, const std::function<void()>& look) {
   }
 }
 
-void End::make_room(Bytes bytes) {
+void End::reserve(Bytes bytes) {
   if (out_.size() >= bytes) return;
   // All buffers contain zeros, since the contents of messages do not matter.
   out_.resize(bytes);
@@ -235,21 +235,21 @@ void End::add_counters(PerfResults& results) {
 void End::post_send(Flow& flow) {
   --flow.to_send;
   endpoint::OperationHandle operation = 0;
-  const endpoint::PostOptions options = telling(flow, flow.to_send);
+  const endpoint::PostOptions options = post_options(flow, flow.to_send);
   must("sending", endpoint_.send(flow.connection, std::span(out_).first(batch_.bytes), 0, options, operation));
 }
 
 void End::post_receive(Flow& flow) {
   --flow.to_receive;
   endpoint::OperationHandle operation = 0;
-  const endpoint::PostOptions options = telling(flow, flow.to_receive);
+  const endpoint::PostOptions options = post_options(flow, flow.to_receive);
   must("receiving", endpoint_.receive(flow.connection, std::span(in_).first(batch_.bytes), 0, options, operation));
 }
 
 // In the latency test, answers are posted from a callback, so that an answer carries the acknowledgement of the message
 // that it answers. An answer posted by run() would come after this acknowledgement has left. The last completions of a
 // batch go to the queue, because run() waits on the queue.
-endpoint::PostOptions End::telling(Flow& flow, std::uint64_t left) {
+endpoint::PostOptions End::post_options(Flow& flow, std::uint64_t left) {
   if (batch_.test == PerfTest::latency && left > 0) return {.callback = &on_answer, .context = &flow};
   return {.queue = queue_.get(), .context = &flow};
 }

@@ -45,7 +45,7 @@ class End {
   [[nodiscard]] std::size_t connections() const { return flows_.size(); }
 
   /// Enlarges the buffers if they are too small for messages of `bytes`.
-  void make_room(Bytes bytes);
+  void reserve(Bytes bytes);
   /// Begins a batch: posts this end's first receives. Must be called before the other end sends.
   void prepare(const Batch& batch, bool is_client);
   /// Runs the batch until all messages are sent and received. Records intervals of length `every` unless it is 0. Calls
@@ -68,7 +68,7 @@ class End {
   void post_receive(Flow& flow);
   /// Returns the options of the operation that `flow` posts next. `left` is the number of operations of the same kind
   /// that `flow` has to post afterwards.
-  endpoint::PostOptions telling(Flow& flow, std::uint64_t left);
+  endpoint::PostOptions post_options(Flow& flow, std::uint64_t left);
   static void on_answer(void* flow, const endpoint::Completion& end) noexcept;
   void on_end(const endpoint::Completion& end);
   /// Returns a text for people that explains why an operation failed.

@@ -16,9 +16,9 @@
 namespace mltcp::experiment::perf {
 namespace {
 
-std::uint64_t number_of(const Json& json, const char* key, std::uint64_t least, std::uint64_t most) {
+std::uint64_t number_of(const Json& json, const char* key, std::uint64_t min, std::uint64_t max) {
   const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_unsigned() || *found < least || *found > most)
+  if (found == json.end() || !found->is_number_unsigned() || *found < min || *found > max)
     throw Refused(fmt::format("the other side sent an invalid \"{}\"; use the same build on both", key));
   return found->get<std::uint64_t>();
 }

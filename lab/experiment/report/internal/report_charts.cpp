@@ -39,8 +39,8 @@ double slowdown_at(const JobResult& job, std::size_t i) {
 // that are not finite.
 Json grouped(const std::vector<double>& values, std::size_t group) {
   Json means = Json::array();
-  Json least = Json::array();
-  Json most = Json::array();
+  Json min = Json::array();
+  Json max = Json::array();
   for (std::size_t from = 0; from < values.size(); from += group) {
     double sum = 0;
     double low = kInfinite;
@@ -54,13 +54,13 @@ Json grouped(const std::vector<double>& values, std::size_t group) {
       ++count;
     }
     means.push_back(count > 0 ? Json(rounded(sum / static_cast<double>(count))) : Json());
-    least.push_back(count > 0 ? Json(rounded(low)) : Json());
-    most.push_back(count > 0 ? Json(rounded(high)) : Json());
+    min.push_back(count > 0 ? Json(rounded(low)) : Json());
+    max.push_back(count > 0 ? Json(rounded(high)) : Json());
   }
   Json line{{"v", std::move(means)}};
   if (group > 1) {
-    line["lo"] = std::move(least);
-    line["hi"] = std::move(most);
+    line["lo"] = std::move(min);
+    line["hi"] = std::move(max);
   }
   return line;
 }
@@ -151,18 +151,18 @@ Bands bands_of(const View& view, std::size_t run) {
   struct Step {
     const char* name;
     const char* colour;
-    std::uint32_t most;
+    std::uint32_t max;
   };
   constexpr std::array<Step, 4> steps{{{"one job sends", "count-0", 1},
                                        {"2 jobs at once", "count-1", 2},
                                        {"3 or 4 at once", "count-2", 4},
                                        {"5 or more at once", "count-3", UINT32_MAX}}};
-  std::uint32_t least = 0;
+  std::uint32_t min = 0;
   for (const Step& step : steps) {
     Band band{step.name, step.colour, std::vector<Bytes>(length)};
     for (std::size_t b = 0; b < length; ++b)
-      if (users[b] >= least && users[b] <= step.most) band.bytes[b] = total[b];
-    least = step.most + 1;
+      if (users[b] >= min && users[b] <= step.max) band.bytes[b] = total[b];
+    min = step.max + 1;
     result.bands.push_back(std::move(band));
   }
   return result;
@@ -197,15 +197,15 @@ double top_rate(const View& view, std::size_t run) {
     total.resize(std::max(total.size(), bins.size()));
     for (std::size_t b = 0; b < bins.size(); ++b) total[b] += bins[b];
   }
-  Bytes most = 1;
-  for (const Bytes bytes : total) most = std::max(most, bytes);
-  return static_cast<double>(most) * 8e9 / static_cast<double>(std::max<std::int64_t>(link.usage.bin.count, 1));
+  Bytes max = 1;
+  for (const Bytes bytes : total) max = std::max(max, bytes);
+  return static_cast<double>(max) * 8e9 / static_cast<double>(std::max<std::int64_t>(link.usage.bin.count, 1));
 }
 
 PolicyLines policy_lines(const View& view, std::size_t columns) {
   PolicyLines result;
   for (const Run& run : view.results.runs)
-    result.iterations = std::max(result.iterations, most_iterations(judged_jobs(run)));
+    result.iterations = std::max(result.iterations, max_iterations(judged_jobs(run)));
   result.group = group_of(result.iterations, columns);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.summaries[r].slowdown) continue;
@@ -217,7 +217,7 @@ PolicyLines policy_lines(const View& view, std::size_t columns) {
 
 SlowdownLine slowdown_line(const std::vector<const JobResult*>& jobs, std::size_t group) {
   SlowdownLine line;
-  const std::size_t length = most_iterations(jobs);
+  const std::size_t length = max_iterations(jobs);
   for (std::size_t from = 0; from < length; from += group) {
     double sum = 0;
     AxisRange range;
@@ -236,10 +236,10 @@ SlowdownLine slowdown_line(const std::vector<const JobResult*>& jobs, std::size_
   return line;
 }
 
-std::size_t most_iterations(const std::vector<const JobResult*>& jobs) {
-  std::size_t most = 0;
-  for (const JobResult* job : jobs) most = std::max(most, job->iterations.size());
-  return most;
+std::size_t max_iterations(const std::vector<const JobResult*>& jobs) {
+  std::size_t max = 0;
+  for (const JobResult* job : jobs) max = std::max(max, job->iterations.size());
+  return max;
 }
 
 std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) {
@@ -252,8 +252,8 @@ std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) 
 
 // ---- parts of charts ----
 
-Json AxisRange::axis(std::string_view label, std::string_view suffix, double room, double least_room) const {
-  const double beside = std::max((to - from) * room, least_room);
+Json AxisRange::axis(std::string_view label, std::string_view suffix, double margin, double min_margin) const {
+  const double beside = std::max((to - from) * margin, min_margin);
   return {{"label", label}, {"from", std::max(0.0, from - beside)}, {"to", to + beside}, {"suffix", suffix}};
 }
 

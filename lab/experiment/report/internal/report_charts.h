@@ -97,7 +97,7 @@ nlohmann::json heat_chart(const View& view, std::size_t run);
 /// Returns the slow-downs of all iterations of `jobs`, in ascending order.
 std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs);
 /// Returns the maximum number of iterations of any job.
-std::size_t most_iterations(const std::vector<const JobResult*>& jobs);
+std::size_t max_iterations(const std::vector<const JobResult*>& jobs);
 
 /// Returns a chart of slow-downs with one line per policy.
 nlohmann::json policies_chart(const View& view);
@@ -122,9 +122,9 @@ struct AxisRange {
     from = std::min(from, value);
     to = std::max(to, value);
   }
-  /// Returns the axis with free space at both ends: the larger of `room` (a share of the range) and `least_room`.
-  [[nodiscard]] nlohmann::json axis(std::string_view label, std::string_view suffix, double room,
-                                    double least_room) const;
+  /// Returns the axis with free space at both ends: the larger of `margin` (a share of the range) and `min_margin`.
+  [[nodiscard]] nlohmann::json axis(std::string_view label, std::string_view suffix, double margin,
+                                    double min_margin) const;
 };
 
 /// Returns a line of slow-downs by iteration.

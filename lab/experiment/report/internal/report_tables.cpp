@@ -54,15 +54,15 @@ std::string policy_cell(const std::string& label, std::size_t rows) {
 
 // Returns the names of all links, ordered by their maximum use under any policy, most used first.
 std::vector<std::string> links_by_use(const View& view) {
-  std::map<std::string, double> most;
+  std::map<std::string, double> max;
   std::vector<std::string> names;
   for (const Run& run : view.results.runs)
     for (const LinkResult& link : run.links) {
-      const auto [known, is_new] = most.try_emplace(link.name, link.utilization);
+      const auto [known, is_new] = max.try_emplace(link.name, link.utilization);
       if (is_new) names.push_back(link.name);
       known->second = std::max(known->second, link.utilization);
     }
-  std::ranges::stable_sort(names, [&](const std::string& a, const std::string& b) { return most.at(a) > most.at(b); });
+  std::ranges::stable_sort(names, [&](const std::string& a, const std::string& b) { return max.at(a) > max.at(b); });
   return names;
 }
 
@@ -111,13 +111,13 @@ struct RunColumn {
 };
 
 /// Returns a list such as "a 1 ms, b 2 ms" of the run's jobs for which `text` is not empty. Returns `none` if there are
-/// no such jobs, and only their number if there are more than `most`.
+/// no such jobs, and only their number if there are more than `max`.
 std::string of_jobs(const Run& run, const std::function<std::string(const JobResult&)>& text, const std::string& none,
-                    std::size_t most) {
+                    std::size_t max) {
   std::vector<std::string> texts;
   for (const JobResult& job : run.jobs)
     if (const std::string own = text(job); !own.empty()) texts.push_back(fmt::format("{} {}", escaped(job.name), own));
-  if (texts.size() > most) texts = {fmt::format("of {} jobs", texts.size())};
+  if (texts.size() > max) texts = {fmt::format("of {} jobs", texts.size())};
   return texts.empty() ? none : listed(texts);
 }
 

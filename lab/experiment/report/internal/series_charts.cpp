@@ -26,11 +26,11 @@ constexpr std::size_t kGain = 2;
 constexpr std::size_t kRatio = 3;
 constexpr std::size_t kRtt = 4;
 
-// Returns the values in steps of `most` / kSteps, rounded.
-Json in_steps(const std::vector<double>& values, double most) {
+// Returns the values in steps of `max` / kSteps, rounded.
+Json in_steps(const std::vector<double>& values, double max) {
   Json steps = Json::array();
   for (const double value : values)
-    steps.push_back(most > 0 ? static_cast<std::int64_t>(std::lround(std::clamp(value / most, 0.0, 1.0) * kSteps)) : 0);
+    steps.push_back(max > 0 ? static_cast<std::int64_t>(std::lround(std::clamp(value / max, 0.0, 1.0) * kSteps)) : 0);
   return steps;
 }
 
@@ -80,10 +80,10 @@ std::size_t SeriesCharts::group(const RunSeries& run) const {
 }
 
 std::size_t SeriesCharts::max_joined() const {
-  std::size_t most = 1;
+  std::size_t max = 1;
   for (const RunSeries* run : runs_)
-    if (run != nullptr) most = std::max(most, group(*run));
-  return most;
+    if (run != nullptr) max = std::max(max, group(*run));
+  return max;
 }
 
 std::size_t SeriesCharts::link_of(std::size_t run) const {
@@ -106,28 +106,28 @@ SeriesCharts::Values SeriesCharts::rows_of_job(const RunSeries& run, const std::
   values.least.reserve(run.times.size());
   values.most.reserve(run.times.size());
   for (std::size_t row = 0; row < run.times.size(); ++row) {
-    double least = 0;
-    double most = 0;
+    double min = 0;
+    double max = 0;
     for (std::size_t n = 0; n < connections.size(); ++n) {
       const ConnectionState& state = run.connection(row, connections[n]);
       switch (panel) {
         case kCwnd:
-          least += state.cwnd_least_bytes;
-          most += state.cwnd_most_bytes;
+          min += state.cwnd_least_bytes;
+          max += state.cwnd_most_bytes;
           break;
         case kRtt:
-          least = std::max(least, static_cast<double>(state.rtt.count));
-          most = std::max(most, static_cast<double>(state.rtt_max.count));
+          min = std::max(min, static_cast<double>(state.rtt.count));
+          max = std::max(max, static_cast<double>(state.rtt_max.count));
           break;
         default: {  // range over a job's workers, which may be at different points of their iterations
           const double value = panel == kGain ? state.gain : state.bytes_ratio;
-          least = n == 0 ? value : std::min(least, value);
-          most = std::max(most, value);
+          min = n == 0 ? value : std::min(min, value);
+          max = std::max(max, value);
         }
       }
     }
-    values.least.push_back(least);
-    values.most.push_back(most);
+    values.least.push_back(min);
+    values.most.push_back(max);
   }
   return values;
 }
@@ -144,21 +144,21 @@ SeriesCharts::Values SeriesCharts::joined(const Values& rows, std::size_t group)
 }
 
 /// Returns the maximum over all runs, so that all policies have the same scale.
-double SeriesCharts::most_of(std::size_t panel) const {
-  double most = 0;
+double SeriesCharts::max_of(std::size_t panel) const {
+  double max = 0;
   for (std::size_t r = 0; r < runs_.size(); ++r) {
     if (!has(r, panel)) continue;
     const RunSeries& run = *runs_[r];
     if (panel == kQueue) {
       const std::size_t link = link_of(r);
       for (std::size_t row = 0; row < run.times.size(); ++row)
-        most = std::max(most, static_cast<double>(run.link(row, link).queue_most_bytes));
+        max = std::max(max, static_cast<double>(run.link(row, link).queue_most_bytes));
       continue;
     }
     for (const std::string& job : view_.jobs)
-      for (const double value : rows_of_job(run, job, panel).most) most = std::max(most, value);
+      for (const double value : rows_of_job(run, job, panel).most) max = std::max(max, value);
   }
-  return most;
+  return max;
 }
 
 Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
@@ -189,8 +189,8 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
                        {"colour", fmt::format("job-{}", j)},
                        {"v", bytes_of([&](const SeriesConnection& one) { return one.job == view_.jobs[j]; })}});
   const double rate = static_cast<double>(view_.results.runs[run].bottleneck.rate.bits_per_second);
-  const double most = static_cast<double>(*std::ranges::max_element(all)) * 8e9 /
-                      static_cast<double>(std::max<std::int64_t>(1, bin.count));
+  const double max = static_cast<double>(*std::ranges::max_element(all)) * 8e9 /
+                     static_cast<double>(std::max<std::int64_t>(1, bin.count));
   return {{"kind", "bands"},
           {"name", name},
           {"from", 0},
@@ -199,7 +199,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
           {"t0", 0},
           {"dt", bin.count},
           {"rate", view_.results.runs[run].bottleneck.rate.bits_per_second},
-          {"top", std::max({rate, most, 1.0})},
+          {"top", std::max({rate, max, 1.0})},
           {"series", std::move(bands)}};
 }
 
@@ -208,11 +208,9 @@ Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
     const char* label;
     double scale;  ///< size of one unit of the axis
   };
-  const double most = panel == kRatio ? 1 : std::max(most_of(panel), 1e-9);
-  const auto in_bytes = [&] {
-    return most >= 2e6 ? Axis{"MB", 1e6} : most >= 2e3 ? Axis{"kB", 1e3} : Axis{"bytes", 1};
-  };
-  const auto in_time = [&] { return most >= 2e6 ? Axis{"ms", 1e6} : most >= 2e3 ? Axis{"µs", 1e3} : Axis{"ns", 1}; };
+  const double max = panel == kRatio ? 1 : std::max(max_of(panel), 1e-9);
+  const auto in_bytes = [&] { return max >= 2e6 ? Axis{"MB", 1e6} : max >= 2e3 ? Axis{"kB", 1e3} : Axis{"bytes", 1}; };
+  const auto in_time = [&] { return max >= 2e6 ? Axis{"ms", 1e6} : max >= 2e3 ? Axis{"µs", 1e3} : Axis{"ns", 1}; };
   const Axis axis = panel == kQueue || panel == kCwnd ? in_bytes()
                     : panel == kRtt                   ? in_time()
                     : panel == kGain                  ? Axis{"gain", 1}
@@ -221,8 +219,8 @@ Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
   const std::size_t joined_rows = group(series);
   Json lines = Json::array();
   const auto add = [&](const std::string& name, const std::string& colour, const Values& values) {
-    Json line{{"name", name}, {"colour", colour}, {"v", in_steps(values.most, most)}};
-    if (values.least != values.most) line["lo"] = in_steps(values.least, most);
+    Json line{{"name", name}, {"colour", colour}, {"v", in_steps(values.most, max)}};
+    if (values.least != values.most) line["lo"] = in_steps(values.least, max);
     lines.push_back(std::move(line));
   };
   Json ticks = Json::array();
@@ -271,7 +269,7 @@ Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
           {"t0", 0},
           {"dt", series.interval.count * static_cast<std::int64_t>(joined_rows)},
           {"label", axis.label},
-          {"top", most / axis.scale},
+          {"top", max / axis.scale},
           {"steps", kSteps},
           {"series", std::move(lines)},
           {"ticks", std::move(ticks)}};

@@ -57,7 +57,7 @@ class SeriesCharts {
   };
   [[nodiscard]] std::size_t group(const RunSeries& run) const;
   [[nodiscard]] std::size_t link_of(std::size_t run) const;
-  [[nodiscard]] double most_of(std::size_t panel) const;
+  [[nodiscard]] double max_of(std::size_t panel) const;
   [[nodiscard]] static Values joined(const Values& rows, std::size_t group);
   [[nodiscard]] Values rows_of_job(const RunSeries& run, const std::string& job, std::size_t panel) const;
 

@@ -84,11 +84,11 @@ std::vector<std::pair<double, std::string>> round_ticks(double from, double to, 
   return ticks;
 }
 
-std::string shortened(std::string_view text, std::size_t most) {
-  if (characters(text) <= most) return std::string(text);
+std::string shortened(std::string_view text, std::size_t max) {
+  if (characters(text) <= max) return std::string(text);
   std::size_t end = 0;
   for (std::size_t kept = 0; end < text.size(); ++end)
-    if (!continues(text[end]) && kept++ == most - 1) break;
+    if (!continues(text[end]) && kept++ == max - 1) break;
   return std::string(text.substr(0, end)) + "…";
 }
 

@@ -34,8 +34,8 @@ class Svg {
 /// Returns about `count` round numbers within [from, to], each with its text. If `whole`, all are whole numbers.
 std::vector<std::pair<double, std::string>> round_ticks(double from, double to, int count, bool whole = false);
 
-/// Returns the text, shortened to at most `most` characters. A shortened text ends with "…".
-std::string shortened(std::string_view text, std::size_t most);
+/// Returns the text, shortened to at most `max` characters. A shortened text ends with "…".
+std::string shortened(std::string_view text, std::size_t max);
 /// Returns the estimated width of the text in a sans-serif font, in pixels. `size` is the font size in pixels.
 double text_width(std::string_view text, double size);
 

@@ -23,10 +23,10 @@ const mltcpCharts = (() => {
       return context.measureText(text).width;
     };
   })();
-  const shortened = (text, room) => {
-    if (measure(text) <= room) return text;
+  const shortened = (text, space) => {
+    if (measure(text) <= space) return text;
     let length = text.length;
-    while (length > 1 && measure(text.slice(0, length) + "…") > room) length -= 1;
+    while (length > 1 && measure(text.slice(0, length) + "…") > space) length -= 1;
     return text.slice(0, length) + "…";
   };
 
@@ -83,7 +83,7 @@ const mltcpCharts = (() => {
     const names = rows ? rows.map((row) => shortened(row, Math.max(40, width * 0.3))) : [];
     const labels = rows ? names : yTicks.map(yText);
     const needed = Math.ceil(labels.reduce((most, text) => Math.max(most, measure(text)), 0)) + 8 + (rows ? 0 : LINE + 2);
-    const left = Math.max(needed, y.room || 0);  // charts below each other have one time axis
+    const left = Math.max(needed, y.space || 0);  // charts below each other have one time axis
     const box = { left, top: TOP, width: Math.max(20, width - left - RIGHT), height: Math.max(10, height - TOP - BOTTOM) };
     const px = (value) => box.left + (value - x.from) / (x.to - x.from) * box.width;
     const py = (value) => box.top + box.height - (value - y.from) / (y.to - y.from) * box.height;
@@ -128,7 +128,7 @@ const mltcpCharts = (() => {
     const [scale, unit] = rateScale(spec.top);
     const [timeUnit, timeName] = timeScale(spec.longest);  // one unit for all panels of a run
     const chart = frame(svg, width, height, { from: from / timeUnit, to: to / timeUnit, label: "time, " + timeName },
-                        { from: 0, to: spec.top / scale * 1.06, label: unit, room: spec.room });
+                        { from: 0, to: spec.top / scale * 1.06, label: unit, space: spec.space });
     const { px, py } = chart;
     const length = spec.series.reduce((most, band) => Math.max(most, band.v.length), 0);
     // Bins gathered into columns at whole multiples of their width, so that nothing flickers on a move.
@@ -319,7 +319,7 @@ const mltcpCharts = (() => {
     const [timeUnit, timeName] = timeScale(spec.longest);
     const chart = frame(svg, width, height, { from: from / timeUnit, to: to / timeUnit, label: "time, " + timeName },
                         { from: 0, to: spec.top * (spec.ticks.length > 0 ? 1.25 : 1.06), label: spec.label,
-                          room: spec.room });
+                          space: spec.space });
     const { box, px, py } = chart;
     const one = spec.top / spec.steps;
     const length = spec.series.reduce((most, line) => Math.max(most, line.v.length), 0);
@@ -405,7 +405,7 @@ const mltcpCharts = (() => {
       return found < 0 ? spec.steps.length : found;
     };
     const paths = new Array(spec.steps.length + 1).fill("");
-    const room = each > 5 ? 1 : 0;  // between rows
+    const space = each > 5 ? 1 : 0;  // between rows
     spec.v.forEach((row, n) => {
       const y = box.top + n * each;
       for (let i = 0; i < row.length;) {
@@ -414,7 +414,7 @@ const mltcpCharts = (() => {
         while (end < row.length && step(row[end]) === shade) end += 1;
         const from = px(Math.min(i * spec.group, spec.x.to));
         const wide = px(Math.min(end * spec.group, spec.x.to)) - from;
-        paths[shade] += `M${at(from)} ${at(y)}h${at(wide)}v${at(each - room)}h${at(-wide)}z`;
+        paths[shade] += `M${at(from)} ${at(y)}h${at(wide)}v${at(each - space)}h${at(-wide)}z`;
         i = end;
       }
     });

@@ -19,7 +19,7 @@
       const width = Math.min(Math.max(b - a, 8 * spec.dt), spec.to - spec.from);
       from = Math.min(Math.max(a, spec.from), spec.to - width);
       to = from + width;
-      for (const [element, of] of shown) show(element, { ...of, room: 56 }, [from, to]);
+      for (const [element, of] of shown) show(element, { ...of, space: 56 }, [from, to]);
     };
     const all = () => look(spec.from, spec.to);
     const pick = (button) => {

@@ -5,9 +5,9 @@
 (() => {
   const data = JSON.parse(document.getElementById("schedule-data").textContent);
   const COLOURS = 8;  // .c0 ... of report.css
-  const MOST_STEPS = 4000;  // of a demand drawn as it is; beyond, its mean over BINS equal parts of the perimeter
+  const MAX_STEPS = 4000;  // of a demand drawn as it is; beyond, its mean over BINS equal parts of the perimeter
   const BINS = 2000;
-  const MOST_PLAIN_LINKS = 6000;  // that nobody shares; with more, only the shared ones are drawn
+  const MAX_PLAIN_LINKS = 6000;  // that nobody shares; with more, only the shared ones are drawn
 
   // ---- helpers ----
 
@@ -64,7 +64,7 @@
     const all = link.uses.map((use) => bursts(link, use, shifted));
     const times = new Set([0, link.perimeter]);
     for (const list of all) for (const [from, to] of list) { times.add(from); times.add(to); }
-    const exact = times.size <= MOST_STEPS;
+    const exact = times.size <= MAX_STEPS;
     const edges = exact ? [...times].sort((a, b) => a - b)
                         : Array.from({ length: BINS + 1 }, (_, i) => link.perimeter * i / BINS);
     const place = new Map(edges.map((time, i) => [time, i]));
@@ -342,9 +342,9 @@
 
   const drawNetwork = (element) => {
     const { names, tiers, cables } = data.network;
-    const room = Math.max(element.clientWidth, 320);
-    const gap = Math.min(Math.max(room / tiers[0].length, 5), 40);  // between hosts
-    const width = Math.max(room, tiers[0].length * gap, ...tiers.slice(1).map((tier) => tier.length * 30));
+    const available = Math.max(element.clientWidth, 320);
+    const gap = Math.min(Math.max(available / tiers[0].length, 5), 40);  // between hosts
+    const width = Math.max(available, tiers[0].length * gap, ...tiers.slice(1).map((tier) => tier.length * 30));
     // Wide networks need room for their angles.
     const rise = Math.min(Math.max(width * 0.15, 200), 480) / Math.max(tiers.length - 2, 1);
     const rowY = (row) => 26 + (row === 0 ? rise * Math.max(tiers.length - 2, 0) + 86
@@ -376,7 +376,7 @@
       return svg("line", { x1: (x1 + dx).toFixed(1), y1: (y1 + dy).toFixed(1), x2: (x2 + dx).toFixed(1),
                            y2: (y2 + dy).toFixed(1), ...attributes });
     };
-    if (2 * cables.length <= MOST_PLAIN_LINKS) {
+    if (2 * cables.length <= MAX_PLAIN_LINKS) {
       for (const [a, b] of cables) {
         picture.append(line(places[a], places[b], { class: "plain" }), line(places[b], places[a], { class: "plain" }));
       }

@@ -48,7 +48,7 @@ class RingNetworks final : public SoakNetworks {
 
  private:
   static fabric::DumbbellConfig config(std::uint32_t pairs, Random& random) {
-    const auto scale = [&](double least, double most) { return least * std::pow(most / least, random.uniform()); };
+    const auto scale = [&](double min, double max) { return min * std::pow(max / min, random.uniform()); };
     fabric::DumbbellConfig config;
     config.pairs = pairs;
     config.bottleneck.rate = Rate(static_cast<std::uint64_t>(scale(100e6, 10e9)));

@@ -10,7 +10,7 @@ namespace {
 class SimNetwork final : public SoakNetwork {
  public:
   explicit SimNetwork(Random& random) : network_(options(random)) {
-    const auto scale = [&](double least, double most) { return least * std::pow(most / least, random.uniform()); };
+    const auto scale = [&](double min, double max) { return min * std::pow(max / min, random.uniform()); };
     const std::uint64_t count = 2 + random.below(3);
     fabric::LinkConfig link;
     link.rate = Rate(static_cast<std::uint64_t>(scale(100e6, 100e9)));
